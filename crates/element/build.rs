@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a package of classes and the castanet that loads it must have in common, found out when this crate is compiled.
+//! Records at compile time what a package of classes must have in common with the castanet binary that loads
+//! it.
 //!
-//! A class from a shared library is called through Rust's own calling convention and shares Rust's types with the router:
-//! both sides must come from the same compiler, and from the same source of every crate whose types cross.
+//! A class from a shared library is called through Rust's own calling convention and shares Rust's types with
+//! the router. So both sides must come from the same compiler, and from the same source of every crate whose
+//! types they share.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,8 @@ use std::{env, fs};
 /// The crates whose types cross between a package and the router.
 const API: [&str; 7] = ["derive", "element", "lang", "packet", "spec", "tables", "wire"];
 
-/// FNV-1a with 128 bits: no standard hasher promises to stay what it is.
+/// FNV-1a with 128 bits, because no hasher of the standard library promises the same result in later
+/// versions.
 struct Hash(u128);
 
 impl Hash {
@@ -23,7 +26,7 @@ impl Hash {
     }
 }
 
-/// The Rust files below a folder, sorted.
+/// Adds the Rust files below a folder to `into`, sorted.
 fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut entries: Vec<_> = entries.flatten().map(|e| e.path()).collect();
@@ -59,7 +62,7 @@ fn locked(text: &str) -> Vec<Locked<'_>> {
         .collect()
 }
 
-/// `NAME VERSION` of all that the API crates are built with.
+/// Returns `NAME VERSION` of `castanet-element` and of every package that it depends on.
 fn dependencies(lock: &str) -> BTreeSet<String> {
     let all = locked(lock);
     let mut found = BTreeSet::new();
@@ -80,7 +83,8 @@ fn main() {
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let mut hash = Hash(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
     for name in API {
-        // Beside this crate in the repository. Where only this one is there, its version and the lock file have to do.
+        // In the repository, the API crates lie beside this crate. Where this crate stands alone, its version
+        // and the lock file must suffice.
         let folder = here.join("..").join(name);
         println!("cargo:rerun-if-changed={}", folder.display());
         let mut all = Vec::new();

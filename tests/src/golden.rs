@@ -86,12 +86,12 @@ impl Golden {
         self.sections.iter().find(|s| s.heading == heading).map_or("", |s| &s.body)
     }
 
-    /// The script.
+    /// Returns the script.
     pub fn script(&self) -> &str {
         self.body("run")
     }
 
-    /// The files to create, with their contents.
+    /// Returns the files to create, with their contents.
     pub fn files(&self) -> impl Iterator<Item = (&str, Vec<u8>)> {
         self.sections.iter().filter_map(|s| {
             let name = s.heading.strip_prefix("file ")?.trim();
@@ -99,12 +99,12 @@ impl Golden {
         })
     }
 
-    /// The expected exit code.
+    /// Returns the expected exit code.
     pub fn exit(&self) -> i32 {
         self.sections.iter().find_map(|s| s.heading.strip_prefix("exit ")?.parse().ok()).unwrap_or(0)
     }
 
-    /// The differences from the expected results; empty if there are none.
+    /// Describes the differences from the expected results; empty if there are none.
     pub fn differences(&self, ran: &Ran) -> String {
         let mut out = String::new();
         for (name, got) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
@@ -142,8 +142,8 @@ impl Golden {
         out
     }
 
-    /// The golden with the results of a run as its expectations. Lines that already match stay unchanged, so
-    /// that patterns survive.
+    /// Returns the golden with the results of a run as its expectations. Lines that already match stay
+    /// unchanged, so that patterns survive.
     pub fn blessed(&self, ran: &Ran) -> String {
         let mut out = self.comment.clone();
         for s in self.sections.iter().filter(|s| s.heading == "run" || s.heading.starts_with("file ")) {
@@ -173,12 +173,12 @@ impl Golden {
     }
 }
 
-/// The text, followed by a marker line if it has no final newline.
+/// Returns the text, followed by a marker line if it has no final newline.
 fn mark(text: &str) -> String {
     if text.is_empty() || text.ends_with('\n') { text.into() } else { format!("{text}\n{CUT}") }
 }
 
-/// The lines of a text. (A carriage return is part of its line.)
+/// Splits a text into lines. (A carriage return is part of its line.)
 fn lines(text: &str) -> Vec<String> {
     text.split_terminator('\n').map(String::from).collect()
 }
@@ -201,7 +201,8 @@ fn fits(expected: &str, line: &str) -> bool {
     Regex::new(&pattern).is_ok_and(|r| r.is_match(line))
 }
 
-/// The first pattern in a text, with the text before and after it. (A pattern may itself end in braces.)
+/// Finds the first pattern in a text. Returns it with the text before and after it. (A pattern may itself end
+/// in braces.)
 fn pattern_in(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once("{{")?;
     let mut end = rest.find("}}")?;
@@ -211,7 +212,7 @@ fn pattern_in(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, rest.get(..end)?, rest.get(end + 2..)?))
 }
 
-/// The bytes of a text in which `\xHH` stands for a byte and line breaks are ignored.
+/// Decodes a text in which `\xHH` stands for a byte and line breaks are ignored.
 fn bytes(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();

@@ -57,7 +57,7 @@ fn shell(line: &str, folder: &Path) -> (bool, String) {
     (status.success(), fs::read_to_string(err).unwrap() + &fs::read_to_string(out).unwrap())
 }
 
-/// Every configuration below a directory.
+/// Returns every configuration below a directory.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let (folders, files): (Vec<_>, Vec<_>) =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).partition(|path| path.is_dir());
@@ -65,7 +65,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     files.chain(folders.iter().flat_map(|f| below(f))).collect()
 }
 
-/// Every configuration in conf/ and its directories.
+/// Returns every configuration in conf/ and its directories.
 fn configurations() -> Vec<PathBuf> {
     let mut all = below(&root().join("conf"));
     all.sort();
@@ -94,7 +94,8 @@ const INSTEAD: [(&str, Instead); 6] = [
     ("conf/nat-gateway.click", DEVICES),
 ];
 
-/// The commands in the comments of a configuration: indented lines that begin with the program's name.
+/// Returns the commands in the comments of a configuration: indented lines that contain the program's name as
+/// a word.
 fn commands(text: &str) -> impl Iterator<Item = &str> {
     let shown = text.lines().filter_map(|l| l.strip_prefix("//     "));
     shown.filter(|l| l.starts_with("castanet ") || l.contains(" castanet "))
@@ -144,7 +145,8 @@ fn every_configuration_checks() {
     }
 }
 
-/// The first command in a configuration's comment, and the line range of its output, if the comment shows it.
+/// Returns the first command in a configuration's comment, and the line range of its output. `None` if the
+/// comment shows no output.
 fn promise(text: &str) -> Option<(String, usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let command = lines.iter().find_map(|l| l.strip_prefix("//     castanet run "))?;
@@ -191,7 +193,7 @@ struct Shown {
     lines: std::ops::Range<usize>,
 }
 
-/// The commands in the `console` blocks of a Markdown text.
+/// Returns the commands in the `console` blocks of a Markdown text.
 fn sessions(text: &str) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     let mut inside = false;
@@ -213,7 +215,7 @@ fn sessions(text: &str) -> Vec<Shown> {
     all
 }
 
-/// `...` stands for any remaining output.
+/// Whether a command printed what the text shows. `...` stands for any remaining output.
 fn shown(prints: &str, said: &str) -> bool {
     match said.split_once("...") {
         Some((start, _)) => prints.starts_with(start),

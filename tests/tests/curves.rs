@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The output of `castanet bench` with these words.
+/// Runs `castanet bench` with these words. Returns its output.
 fn bench(words: &[&str]) -> String {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let mut c = Command::new(BUILT.get_or_init(castanet));

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 const BATCHES: [u32; 4] = [1, 3, 32, 256];
 
-/// The output of a configuration in simulated time.
+/// Runs a configuration in simulated time. Returns its output.
 fn run(configuration: &[&str], batch: u32) -> String {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let mut c = Command::new(BUILT.get_or_init(castanet));
@@ -29,7 +29,7 @@ fn run_alike(configuration: &[&str], batches: &[u32]) -> String {
     first
 }
 
-/// The numbers in a line.
+/// Returns the numbers in a line.
 fn numbers(line: &str) -> Vec<f64> {
     line.split_whitespace().filter_map(|w| w.trim_end_matches(',').parse().ok()).collect()
 }
@@ -43,7 +43,7 @@ struct Red {
 }
 
 impl Red {
-    /// The drop probability before drops are spread evenly (Floyd and Jacobson 1993, section 4).
+    /// Returns the drop probability before drops are spread evenly (Floyd and Jacobson 1993, section 4).
     fn formula(self, average: f64) -> f64 {
         let Red { min, max, max_p } = self;
         match average {
@@ -53,8 +53,8 @@ impl Red {
             _ => 1.0,
         }
     }
-    /// Mean and variance of the distance between dropped packets at an average queue length: every distance up
-    /// to 1/p has probability p (section 7, method 2).
+    /// Returns the mean and variance of the distance between dropped packets at an average queue length:
+    /// every distance up to 1/p has probability p (section 7, method 2).
     fn distance(self, average: f64) -> (f64, f64) {
         let p = self.formula(average);
         let whole = (1.0 / p).floor() as u32;
@@ -65,7 +65,7 @@ impl Red {
         let mean = moment(1);
         (mean, moment(2) - mean * mean)
     }
-    /// The share of packets dropped at an average queue length.
+    /// Returns the share of packets dropped at an average queue length.
     fn share(self, average: f64) -> f64 {
         if self.formula(average) > 0.0 { 1.0 / self.distance(average).0 } else { 0.0 }
     }
@@ -88,8 +88,8 @@ const REDS: [Red; 3] = [
 /// The number of packets over which drops are counted.
 const N: u32 = 9000;
 
-/// A router whose queues stay at a fixed length, so that the average is known, while packets pass the RED
-/// elements.
+/// Returns a router whose queues stay at a fixed length while packets pass the RED elements, so that the
+/// average is known.
 fn placement(name: &str, length: usize) -> String {
     let (half, rest) = (length / 2, length - length / 2);
     let red = |i: usize| format!("RED({}, {}, {})", REDS[i].min, REDS[i].max, REDS[i].max_p);
@@ -193,7 +193,7 @@ fn the_batch_size_does_not_matter() {
     }
 }
 
-/// The average of a handler value over 15 seconds, after 15 seconds to settle.
+/// Measures the average of a handler value over 15 seconds, after 15 seconds to settle.
 fn mean(text: &str, handler: &str) -> f64 {
     let script = format!(
         "DriverManager(wait 15s, set n 0, set sum 0, label look, wait 0.1s, set n $(add $n 1), set sum $(add $sum $({handler})),
@@ -213,7 +213,7 @@ fn controllers_hold_queues_at_their_target() {
                     "RatedSource(RATE {overload}) -> p :: {policy} -> Queue -> RatedUnqueue(1000) -> Discard;"
                 );
                 let average = mean(&text, "p.avg_queue_size");
-                // AdaptiveRED does not adapt while it is within a fifth of TARGET of its aim.
+                // AdaptiveRED does not adapt while the average is within 20 percent of TARGET.
                 let near = f64::from(target) * 0.2;
                 assert!((average - f64::from(target)).abs() <= near, "{policy} at {overload}: {average}");
             }
@@ -254,7 +254,7 @@ fn red_forgets_while_queues_are_empty() {
     }
 }
 
-/// The queue length at which RED elements with equal load drop the excess.
+/// Computes the queue length at which RED elements with equal load drop the excess.
 fn balance(reds: &[Red], too_much: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1000.0);
     for _ in 0..60 {

@@ -18,12 +18,12 @@ const DECIDES: [usize; 33] = [
     DEFAULT, 10, DEFAULT, 11, DEFAULT, 12, DEFAULT, 13, DEFAULT, 14, DEFAULT, 15, DEFAULT, DEFAULT, DEFAULT,
 ];
 
-/// The text between two others.
+/// Returns the text between two others.
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     text.split_once(from).and_then(|(_, rest)| rest.split_once(to)).unwrap().0
 }
 
-/// The rules of the configuration, without their comments.
+/// Returns the rules of the configuration, without their comments.
 fn rules(conf: &str) -> Vec<String> {
     let lines = between(conf, "rules :: IPFilter(\n", "\n\n").lines();
     let lines = lines.map(|l| l.split("//").next().unwrap().trim().trim_end_matches([',', ';']).to_string());

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use castanet_tests::binary::{castanet, root};
 use castanet_tests::model::{self, Evidence};
 
-/// Runs the router, with captures in a folder; what it prints.
+/// Runs the router, with captures in a folder. Returns its printed output.
 fn run(castanet: &Path, options: &[&str], out: &Path) -> String {
     let traces = root().join("conf/traces");
     let mut run = Command::new(castanet);
     run.arg("run").args(options).arg(root().join("conf/ip-router-trace.click"));
-    // The same names in every folder: the summary shows them.
+    // The summary shows the file names, so they must be the same in every folder.
     run.arg(format!("TRACES={}", traces.display())).arg("OUT=.");
     let log = tempfile::NamedTempFile::new().unwrap();
     let to = || log.reopen().unwrap();

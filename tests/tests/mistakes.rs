@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages about typical mistakes: each file of tests/mistakes has one mistake, and the message beside it must name the place, the cause
-//! and the mend. `CASTANET_BLESS=1` updates the messages.
+//! Messages about typical mistakes: each file of tests/mistakes has one mistake, and the message beside it
+//! must name the place, the cause and the mend. `CASTANET_BLESS=1` updates the messages.
 //!
-//! Files are checked. A first line `// castanet ARGUMENTS` gives another command for mistakes that show only at start-up; in it, FILE
-//! stands for the file. `// castanet-unprivileged ARGUMENTS` runs it without the right to open packet sockets.
+//! Each file is passed to `castanet check`. A first line `// castanet ARGUMENTS` gives another command, for
+//! mistakes that show only at start-up. In this line, FILE stands for the file. `// castanet-unprivileged
+//! ARGUMENTS` runs the command without the right to open packet sockets.
 #![allow(clippy::unwrap_used)]
 use castanet_tests::binary::{castanet, root};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What castanet prints about a file, on both outputs.
+/// Returns what castanet prints about a file, on both outputs.
 fn messages(castanet: &Path, file: &Path) -> String {
     let text = std::fs::read_to_string(file).unwrap();
     let name = file.file_name().unwrap().to_str().unwrap();
@@ -19,7 +20,7 @@ fn messages(castanet: &Path, file: &Path) -> String {
     let words = first.strip_prefix("// castanet ").or(unprivileged).unwrap_or("check FILE");
     let words = words.split(' ').map(|w| if w == "FILE" { name } else { w });
     let mut command = Command::new(castanet);
-    // Only root can give rights up; everybody else does not have them.
+    // Root has to drop these rights. Other users do not have them.
     let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
     if unprivileged.is_some() && root {
         command = Command::new("setpriv");
@@ -30,11 +31,11 @@ fn messages(castanet: &Path, file: &Path) -> String {
         command.env_remove(name);
     }
     let ran = command.output().unwrap();
-    // The search path for packages has the folder of the binary.
+    // Messages show the search path for packages, which contains the folder of the binary.
     let libraries = castanet.ancestors().nth(2).unwrap().join("lib/castanet");
     let show =
         |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(libraries.to_str().unwrap(), "LIBRARIES");
-    // The machine's own devices.
+    // Messages may list the devices of the machine.
     let line = |line: &str| match line.split_once("devices here: ") {
         Some((before, _)) => format!("{before}devices here: DEVICES\n"),
         None => format!("{line}\n"),
@@ -72,11 +73,12 @@ fn messages_name_place_cause_and_mend() {
     assert!(wrong.is_empty(), "{} of {} are wrong:\n{}", wrong.len(), files.len(), wrong.join("\n"));
 }
 
-/// What a reader misses in a message to mend the file: the line and the column, the text, a help. One mistake is one message.
+/// Returns what a message lacks that a reader needs to mend the file: line and column, the text, a help. One
+/// mistake must cause one message.
 fn missing(name: &str, text: &str) -> Option<&'static str> {
     let count = match name {
         "five-mistakes" => 5,
-        // Without the arrow, both ends are unused.
+        // Without the arrow, the ports at both ends are unused.
         "arrow-missing" => 2,
         _ => 1,
     };

@@ -265,7 +265,7 @@ empty
     assert_eq!(said, "0\n");
 }
 
-/// The blocks of a language in a Markdown text.
+/// Returns the blocks of a language in a Markdown text.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
     text.split(&fence).skip(1).filter_map(|rest| rest.split_once("```")).map(|b| b.0).collect()
@@ -280,7 +280,8 @@ fn the_document_shows_real_output() {
     assert!(commands.len() > 5, "{commands:?}");
     let mut text = format!("cat >router.click <<'END'\n{configuration}END\nset +e\nstart\nsleep 0.3\n");
     for command in commands {
-        // Messages come from another process, so the script waits for them where a command causes any.
+        // The router's messages go to a file, which is emptied before each command and printed before the
+        // command's output.
         text += &format!(
             "echo '$ {}'\n: >messages\n({command}) >out 2>errors\ncat messages out\nsed 's/^sh: [0-9]*: //' errors\n",
             command.replace('\'', "'\\''")

@@ -16,12 +16,12 @@ const FLOWS: u32 = 50_000;
 /// Source, source port, destination, destination port, protocol.
 type Line = [String; 5];
 
-/// The inside address and port of a flow. Ports are shared between hosts.
+/// Returns the inside address and port of a flow. Ports are shared between hosts.
 fn inside(flow: u32) -> (String, u32) {
     (format!("10.0.0.{}", 2 + flow % 200), 2000 + flow / 200)
 }
 
-/// The recorded packets, one per line.
+/// Reads recorded packets, one per line.
 fn lines(file: &Path) -> Vec<Line> {
     let text = fs::read_to_string(file).unwrap();
     let all = text.lines().filter(|l| !l.starts_with('!'));

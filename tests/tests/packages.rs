@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// A directory with a copy of the example crate in `src-of-tally`, and the built package in `lib`.
+/// Returns a directory with a copy of the example crate in `src-of-tally`, and the built package in `lib`.
 fn folder() -> &'static (tempfile::TempDir, PathBuf) {
     static FOLDER: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -169,7 +169,7 @@ fn crates_that_were_kept_are_enough() {
     assert!(code == 0 && out.contains("compiler: rustc 1.") && out.trim_end().ends_with("/kept"), "{out}");
 }
 
-/// A panic ends the run like that of a built-in class, not with a signal.
+/// A panic in a class of a package ends the run like a panic in a built-in class, not with a signal.
 #[test]
 fn a_panic_is_an_error_of_the_program() {
     let probe = root().join("crates/package/tests/packages/probe").display().to_string();
@@ -205,7 +205,7 @@ fn tools_do_without() {
     assert!(out.contains("require(package \"nosuch\");") && out.contains("Unheard(1)"), "{out}");
 }
 
-/// The number of executable mappings of the package in the process.
+/// Returns the number of executable mappings of the package in the process.
 fn code(process: u32) -> usize {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
     maps.lines().filter(|l| l.contains(" r-xp ") && l.contains("castanet-package-tally")).count()

@@ -46,7 +46,7 @@ impl Log {
         let printer = Box::new(move |t: &str| to.0.lock().unwrap().push(t.to_string()));
         Options { batch, printer, clock: Clock::simulated(1_000_000_000_000_000_000), ..Options::default() }
     }
-    /// The records of each Seen element, in order.
+    /// Returns the records of each Seen element, in order.
     fn by_place(&self) -> Vec<Vec<String>> {
         let mut out = vec![Vec::new(); 100];
         for line in self.0.lock().unwrap().iter() {
@@ -305,7 +305,8 @@ fn a_push_detour_is_switched_while_packets_flow() {
     }
 }
 
-/// The output of `castanet run` for a configuration in conf/, which must be the same at every batch size.
+/// Runs a configuration in conf/ with `castanet run`. Returns its output, which must be the same at every
+/// batch size.
 fn run(name: &str) -> String {
     let mut all = BATCHES.map(|batch| {
         let mut run = Command::new(castanet());
@@ -319,7 +320,7 @@ fn run(name: &str) -> String {
     all[0].clone()
 }
 
-/// The numbers of each line after its colon.
+/// Returns the numbers of each line after its colon.
 fn numbers(printed: &str) -> Vec<Vec<f64>> {
     let line = |l: &str| l.split(':').nth(1).unwrap().split(' ').filter_map(|w| w.parse().ok()).collect();
     printed.lines().map(line).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rates over simulated time: every class that keeps a rate does so at every batch size, and the traffic
+//! Rates over simulated time: every class that keeps a rate keeps it at every batch size, and the traffic
 //! conditioning configurations follow their ideal curves.
 #![allow(clippy::unwrap_used)]
 

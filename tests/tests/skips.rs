@@ -42,7 +42,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The code of a file: strings and comments are blank, lines stay where they are.
+/// Returns the code of a file: strings and comments become blanks, and lines stay where they are.
 fn code(text: &str) -> String {
     let blank = |c: char| if c == '\n' { '\n' } else { ' ' };
     let (mut out, mut rest) = (String::new(), text);
@@ -78,7 +78,8 @@ fn code(text: &str) -> String {
     out
 }
 
-/// Whether a line of code leaves a test early. A test has no value; closures and functions inside return theirs.
+/// Whether a line of code leaves a test early. A test returns no value, while closures and functions inside
+/// it do.
 fn returns(line: &str) -> bool {
     let after = line.split("return").skip(1).zip(line.match_indices("return"));
     let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -93,7 +94,7 @@ fn returns(line: &str) -> bool {
     })
 }
 
-/// The line numbers, counting from 1, of early returns without a reason.
+/// Returns the line numbers, counted from 1, of early returns without a reason.
 fn silent(text: &str) -> Vec<usize> {
     let (lines, code): (Vec<&str>, String) = (text.lines().collect(), code(text));
     // The indentation of the test that a line is in.

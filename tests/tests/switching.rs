@@ -52,7 +52,7 @@ elementclass Host { $own, $other |
 }
 ";
 
-/// The compound class of a switch with this many ports.
+/// Returns the compound class of a switch with this many ports.
 fn switch_class(ports: usize) -> String {
     let mut text =
         format!("elementclass Switch{ports} {{ $address | in, out :: Suppressor; switch :: EtherSwitch;\n");
@@ -103,12 +103,12 @@ fn network(n: usize, wires: &[(usize, usize)], script: &str) -> String {
     head + &text
 }
 
-/// The number of ports of all switches in a state.
+/// Returns the number of ports of all switches that are in a state.
 fn states(run: &mut Run, n: usize, state: &str) -> usize {
     (0..n).map(|i| run.read(&format!("s{i}/tree"), "msgs").matches(&format!(" {state}:")).count()).sum()
 }
 
-/// A script that resets all counts.
+/// Returns script instructions that reset all counts.
 fn reset(n: usize) -> String {
     let each = |i: usize| format!("write h{i}/sent.reset, write h{i}/frames.reset, write h{i}/heard.reset");
     (0..n).map(each).collect::<Vec<_>>().join(", ")

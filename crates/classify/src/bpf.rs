@@ -20,7 +20,7 @@ pub struct Instruction {
     pub code: u16,
     /// Number of instructions to skip if the condition holds.
     pub jt: u8,
-    /// Number of instructions to skip if it does not.
+    /// Number of instructions to skip if the condition does not hold.
     pub jf: u8,
     /// The operand: an offset, a constant or a jump distance.
     pub k: u32,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of aligned 4-byte words, and boolean expressions of such tests.
 
-/// First coded offset of the IP header in programs of IP kinds. Lower offsets are in the Ethernet header.
+/// First coded offset of the IP header in programs of kind `Ip`. Lower offsets are in the Ethernet header.
 pub(crate) const NETWORK: u32 = 256;
-/// First coded offset of the transport header in programs of IP kinds.
+/// First coded offset of the transport header in programs of kind `Ip`.
 pub(crate) const TRANSPORT: u32 = 512;
 /// First coded offset of each header.
 pub(crate) const BASES: [u32; 3] = [0, NETWORK, TRANSPORT];

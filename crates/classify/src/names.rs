@@ -24,7 +24,8 @@ pub trait Names {
         let _ = (name, proto);
         None
     }
-    /// The port of the service called `name` in a database of the machine. Only for names that stand for nothing else.
+    /// The port of the service called `name` in a database of the machine. Called only for names that have no
+    /// other meaning.
     fn service(&self, name: &str, proto: Option<u8>) -> Option<u16> {
         let _ = (name, proto);
         None

@@ -9,7 +9,7 @@ use crate::facts::Facts;
 /// The number of inequalities per word that a path may remember. Each level is tried in turn until one stays
 /// within the budget.
 const LEVELS: [usize; 4] = [16, 4, 1, 0];
-/// Limit on the facts held by one search, which bounds its memory and time for any patterns.
+/// Limit on the facts held by one search. It bounds the memory and time of the search for any patterns.
 const MAX_FACTS: usize = 400_000;
 /// A larger table of tested bits is replaced by one row for all nodes.
 const MAX_TABLE: usize = 1 << 21;

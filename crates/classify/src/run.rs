@@ -69,8 +69,8 @@ pub(crate) struct Runner {
     /// [`Fast::Values`].
     first: FastStep,
     fast: Fast,
-    /// The number of bytes that the fast loop loads from the start of packet data or the IP header, and from
-    /// the start of the transport header. Both include the whole of each word.
+    /// The number of bytes that the fast loop loads: `front` from the start of packet data or of the IP
+    /// header, `transport` from the start of the transport header. Each word counts in full.
     front: usize,
     transport: usize,
 }
@@ -238,7 +238,7 @@ impl Program {
         }
     }
 
-    /// Classifies packet data. For a program of an IP kind, `data` begins at the IP header.
+    /// Classifies packet data. For a program of kind [`OffsetBase::Ip`], `data` begins at the IP header.
     #[inline(always)]
     pub fn classify(&self, data: &[u8]) -> Output {
         let r = &self.runner;

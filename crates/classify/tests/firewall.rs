@@ -118,7 +118,7 @@ fn each_rule_is_hit_and_missed() {
         hit[rule] = true;
     }
     assert_eq!(hit, [true; 17]);
-    // The second last rule is reached after few tests, not after all tests of the rules before it.
+    // The second-to-last rule is reached after few tests, not after all tests of the rules before it.
     assert!(filter.steps().len() < 120, "{}", filter.steps().len());
     assert!(longest_path(&filter) <= 24, "{}", longest_path(&filter));
 }

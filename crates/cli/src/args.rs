@@ -53,7 +53,7 @@ pub enum Command {
     Ctl(crate::ctl::Ctl),
     /// Print a completion script for a shell.
     Completion(crate::ctl::completion::Completion),
-    /// Find what killed routers left behind on this host.
+    /// Find what routers left behind on this host when they were killed.
     Doctor(crate::doctor::Doctor),
     /// Measure forwarding rates and latencies of operations.
     #[command(after_help = "Examples:\n  castanet bench fig8 --batch 1,32 --instructions --svg fig8.svg\n  \
@@ -117,7 +117,8 @@ pub struct Run {
     /// Simulate time, starting SECONDS after 1970. The run ends when nothing is left to do.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1000000000")]
     pub simtime: Option<String>,
-    /// Seed of random numbers, for reproducible runs. Default: random numbers from the kernel, or seed 1 with --simtime.
+    /// Seed of random numbers, for reproducible runs. Default: random numbers from the kernel, or seed 1 with
+    /// --simtime.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Show the handlers as files in this folder while the router runs.
@@ -133,8 +134,9 @@ pub struct Run {
     pub allow_reconfigure: bool,
     #[command(flatten)]
     pub from_clients: crate::control::FromClients,
-    /// What to do when an element panics on a packet, in its task or in a timer. `stop`: an orderly stop. `disable`: continue without the
-    /// element, which then drops its packets. `continue`: continue with the element, although its state may be wrong.
+    /// What to do when an element panics on a packet, in its task or in a timer. `stop`: an orderly stop.
+    /// `disable`: continue without the element, which then drops its packets. `continue`: continue with the
+    /// element, although its state may be wrong.
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnPanic::Stop)]
     pub on_panic: OnPanic,
     /// Print help.

@@ -25,7 +25,7 @@ pub struct Bench {
 pub enum What {
     /// The forwarding path of TOCS 2000, Figure 8, against a hand-written forwarder that sends the same bytes.
     Fig8(Fig8),
-    /// Forwarded against offered rate, of a router between two devices and of the kernel's.
+    /// Forwarded rate against offered rate, for a router between two devices and for the kernel's router.
     #[command(long_about = veth::ABOUT, after_help = veth::EXAMPLES)]
     Veth(veth::Veth),
     /// The cost of reading handlers over a control socket, for a router at full rate.
@@ -67,7 +67,7 @@ pub struct Fig8 {
     /// Draw the measurements to this file.
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// The run that callgrind counts; `--instructions` starts it.
+    /// Perform one run whose instructions callgrind counts; `--instructions` passes this option.
     #[arg(long, hide = true, value_name = "RUN", value_parser = run)]
     pub count: Option<instructions::Run>,
 }
@@ -88,7 +88,7 @@ fn run(text: &str) -> Result<instructions::Run, String> {
     instructions::Run::parse(text).ok_or_else(|| "expected CONTESTANT,TRAFFIC,BATCH,ROUNDS".to_string())
 }
 
-/// Warns in debug builds.
+/// Prints a warning if this is a debug build, whose figures are not meaningful.
 fn warn() {
     if cfg!(debug_assertions) {
         complain(

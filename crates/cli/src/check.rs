@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet check`: all diagnostics of configurations, without a run.
+//! `castanet check`: reports all diagnostics of configurations without running them.
 
 mod merge;
 mod paint;
@@ -35,7 +35,8 @@ pub fn main(args: &Check) -> ExitCode {
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// One configuration for each file named, with the same variables. Other contradictions are left to [`Source::read`].
+/// Splits a command line with several files into one configuration per file, each with the same variables.
+/// Other combinations stay one configuration, and [`Source::read`] reports contradictions.
 fn each(c: &Configuration) -> Vec<Configuration> {
     let (variables, files): (Vec<_>, Vec<_>) = c.words.iter().cloned().partition(|w| definition(w).is_some());
     if files.len() < 2 || c.expression.is_some() || c.file.is_some() {
@@ -45,7 +46,7 @@ fn each(c: &Configuration) -> Vec<Configuration> {
     files.into_iter().map(with).collect()
 }
 
-/// The diagnostics of one configuration.
+/// Checks one configuration. Returns its sources and diagnostics, and prints a line if there is no error.
 fn check(source: &Source, args: &Check) -> (Sources, Vec<Diagnostic>) {
     let mut loaded = load(source, args.configuration.clickpath.as_deref(), Unknown::Error);
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
@@ -68,7 +69,7 @@ fn check(source: &Source, args: &Check) -> (Sources, Vec<Diagnostic>) {
     merge::variables(&mut diagnostics);
     if errors(&diagnostics) == 0 && !args.configuration.json {
         let text = format!("{}: {n} elements, configuration OK\n", source.name);
-        // A failed write changes nothing: the exit code has the result.
+        // A failed write is ignored: the exit code still gives the result.
         let _ = crate::load::write_out(None, &text);
     }
     (loaded.sources, diagnostics)

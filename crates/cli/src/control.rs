@@ -31,8 +31,8 @@ pub struct Sockets {
 /// Options for configurations that clients send.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FromClients {
-    /// The folder from which configurations of clients may require libraries, and in which clients with the token may have files
-    /// read and written; default: none.
+    /// The folder from which configurations of clients may require libraries, and in which clients with the
+    /// token may have files read and written; default: none.
     #[arg(long, value_name = "DIR")]
     pub library_path: Option<PathBuf>,
     /// Let clients load packages, whose code runs with the rights of the router.
@@ -54,17 +54,17 @@ fn descriptor(text: &str) -> Result<ListenAddress, String> {
 }
 
 impl Sockets {
-    /// The addresses of all sockets.
+    /// Returns the addresses of all sockets.
     ///
     /// # Errors
-    /// At the first invalid one.
+    /// When an address is invalid. The first such address is reported.
     pub fn places(&self) -> Result<Vec<ListenAddress>, String> {
         let ports = self.ports.iter().map(|p| port(p));
         let files = self.unix_sockets.iter().map(|f| Ok(ListenAddress::Unix(f.into())));
         ports.chain(files).chain(self.descriptors.iter().map(|d| descriptor(d))).collect()
     }
 
-    /// Listens on all of them. Calls are answered once the router runs.
+    /// Listens on all sockets. Calls are answered once the router runs.
     ///
     /// # Errors
     /// When an address is in use or not permitted.

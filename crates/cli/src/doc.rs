@@ -16,10 +16,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Maximum width: longer lines are hard to read.
+/// Maximum width in characters: longer lines are hard to read.
 const WIDEST: usize = 100;
 
-/// The width to wrap to.
+/// Returns the width to wrap text to, in characters.
 fn width() -> usize {
     textwrap::termwidth().clamp(40, WIDEST)
 }
@@ -43,7 +43,7 @@ fn print_json(value: &Value) -> ExitCode {
 /// A family or a package, and its classes by name.
 type Family = (&'static str, Vec<&'static ClassSpec>);
 
-/// The classes of this binary and of packages.
+/// Loads the packages. Returns the classes of this binary and of the packages.
 fn known(packages: &[String]) -> Result<WithPackages, String> {
     let all = Packages::new(None);
     let mut classes = all.classes(Arc::new(Registry::new()));
@@ -53,7 +53,7 @@ fn known(packages: &[String]) -> Result<WithPackages, String> {
     Ok(classes)
 }
 
-/// The families in order, then packages.
+/// Returns the families in order, then the packages.
 fn families(known: &WithPackages) -> Vec<Family> {
     let all = castanet_classes::families().into_iter();
     let packages = known.libraries().iter().filter_map(|library| {
@@ -63,7 +63,7 @@ fn families(known: &WithPackages) -> Vec<Family> {
     all.chain(packages).collect()
 }
 
-/// Prints the manual of a class, or the list of all.
+/// Prints the manual of a class, or the list of all classes.
 pub fn main(args: &Doc) -> ExitCode {
     let registry = match known(&args.packages) {
         Ok(known) => known,
@@ -98,7 +98,7 @@ pub fn main(args: &Doc) -> ExitCode {
     }
 }
 
-/// All classes, one line each, by family.
+/// Formats a list of all classes, one line each, by family.
 fn overview(families: &[Family]) -> String {
     let mut out = String::new();
     // The column of names has the same width in all families.
@@ -151,7 +151,7 @@ fn class_json(s: &ClassSpec) -> Value {
     })
 }
 
-/// The rows to list, with the names of the columns in JSON.
+/// Returns the names of the columns (used in JSON) and the rows to list.
 fn rows(what: Listed) -> (&'static [&'static str], Vec<Vec<String>>) {
     match what {
         Listed::Classes => (&["name", "summary"], Vec::new()),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet doctor`: finds what killed routers left behind on this host, and removes it with `--mend`.
+//! `castanet doctor`: finds what routers left behind on this host when they were killed. With `--mend` it
+//! removes what it finds.
 
 use crate::load::complain;
 use castanet_io::device::owner::Fate;
@@ -22,15 +23,15 @@ type Mend = Box<dyn FnOnce() -> Result<(), String>>;
 /// A result of a check.
 struct Finding {
     what: String,
-    /// `None` if there is nothing to repair, or only by hand.
+    /// `None` if there is nothing to repair, or if only the user can repair it.
     mend: Option<Mend>,
-    /// Whether the finding is no fault.
+    /// Whether the finding is harmless.
     fine: bool,
 }
 
 /// One check.
 struct Check {
-    /// The name in its lines.
+    /// The name of the check in its output lines.
     name: &'static str,
     /// The message when nothing is found.
     fine: &'static str,
@@ -66,7 +67,8 @@ fn filters() -> Result<Vec<Finding>, String> {
     Ok(found.into_iter().map(finding).collect())
 }
 
-/// Runs checks. Returns the lines to print, and whether there is no fault left.
+/// Runs checks, and repairs findings if `mend` is set. Returns the lines to print, and whether no fault
+/// remains.
 fn examine(checks: &[Check], mend: bool) -> (String, bool) {
     let (mut text, mut well) = (String::new(), true);
     for check in checks {

@@ -19,7 +19,7 @@ pub fn main(args: &Explain) -> ExitCode {
     let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
     let mut text = String::new();
     if !diagnostics.iter().any(Diagnostic::is_error) {
-        // With the CompleteOffload elements that `run` inserts.
+        // Add the CompleteOffload elements that `run` inserts, so that the placement includes them.
         let (graph, more) = castanet_graph::offload::complete(loaded.graph, &loaded.classes);
         diagnostics.extend(more);
         let (placement, more) = castanet_runtime::place(&graph, loaded.classes.0.as_ref(), args.workers);

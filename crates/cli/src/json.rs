@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnostics as JSON, in the form that editors know from `rustc --error-format=json`: one object a line.
+//! Diagnostics as JSON, one object per line, in the form that editors know from `rustc --error-format=json`.
 
 use castanet_lang::diagnostic::shown;
 use castanet_lang::render::render_pretty;
 use castanet_lang::{Diagnostic, Sources, Span};
 use serde_json::{Value, json};
 
-/// One line for each diagnostic. Files, lines and columns are those of the file read, so line directives have no effect on them.
+/// Returns one line for each diagnostic. Positions are those in the file that was read: line directives have
+/// no effect.
 pub fn lines(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
     shown(diagnostics).iter().map(|d| format!("{}\n", object(sources, d))).collect()
 }
@@ -15,7 +16,7 @@ fn object(sources: &Sources, d: &Diagnostic) -> Value {
     let mut spans: Vec<Value> = Vec::new();
     spans.extend(d.span.map(|at| span(sources, at, &d.at, true, None)));
     for label in &d.labels {
-        // Every diagnostic with positions has a primary one.
+        // The first position is the primary one, so that every diagnostic with positions has one.
         spans.push(span(sources, label.span, &label.text, spans.is_empty(), None));
     }
     let level = if d.is_error() { "error" } else { "warning" };
@@ -33,7 +34,7 @@ fn object(sources: &Sources, d: &Diagnostic) -> Value {
     })
 }
 
-/// Context and notes, then helps; the first help carries the replacement.
+/// Returns the context and the notes, then the help lines. The first help line has the replacement.
 fn children(sources: &Sources, d: &Diagnostic) -> Vec<Value> {
     let at = |place: Option<Span>| place.map(|s| span(sources, s, "", true, None)).into_iter().collect();
     let context = d.context.as_ref().map(|(text, place)| child("note", text, at(*place)));

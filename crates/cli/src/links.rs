@@ -43,7 +43,7 @@ fn found(link: &Path, binary: &Path) -> Found {
     }
 }
 
-/// Makes one link atomically: symbolic, or else hard, or else a copy.
+/// Makes one link atomically: a symbolic link, else a hard link, else a copy of the program. Returns which.
 fn make(link: &Path, binary: &Path) -> io::Result<&'static str> {
     let mut temporary = link.as_os_str().to_owned();
     temporary.push(format!(".new{}", std::process::id()));
@@ -81,7 +81,7 @@ pub fn main(args: &Links) -> ExitCode {
     }
 }
 
-/// Makes all links or none: returns a report, or everything that prevents it.
+/// Makes all links or none. Returns a report, or all errors that prevent it.
 fn links(args: &Links) -> Result<String, Vec<String>> {
     let said = |path: &Path, e: &io::Error| vec![format!("{}: {}", path.display(), reason(e))];
     let binary =

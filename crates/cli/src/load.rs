@@ -43,7 +43,8 @@ pub enum Reach {
     Client(FromClients),
 }
 
-/// The name and the value, if a word of the command line defines a variable as in `RATE=10`.
+/// Splits a word of the command line such as `RATE=10` into name and value. `None` if the word defines no
+/// variable.
 pub fn definition(word: &str) -> Option<(String, String)> {
     let (name, value) = word.split_once('=')?;
     let ok = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -85,13 +86,13 @@ impl Source {
         Ok(Source { packages: c.packages.clone(), ..source })
     }
 
-    /// A text that is not in a file.
+    /// Makes a source from a text that is not in a file.
     pub fn text(name: &str, text: impl Into<Vec<u8>>, defines: Vec<(String, String)>) -> Source {
         let (name, bytes) = (name.into(), text.into());
         Source { name, bytes, defines, packages: Vec::new(), reach: Reach::Everywhere }
     }
 
-    /// A file, or standard input for `-`.
+    /// Reads a file, or standard input for `-`.
     pub fn file(file: &str, defines: Vec<(String, String)>) -> Result<Source, String> {
         let (name, done) = if file == "-" {
             ("<stdin>", read::stream(std::io::stdin().lock(), read::MAX_CONFIGURATION))
@@ -138,8 +139,8 @@ pub fn elaborate(
     (loaded.flat, sources, loaded.diagnostics, classes)
 }
 
-/// Elaborates a source; `globals` decides about variables of the file scope. A missing package is an error if `unknown` makes unknown
-/// classes an error.
+/// Elaborates a source. `globals` says what happens to variables of the file scope. A missing package is an
+/// error if `unknown` makes unknown classes an error.
 pub fn elaborate_with(
     source: &Source,
     clickpath: Option<&str>,
@@ -149,7 +150,8 @@ pub fn elaborate_with(
     elaborate_in(&packages(clickpath), source, unknown, globals)
 }
 
-/// The packages of this process, with the search path for packages and libraries; default: `CLICKPATH`.
+/// Makes the set of packages of this process. `clickpath` is the search path for packages and libraries;
+/// default: the environment variable `CLICKPATH`.
 pub fn packages(clickpath: Option<&str>) -> Arc<Packages> {
     let environment = std::env::var("CLICKPATH").ok();
     Packages::new(clickpath.or(environment.as_deref()))
@@ -159,8 +161,9 @@ pub fn packages(clickpath: Option<&str>) -> Arc<Packages> {
 pub const NO_PACKAGES: &str =
     "clients may not load packages; 'castanet run --allow-packages' starts a router that allows it";
 
-/// Elaborates a source with the packages of this process: the configuration can use the classes of all loaded packages, and its
-/// required packages are loaded. Only packages that it uses are kept.
+/// Elaborates a source with the packages of this process. The configuration can use the classes of all loaded
+/// packages, and packages that it requires are loaded. The returned table keeps only the packages that the
+/// configuration uses.
 pub fn elaborate_in(
     packages: &Packages,
     source: &Source,
@@ -198,7 +201,8 @@ pub fn elaborate_in(
         (loaded, sources)
     };
     let (mut loaded, mut sources) = read(&Table(Arc::new(classes.clone())));
-    // The requirements are known only after the first elaboration. New packages change the classes, so elaborate again then.
+    // The requirements are known only after the first elaboration. New packages change the classes, so
+    // elaborate again then.
     let before = classes.libraries().len();
     let provided = |name: &str| crate::provides::has(&base, name);
     let missing = match &source.reach {
@@ -217,18 +221,20 @@ pub fn elaborate_in(
     if unknown == Unknown::Error {
         wrong.extend(missing);
     }
-    // These come first, because they explain why classes are unknown.
+    // Errors of packages come first, because they explain why classes are unknown.
     loaded.diagnostics.splice(..0, wrong);
     let classes = classes.used_by(&loaded.flat);
     (loaded, sources, Table(Arc::new(classes)))
 }
 
-/// Whether a class has its own variables, so that `$` in its configuration is no undefined variable.
+/// Whether elements of the class have their own variables. Then a `$` in their configuration does not refer
+/// to an undefined variable.
 pub fn is_script(spec: &castanet_spec::ClassSpec) -> bool {
     spec.args.iter().any(|a| a.type_name == "script instruction")
 }
 
-/// Elaborates and checks a source. Errors of the graph are left out if there are errors of the language, which cause them.
+/// Elaborates and checks a source. Errors of the graph are left out if there are errors of the language,
+/// which cause them.
 pub fn load(source: &Source, clickpath: Option<&str>, unknown: Unknown) -> Loaded {
     load_in(&packages(clickpath), source, unknown)
 }

@@ -34,8 +34,8 @@ use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Whether the command line is `run ... -h` with nothing after `-h`. The value of `-h`, a handler, is missing then, so it can only mean
-/// help.
+/// Whether the command line is `run ... -h` with nothing after `-h`. `-h` takes a handler as its value, so
+/// without a value it can only mean help.
 fn asks_for_help(words: &[OsString]) -> bool {
     words.len() > 1 && words.first().is_some_and(|w| w == "run") && words.last().is_some_and(|w| w == "-h")
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// The hidden command with which [`over`] starts the process of [`main`].
+/// The hidden command that [`over`] starts as a second process, which runs [`main`].
 const UNMOUNTER: &str = "unmount-after-run";
 
 /// `castanet unmount-after-run`.

@@ -40,10 +40,11 @@ pub struct BuildPackage {
     after_help = "Run it where castanet was built (target/release/castanet sdk), before that folder is removed."
 )]
 pub struct Sdk {
-    /// The destination; default: lib/castanet/sdk beside the folder of this program, where build-package searches for it.
+    /// The destination; default: lib/castanet/sdk beside the folder of this program, where build-package
+    /// searches for it.
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
-    /// Copy them from this folder.
+    /// Copy the crates from this folder.
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,
     /// Only print the build facts of this castanet and where its crates are.

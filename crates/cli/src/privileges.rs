@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Privileges of `castanet run`: a second process opens devices, and the router drops its own privileges before packets move.
+//! Privileges of `castanet run`: a second process opens devices, and the router drops its own privileges
+//! before packets move.
 
 use crate::load::complain;
 use castanet_io::{opener, privilege};
@@ -14,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The hidden command with which the router starts the process of [`serve`].
+/// The hidden command that the router starts as a second process, which runs [`serve`].
 const OPENER: &str = "open-for-run";
 
 /// Options of privileges.
@@ -41,7 +42,7 @@ pub struct Opener {
     router: u32,
 }
 
-/// The user to become.
+/// Finds the user to become, by name or number.
 fn user(name: &str) -> Result<User, String> {
     let found = match name.parse() {
         Ok(number) => User::from_uid(Uid::from_raw(number)),
@@ -58,7 +59,8 @@ pub struct Held {
 }
 
 impl Privileges {
-    /// Starts the process that opens devices, if this process has the privileges to open any. Call it before the configuration is built.
+    /// Starts the process that opens devices, if this process has the privileges to open any. Call it before
+    /// the configuration is built.
     ///
     /// # Errors
     /// When the user does not exist, or the process cannot be started.
@@ -99,8 +101,9 @@ fn keep_only(keep: CapabilitySet) -> Result<(), String> {
 impl Held {
     /// Drops privileges on every thread. Call it when the configuration, the control sockets and the mount are open.
     ///
-    /// A router of root keeps CAP_DAC_OVERRIDE, so that it can write its files in all folders; root owns the system's files
-    /// in any case. Every router keeps CAP_NET_BIND_SERVICE, for sockets of later configurations.
+    /// A router of root keeps CAP_DAC_OVERRIDE, so that it can write its files in all folders; root owns the
+    /// system's files in any case. Every router keeps CAP_NET_BIND_SERVICE, for sockets of later
+    /// configurations.
     ///
     /// # Errors
     /// When a thread still has other privileges.
@@ -130,7 +133,8 @@ impl Held {
     }
 }
 
-/// Opens devices for the router that started this process and has the other end of its standard input.
+/// Opens devices for the router that started this process. Requests arrive on standard input, a socket whose
+/// other end the router holds.
 pub fn serve(args: &Opener) -> ExitCode {
     match serve_until_end(args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -142,11 +146,12 @@ pub fn serve(args: &Opener) -> ExitCode {
 }
 
 fn serve_until_end(args: &Opener) -> std::io::Result<()> {
-    // Signals that end the router may reach this process too. It ignores them and ends after the router, so that it can clean up.
+    // Signals that end the router may reach this process too. It ignores them and ends after the router, so
+    // that it can clean up.
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
-    // CAP_BPF is for TCX links: filters that the kernel removes with the router.
+    // CAP_BPF is for TCX links: filters that the kernel removes when the router ends.
     privilege::keep_only(privilege::DEVICES | CapabilitySet::BPF)?;
     let line: OwnedFd = std::io::stdin().as_fd().try_clone_to_owned()?;
     let null = std::fs::File::open("/dev/null")?;

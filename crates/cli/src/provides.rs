@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this binary provides to configurations that require it: classes and features.
+//! Classes and features that this binary provides, for configurations that require them.
 
 use crate::load::Table;
 use castanet_lang::ClassNames;
 
-/// Features other than classes, by the names of `require` and scripts.
+/// Features other than classes, by the names that `require` and scripts use.
 const FEATURES: &[&str] = &[
     "int64",
     #[cfg(target_os = "linux")]

@@ -13,14 +13,15 @@ pub struct Answers {
     pub errors: Vec<String>,
 }
 
-/// Tells which texts match a glob of `*`, `?` and `[...]`. A text that is no glob, such as `[`, matches itself.
+/// Returns a function that tests whether a text matches a glob of `*`, `?` and `[...]`. A text that is no
+/// glob, such as `[`, matches itself.
 pub fn matcher(glob: &str) -> impl Fn(&str) -> bool {
     let found = Glob::new(glob).map(|g| g.compile_matcher());
     let glob = glob.to_string();
     move |text| found.as_ref().map_or(text == glob, |m| m.is_match(text))
 }
 
-/// The elements that a request matches, and whether its answer is printed in blocks.
+/// Finds the elements that a request matches. Also returns whether its answer is printed in blocks.
 fn elements(router: &Router, pattern: &str) -> Result<(Vec<u32>, bool), String> {
     let shared = router.shared();
     if let Some(e) = router.find(pattern) {
@@ -36,7 +37,8 @@ fn elements(router: &Router, pattern: &str) -> Result<(Vec<u32>, bool), String> 
     if class.is_empty() { Err(format!("no element '{pattern}'")) } else { Ok((class, true)) }
 }
 
-/// Answers requests in order. A single request for one element prints the raw value; several requests, or a pattern, print blocks.
+/// Answers requests in order. A single request for one element prints the raw value; several requests, or a
+/// pattern, print blocks.
 pub fn answer(router: &mut Router, requests: &[String]) -> Answers {
     let mut out = Answers::default();
     let mut values: Vec<(String, String)> = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! New configurations for a running router: by a handler, or from the file, which SIGHUP rereads.
+//! New configurations for a running router: written to a handler, or reread from the file on SIGHUP.
 
 use crate::control::FromClients;
 use crate::load::{NO_PACKAGES, Reach, Source, complain, load_in};
@@ -24,7 +24,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// `defines` are the variables of the command line, `allowed` is what configurations of clients may require.
+    /// Makes a reader. `defines` are the variables of the command line; `allowed` says what configurations of
+    /// clients may require.
     pub fn new(packages: Arc<Packages>, defines: &[(String, String)], allowed: &FromClients) -> Arc<Reader> {
         let (defines, allowed) = (defines.to_vec(), allowed.clone());
         Arc::new(Reader { packages, defines, allowed, signals: OnceLock::new(), classic: false })
@@ -38,7 +39,8 @@ impl Reader {
     fn lines(&self, style: Style) -> bool {
         self.classic || style == Style::Lines
     }
-    /// Becomes the loader of a router, and catches signals for all its configurations. With `allow`, handlers may swap.
+    /// Registers this reader as the loader of a router, and catches signals for all configurations of the
+    /// router. With `allow`, handlers may request hot swaps.
     ///
     /// # Errors
     /// When signals cannot be caught.
@@ -98,7 +100,7 @@ impl Loader for Reader {
         self.packages.names()
     }
     fn prepared(&self, shared: &Arc<Shared>) {
-        // Before the router runs, because the default action of a signal may end the process.
+        // Signals are caught before the router runs, because their default action may end the process.
         if let Some(handle) = self.signals.get() {
             handle.catch(shared);
         }

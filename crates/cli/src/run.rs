@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The value of `--simtime`, seconds since 1970, in nanoseconds.
+/// Parses the value of `--simtime`, in seconds since 1970. Returns nanoseconds.
 pub fn simulated(text: &str) -> Result<i64, String> {
     use castanet_spec::value::{ArgValue, Nanos};
     let names = castanet_spec::Names::new();
@@ -25,7 +25,7 @@ pub fn simulated(text: &str) -> Result<i64, String> {
     t.map(|n| n.0).map_err(|e| format!("--simtime: {e}"))
 }
 
-/// Builds a router from a loaded configuration and prints all diagnostics.
+/// Builds a router from a loaded configuration and prints all diagnostics. `None` after an error.
 fn build(loaded: Loaded, options: Options, json: bool) -> Option<Router> {
     let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
     let built = if diagnostics.iter().any(Diagnostic::is_error) {
@@ -91,7 +91,8 @@ fn uncaught(e: std::io::Error) -> String {
     format!("signals cannot be caught: {}", crate::load::reason(&e))
 }
 
-/// The action for SIGHUP: rereads a configuration that came from a file.
+/// Returns the action for SIGHUP: reread the configuration. `None` if the configuration did not come from a
+/// file.
 fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
     let (again, running) = (args.configuration.clone(), running.clone());
     again.is_file().then(|| -> Hangup { Box::new(move || reread(&running, || Source::read(&again))) })

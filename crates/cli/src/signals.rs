@@ -26,8 +26,9 @@ impl Handle {
 /// Whether SIGINT and SIGTERM end the process at once.
 static AT_ONCE: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Makes SIGINT and SIGTERM end the process at once, until [`watch`] passes them to a router. A process that a shell starts in
-/// the background ignores SIGINT, so without this it could not be interrupted while it waits for a pipe to be opened.
+/// Makes SIGINT and SIGTERM end the process at once, until [`watch`] passes them to a router. A process that
+/// a shell starts in the background ignores SIGINT. Without this function it could not be interrupted while
+/// it waits for a pipe to be opened.
 ///
 /// # Errors
 /// When signals cannot be caught.
@@ -49,9 +50,10 @@ fn watched(shared: &Shared) -> impl Iterator<Item = i32> {
     shared.signals.iter().map(|s| s.1).filter(|s| !FORBIDDEN.contains(s))
 }
 
-/// Passes signals to the current router. The first and second SIGINT or SIGTERM request a stop, and the third ends the router. The
-/// fourth ends the process, because a worker may be blocked in a system call, for example on a pipe, and not see that the router has
-/// ended. Signals that elements watch go to these elements. SIGHUP calls `hangup`, unless an element watches it.
+/// Passes signals to the current router. The first and second SIGINT or SIGTERM request a stop, and the third
+/// ends the router. The fourth ends the process, because a worker may be blocked in a system call, for
+/// example on a pipe, and not see that the router has ended. Signals that elements watch go to these
+/// elements. SIGHUP calls `hangup`, unless an element watches it.
 pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup.is_some().then_some(SIGHUP)))?;
     let handle = Handle(signals.handle());

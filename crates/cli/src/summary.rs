@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct Summary {
     /// Packets that entered: element, its file or device, packets.
     entered: Vec<(String, String, u64)>,
-    /// Packets made from others: copies, fragments, replies.
+    /// Packets made from other packets: copies, fragments, replies.
     made: Vec<(String, String, u64)>,
     /// Packets that left: element, its file or device, packets.
     left: Vec<(String, String, u64)>,
@@ -23,14 +23,14 @@ pub struct Summary {
     held: Vec<(String, u64)>,
     /// Packets that the kernel dropped before the router read them, by element.
     missed: Vec<(String, u64)>,
-    /// Packets that are unaccounted for; negative: packets too many.
+    /// Number of packets that are unaccounted for; negative if there are too many packets.
     missing: i64,
     /// Number of panics of elements.
     panics: u64,
     elapsed: Duration,
 }
 
-/// The first argument of a configuration string, which is usually a file or device.
+/// Returns the first argument of a configuration string, which is usually a file or device.
 fn what(config: &str) -> String {
     let first = config.split(',').next().unwrap_or("").trim().trim_matches('"');
     let short: String = first.chars().take(48).collect();
@@ -102,7 +102,7 @@ impl Summary {
         self.entered.iter().map(|e| e.2).sum()
     }
 
-    /// The summary as text: aligned; zeros are shown only for sources and sinks.
+    /// Formats the summary as aligned text. Zeros are shown only for sources and sinks.
     pub fn text(&self) -> String {
         let mut out = String::new();
         let digits = |n: u64| {
@@ -162,7 +162,7 @@ impl Summary {
         out
     }
 
-    /// The summary as JSON.
+    /// Formats the summary as JSON.
     pub fn json(&self) -> String {
         let rows = |v: &[(String, String, u64)]| {
             v.iter()

@@ -21,7 +21,8 @@ pub struct Took {
     real: Duration,
 }
 
-/// User and system time from the text of `/proc/self/stat`. The program name, in parentheses, may contain any characters.
+/// Parses user and system time from the text of `/proc/self/stat`. The program name, in parentheses, may
+/// contain any characters.
 fn parse(stat: &str) -> Option<(Duration, Duration)> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut next = || {
@@ -32,13 +33,13 @@ fn parse(stat: &str) -> Option<(Duration, Duration)> {
 }
 
 impl Times {
-    /// The current time. Without `/proc` the processor times are 0.
+    /// Returns the current time. Without `/proc` the processor times are 0.
     pub fn now() -> Times {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let (user, system) = parse(&stat).unwrap_or_default();
         Times { user, system, at: Instant::now() }
     }
-    /// The span until a later point in time.
+    /// Returns the span from this point in time to a later one.
     pub fn until(&self, end: &Times) -> Took {
         Took {
             user: end.user.saturating_sub(self.user),
@@ -49,7 +50,7 @@ impl Times {
 }
 
 impl Took {
-    /// `0.010u 0.000s 0:01.50`.
+    /// Formats user, system and real time as in `0.010u 0.000s 0:01.50`.
     pub fn text(&self) -> String {
         let part = |d: Duration| format!("{}.{:03}", d.as_secs(), d.subsec_millis());
         let (seconds, hundredths) = (self.real.as_secs(), self.real.subsec_millis() / 10);

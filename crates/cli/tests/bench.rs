@@ -10,12 +10,13 @@ const SHORT: [&str; 8] = ["bench", "veth", "--points", "2", "--rounds", "1", "--
 
 #[test]
 fn veth_measures_both_routers() {
-    // With the generator that is permitted here, and with the one that is permitted everywhere.
+    // First with the default generator, which is `live` where that is permitted; then with `packet`, which is
+    // permitted everywhere.
     measures_both_routers(&[]);
     measures_both_routers(&["--generator", "packet"]);
 }
 
-/// Measures for longer and longer: on a busy machine a router may have no turn in a short trial.
+/// Retries with longer measurements: on a busy machine a router may get no processor time in a short trial.
 fn measures_both_routers(further: &[&str]) {
     let b = Bench::new();
     for seconds in ["0.5", "5", "50"] {
@@ -26,7 +27,7 @@ fn measures_both_routers(further: &[&str]) {
     }
 }
 
-/// Whether packets crossed both routers; they must if this is the `last` try.
+/// Whether packets crossed both routers. In the `last` try this is asserted.
 fn measures(b: &Bench, further: &[&str], last: bool) -> bool {
     let arguments: Vec<&str> = SHORT[..6]
         .iter()

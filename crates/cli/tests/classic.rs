@@ -265,7 +265,8 @@ fn what_is_wrong_with_a_configuration() {
     check(
         &b,
         &[
-            // Errors in the first phase: no last line.
+            // After errors in the first phase, the last line "Router could not be initialized!" is not
+            // printed.
             (&["click", "-e", "Foo -> Discard"], "", "", "config:1: undeclared element 'Foo'\n", 1),
             (&["click", "-e", "Idle ->"], "", "", "config:1: syntax error near ''\n", 1),
             (&["click"], "Foo -> Discard", "", "<stdin>:1: undeclared element 'Foo'\n", 1),
@@ -385,7 +386,7 @@ fn interrupts_stop_the_driver() {
         "c.count",
     ]);
     let mut child = c.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Signals are handled from the time at which packets move.
+    // Signals are handled only once packets move, so wait for the output about the packets.
     let mut err = BufReader::new(child.stderr.take().unwrap());
     for _ in 0..3 {
         err.read_line(&mut String::new()).unwrap();

@@ -16,7 +16,7 @@ const TOKEN: &str = "a-token-of-the-operator";
 const ROUTER: &str = "Idle -> c :: Counter -> agg :: AggregateCounter -> Discard; \
     ControlSocket(UNIX, readonly, READONLY true); tcp :: ControlSocket(TCP, 0);";
 
-/// A router that is killed with the test.
+/// A running router, which is killed when the test ends.
 struct Live {
     b: Bench,
     child: Child,
@@ -30,7 +30,7 @@ impl Drop for Live {
 }
 
 impl Live {
-    /// A router with a socket `s`, further options, and a secret file beside it.
+    /// Starts a router with a socket `s`, further options, and a secret file beside it.
     fn new(more: &[&str]) -> Live {
         let b = Bench::new();
         b.file("secret", "a_word_of_the_secret -> ;");
@@ -48,20 +48,20 @@ impl Live {
         }
         live
     }
-    /// Exit code and output of `castanet ctl`.
+    /// Runs `castanet ctl`. Returns the exit code and the output.
     fn ctl(&self, args: &[&str]) -> (i32, String) {
         let ran = self.b.run("castanet", &[&["ctl"], args].concat(), "");
         (ran.code, ran.out + &ran.err)
     }
-    /// The port of the ControlSocket.
+    /// Returns the port of the ControlSocket.
     fn port(&self) -> String {
         self.ctl(&["s", "read", "tcp.port"]).1.trim().to_string()
     }
-    /// The replies of a Unix socket to commands, until it closes.
+    /// Sends commands to a Unix socket. Returns the replies, up to the end of the connection.
     fn unix(&self, socket: &str, commands: &str) -> String {
         talk(UnixStream::connect(self.b.path(socket)).unwrap(), commands)
     }
-    /// The replies of a TCP port to commands, until it closes.
+    /// Sends commands to the TCP port. Returns the replies, up to the end of the connection.
     fn tcp(&self, commands: &str) -> String {
         let stream = TcpStream::connect(("127.0.0.1", self.port().parse().unwrap())).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
@@ -75,7 +75,7 @@ impl Live {
 fn talk(mut stream: impl Read + Write, commands: &str) -> String {
     stream.write_all(commands.as_bytes()).unwrap();
     let mut said = Vec::new();
-    // A reset ends the connection too.
+    // A connection reset also ends the replies.
     let _ = stream.read_to_end(&mut said);
     String::from_utf8_lossy(&said).into_owned()
 }
@@ -174,7 +174,7 @@ fn files_of_a_client_with_the_token_lie_below_the_folder_that_the_operator_named
     let socket = "Idle -> agg :: AggregateCounter -> Discard; tcp :: ControlSocket(TCP, 0, TOKEN token);";
     live.b.file("with.click", socket);
     live.b.file("lib/inside", "an inner word");
-    // The token file that configurations of the client name.
+    // A token file that configurations of the client name.
     live.b.file("lib/token", TOKEN);
     std::fs::set_permissions(live.b.path("lib/token"), std::fs::Permissions::from_mode(0o600)).unwrap();
     std::os::unix::fs::symlink(live.secret(), live.b.path("lib/link")).unwrap();
@@ -186,7 +186,7 @@ fn files_of_a_client_with_the_token_lie_below_the_folder_that_the_operator_named
     };
     assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
     let (secret, victim) = (live.secret(), live.b.path("victim").display().to_string());
-    // Handlers that take the name of a file, in the operator's configuration.
+    // Handlers of the operator's configuration that take the name of a file.
     for name in [&victim[..], "../victim", "dangling", "../lib/x"] {
         told(&ctl(&["write", "agg.write_text_file", name]), name);
     }
@@ -278,7 +278,7 @@ fn tcp_from_elsewhere_needs_the_token_for_everything() {
         assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
         let (near, far) = (live.port(), format!("10.9.0.1:{}", live.port()));
         let (near, far) = ([near.as_str()], [far.as_str()]);
-        // A connection to this address comes from this address too.
+        // A connection to this address also has it as its source address.
         for call in [&["read", "c.count"][..], &["read", "list"], &["write", "c.reset"], &["read", "none"]] {
             let said = live.ctl(&[&far[..], call].concat());
             assert!(
@@ -323,7 +323,7 @@ fn a_page_in_a_browser_cannot_drive_the_port() {
 #[test]
 fn another_user_of_the_host_cannot_use_the_unix_socket() {
     let live = Live::new(&[]);
-    // The mode of the file is opened up here, so that the server has to check the user.
+    // Everyone may open the socket file here, so that the server itself has to check the user.
     for name in ["", "s"] {
         std::fs::set_permissions(live.b.path(name), std::fs::Permissions::from_mode(0o777)).unwrap();
     }

@@ -65,7 +65,7 @@ fn simulated_time_without_events_ends_the_run() {
     let ran = castanet(&["run", "-q", "--simtime", "-e", "q :: Queue -> Unqueue -> Discard; Idle -> q"]);
     let want = "simulated time cannot advance: no task is scheduled and no timer is set; stopping\n";
     assert_eq!((ran.err.as_str(), ran.code), (want, 0));
-    // Each step of a script gets a request to stop.
+    // Without events, each `pause` of a script receives a request to stop.
     let script = "Idle -> Discard; DriverManager(pause, print \"one\", pause, print \"two\")";
     let ran = castanet(&["run", "-q", "--simtime", "-e", script]);
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("one\ntwo\n", want));
@@ -106,7 +106,7 @@ fn completion_leaves_hidden_commands_out() {
     }
 }
 
-/// A process that is killed with the test.
+/// A process that is killed when the test ends.
 struct Killed(Child);
 
 impl Drop for Killed {

@@ -13,7 +13,7 @@ use std::time::Duration;
 const ROUTER: &str = "i :: InfiniteSource(LENGTH 60, ACTIVE false) -> c :: Counter -> Discard; odd@name :: Null; Idle -> odd@name -> Discard;
     s :: Script(TYPE PASSIVE, return $(length $args));";
 
-/// A router that is killed with the test.
+/// A running router, which is killed when the test ends.
 struct Live(Child);
 
 impl Drop for Live {
@@ -127,7 +127,7 @@ fn something_else_listens_there() {
         use std::io::Write;
         let (mut c, _) = listener.accept().unwrap();
         c.write_all(b"220 mail.example.org ESMTP\r\n").unwrap();
-        // Sends no greeting.
+        // This connection gets no greeting.
         listener.accept().unwrap()
     });
     let ran = b.run("castanet", &["ctl", &port, "list"], "");
@@ -181,7 +181,7 @@ fn swaps() {
     b.file("bad.click", "Foo -> Discard;");
     let live = start(&b, "castanet", &["run", "-q", "-R", "-u", "s", "a.click"]);
     until("it runs", || ctl(&b, &["read", "q.length"]).out == "3\n");
-    // A client of the ControlSocket, before and after the swap.
+    // This client of the ControlSocket stays connected across the swap.
     let mut c = std::os::unix::net::UnixStream::connect(b.path("e")).unwrap();
     c.write_all(b"WRITE c.count_call 5 stop\n").unwrap();
     let plan = ctl(&b, &["swap", "--dry-run", "b.click"]);
@@ -200,7 +200,8 @@ fn swaps() {
     let want = "Click::ControlSocket/1.3\r\n200 Write handler 'c.count_call' OK\r\n\
         200 Read handler 'q.class' OK\r\nDATA 5\r\nQueue530 Permission denied for 'c.reset'\r\n200 Goodbye!\r\n";
     assert_eq!(said, want);
-    // Without the ControlSocket its socket is closed, even if its own client requested the swap.
+    // A swap to a configuration without the ControlSocket closes its socket, even if a client of that socket
+    // requested the swap.
     ctl(&b, &["swap", "a.click"]);
     let mut own = std::os::unix::net::UnixStream::connect(b.path("e")).unwrap();
     own.write_all(b"WRITE hotconfig Idle -> Discard;\n").unwrap();
@@ -316,7 +317,7 @@ fn completion() {
     assert_eq!(same(&ran.out), same(&want), "{}{}", ran.out, ran.err);
 }
 
-/// The router that the page starts is killed with the test, even if the test fails.
+/// Stops the router that the page starts when the test ends, even if the test fails.
 struct Started<'a>(&'a Bench);
 
 impl Drop for Started<'_> {

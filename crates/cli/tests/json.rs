@@ -11,7 +11,7 @@ fn number(v: &Value) -> usize {
     usize::try_from(v.as_u64().unwrap()).unwrap()
 }
 
-/// Compares the positions of a span with the text that it was found in, and returns the text that it covers.
+/// Compares the positions of a span with the file's text. Returns the text that the span covers.
 fn covered(file: &str, text: &str, span: &Value) -> String {
     assert_eq!(span["file_name"], file);
     let bytes = number(&span["byte_start"])..number(&span["byte_end"]);
@@ -86,7 +86,7 @@ fn warnings_leave_the_exit_code() {
     assert_eq!((&all[0]["level"], &all[0]["spans"][0]["line_start"]), (&"warning".into(), &2.into()));
 }
 
-/// The positions of every mistake that the messages are pinned for.
+/// Checks the positions of all configurations in tests/mistakes.
 #[test]
 fn the_positions_of_all_mistakes() {
     let b = Bench::new();

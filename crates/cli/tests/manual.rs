@@ -25,7 +25,7 @@ fn the_element_reference_is_up_to_date() {
     );
 }
 
-/// The missing classes as a part of docs/compatibility.md.
+/// Formats the list of missing classes for docs/compatibility.md.
 fn missing_part() -> String {
     let mut out = String::new();
     for from in [MissingFrom::Click, MissingFrom::FastClick, MissingFrom::Radio] {
@@ -39,13 +39,13 @@ fn missing_part() -> String {
     out
 }
 
-/// Keywords and handlers that classes do not have here, one a line: origin, kind, class, name.
+/// Keywords and handlers of other versions of Click that the classes lack here: origin, kind, class, name.
 fn missing_words() -> impl Iterator<Item = [&'static str; 4]> {
     let lines = include_str!("missing.txt").lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| <[&str; 4]>::try_from(line.split(' ').collect::<Vec<_>>()).unwrap())
 }
 
-/// The missing keywords and handlers as a part of docs/compatibility.md.
+/// Formats the list of missing keywords and handlers for docs/compatibility.md.
 fn missing_words_part() -> String {
     let mut out = String::new();
     for (from, name) in [("click", "Click"), ("fastclick", "FastClick"), ("radio", "Click's radio packages")]
@@ -93,7 +93,7 @@ fn the_lists_of_what_is_missing_are_up_to_date() {
     list_is_up_to_date("missing keywords and handlers", &missing_words_part());
 }
 
-/// Compares a generated list in docs/compatibility.md, or writes it.
+/// Compares a generated list with the list in docs/compatibility.md, or writes it there.
 fn list_is_up_to_date(of: &str, want: &str) {
     let begin = format!("<!-- The list of {of} is generated. -->\n");
     const END: &str = "\n<!-- End of the list. -->\n";
@@ -286,7 +286,7 @@ fn links() {
     for name in ["click", "click-check", "click2xml", "xml2click"] {
         assert_eq!(std::fs::read_link(bin.join(name)).unwrap(), real);
     }
-    // Called by its link, the binary is the tool.
+    // Called by the name of a link, the binary acts as that tool.
     let mut c = std::process::Command::new(bin.join("click-pretty"));
     c.arg("--help");
     assert_eq!(common::run(c, "").err, "click-pretty: not built yet\n");

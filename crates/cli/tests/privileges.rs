@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 
 const TEXT: &str = "InfiniteSource(LIMIT 1) -> Discard; Script(print \"ready\", wait 60s)";
 
-/// A running router.
+/// Starts a router, and waits until it runs.
 fn running(b: &Bench, tool: &str, arguments: &[&str]) -> Child {
     let mut c = b.command(tool);
     let mut child = c.args(arguments).args(["-e", TEXT]).stdout(Stdio::piped()).spawn().unwrap();
@@ -20,7 +20,7 @@ fn running(b: &Bench, tool: &str, arguments: &[&str]) -> Child {
     child
 }
 
-/// A line of the status files of all threads, which must be equal.
+/// Returns the value of a line in the threads' status files. It must be the same for all threads.
 fn status(child: &Child, name: &str) -> String {
     let mut found = Vec::new();
     for thread in std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap() {

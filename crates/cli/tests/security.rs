@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-/// The error of a table row; `None` if it names an existing test.
+/// Returns what is wrong with a table row; `None` if it names an existing test.
 fn fault(root: &Path, row: &str) -> Option<String> {
     let cells: Vec<&str> = row.trim().trim_matches('|').rsplitn(2, '|').map(str::trim).collect();
     let [test, sentence] = cells[..] else { return Some("a row has a sentence and a test".into()) };

@@ -12,7 +12,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// A process that is killed with the test.
+/// A process that is killed when the test ends.
 struct Live(Child);
 
 impl Drop for Live {
@@ -23,7 +23,7 @@ impl Drop for Live {
 }
 
 impl Live {
-    /// Like a background process of a shell, which ignores SIGINT.
+    /// Starts a router as a shell starts a background process, with SIGINT ignored.
     fn in_background(b: &Bench, args: &[&str]) -> Live {
         let mut c = Command::new("sh");
         c.args(["-c", "trap '' INT; exec \"$0\" \"$@\"", BINARY, "run", "-q"]).args(args);

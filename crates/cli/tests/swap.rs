@@ -66,7 +66,7 @@ fn scripts_swap_where_it_is_allowed() {
     assert!(told.contains("While calling 'hotconfig Foo -> Bar':"), "{told}");
 }
 
-/// A process that is killed with the test, even if the test fails.
+/// A process that is killed when the test ends, even if the test fails.
 struct Ended(std::process::Child);
 impl Drop for Ended {
     fn drop(&mut self) {

@@ -319,7 +319,7 @@ fn names_that_are_not_there_are_reported() {
     let checked = b.run("castanet", &["check", "-e", variable], "");
     assert_eq!((checked.code, checked.err.matches("warning: ").count()), (0, 1), "{}", checked.err);
     assert!(checked.err.starts_with("warning: variable '$lable' is not defined\n"), "{}", checked.err);
-    // A run reports each variable once, and its exit code stays.
+    // A run reports each variable once. The reports do not affect its exit code.
     let script = "Idle -> Discard; Script(print $x, print \"$y $1\", print $x ${x[1]} ${z-none}, stop)";
     let ran = b.run("castanet", &["run", "-q", "-e", script], "");
     let warnings =
@@ -328,7 +328,7 @@ fn names_that_are_not_there_are_reported() {
     assert_eq!((ran.code, ran.out.as_str(), ran.err), (0, out, warnings.concat()));
     let ran = b.run("click", &["-e", script], "");
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, out, ""));
-    // Tools print the text as it is written; the classic driver prints no warning.
+    // Tools print the text as it is written. The classic driver prints no warning.
     assert_eq!(b.run("click-flatten", &["-e", variable], "").err, "");
     let open = b.run("click", &["-e", "Idle -> Discard; /* DriverManager(stop);"], "");
     assert_eq!((open.code, open.err.lines().next()), (1, Some("config:1: unclosed comment")));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tutorial of CONTRIBUTING.md, run as it is printed: in a folder outside the workspace, and in a copy of the workspace.
+//! The tutorial of CONTRIBUTING.md, run as it is printed: in a folder outside the workspace, and in a copy of
+//! the workspace.
 //!
-//! Blocks whose first line names a file are parts of that file. In blocks of the kind `console`, lines with `$` are
-//! commands; the lines below a command are what it prints, if there are any. Other blocks are not run.
+//! Blocks whose first line names a file are parts of that file. In blocks of the kind `console`, lines with
+//! `$` are commands; the lines below a command are its expected output, if there is any. Other blocks are not
+//! run.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -15,7 +17,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The tutorial in two parts: outside Castanet, and inside.
+/// Reads the tutorial. Returns its two parts: outside Castanet, and inside.
 fn tutorial() -> (String, String) {
     let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
     let (_, text) = text.split_once("\n## Ten minutes to your first element\n").unwrap();
@@ -24,7 +26,7 @@ fn tutorial() -> (String, String) {
     (outside.to_string(), inside.to_string())
 }
 
-/// The blocks of a text: their kind, and their lines.
+/// Splits a text into its blocks. Returns the kind and the lines of each.
 fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut open = false;
@@ -42,7 +44,8 @@ fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     all
 }
 
-/// The files of a text: the blocks of each in the order in which they are printed, with an empty line between.
+/// Collects the files of a text. Each consists of its blocks in the order in which they are printed, with an
+/// empty line between.
 fn files(text: &str) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = BTreeMap::new();
     for (kind, lines) in blocks(text).into_iter().filter(|b| ["rust", "toml", "click"].contains(&b.0)) {
@@ -56,7 +59,7 @@ fn files(text: &str) -> BTreeMap<String, String> {
     all
 }
 
-/// The commands of a text, with what they print.
+/// Returns the commands of a text, each with the output that the text shows.
 fn commands(text: &str) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for line in blocks(text).into_iter().filter(|b| b.0 == "console").flat_map(|b| b.1) {
@@ -68,7 +71,8 @@ fn commands(text: &str) -> Vec<(String, String)> {
     all
 }
 
-/// Runs the commands in a folder, and compares what they print. Crates are compiled into `target`, and nothing is downloaded.
+/// Runs the commands in a folder, and compares their output with the tutorial. Crates are compiled into
+/// `target`, and nothing is downloaded.
 fn run(commands: &[(String, String)], folder: &Path, target: &Path) {
     let programs = Path::new(CASTANET).parent().unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
@@ -117,7 +121,7 @@ fn the_tutorial_runs_outside_the_workspace() {
     run(&commands, &folder, &Path::new(env!("CARGO_TARGET_TMPDIR")).join("tutorial"));
 }
 
-/// The file of a printed difference, and what the difference makes of its text.
+/// Applies a printed diff. Returns the name of the file and its new text.
 fn patched(lines: &[&str], read: impl Fn(&str) -> String) -> (String, String) {
     let name = lines[1].strip_prefix("+++ b/").unwrap().to_string();
     let mut text = read(&name);
@@ -132,7 +136,7 @@ fn patched(lines: &[&str], read: impl Fn(&str) -> String) -> (String, String) {
     (name, text)
 }
 
-/// The difference that the tutorial prints, for the workspace as it is.
+/// Applies the tutorial's diff to the workspace as it is. Returns the name of the file and its new text.
 fn difference(inside: &str) -> (String, String) {
     let diffs: Vec<_> = blocks(inside).into_iter().filter(|b| b.0 == "diff").collect();
     assert_eq!(diffs.len(), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Access of clients to handlers: which ones they may call, and the replies of calls.
+//! Access of clients to handlers: which handlers they may call, and the replies to calls.
 
 use crate::code;
 use castanet_element::spec::Origin;
@@ -42,7 +42,7 @@ pub struct Access {
     proxy: Option<String>,
 }
 
-/// Text for a reply: on one line, and shortened.
+/// Prepares a text for a reply: on one line, and shortened.
 pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 200;
     let mut out = String::new();
@@ -57,7 +57,7 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 impl Access {
-    /// Access to this router.
+    /// Creates the access to a router.
     pub fn new(remote: Arc<dyn Remote>) -> Access {
         Access { remote, known: HashMap::new(), swaps: 0, proxy: None }
     }
@@ -66,8 +66,8 @@ impl Access {
         &self.remote
     }
 
-    /// The handler of that name: `element.handler` or a global one. An element may be given by its number, counted from 1. With
-    /// a proxy, the whole name is that of a handler of the proxy.
+    /// Finds a handler by its name: `element.handler`, or a global handler. An element may be given by its
+    /// number, counted from 1. With a proxy, the whole name is the name of a handler of the proxy.
     ///
     /// # Errors
     /// When there is no such handler, or clients may not call it.
@@ -137,7 +137,7 @@ impl Access {
         })
     }
 
-    /// A handler that can be read.
+    /// Finds a handler that can be read.
     ///
     /// # Errors
     /// When there is no such handler.
@@ -149,7 +149,7 @@ impl Access {
         Err(Refusal(code::PERMISSION, format!("Handler '{}' write-only", shown(&t.name))))
     }
 
-    /// A handler that can be written.
+    /// Finds a handler that can be written.
     ///
     /// # Errors
     /// When there is no such handler, or the client may only read, or may not write this handler.
@@ -170,7 +170,7 @@ impl Access {
         Err(Refusal(code::PERMISSION, format!("Handler '{}' read-only", shown(&t.name))))
     }
 
-    /// Whether there is an element of that name or number.
+    /// Whether there is an element with this name or number.
     pub fn has_element(&self, name: &str) -> bool {
         let all = self.remote.elements();
         let number = name.parse::<usize>().ok();

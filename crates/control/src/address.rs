@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The backlog of listen(2).
+/// The maximum number of waiting connections (the backlog of listen(2)).
 const WAITING: i32 = 1024;
 /// How long to wait for the lock while another program replaces the same file.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -29,7 +29,7 @@ pub enum ListenAddress {
         address: IpAddr,
         /// The port; 0 lets the kernel choose.
         port: u16,
-        /// Whether to try the following ports if it is in use.
+        /// Whether to try the following ports if this one is in use.
         following: bool,
     },
     /// A Unix socket. Only its owner can open the file.
@@ -55,7 +55,7 @@ pub enum ListenError {
     Descriptor(String),
 }
 
-/// The error of the system with this one inside.
+/// Converts to an I/O error that contains this error.
 impl From<ListenError> for std::io::Error {
     fn from(e: ListenError) -> Self {
         let kind = match &e {
@@ -70,7 +70,7 @@ impl From<ListenError> for std::io::Error {
 /// A listening socket, or a connection.
 pub struct Listening {
     pub(crate) fd: OwnedFd,
-    /// Whether it is itself a connection.
+    /// Whether the descriptor is a connection, not a listening socket.
     pub(crate) connected: bool,
     pub(crate) port: Option<u16>,
     /// The file, which is removed when this is dropped.
@@ -110,7 +110,7 @@ impl std::fmt::Display for ListenAddress {
 }
 
 impl ListenAddress {
-    /// Servers with equal keys are the same resource, which a hot swap hands over.
+    /// Returns a key for hot swaps: servers with equal keys are the same resource, which is handed over.
     pub fn key(&self) -> String {
         match self {
             ListenAddress::Tcp { address, port, following } => {
@@ -127,7 +127,7 @@ impl ListenAddress {
         ListenError::System(self.to_string(), e.into())
     }
 
-    /// Listens.
+    /// Opens the listening socket, or duplicates the descriptor.
     ///
     /// # Errors
     /// When another program listens there, or a system call fails.
@@ -160,11 +160,11 @@ impl ListenAddress {
 
     fn unix(&self, path: &Path) -> Result<Listening, ListenError> {
         let address = SocketAddrUnix::new(path).map_err(|e| self.failed(e))?;
-        // Absolute, because the process may change its folder before the file is removed.
+        // Use an absolute path, because the process may change its directory before the file is removed.
         let path = std::path::absolute(path).map_err(|e| self.failed(e))?;
         let fd = stream(AddressFamily::UNIX).map_err(|e| self.failed(e))?;
-        // The file inherits its mode from the socket (unix(7)), so no other user can open it at any moment. Changing the umask would
-        // affect all threads.
+        // The file inherits its mode from the socket (unix(7)), so no other user can open it at any moment.
+        // Changing the umask would affect all threads.
         rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(|e| self.failed(e))?;
         match bind(&fd, &address) {
             Ok(()) => {}
@@ -180,7 +180,8 @@ impl ListenAddress {
     /// Replaces the file that an ended program left behind.
     fn replace(&self, fd: &OwnedFd, path: &Path, address: &SocketAddrUnix) -> Result<(), ListenError> {
         use std::os::unix::fs::FileTypeExt;
-        // Under a lock: otherwise two programs could find the file stale, and the second would remove the new file of the first.
+        // Hold a lock: otherwise two programs could find the file stale, and the second would remove the new
+        // file of the first.
         let folder = path.parent().unwrap_or(Path::new("/"));
         let lock = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|e| self.failed(e))?;
@@ -199,7 +200,7 @@ impl ListenAddress {
                     Err(Errno::CONNREFUSED) => {
                         std::fs::remove_file(path).map_err(|e| self.failed(e))?;
                     }
-                    // AGAIN: its backlog is full, so the program is alive.
+                    // AGAIN means that the backlog of the socket is full, so its program is alive.
                     Ok(()) | Err(Errno::AGAIN) => return Err(ListenError::Live(self.to_string())),
                     Err(e) => return Err(self.failed(e)),
                 }
@@ -213,7 +214,7 @@ impl ListenAddress {
         })
     }
 
-    /// A duplicate of a descriptor of this process. The original stays open.
+    /// Duplicates a descriptor of this process. The original stays open.
     fn descriptor(&self, number: i32) -> Result<Listening, ListenError> {
         let me = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|e| self.failed(e))?;
         let fd = pidfd_getfd(&me, number, PidfdGetfdFlags::empty()).map_err(|e| self.failed(e))?;

@@ -13,7 +13,7 @@ pub const GREETING: &str = "Click::ChatterSocket/1.0\r\n";
 pub struct Waker(OwnedFd);
 
 impl Waker {
-    /// A waker without a pending wake-up.
+    /// Creates a waker without a pending wake-up.
     ///
     /// # Errors
     /// When no descriptor is left.
@@ -55,7 +55,7 @@ pub struct Received {
 }
 
 impl Subscriber {
-    /// A buffer of at most `most` bytes. It wakes the thread when the first message arrives.
+    /// Creates a buffer of at most `most` bytes. It wakes the thread when the first message arrives.
     pub fn new(waker: std::sync::Arc<Waker>, most: usize) -> Subscriber {
         Subscriber { waker, most, received: Mutex::default() }
     }

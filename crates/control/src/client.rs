@@ -17,7 +17,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// A text is no address of a control socket.
+/// The text is not an address of a control socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected HOST:PORT, PORT, or the file of a Unix socket")]
 pub struct AddressError;
@@ -145,7 +145,8 @@ impl Client {
         let mut bytes = format!("{line}\r\n").into_bytes();
         bytes.extend_from_slice(data);
         let sent = self.stream.get_mut().write_all(&bytes).and_then(|()| self.stream.get_mut().flush());
-        // If the router closed the connection, it may have sent the reason before.
+        // Read the reply even if sending failed: a router that closed the connection may have sent the reason
+        // before.
         let reply = self.reply();
         match (sent, reply) {
             (Err(e), Err(ClientError::Broken(_))) => Err(e.into()),

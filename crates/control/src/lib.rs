@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control of a running router from outside: control sockets with the protocol of Click, sockets that send messages, and a
-//! client.
+//! Control of a running router from outside: control sockets with the protocol of Click, sockets that send
+//! messages, and a client.
 //!
-//! - [`session`]: the protocol for one client, without input and output: bytes in, calls of a [`Remote`], bytes out
+//! - [`session`]: the protocol for one client, without sockets: it takes bytes, calls a [`Remote`], and
+//!   returns bytes
 //! - [`access`]: which handlers clients may call
 //! - [`address`]: the addresses that a server listens on
 //! - [`server`]: the thread that serves all clients
 //! - [`chatter`]: the messages for clients of a ChatterSocket
 //! - [`token`]: the secret that gives TCP clients all rights
-//! - [`client`]: the other side
+//! - [`client`]: a client of control sockets
 //! - [`control`]: the element classes ControlSocket and ChatterSocket
 //!
 //! Clients may be hostile: see [`Limits`].

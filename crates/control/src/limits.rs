@@ -6,21 +6,23 @@ use std::time::Duration;
 /// Limits on the memory and time that clients can use.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of a command line; the reply to a longer one is 500.
+    /// Maximum bytes of a command line. The reply to a longer line is 500.
     pub line: usize,
-    /// Bytes of the data of one command; the reply to more is 521, and the data is skipped as it arrives.
+    /// Maximum bytes of data of one command. The reply to more data is 521, and the data is skipped as it
+    /// arrives.
     pub data: usize,
-    /// Bytes of queued replies of a client. Beyond it, the next command waits.
+    /// Maximum bytes of queued replies of a client. Beyond it, the client's next command waits.
     pub backlog: usize,
-    /// Bytes of queued messages of a client. Beyond it, messages are lost.
+    /// Maximum bytes of queued messages of a client. Messages that do not fit are lost.
     pub messages: usize,
-    /// Buffered bytes of all clients together, input and output. Beyond it, the client with the most is disconnected.
+    /// Maximum buffered bytes of all clients together, input and output. Beyond it, the client with the most
+    /// buffered bytes is disconnected.
     pub total: usize,
-    /// Number of clients; further ones get an error and are disconnected.
+    /// Maximum number of clients. Further clients get an error and are disconnected.
     pub clients: usize,
     /// How long an incomplete command may wait for its next byte.
     pub half: Duration,
-    /// How long a reply may wait for the client to take a byte of it.
+    /// How long a client may take to receive the next byte of a reply.
     pub stalled: Duration,
 }
 

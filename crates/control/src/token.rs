@@ -39,7 +39,7 @@ pub enum TokenError {
     Content(PathBuf, Box<TokenError>),
 }
 
-/// The error of the system with this one inside.
+/// Converts to an I/O error that contains this error.
 impl From<TokenError> for std::io::Error {
     fn from(e: TokenError) -> Self {
         let kind = match &e {
@@ -92,7 +92,7 @@ impl Token {
         // Non-blocking, because opening a pipe without a writer would block.
         let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = File::options().read(true).custom_flags(nonblock).open(path).map_err(system)?;
-        // Checks the open file, so that it cannot be replaced between check and read.
+        // Check the opened file, so that it cannot be replaced between check and read.
         let about = file.metadata().map_err(system)?;
         if !about.is_file() {
             return Err(TokenError::NoFile(name()));
@@ -109,7 +109,8 @@ impl Token {
         text.parse().map_err(|e| TokenError::Content(name(), Box::new(e)))
     }
 
-    /// Whether a client sent this token. The time of the comparison does not depend on the position of a difference.
+    /// Whether `given` is this token. The time of the comparison does not depend on the position of a
+    /// difference.
     pub fn matches(&self, given: &[u8]) -> bool {
         let own = self.0.as_bytes();
         let mut differ = u8::from(own.len() != given.len());
@@ -119,7 +120,7 @@ impl Token {
         differ == 0
     }
 
-    /// The text, for sending it to a router.
+    /// Returns the text, to be sent to a router.
     pub(crate) fn secret(&self) -> &str {
         &self.0
     }

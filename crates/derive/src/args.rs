@@ -83,7 +83,7 @@ fn inner<'a>(ty: &'a Type, wrapper: &str) -> Option<&'a Type> {
     }
 }
 
-/// Declarations in order: runs of the struct's own, and lists of flattened fields.
+/// Declarations in order: runs of the struct's own declarations, and the lists of flattened fields.
 struct Lists {
     lists: Vec<TokenStream>,
     run: Vec<TokenStream>,
@@ -101,7 +101,7 @@ impl Lists {
         self.lists.push(quote!(&[#(#run),*]));
         self.lists.push(list);
     }
-    /// All of them as one slice of `ty`.
+    /// Joins all declarations into one slice of `ty`.
     fn joined(self, ty: &TokenStream) -> TokenStream {
         let Lists { mut lists, run } = self;
         lists.push(quote!(&[#(#run),*]));
@@ -121,7 +121,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     for f in &fields.named {
         parsed.push((f, attribute(f)?));
     }
-    // Positional arguments are declared in order, so the order of fields is theirs; a rest comes last among them.
+    // Positional arguments are declared in the order of the fields. A rest argument comes after the other
+    // positional ones.
     let (mut specs, mut takes, mut names) = (Lists::new(), Vec::new(), Vec::<&Ident>::new());
     let (mut handlers, mut reads, mut writes) = (Lists::new(), Vec::new(), Vec::new());
     let (mut nested, mut own_args) = (Vec::<(&Ident, &Type)>::new(), 0usize);
@@ -153,7 +154,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 "min and max are for single arguments, and off for arguments that have one of them",
             ));
         }
-        // The type of the value itself: an argument that may be left out without a default is an Option of it.
+        // The type of the value itself. The field is an `Option` of it if the argument may be left out and
+        // has no default.
         let own = inner(ty, "Option").unwrap_or(ty);
         let limit = |e: &Option<Expr>| match e {
             Some(e) => quote!(Some(#e)),

@@ -61,7 +61,7 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
     Ok(out)
 }
 
-/// Malformed codes are errors of the compiler, at their place.
+/// Makes the compiler report malformed codes at their position.
 fn code_checks(attr: &Attr) -> TokenStream {
     let one = |key: &str, check: &str| {
         let code = attr.text.get(key)?;
@@ -79,7 +79,7 @@ fn code_checks(attr: &Attr) -> TokenStream {
     all.into_iter().flatten().collect()
 }
 
-/// Hands the whole lifecycle to the engine.
+/// Delegates the whole lifecycle to the engine.
 fn engine_lifecycle(ident: &Ident, e: &Ident) -> TokenStream {
     quote! {
         impl ::castanet_element::Lifecycle for #ident {
@@ -171,7 +171,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         let upper = Ident::new(&b.to_string().to_uppercase(), b.span());
         quote!(.union(::castanet_element::spec::Books::#upper))
     });
-    // Packets that end at an element have left by it.
+    // Packets that end at an element count as having left through it.
     let leaves = (!attr.ends.is_empty()).then(|| quote!(.union(::castanet_element::spec::Books::LEAVES)));
     let (drops, ends) = (&attr.drops, &attr.ends);
     let capabilities = &attr.capabilities;
@@ -213,7 +213,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             "the engine has the arguments: the class has no field args beside it",
         ));
     }
-    // What reads and writes the arguments: a field of its own, or the engine.
+    // The arguments are read and written through a field of their own or through the engine.
     let (args_field, args) = match (&engine, has_args) {
         (Some((e, ty)), _) => {
             args_ty = quote!(<#ty as ::castanet_element::Engine>::Args);
@@ -243,8 +243,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         ),
         None => (quote!(), quote!()),
     };
-    // What the engine declares and what the class declares itself, in the order of the manual. Counts come first, so that they are
-    // last in the `handlers` listing, which begins with the newest.
+    // The declarations of the engine and of the class itself, in the order of the manual. Counts come first, so that they are last
+    // in the `handlers` listing, which begins with the newest handler.
     let of = |ty: TokenStream, of_trait: &str, item: &str| {
         let (of_trait, item) = (format_ident!("{of_trait}"), format_ident!("{item}"));
         quote!(<#ty as ::castanet_element::#of_trait>::#item)

@@ -5,7 +5,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Type};
 
-/// The fields of a struct that count: its own, and parts that have counts.
+/// The counts of a struct: its own fields, and its parts that have counts.
 #[derive(Default)]
 pub struct Counts {
     own: Vec<Own>,
@@ -66,7 +66,7 @@ impl Counts {
                     let name = content.parse::<Ident>()?.to_string();
                     content.parse::<syn::Token![=]>()?;
                     let values: Expr = content.parse()?;
-                    // As many values as counts, or it does not compile.
+                    // Does not compile unless there are as many values as counts.
                     own.label = Some((
                         name,
                         quote!({
@@ -169,7 +169,7 @@ impl Own {
             name: #name, unit: #unit, doc: #doc, label: #label, values: #values,
         })
     }
-    /// The read handler that shows it; none if it is hidden.
+    /// The read handler that shows the count; none if the count is hidden.
     fn handler(&self) -> Option<TokenStream> {
         let Own { name, unit, doc, .. } = self;
         let kind = Ident::new(if self.label.is_some() { "Table" } else { "Counter" }, Span::call_site());

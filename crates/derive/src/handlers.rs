@@ -73,12 +73,13 @@ struct Read {
     parameters: bool,
 }
 
-/// Whether a type is a reference to what is called `name`.
+/// Whether a type is a reference to a type called `name`.
 fn refers_to(ty: &Type, name: &str) -> bool {
     matches!(ty, Type::Reference(r) if matches!(&*r.elem, Type::Path(p) if p.path.segments.last().is_some_and(|s| s.ident == name)))
 }
 
-/// The arguments of a method behind `self`: the type of its text or value, if it has one, and whether it takes a context.
+/// The arguments of a method after `self`: the type of its text or value, if it has one, and whether it takes
+/// a context.
 fn inputs(f: &ImplItemFn) -> syn::Result<(Option<Type>, bool)> {
     let wrong = |at: &dyn quote::ToTokens| {
         Error::new_spanned(
@@ -109,7 +110,7 @@ fn inputs(f: &ImplItemFn) -> syn::Result<(Option<Type>, bool)> {
 fn output(f: &ImplItemFn) -> (Option<Type>, bool) {
     let ReturnType::Type(_, ty) = &f.sig.output else { return (None, false) };
     let bare = |t: &Type| match t {
-        // What is said of a type holds for a reference to it, and a constant cannot name the lifetime.
+        // A reference has the same declaration as its target, and its lifetime cannot be named in a constant.
         Type::Reference(r) => (*r.elem).clone(),
         t => t.clone(),
     };
@@ -124,12 +125,13 @@ fn output(f: &ImplItemFn) -> (Option<Type>, bool) {
     (Some(bare(ty)), false)
 }
 
-/// The call of a method: with the value that `text` holds, if it takes one.
+/// Generates the call of a method, with the value parsed from `text` if the method takes one.
 fn call(f: &ImplItemFn, text: &Ident) -> syn::Result<(TokenStream, bool)> {
     let (value, context) = inputs(f)?;
     let method = &f.sig.ident;
     let cx = context.then(|| quote!(cx));
-    // A path finds the method of the block; `self.method()` could find one of a trait, such as `Element::signal`.
+    // A path selects the method of this block. `self.method()` could select one of a trait, such as
+    // `Element::signal`.
     Ok(match value {
         None => (quote!(Self::#method(self, #cx)), false),
         Some(ty) if refers_to(&ty, "str") => (quote!(Self::#method(self, #text, #cx)), true),
@@ -245,8 +247,8 @@ impl Handler {
     }
 }
 
-/// The block without the attributes of handlers, and the implementation of `Handlers`. After an error that one is empty, so that
-/// the compiler reports the error alone.
+/// Returns the block without the handler attributes, and an implementation of `Handlers`. After an error, the
+/// implementation is empty, so that the compiler reports only this error.
 pub fn expand(mut block: ItemImpl) -> TokenStream {
     let implementation =
         declared(&mut block).and_then(|all| implementation(&block, &all)).unwrap_or_else(|e| {
@@ -257,7 +259,7 @@ pub fn expand(mut block: ItemImpl) -> TokenStream {
     quote!(#block #implementation)
 }
 
-/// The handlers that the methods of a block declare; their attributes are taken away.
+/// Collects the handlers that the methods of a block declare, and removes their attributes.
 fn declared(block: &mut ItemImpl) -> syn::Result<Vec<Handler>> {
     let (mut all, mut result) = (Vec::new(), Ok(()));
     for item in &mut block.items {
@@ -268,7 +270,7 @@ fn declared(block: &mut ItemImpl) -> syn::Result<Vec<Handler>> {
         let found: Vec<Attribute> = found;
         for a in found {
             let added = attribute(&a).and_then(|a| add(&mut all, f, &a, &crate::doc_line(&f.attrs)));
-            // Go on after an error: all attributes must be taken away.
+            // Continues after an error, because all attributes must be removed.
             result = result.and(added);
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `#[derive(Class)]` and `#[derive(Args)]`: a class is declared once, on its struct, and read by everybody.
+//! `#[derive(Class)]` and `#[derive(Args)]`: a class is declared once, on its struct, for all users of the
+//! declaration.
 //!
 //! The attributes are documented with the traits, in the crate `castanet-element`.
 #![forbid(unsafe_code)]
@@ -21,18 +22,22 @@ pub fn derive_class(input: TokenStream) -> TokenStream {
     class::expand(&input).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
-/// Declares the handlers of a class that are methods, on its `impl` block; the class says `handlers`.
+/// Declares the methods of an `impl` block that are handlers of a class. The class must say `handlers`.
 ///
-/// `#[read]` on a method declares a read handler that returns its value, or a `Result` of it: any type that implements
-/// `Show`, which says what the value is. `#[write]` declares a write handler, which returns nothing or a `Result` of nothing.
-/// Behind `self` a method may take one more value, then `cx: &mut Cx<'_>`: a write the value that was written, a read its
-/// parameters, as `&str` or as any type of an argument. The handler is called as the method; `set_` in front of the name of a
-/// write is left out. A read and a write of the same name are one handler.
+/// `#[read]` on a method declares a read handler. The method returns the value, or a `Result` of it. The
+/// value may have any type that implements `Show`, which says what kind of value it is. `#[write]` declares a
+/// write handler. The method returns nothing, or a `Result` of nothing.
 ///
-/// Both take `name = "..."` and the flags `raw`, `calm`, `expensive`, `uncommon`, `deprecated`, `button`, `checkbox`,
-/// `private` (hidden from lists) and `files` (only clients with the right to open files may call it). A read takes
-/// `unit = "packets"` and `merge = sum`, `first` or `max`: what becomes of the values of several workers. Without `merge`
-/// counters and rates are added, and anything else is taken to be the same for all.
+/// After `self`, a method may take one more argument, then `cx: &mut Cx<'_>`. For a write, this argument is
+/// the value that was written; for a read, it holds the parameters. Its type is `&str` or any type that
+/// arguments of classes can have. A handler has the name of its method; a write handler drops the prefix
+/// `set_`. A read and a write of the same name are one handler.
+///
+/// Both take `name = "..."` and the flags `raw`, `calm`, `expensive`, `uncommon`, `deprecated`, `button`,
+/// `checkbox`, `private` (hidden from lists) and `files` (only clients with the right to open files may call
+/// it). A read takes `unit = "packets"` and `merge = sum`, `first` or `max`, which says how the values of
+/// several workers are combined. Without `merge`, counters and rates are added, and all other values are
+/// assumed to be the same for all workers.
 #[proc_macro_attribute]
 pub fn handlers(arguments: TokenStream, block: TokenStream) -> TokenStream {
     if !arguments.is_empty() {
@@ -57,7 +62,7 @@ pub fn derive_args(input: TokenStream) -> TokenStream {
     args::expand(&input).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
-/// Lists of declarations of type `ty`, one behind the other, as one slice.
+/// Joins lists of declarations of type `ty` into one slice.
 fn joined(ty: &TokenStream2, lists: &[TokenStream2]) -> TokenStream2 {
     if let [only] = lists {
         return only.clone();
@@ -86,7 +91,7 @@ fn doc(attributes: &[Attribute]) -> String {
     out.trim().to_string()
 }
 
-/// The same on one line.
+/// The documentation comment on one line.
 fn doc_line(attributes: &[Attribute]) -> String {
     doc(attributes).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What elements are built and initialised with.
+//! The contexts that elements are built and initialised with.
 
 use crate::core::Core;
 use crate::cx::Cx;
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Why an element could not be configured: one error for each thing wrong.
+/// The errors in the configuration of an element, one for each fault.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfigError(pub Vec<ArgError>);
 
@@ -53,19 +53,19 @@ impl From<ElementError> for ConfigError {
 /// State that replicas of one element share.
 pub type Shared = HashMap<(u32, TypeId), Arc<dyn Any + Send + Sync>>;
 
-/// What an element is built with.
+/// The context that an element is built with.
 pub struct BuildCx<'a> {
-    /// Its number in the router.
+    /// The element's number in the router.
     pub me: u32,
-    /// Its full name.
+    /// The element's full name.
     pub name: &'a str,
-    /// The scope prefix of its name.
+    /// The scope prefix of the element's name.
     pub scope: &'a str,
-    /// The class it is declared with; aliases resolve to their class.
+    /// The class that the element is declared with; an alias is resolved to its class.
     pub spec: &'static ClassSpec,
     /// The name of the class as the configuration writes it, which may be an alias.
     pub written_class: &'a str,
-    /// Its configuration string.
+    /// The element's configuration string.
     pub config: &'a str,
     /// Names that the configuration defines.
     pub names: &'a Names,
@@ -73,40 +73,40 @@ pub struct BuildCx<'a> {
     pub inputs: usize,
     /// Number of outputs in use.
     pub outputs: usize,
-    /// For each input whether it is push.
+    /// For each input, whether it is push.
     pub input_push: &'a [bool],
-    /// For each output whether it is push.
+    /// For each output, whether it is push.
     pub output_push: &'a [bool],
-    /// Where the run's random numbers come from.
+    /// The source of the run's random numbers.
     pub seed: Seed,
-    /// The most packets in a batch.
+    /// The maximum number of packets in a batch.
     pub batch: usize,
-    /// Which replica of the element this is, and of how many.
+    /// The index of this replica of the element, and the number of replicas.
     pub replica: (usize, usize),
     /// Warnings about the configuration.
     pub warnings: Vec<ArgError>,
     /// The state that replicas share.
     pub shared: &'a mut Shared,
-    /// The element that drives the stop of the router, if one has claimed it.
+    /// The driver: the element that decides when the router stops, if one has claimed this role.
     pub driver: &'a mut Option<u32>,
-    /// Signals of the operating system that elements watch: element and signal.
+    /// The operating-system signals that elements watch, as pairs of element and signal number.
     pub signals: &'a mut Vec<(u32, i32)>,
 }
 
 impl<'a> BuildCx<'a> {
-    /// What arguments are read against.
+    /// Returns the context for parsing arguments.
     pub fn arg_cx(&self) -> ArgCx<'a> {
         ArgCx { scope: self.scope, names: self.names, origin: self.names.origin() }
     }
-    /// The seed of random numbers that need not be secret: the configuration may set it.
+    /// Returns the seed for random numbers that need not be secret. The configuration may set this seed.
     pub fn random_seed(&self) -> Seed {
         self.names.seed().map_or(self.seed, Seed::Fixed)
     }
-    /// The element's own random numbers.
+    /// Returns the element's own random number generator.
     pub fn random(&self) -> Random {
         Random::of(self.random_seed(), self.name)
     }
-    /// Random numbers that differ between the replicas of the element too.
+    /// Returns a random number generator that also differs between the replicas of the element.
     pub fn random_of_replica(&self) -> Random {
         let seed = match self.random_seed() {
             Seed::System => Seed::System,
@@ -114,25 +114,26 @@ impl<'a> BuildCx<'a> {
         };
         Random::of(seed, self.name)
     }
-    /// The element's own numbers that others must not predict, though they see some of them. A seed in the configuration does
-    /// not concern them.
+    /// Returns the element's own generator of numbers that others must not predict, even if they see some of
+    /// them. A seed in the configuration does not affect this generator.
     pub fn secret(&self) -> Secret {
         Secret::of(self.seed, self.name)
     }
-    /// The state that all replicas of this element share: made by the first, handed to the others.
+    /// Returns the state that all replicas of this element share. The first replica makes it with `make`.
     pub fn share<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> T) -> Arc<T> {
         self.share_as(self.me, make)
     }
-    /// The state that is kept under another element's number: what an element with `TABLE other` works on.
+    /// Returns the state that is kept under the number of another element, for an element with `TABLE other`.
     pub fn share_as<T: Send + Sync + 'static>(&mut self, owner: u32, make: impl FnOnce() -> T) -> Arc<T> {
         let any = self.shared.entry((owner, TypeId::of::<T>())).or_insert_with(|| Arc::new(make())).clone();
         match any.downcast::<T>() {
             Ok(t) => t,
-            // The key holds the type, so this cannot be reached; the argument for it stands in the type of the map.
+            // Unreachable, because the key of the map (see `Shared`) contains the type.
             Err(_) => unreachable!("shared state is kept by type"),
         }
     }
-    /// Says that this element drives the stop of the router; false if another one does.
+    /// Claims the role of the driver, which decides when the router stops. Returns false if another element
+    /// has claimed it.
     pub fn claim_driver(&mut self) -> bool {
         match *self.driver {
             Some(d) if d != self.me => false,
@@ -156,29 +157,30 @@ impl<'a> BuildCx<'a> {
     }
 }
 
-/// Flow-based router context, asked for at initialisation by capability.
+/// Flow-based router context: finds the elements with a capability around an element, during initialisation.
 pub trait Wiring {
-    /// The notifier of an element's own.
+    /// Returns the element's own notifier for a capability, if it has one.
     fn note(&self, element: u32, capability: Capability) -> Option<Note>;
-    /// The notifiers of that capability nearest upstream of an input, and whether some path has none.
+    /// Returns the notifiers of that capability nearest upstream of an input, and whether some path has none.
     fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool);
-    /// The notifiers of that capability nearest downstream of an output, and whether some path has none.
+    /// Returns the notifiers of that capability nearest downstream of an output, and whether some path has
+    /// none.
     fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool);
-    /// The gauge of an element of capability Storage; by default nobody has one.
+    /// Returns the gauge of an element with capability Storage. By default, no element has a gauge.
     fn gauge(&self, _element: u32) -> Option<Gauge> {
         None
     }
-    /// The storages nearest upstream of an input; by default there is none.
+    /// Returns the storages nearest upstream of an input. By default, there are none.
     fn storages_upstream(&self, _element: u32, _input: usize) -> Vec<u32> {
         Vec::new()
     }
-    /// The storages nearest downstream of an output; by default there is none.
+    /// Returns the storages nearest downstream of an output. By default, there are none.
     fn storages_downstream(&self, _element: u32, _output: usize) -> Vec<u32> {
         Vec::new()
     }
 }
 
-/// What an element is initialised with.
+/// The context that an element is initialised with.
 pub struct InitCx<'a> {
     pub(crate) core: &'a mut Core,
     pub(crate) me: u32,
@@ -199,16 +201,19 @@ impl InitCx<'_> {
     pub fn note(&self, capability: Capability) -> Option<Note> {
         self.wiring.note(self.me, capability)
     }
-    /// What a task that pulls from an input sleeps on. Each of these notifiers, when it goes on, gives the element a turn
-    /// ([`Element::task`](crate::Element::task)), whether its class declares a task or not: one that delays packets on a pull path
-    /// and has a notifier of its own turns that on then. The signal is never on where nothing can come, and always where some
-    /// path leads to an element that may have packets and has no notifier.
+    /// Returns the signal that a task pulling from this input sleeps on. When one of the signal's notifiers
+    /// goes on, the element gets a turn ([`Element::task`](crate::Element::task)), even if its class declares
+    /// no task. If the element delays packets on a pull path and has a notifier of its own, it turns its own
+    /// notifier on in this turn.
+    ///
+    /// The signal is never on if no packets can arrive. It is always on if some path leads to an element that
+    /// may have packets but has no notifier.
     pub fn upstream(&mut self, input: usize) -> Signal {
         let (notes, open) = self.wiring.upstream(self.me, input, Capability::EmptyNotifier);
         self.listens.extend(&notes);
         Signal::new(notes, open)
     }
-    /// The signal of [`InitCx::upstream`] without the turns: to look at.
+    /// Returns the same signal as [`InitCx::upstream`], but its notifiers do not give the element turns.
     pub fn signal_of(&self, input: usize) -> Signal {
         let (notes, open) = self.wiring.upstream(self.me, input, Capability::EmptyNotifier);
         Signal::new(notes, open)
@@ -217,14 +222,16 @@ impl InitCx<'_> {
     pub fn is_woken_by(&self, note: Note) -> bool {
         self.listens.iter().any(|&n| Note::new(n) == note)
     }
-    /// What a source that pushes to an output sleeps on: it is off while everything downstream is full.
+    /// Returns the signal that a source pushing to an output sleeps on. It is off while everything downstream
+    /// is full.
     pub fn downstream(&mut self, output: usize) -> Signal {
         let (notes, _) = self.wiring.downstream(self.me, output, Capability::FullNotifier);
         let always = notes.is_empty();
         self.listens.extend(&notes);
         Signal::new(notes, always)
     }
-    /// This element's gauge, if its class declares the capability Storage: it is to be kept right.
+    /// Returns this element's gauge, if its class declares the capability Storage. The element must keep it
+    /// up to date.
     pub fn gauge(&self) -> Gauge {
         self.gauge_of(self.me).unwrap_or_default()
     }
@@ -240,11 +247,11 @@ impl InitCx<'_> {
     pub fn storages_downstream(&self, output: usize) -> Vec<u32> {
         self.wiring.storages_downstream(self.me, output)
     }
-    /// Watches a descriptor; nothing happens until [`InitCx::wait`] or [`Cx::wait`](crate::Cx::wait).
+    /// Registers a descriptor. Waiting starts with [`InitCx::wait`] or [`Cx::wait`](crate::Cx::wait).
     pub fn watch(&mut self, fd: Arc<OwnedFd>, interest: Interest) -> Watch {
         self.core.watches.add(self.me, fd, interest)
     }
-    /// Has this element's task scheduled, once, as soon as the descriptor is ready.
+    /// Schedules this element's task once, as soon as the descriptor is ready.
     pub fn wait(&mut self, watch: Watch) {
         self.core.watches.wait(watch);
     }
@@ -256,7 +263,8 @@ impl InitCx<'_> {
     pub fn set_note(&mut self, note: Note) {
         self.core.set_note(note);
     }
-    /// Says which queue of several workers a notifier of this element tells of room in, see [`Cx::room`](crate::Cx::room).
+    /// Sets the queue whose free space a notifier of this element reports, if several workers share the
+    /// queue. See [`Cx::room`](crate::Cx::room).
     pub fn measure(&mut self, note: Note, queue: Arc<dyn Room>) {
         self.core.notes.measure(note, queue);
     }
@@ -280,7 +288,7 @@ impl InitCx<'_> {
     pub fn name_of(&self, element: u32) -> &str {
         self.core.name(element)
     }
-    /// Calls `f` with what arguments are read against, with the rights of the configuration.
+    /// Calls `f` with the context for parsing arguments, with the rights of the configuration.
     pub fn with_args<R>(&mut self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
         let scope = self.core.info.get(self.me as usize).map_or("", |i| &i.scope);
         f(&ArgCx { scope, names: &self.core.names, origin: self.core.home })
@@ -293,20 +301,21 @@ impl InitCx<'_> {
     pub fn message(&self, text: &str) {
         self.core.outside.message(text);
     }
-    /// Requests that the router stops, so many times; the driver answers.
+    /// Sends `times` requests to stop the router. The driver decides about them.
     pub fn stop(&self, times: u32) {
         self.core.outside.stop(times);
     }
-    /// Schedules the element's task, also if its class has none that is scheduled from the start.
+    /// Schedules the element's task, even if its class declares no task that is scheduled from the start.
     pub fn schedule(&mut self) {
         self.core.wakes.push(self.me);
     }
-    /// Whether what this element [`holds`](crate::Lifecycle::holds) is open in the running router, which hands it over when
-    /// this one takes its place: it must not be opened now.
+    /// Whether the running router has open what this element [`holds`](crate::Lifecycle::holds), and will
+    /// hand it over in a hot swap. If so, the element must not open it now.
     pub fn inherits(&self) -> bool {
         self.inherits
     }
-    /// The router as threads see it that an element starts; none where the element stands alone.
+    /// Returns the router for use by threads that the element starts; none if the element stands alone, as in
+    /// the test kit.
     pub fn remote(&self) -> Option<Arc<dyn Remote>> {
         self.core.outside.remote()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a class implements.
+//! The traits that a class implements.
 
 use crate::build::{BuildCx, ConfigError, InitCx};
 use crate::count::{CountVisitor, Counts};
@@ -13,49 +13,52 @@ use std::any::Any;
 /// The decision about a packet after an [`Action`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on by output 0.
+    /// The packet continues through output 0.
     Next,
-    /// It leaves by a side output, 1 or above; it is dropped there if nothing is connected.
+    /// The packet leaves by a side output, 1 or above. It is dropped there if nothing is connected.
     Out(u16),
-    /// It is dropped.
+    /// The packet is dropped.
     Drop(Reason),
-    /// It goes on, after the copies that were emitted for it and before the packets that were put behind it
-    /// ([`Cx::behind`]). For classes that declare `copies`.
+    /// The packet continues, after the copies that were emitted for it and before the packets that were put
+    /// behind it ([`Cx::behind`]). For classes that declare `copies`.
     Several,
 }
 
-/// What a task wants after its turn.
+/// What a task does next, returned at the end of its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Another turn, when the others had theirs.
+    /// The task gets another turn after the other tasks have had theirs.
     Again,
-    /// The same turn is to go on, at once: it was cut in pieces only because [`Cx::limit`] is smaller than its burst.
+    /// The same turn continues at once. It was split only because [`Cx::limit`] is smaller than the task's
+    /// burst.
     More,
-    /// No turn until a notifier, a timer or a handler wakes it.
+    /// The task sleeps until a notifier, a timer or a handler wakes it.
     Sleep,
 }
 
-/// What a driver script wants after a request to stop.
+/// The decision of a driver script about a request to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
-    /// The router runs on.
+    /// The router continues to run.
     Continue,
     /// The router stops.
     Stop,
 }
 
-/// A class: its declaration. `#[derive(Class)]` writes this.
+/// A class and its declaration. `#[derive(Class)]` implements this trait.
 ///
-/// `#[class(...)]` takes: `name`, `aliases("A", "B")`, `ports`, `processing`, `flow` (default `x/x`), `packets`,
-/// `alignment`, `workers = replicate | share | exclusive`, `offload = transparent | aware | none`,
-/// `effects(prints, files, calls, stops)`, `reconfigure = keeps | restarts` (its handler `config` can be written),
-/// `takes_state = "what moves"`, `drops(Reason, ...)`,
-/// `books(enters, makes, leaves, holds)` and `ends(Reason, ...)` for the ledger ([`Books`](castanet_spec::Books)),
-/// `capabilities(Storage, ...)`, and the flags `task`, `copies`, `descending` (packets on higher outputs go first),
-/// `config_follows` (`config` shows what handlers of arguments changed),
-/// `information`, `build` (the class implements [`Build`] itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block with
-/// [`#[handlers]`](crate::handlers)). `#[count(...)]` on a field declares a number
-/// that the element keeps, and the handler that shows it ([`Counts`]).
+/// `#[class(...)]` takes: `name`, `aliases("A", "B")`, `ports`, `processing`, `flow` (default `x/x`),
+/// `packets`, `alignment`, `workers = replicate | share | exclusive`, `offload = transparent | aware | none`,
+/// `effects(prints, files, calls, stops)`, `reconfigure = keeps | restarts` (its handler `config` can be
+/// written), `takes_state = "what moves"`, `drops(Reason, ...)`, `books(enters, makes, leaves, holds)` and
+/// `ends(Reason, ...)` for the ledger ([`Books`](castanet_spec::Books)), `capabilities(Storage, ...)`, and
+/// these flags: `task`, `copies`, `descending` (packets on higher outputs go first), `config_follows`
+/// (`config` shows what handlers of arguments changed), `information`, `build` (the class implements
+/// [`Build`] itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block
+/// with [`#[handlers]`](crate::handlers)).
+///
+/// `#[count(...)]` on a field declares a number that the element keeps, and the handler that shows it
+/// ([`Counts`]).
 ///
 /// A field with `#[engine]` holds what the class shares with others: arguments, handlers and lifecycle ([`Engine`]).
 pub trait Class: Object + Handlers {
@@ -65,8 +68,8 @@ pub trait Class: Object + Handlers {
     const SPEC: &'static ClassSpec;
 }
 
-/// What every element can do, whatever its class; the run loop, hot swap and packages know elements by it.
-/// `#[derive(Class)]` writes this.
+/// The operations that every element has, whatever its class. The run loop, hot swap and packages access
+/// elements through this trait. `#[derive(Class)]` implements it.
 pub trait Object: Lifecycle + Any + Send {
     /// The value of a read handler that the class declares; none if it declares no such handler.
     fn read_handler(
@@ -82,23 +85,27 @@ pub trait Object: Lifecycle + Any + Send {
         value: &str,
         cx: &mut Cx<'_>,
     ) -> Option<Result<(), HandlerError>>;
-    /// Shows each count of the element, its engine's among them, with its declaration to `visit`, which may change it.
+    /// Calls `visit` with each count of the element, including those of its engine, and with the declaration
+    /// of each. `visit` may change the counts.
     fn each_count(&mut self, visit: &mut CountVisitor<'_>);
-    /// [`Lifecycle::take_over`] from an element of the same class; nothing is done for one of another class.
+    /// Calls [`Lifecycle::take_over`] with an element of the same class; does nothing if `old` is of another
+    /// class.
     fn take_over_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError>;
-    /// [`Lifecycle::take_state`] from an element of the same class; nothing is done for one of another class.
+    /// Calls [`Lifecycle::take_state`] with an element of the same class; does nothing if `old` is of another
+    /// class.
     fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError>;
 }
 
-/// Makes an element from its arguments. `#[derive(Class)]` writes one that fills all other fields with their defaults,
-/// unless the class says `build`.
+/// Makes an element from its arguments. `#[derive(Class)]` implements this trait and fills all other fields
+/// with their defaults, unless the class says `build`.
 pub trait Build: Class {
-    /// Makes the element, or says what is wrong with its configuration. No outside effect may happen here.
+    /// Makes the element, or returns the errors in its configuration. It must have no outside effect.
     fn build(args: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError>;
 }
 
-/// What several classes have in common: arguments, handlers and lifecycle. A class keeps it in a field with `#[engine]`, and
-/// `#[derive(Class)]` hands all three to it; what the class does with packets is its own.
+/// The part that several classes share: arguments, handlers and lifecycle. A class keeps it in a field with
+/// `#[engine]`, and `#[derive(Class)]` delegates all three to this field. The class itself processes the
+/// packets.
 pub trait Engine: Lifecycle + Handlers + Counts {
     /// The arguments of the classes.
     type Args: Args;
@@ -108,14 +115,16 @@ pub trait Engine: Lifecycle + Handlers + Counts {
     fn args(&mut self) -> &mut Self::Args;
 }
 
-/// What happens to an element besides packets. `#[derive(Class)]` writes an empty one unless the class says `lifecycle`.
+/// The operations of an element other than packet processing. `#[derive(Class)]` writes an empty
+/// implementation unless the class says `lifecycle`.
 #[allow(unused_variables)]
 pub trait Lifecycle {
-    /// Called once when every element of the router is built: asks for notifiers, opens files, schedules.
+    /// Called once when every element of the router is built. Requests notifiers, opens files, schedules the
+    /// task.
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Called once when the router has stopped: what must reach the outside goes there now.
+    /// Called once when the router has stopped. Writes out any data that has not yet left the element.
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
@@ -131,37 +140,41 @@ pub trait Lifecycle {
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Handlers of this very element beside those of its class: name and flags. [`read`](Lifecycle::read) and
-    /// [`write`](Lifecycle::write) answer them; the name `*` stands for any name.
+    /// Returns the handlers that only this element has, in addition to those of its class, as names and
+    /// flags. [`read`](Lifecycle::read) and [`write`](Lifecycle::write) answer them; the name `*` stands for
+    /// any name.
     fn own_handlers(&self) -> Vec<(String, &'static str)> {
         Vec::new()
     }
-    /// The outside effects that this element has, of those its class declares.
+    /// Returns the outside effects that this element really has, out of those that its class declares.
     fn effects(&self, declared: Effects) -> Effects {
         declared
     }
-    /// What this element has open outside that a router holds once: a device, a port, a file. In a hot swap, when an
-    /// element of the same class holds the same, whatever its name, [`InitCx::inherits`] is true and
-    /// [`initialise`](Lifecycle::initialise) leaves it closed: [`take_over`](Lifecycle::take_over) brings it.
+    /// Names the outside resource that this element has open and that a router can open only once: a device,
+    /// a port, a file. In a hot swap, an element of the same class in the old router may hold the same
+    /// resource, whatever that element's name. Then [`InitCx::inherits`] is true, and
+    /// [`initialise`](Lifecycle::initialise) must not open the resource, because
+    /// [`take_over`](Lifecycle::take_over) brings it.
     fn holds(&self) -> Option<String> {
         None
     }
-    /// How many packets it holds now, of those that came to it or that it made. What replicas of a class that shares its state
-    /// hold is asked of one. The class declares `books(holds)`.
+    /// Returns how many packets the element holds now, out of those that it received or made. If the replicas
+    /// of a class share their state, only one replica is asked. The class declares `books(holds)`.
     fn held(&self) -> u64 {
         0
     }
-    /// Takes over what the element in the old router that [`holds`](Lifecycle::holds) the same has open (hot swap). Called
-    /// before [`take_state`](Lifecycle::take_state). When the swap fails later, the old element takes it back in the same way.
+    /// Takes over the open resource from the element in the old router that [`holds`](Lifecycle::holds) it
+    /// (hot swap). Called before [`take_state`](Lifecycle::take_state). If the swap fails later, the old
+    /// element takes the resource back in the same way.
     fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError>
     where
         Self: Sized,
     {
         Ok(())
     }
-    /// Takes over what an element of the same class and name in the old router holds (hot swap); its counts have been moved
-    /// already. With more than one old replica it is called for each. When the swap fails later, the old
-    /// element takes it back in the same way.
+    /// Takes over the state of an element of the same class and name in the old router (hot swap). The counts
+    /// have been moved already. If there are several old replicas, it is called for each. If the swap fails
+    /// later, the old element takes the state back in the same way.
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError>
     where
         Self: Sized,
@@ -170,20 +183,23 @@ pub trait Lifecycle {
     }
 }
 
-/// One packet in, the same packet out: the ordinary element. Runs of actions are linked into chains.
+/// An element that takes one packet and passes the same packet on. Most classes are actions. Runs of actions
+/// are linked into chains.
 pub trait Action: Object {
-    /// Does what there is to do with a packet, in place.
+    /// Processes a packet in place.
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict;
 
-    /// The same for all packets of a batch; those that are not to go on are taken out, in order. Worth writing out only
-    /// where a whole batch is cheaper than its packets one by one.
+    /// Does the same for all packets of a batch. Takes out the packets that do not continue, in order. Worth
+    /// overriding only where a whole batch is cheaper than its packets one by one.
     #[inline]
     fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // The loop stands here and not in a function that is given the action, so that the action becomes part of it.
+        // The loop is written here and not in a shared function, so that the compiler inlines the action into
+        // it.
         let mut left = None;
         for (i, p) in batch.iter_mut().enumerate() {
             let v = self.action(p, cx);
-            // A pattern looks at the discriminant alone; comparing values looks at what they hold too.
+            // Matching a pattern reads only the discriminant; comparing values would also read what they
+            // hold.
             if !matches!(v, Verdict::Next) {
                 left = Some((i, v));
                 break;
@@ -195,22 +211,23 @@ pub trait Action: Object {
     }
 }
 
-/// Everything else: classifiers, tables, queues, tees, sources, sinks, schedulers.
+/// All other elements: classifiers, tables, queues, tees, sources, sinks, schedulers.
 #[allow(unused_variables)]
 pub trait Element: Object {
     /// Takes packets that arrive on a push input. Whatever is left in the batch is dropped as [`Reason::Discarded`].
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {}
-    /// Takes one packet that arrives on a push input. Worth writing out only where it is cheaper than a batch of one.
+    /// Takes one packet that arrives on a push input. Worth overriding only where it is cheaper than a batch
+    /// of one.
     fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
         let mut batch = cx.spare_batch();
         batch.push(p);
         self.push(port, &mut batch, cx);
         cx.return_batch(batch);
     }
-    /// Puts at most `max` packets for a pull output into `into`: those that single pulls would give, up to the first pull that
-    /// gives none.
+    /// Appends at most `max` packets for a pull output to `into`. These are the packets that single pulls
+    /// would return, up to the first pull that returns none.
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {}
-    /// Gives one packet for a pull output. Worth writing out only where it is cheaper than a batch of one.
+    /// Returns one packet for a pull output. Worth overriding only where it is cheaper than a batch of one.
     fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
         let mut batch = cx.spare_batch();
         self.pull(port, 1, &mut batch, cx);
@@ -218,15 +235,16 @@ pub trait Element: Object {
         cx.return_batch(batch);
         p
     }
-    /// Has a turn, if the class declares a task.
+    /// Runs one turn of the task, if the class declares a task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         Turn::Sleep
     }
-    /// Is told that a timer it set has expired.
+    /// Called when a timer that the element has set expires.
     fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {}
-    /// Is told that a signal which it watches has arrived.
+    /// Called when a signal that the element watches arrives.
     fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {}
-    /// Is asked what to do about a request to stop the driver, if it is the driver script.
+    /// Called when the driver gets a request to stop, if this element is the driver script. Returns whether
+    /// the router stops.
     fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
         Drive::Stop
     }
@@ -234,21 +252,21 @@ pub trait Element: Object {
 
 /// An element that was built.
 pub enum Instance {
-    /// One that can be linked into a chain.
+    /// An element that can be linked into a chain.
     Action(Box<dyn Action>),
-    /// Any other.
+    /// Any other element.
     Element(Box<dyn Element>),
 }
 
 impl Instance {
-    /// What both kinds have.
+    /// Returns the operations that both kinds have.
     pub fn common(&mut self) -> &mut dyn Object {
         match self {
             Instance::Action(a) => a.as_mut(),
             Instance::Element(e) => e.as_mut(),
         }
     }
-    /// What both kinds have.
+    /// Returns the operations that both kinds have, read-only.
     pub fn common_ref(&self) -> &dyn Object {
         match self {
             Instance::Action(a) => a.as_ref(),
@@ -257,11 +275,11 @@ impl Instance {
     }
 }
 
-/// How an element is made from its configuration string. Not a plain function: one that comes from a shared library knows
-/// the library.
+/// Makes an element from its configuration string. It is not a plain function pointer, because the closure
+/// for a class from a shared library keeps a reference to that library.
 pub type Make = dyn Fn(&str, &mut BuildCx<'_>) -> Result<Instance, ConfigError> + Sync;
 
-/// How an information class tells what it knows: [`Information::inform`].
+/// Defines the names that an information class provides: [`Information::inform`].
 pub type Inform = dyn Fn(&str, &str, &mut Names) -> Result<(), ConfigError> + Sync;
 
 /// A class as the runtime sees it.
@@ -271,7 +289,7 @@ pub struct ClassDef {
     pub spec: &'static ClassSpec,
     /// Makes an element from its configuration string.
     pub build: &'static Make,
-    /// What an information class tells before any element is built.
+    /// Defines the names that an information class provides, before any element is built.
     pub inform: Option<&'static Inform>,
 }
 
@@ -287,10 +305,11 @@ pub trait Classes: Send + Sync {
     }
 }
 
-/// A class whose elements carry no packets: they only say something that others are configured with.
+/// A class whose elements carry no packets. They only provide information that other elements are configured
+/// with.
 pub trait Information: Build + Element {
-    /// Puts what the configuration string of an element in `scope` says into `names`. Called for all such elements, in
-    /// order, before any element is built; element names are known already.
+    /// Adds the information in the configuration string of an element in `scope` to `names`. Called for all
+    /// such elements, in order, before any element is built. The names of all elements are defined by then.
     fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError>;
 }
 
@@ -306,7 +325,7 @@ pub(crate) fn make<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, Co
     }
 }
 
-/// Lists a class that implements [`Action`].
+/// Returns the [`ClassDef`] of a class that implements [`Action`].
 pub const fn action<T: Build + Action>() -> ClassDef {
     ClassDef {
         spec: T::SPEC,
@@ -315,7 +334,7 @@ pub const fn action<T: Build + Action>() -> ClassDef {
     }
 }
 
-/// Lists a class that implements [`Element`].
+/// Returns the [`ClassDef`] of a class that implements [`Element`].
 pub const fn element<T: Build + Element>() -> ClassDef {
     ClassDef {
         spec: T::SPEC,
@@ -324,7 +343,7 @@ pub const fn element<T: Build + Element>() -> ClassDef {
     }
 }
 
-/// Lists a class that implements [`Information`].
+/// Returns the [`ClassDef`] of a class that implements [`Information`].
 pub const fn information<T: Information>() -> ClassDef {
     ClassDef { inform: Some(&T::inform), ..element::<T>() }
 }

@@ -10,23 +10,23 @@ pub enum Clock {
     Real {
         /// When the clock was made.
         start: Instant,
-        /// What time it was then.
+        /// The time at `start`, in nanoseconds since 1970.
         epoch: i64,
     },
-    /// Time that advances a little at each reading and jumps to the next timer when nothing is left to do.
+    /// Time that advances a little with each reading, and jumps to the next timer when nothing is left to do.
     Simulated {
         /// The time.
         now: i64,
         /// How far each reading advances it, in nanoseconds.
         tick: i64,
     },
-    /// The machine's time, slower or faster by a factor from a moment on.
+    /// The machine's time, which passes faster or slower by a factor from `start` on.
     Warped {
         /// When the warp began.
         start: Instant,
-        /// What time it was then.
+        /// The router time at `start`, in nanoseconds since 1970.
         epoch: i64,
-        /// Router seconds in a second.
+        /// Router seconds per real second.
         factor: f64,
     },
 }
@@ -46,20 +46,20 @@ impl Clock {
     pub fn real() -> Clock {
         Clock::Real { start: Instant::now(), epoch: epoch() }
     }
-    /// Simulated time that starts at so many nanoseconds since 1970 and advances by 1 ns at each reading.
+    /// Simulated time that starts at `start` nanoseconds since 1970 and advances by 1 ns with each reading.
     pub fn simulated(start: i64) -> Clock {
         Clock::ticking(start, 1)
     }
-    /// Simulated time that advances by `tick` nanoseconds at each reading.
+    /// Simulated time that advances by `tick` nanoseconds with each reading.
     pub fn ticking(start: i64, tick: u32) -> Clock {
         Clock::Simulated { now: start, tick: tick.into() }
     }
-    /// From now on `factor` router seconds in a second.
+    /// Lets `factor` router seconds pass per real second from now on.
     pub fn warp(&mut self, factor: f64) {
         let epoch = self.now();
         *self = Clock::Warped { start: Instant::now(), epoch, factor };
     }
-    /// The time.
+    /// Returns the time in nanoseconds since 1970. Each call advances simulated time by 1 ns.
     #[inline]
     pub fn now(&mut self) -> i64 {
         match self {
@@ -73,7 +73,7 @@ impl Clock {
             }
         }
     }
-    /// The time, for those who only measure: looking does not move simulated time on.
+    /// Returns the time for measurements: unlike [`Clock::now`], it does not advance simulated time.
     #[inline]
     pub fn peek(&mut self) -> i64 {
         match self {
@@ -81,11 +81,11 @@ impl Clock {
             _ => self.now(),
         }
     }
-    /// Whether it is simulated.
+    /// Whether the time is simulated.
     pub fn is_simulated(&self) -> bool {
         matches!(self, Clock::Simulated { .. })
     }
-    /// Lets simulated time jump to `t` if that lies ahead.
+    /// Moves simulated time forward to `t`, unless `t` has passed.
     pub fn jump(&mut self, t: i64) {
         if let Clock::Simulated { now, .. } = self {
             *now = t.max(*now);
@@ -101,7 +101,7 @@ impl Clock {
             _ => std::time::Duration::from_nanos(ns.unsigned_abs()),
         }
     }
-    /// What the `timewarp` handler shows.
+    /// The value of the `timewarp` handler.
     pub fn describe(&self) -> String {
         match self {
             Clock::Real { .. } => "1".into(),

@@ -12,7 +12,7 @@ use castanet_spec::{Books, HandlerRef, Names, Origin, Reason};
 use castanet_tables::timer_queue::TimerQueue;
 use std::sync::Arc;
 
-/// What messages and tools say of an element.
+/// The description of an element for messages and tools.
 #[derive(Clone, Debug, Default)]
 pub struct Info {
     /// Full name.
@@ -27,23 +27,24 @@ pub struct Info {
     pub scope: String,
 }
 
-/// The world outside one worker: other workers, the driver, whoever reads messages.
+/// The connection from one worker to other workers, the driver, and readers of messages.
 pub trait Messages: Send + Sync {
     /// Shows one message; it may have several lines and ends without a line end.
     fn message(&self, text: &str);
-    /// Shows one message to those who listen to a named channel; by default nobody does.
+    /// Shows one message to the listeners of a named channel; by default there are none.
     fn message_on(&self, _channel: &str, _text: &str) {}
-    /// Records that a handler call of a script failed for which no caller gets the error.
+    /// Records that a handler call of a script failed, if no caller receives the error.
     fn call_failed(&self) {}
-    /// Asks the driver to stop, so many times.
+    /// Sends `times` stop requests to the driver.
     fn stop(&self, times: u32);
     /// Wakes the task of an element on another worker.
     fn wake(&self, worker: u32, element: u32);
-    /// Has the configuration read again if it takes addresses from a device whose addresses have changed; whether it will be.
+    /// Requests that the configuration is read again if it uses addresses of `_device`, whose addresses have
+    /// changed. Returns whether it will be read.
     fn device_changed(&self, _device: &str) -> bool {
         false
     }
-    /// The router as threads outside its workers see it; none where elements stand alone.
+    /// Returns the router for threads outside its workers; none where elements stand alone.
     fn remote(&self) -> Option<Arc<dyn Remote>> {
         None
     }
@@ -52,15 +53,15 @@ pub trait Messages: Send + Sync {
 /// Why a handler could not be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// `no 'x' read handler`, `no element named 'x'`: nothing to call.
+    /// There is nothing to call: `no 'x' read handler`, `no element named 'x'`.
     Missing(String),
-    /// The element is running just now, further up.
+    /// The element is running already, further up the call stack.
     Busy(String),
-    /// The handler said no.
+    /// The handler refused the call.
     Failed(String),
-    /// The handler said no: there is something already where the value would be added.
+    /// The handler refused the call, because something already exists where the value would be added.
     Exists(String),
-    /// The caller has not the right to call it.
+    /// The caller has no right to call the handler.
     Denied(String),
 }
 
@@ -95,7 +96,7 @@ impl std::fmt::Display for CallError {
     }
 }
 
-/// The other elements, as far as an element may reach them.
+/// Access to the other elements, as far as an element may reach them.
 pub trait Router {
     /// Pulls at most `max` packets through an input of `me`.
     fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch);
@@ -107,7 +108,7 @@ pub trait Router {
         core.spare.push(batch);
         p
     }
-    /// Reads a handler; no element: a global one.
+    /// Reads a handler of an element, or a global handler if `element` is none.
     fn read(
         &mut self,
         core: &mut Core,
@@ -115,7 +116,7 @@ pub trait Router {
         handler: &str,
         parameters: &str,
     ) -> Result<String, CallError>;
-    /// Writes a handler; no element: a global one.
+    /// Writes a handler of an element, or a global handler if `element` is none.
     fn write(
         &mut self,
         core: &mut Core,
@@ -123,25 +124,25 @@ pub trait Router {
         handler: &str,
         value: &str,
     ) -> Result<(), CallError>;
-    /// Whether such a handler can be read and written.
+    /// Returns whether a handler can be read, and whether it can be written.
     fn has(&self, core: &Core, element: Option<u32>, handler: &str) -> (bool, bool);
 }
 
-/// A connection, with the packets that wait to cross it.
+/// A connection, with the packets that wait on it.
 #[derive(Debug)]
 pub struct Edge {
     /// Packets that wait.
     pub batch: Batch,
-    /// Where it leads: the number of a node of the run loop; `u32::MAX` for nowhere.
+    /// The node of the run loop that the edge leads to, by number; `u32::MAX` if it leads nowhere.
     pub node: u32,
-    /// The input that it leads to; where it leads into a chain, the action to begin with.
+    /// The input that the edge leads to. If it leads into a chain: the action to begin with.
     pub port: u32,
-    /// The element it comes from.
+    /// The element that the edge comes from.
     pub from: u32,
-    /// Whether the run loop knows that packets wait.
+    /// Whether the run loop has noted that packets wait on this edge.
     // INVARIANT: while packets move, an edge with packets is pending unless its element has just emitted them.
     pub pending: bool,
-    /// Whether it closes a cycle, so that packets crossing it count a hop.
+    /// Whether the edge closes a cycle, so that packets crossing it count a hop.
     pub back: bool,
 }
 
@@ -150,11 +151,11 @@ pub struct Edge {
 pub enum Entry {
     /// Packets that entered the router.
     Entered,
-    /// Packets that were made of others: copies, fragments, answers.
+    /// Packets that were made from others: copies, fragments, answers.
     Made,
     /// Packets that left the router.
     Left,
-    /// Packets that the system dropped before an element could read them. They never entered the router.
+    /// Packets that the kernel dropped before an element could read them. They never entered the router.
     Missed,
 }
 
@@ -162,7 +163,7 @@ impl Entry {
     /// Every entry, in the order of its number.
     pub const ALL: [Entry; 4] = [Entry::Entered, Entry::Made, Entry::Left, Entry::Missed];
 
-    /// What a class declares that makes such entries.
+    /// Returns the flag that a class must declare to make such entries.
     pub const fn books(self) -> Books {
         match self {
             Entry::Entered | Entry::Missed => Books::ENTERS,
@@ -174,21 +175,21 @@ impl Entry {
 
 /// What all elements of one worker share.
 pub struct Core {
-    /// Time.
+    /// The clock of this worker.
     pub clock: Clock,
     /// All notifiers of the router.
     pub notes: Notes,
-    /// All elements of the router.
+    /// The descriptions of all elements of the router.
     pub info: Arc<[Info]>,
     /// Names that the configuration defines.
     pub names: Arc<Names>,
-    /// The world outside.
+    /// The connection to other workers, the driver, and readers of messages.
     pub outside: Arc<dyn Messages>,
     /// The number of this worker.
     pub worker: u32,
     /// Elements whose tasks are to be scheduled.
     pub wakes: Vec<u32>,
-    /// When the run loop last looked at the clock; a few turns of tasks ago at most.
+    /// The time at which the run loop last read the clock, at most a few turns ago.
     pub recent: i64,
     /// Timers by element and number.
     pub timers: TimerQueue<(u32, u16)>,
@@ -196,39 +197,40 @@ pub struct Core {
     pub limit: usize,
     /// How many turns the running task may take in one call.
     pub turns: usize,
-    /// How many turns it took.
+    /// How many turns the running task took in this call.
     pub taken: usize,
     /// Descriptors that elements wait for.
     pub watches: Watches,
-    /// Where the configuration comes from.
+    /// The origin of the configuration.
     pub home: Origin,
-    /// For whom elements act now: the configuration, or the caller of a handler.
+    /// The origin on whose behalf elements act now: that of the configuration, or of the caller of a handler.
     pub origin: Origin,
-    /// Calls from the data path that wait until the calling element has returned.
+    /// Handler calls from the data path that wait until the calling element has returned.
     pub deferred: Vec<(u32, HandlerRef)>,
     /// Packets dropped, by element and reason.
     drops: Vec<u64>,
-    /// Packets that began or ended with an element otherwise, by element and [`Entry`].
+    /// Packets that entered, were made, left or were missed, by element and [`Entry`].
     entries: Vec<[u64; Entry::ALL.len()]>,
-    /// Packets that follow the one on its way through an action.
+    /// Packets that an action has put behind the packet that it is processing.
     pub(crate) behind: Batch,
     pub(crate) scratch: Batch,
     pub(crate) spare: Vec<Batch>,
-    /// How often elements may still pull in vain in the pull under way; 0 while none counts.
+    /// How many unusable packets elements may still pull during the current pull; 0 while nothing is counted.
     pub(crate) tries: u32,
-    /// How many handler calls are under way, one within the other.
+    /// The nesting depth of the handler calls in progress.
     pub nesting: u32,
 }
 
 impl Default for Edge {
-    /// An edge that leads nowhere yet. Most edges of a large router never hold a packet, so it has no room until one comes.
+    /// An edge that leads nowhere yet. Most edges of a large router never hold a packet, so the batch has no
+    /// memory until a packet comes.
     fn default() -> Self {
         Edge { batch: Batch::empty(), node: 0, port: 0, from: 0, pending: false, back: false }
     }
 }
 
 impl Edge {
-    /// Whether a packet may cross at once: nothing waits, and no round of a cycle is to be counted.
+    /// Whether a packet may cross at once: no packets wait, and no hop has to be counted.
     #[inline(always)]
     pub fn is_free(&self) -> bool {
         !(self.pending | self.back)
@@ -236,7 +238,7 @@ impl Edge {
 }
 
 impl Core {
-    /// For a router with these elements.
+    /// Makes the common state of a worker, for a router with these elements.
     pub fn new(
         info: Arc<[Info]>,
         names: Arc<Names>,
@@ -279,7 +281,7 @@ impl Core {
             *d = d.wrapping_add(n);
         }
     }
-    /// Counts `n` packets that began or ended with an element.
+    /// Adds `n` packets to a ledger entry of an element.
     #[inline]
     pub fn book(&mut self, element: u32, entry: Entry, n: u64) {
         if let Some(e) = self.entries.get_mut(element as usize).and_then(|e| e.get_mut(entry as usize)) {
@@ -291,12 +293,12 @@ impl Core {
         self.drops.fill(0);
         self.entries.fill(Default::default());
     }
-    /// Packets that began or ended with an element, by entry, where there were any.
+    /// Returns the ledger entries of an element that are above 0.
     pub fn entries_of(&self, element: u32) -> impl Iterator<Item = (Entry, u64)> + '_ {
         let row = self.entries.get(element as usize).into_iter().flatten().copied();
         Entry::ALL.into_iter().zip(row).filter(|r| r.1 > 0)
     }
-    /// Packets that an element dropped, by reason, where there were any.
+    /// Returns how many packets an element dropped for each reason, if any.
     pub fn drops_of(&self, element: u32) -> impl Iterator<Item = (Reason, u64)> + '_ {
         let row = self.drops.iter().skip((element as usize).saturating_mul(Reason::COUNT));
         Reason::ALL.iter().copied().zip(row.copied()).filter(|r| r.1 > 0)
@@ -306,25 +308,26 @@ impl Core {
         let i = (element as usize).saturating_mul(Reason::COUNT).saturating_add(reason as usize);
         self.drops.get(i).copied().unwrap_or(0)
     }
-    /// Packets dropped, by element and reason, where there were any.
+    /// Returns how many packets each element dropped for each reason, if any.
     pub fn all_drops(&self) -> impl Iterator<Item = (u32, Reason, u64)> + '_ {
         self.drops.iter().enumerate().filter(|d| *d.1 > 0).filter_map(|(i, &n)| {
             let reason = Reason::ALL.get(i % Reason::COUNT)?;
             Some((u32::try_from(i / Reason::COUNT).ok()?, *reason, n))
         })
     }
-    /// The packets that an action put behind the one it had ([`Verdict::Several`](crate::Verdict::Several)).
+    /// The packets that an action has put behind the packet that it processed
+    /// ([`Verdict::Several`](crate::Verdict::Several)).
     pub fn behind(&mut self) -> &mut Batch {
         &mut self.behind
     }
-    /// Drops what an element that panicked has left half done, and tells how many packets that were.
+    /// Drops the packets that an element left unfinished when it panicked, and returns how many there were.
     pub fn abandon(&mut self) -> usize {
         let n = self.behind.len() + self.scratch.len();
         self.behind.clear();
         self.scratch.clear();
         n
     }
-    /// Turns a notifier on, and wakes who listens.
+    /// Turns a notifier on and wakes its listeners.
     #[inline]
     pub fn set_note(&mut self, note: Note) {
         if !self.notes.seems_on(note) {
@@ -336,8 +339,9 @@ impl Core {
         let Core { notes, wakes, outside, worker, .. } = self;
         notes.set(note, |w, e| if w == *worker { wakes.push(e) } else { outside.wake(w, e) });
     }
-    /// What follows for a source whose signal says that there is no room. A notifier that is on in vain, as a puller that was late
-    /// leaves it, is turned off, so that the source may sleep on it.
+    /// Returns the next turn of a source whose signal reports no free space. A notifier may be on although
+    /// its queue is full, because a puller was late. Such a notifier is turned off, so that the source can
+    /// sleep on it.
     #[cold]
     #[inline(never)]
     pub fn without_room(&mut self, signal: &Signal) -> Turn {

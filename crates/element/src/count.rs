@@ -18,11 +18,11 @@ impl Count {
     pub fn get(self) -> u64 {
         self.0
     }
-    /// Adds what another one counted, which starts again.
+    /// Adds the value of another count, and resets the other count to 0.
     pub fn take(&mut self, from: &mut Count) {
         self.add(std::mem::take(from).0);
     }
-    /// Starts again.
+    /// Resets the count to 0.
     pub fn reset(&mut self) {
         self.0 = 0;
     }
@@ -35,34 +35,38 @@ impl Show for Count {
     }
 }
 
-/// Is shown each count of an element with its declaration: one number, or one for each value of the label.
+/// A function that is called with each count of an element and its declaration. The slice holds one number,
+/// or one for each value of the label.
 pub type CountVisitor<'a> = dyn FnMut(&'static CountSpec, &mut [Count]) + 'a;
 
-/// The counts of a class, an engine or another part of a class. `#[derive(Counts)]` writes this, `#[derive(Class)]` too.
+/// The counts of a class, an engine or another part of a class. `#[derive(Counts)]` and `#[derive(Class)]`
+/// implement this.
 ///
-/// `#[count(unit = "packets")]` stands on each field of type [`Count`], and on `[Count; N]`, which also needs a label
-/// with its values: `label(reason = REASONS)`. The count becomes a read handler that is called as the field or
-/// `name = "..."`, unless it is `hidden`. A field with `#[counts]` is a part whose counts are the element's too.
+/// `#[count(unit = "packets")]` stands on each field of type [`Count`], and on `[Count; N]`, which also needs
+/// a label with its values: `label(reason = REASONS)`. The count becomes a read handler that is named like
+/// the field or as `name = "..."` says, unless the count is `hidden`. A field with `#[counts]` is a part
+/// whose counts belong to the element too.
 #[allow(unused_variables)]
 pub trait Counts {
-    /// Their declarations, in order.
+    /// The declarations of the counts, in order.
     const COUNTS: &'static [CountSpec] = &[];
-    /// The handlers that show them.
+    /// The handlers that show the counts.
     const COUNT_HANDLERS: &'static [HandlerSpec] = &[];
-    /// Shows each of these counts to `visit`, which may change it.
+    /// Calls `visit` with each of these counts. `visit` may change them.
     fn own_counts(&mut self, visit: &mut CountVisitor<'_>) {}
-    /// The value of a handler that shows a count; none if there is no such handler.
+    /// Returns the value of a handler that shows a count; none if there is no such handler.
     fn read_count(&self, handler: &str) -> Option<String> {
         None
     }
 }
 
-/// Several counts as text: a line for each, the number, a tab and the value of the label.
+/// Formats several counts as text, one per line: the number, a tab and the value of the label.
 pub fn table(counts: &[Count], values: &[&str]) -> String {
     counts.iter().zip(values).map(|(n, value)| format!("{}\t{value}\n", n.get())).collect()
 }
 
-/// Moves the counts of one element to another, which adds them to its own. What the other does not count stays.
+/// Moves the counts of `from` to `to`, which adds them to its own. Counts that `to` does not have stay in
+/// `from`.
 pub fn move_counts(from: &mut dyn Object, to: &mut dyn Object) {
     let mut wanted = Vec::new();
     to.each_count(&mut |spec, cells| wanted.push((spec, vec![Count::default(); cells.len()])));
@@ -157,7 +161,7 @@ mod tests {
         assert!(numbers(&mut old.element).iter().all(|c| c.2.iter().all(|n| *n == 0)));
     }
 
-    /// Counts bytes otherwise.
+    /// Counts bytes in another unit.
     #[derive(Class)]
     #[class(name = "Sizes", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
     struct Other {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What elements work with: outputs to emit to, time, notifiers, timers, descriptors, handlers of others.
+//! The context that elements work with: outputs, time, notifiers, timers, descriptors, handlers of other
+//! elements.
 
 use crate::class::{Turn, Verdict};
 use crate::core::{CallError, Core, Entry, Info, Router};
@@ -11,10 +12,11 @@ use castanet_spec::{ArgCx, HandlerRef, Names, Reason};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// The most handler calls one within the other: elements that call each other must not use up the stack.
+/// The maximum nesting depth of handler calls, because elements that call each other must not exhaust the
+/// stack.
 const NESTING: u32 = 64;
 
-/// The most packets that elements take in vain in one pull.
+/// The maximum number of unusable packets that elements take in one pull.
 const TRIES: u32 = 256;
 
 #[cold]
@@ -22,7 +24,7 @@ fn nested(handler: &str) -> CallError {
     CallError::Busy(format!("handler '{handler}': more than {NESTING} calls one within the other"))
 }
 
-/// What an element has at hand while it runs.
+/// The context of an element while it runs.
 pub struct Cx<'a> {
     pub(crate) core: &'a mut Core,
     pub(crate) router: Option<&'a mut dyn Router>,
@@ -34,11 +36,11 @@ impl<'a> Cx<'a> {
     pub fn me(&self) -> u32 {
         self.out.range.me
     }
-    /// Its full name.
+    /// The full name of this element.
     pub fn name(&self) -> &str {
         self.core.name(self.out.range.me)
     }
-    /// How messages name it: `name :: Class`.
+    /// The element as messages name it: `name :: Class`.
     pub fn declaration(&self) -> String {
         self.core.declaration(self.out.range.me)
     }
@@ -47,13 +49,14 @@ impl<'a> Cx<'a> {
     pub fn now(&mut self) -> i64 {
         self.core.clock.now()
     }
-    /// The time when the run loop last looked at the clock, which costs nothing to ask: for timeouts and the like, where some
-    /// milliseconds do not matter. Simulated time is exact.
+    /// Returns the time at which the run loop last read the clock, which costs nothing. For timeouts and the
+    /// like, where a few milliseconds do not matter. Simulated time is exact.
     #[inline]
     pub fn recent(&mut self) -> i64 {
         if self.core.clock.is_simulated() { self.core.clock.peek() } else { self.core.recent }
     }
-    /// The time of the last reading under simulated time, which does not advance by it; otherwise the time.
+    /// Returns the time in nanoseconds since 1970. Under simulated time, this is the last reading, and time
+    /// does not advance.
     #[inline]
     pub fn peek(&mut self) -> i64 {
         self.core.clock.peek()
@@ -63,7 +66,7 @@ impl<'a> Cx<'a> {
     pub fn is_simulated(&self) -> bool {
         self.core.clock.is_simulated()
     }
-    /// Stops the worker for so many nanoseconds; simulated time jumps ahead instead.
+    /// Blocks the worker for `time` nanoseconds. Simulated time jumps ahead instead.
     pub fn block(&mut self, time: i64) {
         let clock = &mut self.core.clock;
         let end = clock.peek().saturating_add(time);
@@ -76,11 +79,11 @@ impl<'a> Cx<'a> {
     pub fn timer(&self, id: u16) -> Option<i64> {
         self.core.timers.time((self.out.range.me, id))
     }
-    /// All elements of the router, by number.
+    /// The descriptions of all elements of the router, by number.
     pub fn elements(&self) -> &[Info] {
         &self.core.info
     }
-    /// This element.
+    /// The description of this element.
     pub fn info(&self) -> Option<&Info> {
         self.core.info.get(self.out.range.me as usize)
     }
@@ -88,30 +91,32 @@ impl<'a> Cx<'a> {
     pub fn names(&self) -> &Names {
         &self.core.names
     }
-    /// The most packets that a task may emit or pull in this turn.
+    /// Returns the maximum number of packets that a task may emit or pull in this turn.
     #[inline]
     pub fn limit(&self) -> usize {
         self.core.limit
     }
-    /// How many turns the task may take in this call. Above 1 only where no other task could have its turn between them, so
-    /// that a class without a BURST can move a batch. Never above [`Cx::limit`].
+    /// Returns how many turns the task may take in this call, at most [`Cx::limit`]. It is above 1 only if no
+    /// other task could have a turn in between. This lets a class without a BURST move a batch.
     #[inline]
     pub fn turns(&self) -> usize {
         self.core.turns
     }
-    /// Tells how many turns the task took in this call, one unless this is called: as many as it would have taken with
-    /// [`Cx::turns`] 1. Timers are due after the same turns, however many a call takes.
+    /// Reports how many turns the task took in this call: as many as the same work would take if
+    /// [`Cx::turns`] were 1. Without a report, one turn is counted. Timers become due after the same number
+    /// of turns, however many turns one call takes.
     #[inline]
     pub fn took_turns(&mut self, n: usize) {
         self.core.taken = n;
     }
-    /// What handler values are read against.
+    /// Calls `f` with the context for parsing handler values.
     pub fn with_args<R>(&self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
         let scope = self.core.info.get(self.out.range.me as usize).map_or("", |i| &i.scope);
         f(&ArgCx { scope, names: &self.core.names, origin: self.core.origin })
     }
 
-    /// Runs `f` with the rights of the configuration, also within a call of a client: for what the configuration itself says.
+    /// Runs `f` with the rights of the configuration, even within a call of a client. For actions that the
+    /// configuration itself specifies.
     pub fn as_configuration<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         let caller = std::mem::replace(&mut self.core.origin, self.core.home);
         let out = f(self);
@@ -129,12 +134,12 @@ impl<'a> Cx<'a> {
     pub fn out_or(&self, port: u16, reason: Reason) -> Verdict {
         if self.has_output(port as usize) { Verdict::Out(port) } else { Verdict::Drop(reason) }
     }
-    /// Sends a packet to an output; dropped as `no-port` if that does not exist.
+    /// Sends a packet to an output, or drops it as `no-port` if the output does not exist.
     #[inline(always)]
     pub fn emit(&mut self, port: usize, p: Packet) {
         self.emit_or(port, p, Reason::NoPort);
     }
-    /// Sends a packet to an output if that exists, and drops it for a reason otherwise.
+    /// Sends a packet to an output, or drops it for `reason` if the output does not exist.
     #[inline(always)]
     pub fn emit_or(&mut self, port: usize, p: Packet, reason: Reason) {
         if port < self.out.open as usize {
@@ -143,12 +148,12 @@ impl<'a> Cx<'a> {
         }
         self.emit_to_edge(port, p, reason);
     }
-    /// Sends a packet to an output where it cannot stay in the slot.
+    /// Sends a packet to the edge of an output, when the packet cannot stay in the slot.
     #[inline(never)]
     fn emit_to_edge(&mut self, port: usize, p: Packet, reason: Reason) {
         self.emit_beside(port, p, reason);
     }
-    /// Like [`Cx::emit_or`], for one of several packets.
+    /// Like [`Cx::emit_or`], but without trying the slot. For an element that emits several packets.
     #[inline(always)]
     pub fn emit_beside(&mut self, port: usize, p: Packet, reason: Reason) {
         match self.out.edge(port) {
@@ -156,7 +161,7 @@ impl<'a> Cx<'a> {
             None => self.drop(p, reason),
         }
     }
-    /// Sends all packets of a batch to an output, by exchange when nothing waits there.
+    /// Sends all packets of a batch to an output. The batches are exchanged if no packets wait at the output.
     #[inline(always)]
     pub fn forward(&mut self, port: usize, batch: &mut Batch) {
         if self.out.open > 0 && batch.len() == 1 {
@@ -170,44 +175,47 @@ impl<'a> Cx<'a> {
             None => self.drop_all(batch, Reason::NoPort),
         }
     }
-    /// Drops a packet, counted.
+    /// Drops a packet and counts it.
     #[inline]
     pub fn drop(&mut self, p: Packet, reason: Reason) {
         self.core.count_drops(self.out.range.me, reason, 1);
         drop(p);
     }
-    /// Counts packets as dropped that the element has not, because they never came to be.
+    /// Counts packets as dropped that the element never had, because they could not be made.
     #[inline]
     pub fn count_drops(&mut self, reason: Reason, n: u64) {
         self.core.count_drops(self.out.range.me, reason, n);
     }
-    /// Drops all packets of a batch, counted.
+    /// Drops all packets of a batch and counts them.
     pub fn drop_all(&mut self, batch: &mut Batch, reason: Reason) {
         self.core.count_drops(self.out.range.me, reason, batch.len() as u64);
         batch.clear();
     }
 
-    /// Counts packets that enter the router by this element. The class declares `books(enters)`.
+    /// Counts packets that enter the router through this element. The class declares `books(enters)`.
     #[inline]
     pub fn entered(&mut self, n: u64) {
         self.core.book(self.out.range.me, Entry::Entered, n);
     }
-    /// Counts packets that this element makes of others: copies, fragments, answers. The class declares `books(makes)`.
+    /// Counts packets that this element makes from others: copies, fragments, answers. The class declares
+    /// `books(makes)`.
     #[inline]
     pub fn made(&mut self, n: u64) {
         self.core.book(self.out.range.me, Entry::Made, n);
     }
-    /// Counts packets that leave the router by this element. The class declares `books(leaves)`.
+    /// Counts packets that leave the router through this element. The class declares `books(leaves)`.
     #[inline]
     pub fn left(&mut self, n: u64) {
         self.core.book(self.out.range.me, Entry::Left, n);
     }
-    /// Counts packets that the system dropped before this element could read them. An element that shows them while it runs counts
-    /// them when it is cleaned up, so that the ledger has them when it is gone. The class declares `books(enters)`.
+    /// Counts packets that the kernel dropped before this element could read them. An element that shows this
+    /// number while it runs calls this function only at cleanup, to put the number into the ledger before the
+    /// element is gone. The class declares `books(enters)`.
     pub fn missed(&mut self, n: u64) {
         self.core.book(self.out.range.me, Entry::Missed, n);
     }
-    /// Sends a copy of a packet to an output; dropped when no buffer is free. The class declares `books(makes)`.
+    /// Sends a copy of a packet to an output. The copy is dropped if no buffer is free. The class declares
+    /// `books(makes)`.
     pub fn emit_copy(&mut self, port: usize, p: &mut Packet) {
         self.made(1);
         match p.share() {
@@ -216,23 +224,24 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Puts a packet behind the one that an action has; its verdict must be [`Verdict::Several`].
+    /// Puts a packet behind the packet that the action is processing. The action must return
+    /// [`Verdict::Several`].
     pub fn behind(&mut self, p: Packet) {
         self.core.behind.push(p);
     }
 
-    /// Puts a packet behind the one that an action has, before the last `n` that were put there.
+    /// Puts a packet behind the packet that the action is processing, before the last `n` packets put there.
     pub fn behind_before(&mut self, n: usize, p: Packet) {
         let behind = self.core.behind.as_mut_vec();
         behind.insert(behind.len().saturating_sub(n), p);
     }
 
-    /// An empty batch that others used before.
+    /// Takes an empty batch from the spare ones, to reuse its memory.
     #[inline]
     pub fn spare_batch(&mut self) -> Batch {
         self.core.spare.pop().unwrap_or_default()
     }
-    /// Gives a batch back; packets that are left in it are dropped as discarded.
+    /// Gives a batch back to the spare ones. Packets left in it are dropped as [`Reason::Discarded`].
     #[inline]
     pub fn return_batch(&mut self, mut batch: Batch) {
         if !batch.is_empty() {
@@ -241,7 +250,8 @@ impl<'a> Cx<'a> {
         self.core.spare.push(batch);
     }
 
-    /// Runs an action over a batch: packets that go on stay, in order; the others leave, in order.
+    /// Runs an action over a batch. Packets that continue stay in the batch; the others leave it. Both keep
+    /// their order.
     #[inline(always)]
     pub fn apply(&mut self, batch: &mut Batch, mut f: impl FnMut(&mut Packet, &mut Cx<'_>) -> Verdict) {
         let mut left = None;
@@ -256,7 +266,8 @@ impl<'a> Cx<'a> {
             self.apply_rest(batch, i, v, f);
         }
     }
-    /// From the first packet that leaves on: the rest is moved aside and comes back packet by packet.
+    /// The rest of [`Cx::apply`], from the first packet that leaves the batch. The remaining packets are
+    /// moved aside and come back one by one.
     #[inline(never)]
     pub(crate) fn apply_rest(
         &mut self,
@@ -296,8 +307,8 @@ impl<'a> Cx<'a> {
         self.router.as_mut()?.pull_one(self.core, self.out.range.me, input)
     }
 
-    /// Runs `f`, in which [`Cx::try_again`] counts pulls in vain. Elements that pull through each other share one count, so that
-    /// their loops do not multiply.
+    /// Runs `f`. Within `f`, [`Cx::try_again`] counts the pulled packets that could not be used. Elements
+    /// that pull through each other share one count, so that their loops do not multiply.
     #[inline]
     pub fn with_tries<R>(&mut self, f: impl FnOnce(&mut Cx<'a>) -> R) -> R {
         let outermost = self.core.tries == 0;
@@ -310,19 +321,21 @@ impl<'a> Cx<'a> {
         }
         out
     }
-    /// Whether an element that pulled a packet it cannot pass on may pull another one. It gives up otherwise, as if there were
-    /// nothing: the notifiers upstream stay on, so that its puller has another turn, after those of other tasks.
+    /// Whether an element that has pulled an unusable packet may pull another one. If not, the element gives
+    /// up and returns no packet. The notifiers upstream stay on, so its puller gets another turn after the
+    /// other tasks.
     #[inline]
     pub fn try_again(&mut self) -> bool {
-        // The last one stays: 0 means that nothing is counted.
+        // The count stops at 1, because 0 means that nothing is counted.
         let more = self.core.tries > 1;
         self.core.tries -= u32::from(more);
         more
     }
-    /// Pulls packets through an input until `take` gives one, nothing is upstream, or there were too many in vain.
+    /// Pulls packets through an input until `take` returns one, nothing is upstream, or too many were
+    /// unusable.
     ///
-    /// Every element whose pull may have to take more than one packet for each that it gives uses this: a source that never
-    /// satisfies it must not hold up the worker.
+    /// Every element that may have to pull several packets to return one uses this. Otherwise a source that
+    /// never sends a usable packet could block the worker.
     #[inline]
     pub fn pull_until(
         &mut self,
@@ -350,7 +363,8 @@ impl<'a> Cx<'a> {
     pub fn is_set(&self, note: Note) -> bool {
         self.core.notes.seems_on(note)
     }
-    /// Turns a notifier of this element off; look again afterwards.
+    /// Turns a notifier of this element off. The caller must then check again whether the notifier should be
+    /// on.
     #[inline]
     pub fn clear_note(&mut self, note: Note) {
         self.core.notes.clear(note);
@@ -360,9 +374,10 @@ impl<'a> Cx<'a> {
     pub fn is_on(&self, signal: &Signal) -> bool {
         signal.is_on(&self.core.notes)
     }
-    /// How many of `want` packets a source sends now whose `signal` says whether there is room downstream; without room the
-    /// turn that follows. A burst that has `begun` goes on though it fills a queue. But a source that alone fills one queue of
-    /// several workers never sends more than that takes.
+    /// Returns how many of `want` packets a source may send now. If `signal` reports no free space
+    /// downstream, returns the next turn of the source as an error. A burst that has `begun` continues even
+    /// if it overfills a queue. But a source that feeds only one queue, shared by several workers and filled
+    /// by no other source, never sends more than this queue takes.
     #[inline]
     pub fn room(&mut self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
         match signal.room(&self.core.notes, want, begun) {
@@ -374,32 +389,32 @@ impl<'a> Cx<'a> {
     pub fn schedule(&mut self) {
         self.core.wakes.push(self.out.range.me);
     }
-    /// Sets timer `id` of this element to a time; it replaces an earlier setting.
+    /// Sets timer `id` of this element to a time, replacing an earlier setting.
     pub fn set_timer(&mut self, id: u16, at: i64) {
         self.core.timers.schedule((self.out.range.me, id), at);
     }
-    /// Takes timer `id` of this element back.
+    /// Cancels timer `id` of this element.
     pub fn clear_timer(&mut self, id: u16) {
         self.core.timers.cancel((self.out.range.me, id));
     }
-    /// Watches a descriptor; nothing happens until [`Cx::wait`].
+    /// Registers a descriptor. Waiting starts with [`Cx::wait`].
     pub fn watch(&mut self, fd: Arc<OwnedFd>, interest: Interest) -> Watch {
         self.core.watches.add(self.out.range.me, fd, interest)
     }
-    /// Has this element's task scheduled, once, as soon as the descriptor is ready.
+    /// Schedules this element's task once, as soon as the descriptor is ready.
     pub fn wait(&mut self, watch: Watch) {
         self.core.watches.wait(watch);
     }
-    /// Watches a descriptor no longer.
+    /// Stops watching a descriptor.
     pub fn unwatch(&mut self, watch: Watch) {
         self.core.watches.remove(watch);
     }
-    /// Asks the driver to stop.
+    /// Sends `times` stop requests to the driver.
     pub fn stop(&mut self, times: u32) {
         self.core.outside.stop(times);
     }
-    /// Has the router read its configuration again if that takes addresses from a device whose addresses have changed; whether
-    /// it will.
+    /// Requests that the router reads its configuration again if the configuration uses addresses of
+    /// `device`, whose addresses have changed. Returns whether it will.
     pub fn device_changed(&self, device: &str) -> bool {
         self.core.outside.device_changed(device)
     }
@@ -407,7 +422,7 @@ impl<'a> Cx<'a> {
     pub fn message(&self, text: &str) {
         self.core.outside.message(text);
     }
-    /// Counts a handler call that failed in a script which runs by itself.
+    /// Records that a handler call failed in a script that runs on its own.
     pub fn call_failed(&self) {
         self.core.outside.call_failed();
     }
@@ -452,12 +467,12 @@ impl<'a> Cx<'a> {
             None => Err(CallError::Busy(format!("handler '{handler}' cannot be written from here"))),
         }
     }
-    /// Whether such a handler can be read and written.
+    /// Returns whether a handler can be read, and whether it can be written.
     pub fn has_handler(&self, element: Option<u32>, handler: &str) -> (bool, bool) {
         self.router.as_ref().map_or((false, false), |r| r.has(self.core, element, handler))
     }
-    /// Carries out a write call of the configuration. From the data path it is carried out when this element has
-    /// returned and before its packets go on; what fails is shown as a message.
+    /// Performs a write call that the configuration specifies. From the data path, the call is performed
+    /// after this element has returned and before its packets continue. A failure is shown as a message.
     pub fn call(&mut self, call: &HandlerRef) {
         self.out.touch(1 << 63);
         self.out.close();

@@ -14,13 +14,13 @@ pub enum ElementError {
     /// The operating system refused a file, a device or a socket.
     #[error("{}", about(subject, source))]
     System {
-        /// The name of the file, where the text of `source` does not contain it; empty otherwise.
+        /// The name of the file, if the text of `source` does not contain it; empty otherwise.
         subject: String,
         /// The error.
         source: io::Error,
     },
-    /// The element ended before all of its input was read, or before all of its output was written. A message has given the
-    /// reason.
+    /// The element ended before all of its input was read, or before all of its output was written. A message
+    /// has given the reason.
     #[error("{0}")]
     Incomplete(String),
 }
@@ -49,8 +49,9 @@ impl ElementError {
     pub fn system(subject: impl Into<String>) -> impl FnOnce(io::Error) -> ElementError {
         move |source| ElementError::System { subject: subject.into(), source }
     }
-    /// The same error, free of everything that belongs to the shared library it comes from: an [`io::Error`] may refer to code
-    /// and constants of the library, which may be unloaded before the error is dropped.
+    /// Returns the same error, free of everything that belongs to the shared library it comes from. An
+    /// [`io::Error`] may refer to code and constants of the library, which may be unloaded before the error
+    /// is dropped.
     pub(crate) fn detached(self) -> ElementError {
         match self {
             ElementError::System { subject, source } => {
@@ -60,7 +61,7 @@ impl ElementError {
                 };
                 ElementError::System { subject, source }
             }
-            // They hold text alone.
+            // These variants hold only text.
             ElementError::Config(_) | ElementError::Incomplete(_) => self,
         }
     }
@@ -87,7 +88,7 @@ impl From<ValueError> for ElementError {
     }
 }
 
-/// For handlers that do what an element also does outside of them.
+/// For handlers that share code with other operations of an element.
 impl From<ElementError> for HandlerError {
     fn from(e: ElementError) -> Self {
         HandlerError::Failed(e.to_string())

@@ -4,27 +4,28 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of packets in an element of capability Storage. The element that owns it keeps it right; others read it.
+/// The number of packets in an element with capability Storage. The owning element keeps it up to date;
+/// others read it.
 #[derive(Clone, Debug, Default)]
 pub struct Gauge(Arc<AtomicUsize>);
 
 impl Gauge {
-    /// How many packets there are.
+    /// Returns the number of packets.
     #[inline]
     pub fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
-    /// Says how many there are, where one worker alone changes the number.
+    /// Sets the number of packets. For elements where only one worker changes the number.
     #[inline]
     pub fn set(&self, n: usize) {
         self.0.store(n, Ordering::Relaxed);
     }
-    /// Says that `n` came, where several workers change the number.
+    /// Adds `n`. For elements where several workers change the number.
     #[inline]
     pub fn add(&self, n: usize) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
-    /// Says that `n` went. Who takes a packet may say so before who brought it: the number wraps for that moment.
+    /// Subtracts `n`. A packet may be subtracted before it is added, and then the number wraps for a moment.
     #[inline]
     pub fn sub(&self, n: usize) {
         self.0.fetch_sub(n, Ordering::Relaxed);

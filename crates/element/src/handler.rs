@@ -8,18 +8,18 @@ use castanet_spec::{ArgValue, HandlerSpec, ValueError};
 /// Why a handler refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandlerError {
-    /// The value that was written, or a parameter of a read, is not one that the handler takes.
+    /// The value that was written, or a parameter of a read, is not valid for the handler.
     #[error("{0}")]
     Value(String),
-    /// The value is right, but the element cannot do as it says now.
+    /// The value is valid, but the element cannot apply it now.
     #[error("{0}")]
     Failed(String),
-    /// There is something already, and different, where the value would be added.
+    /// Something different already exists where the value would be added.
     #[error("{0}")]
     Exists(String),
 }
 
-/// For a text that is no value of the handler.
+/// For text that is not a valid value of the handler.
 impl From<ValueError> for HandlerError {
     fn from(e: ValueError) -> Self {
         HandlerError::Value(e.into())
@@ -42,11 +42,12 @@ impl From<HandlerError> for String {
     }
 }
 
-/// The handlers of a class that are methods; by default there are none. [`#[handlers]`](crate::handlers) on an `impl` block writes
-/// this, and `#[derive(Class)]` writes an empty one unless the class says `handlers`.
+/// The handlers of a class that are implemented as methods; by default there are none.
+/// [`#[handlers]`](crate::handlers) on an `impl` block implements this trait, and `#[derive(Class)]`
+/// implements it without handlers unless the class says `handlers`.
 #[allow(unused_variables)]
 pub trait Handlers: Sized {
-    /// Their declarations, in order.
+    /// The declarations of these handlers, in order.
     const METHODS: &'static [HandlerSpec] = &[];
     /// Calls the method of a read handler; none if no method has that name.
     fn read_method(
@@ -68,7 +69,7 @@ pub trait Handlers: Sized {
     }
 }
 
-/// Reads a value that was written to a handler, or the parameters of a read.
+/// Parses a value that was written to a handler, or the parameters of a read.
 pub fn parse<T: ArgValue>(text: &str, cx: &Cx<'_>) -> Result<T, HandlerError> {
     cx.with_args(|a| T::parse(text.trim(), a)).map_err(HandlerError::from)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The test kit: one element on its own, with hands on all its sides.
+//! The test kit: runs one element on its own and lets a test control everything around it.
 
 mod around;
 
@@ -36,12 +36,12 @@ pub struct Kit<T: Object> {
     given: u64,
     /// Packets taken from its outputs.
     taken: u64,
-    /// What calls that the kit does not know made of the balance.
+    /// The change of the balance by calls that the kit does not account for.
     beside: i64,
     spec: &'static ClassSpec,
 }
 
-/// Checks the ledger when a test ends: each packet that came in or was made is somewhere.
+/// Checks the ledger when a test ends: each packet that was received or made must be accounted for.
 impl<T: Object> Drop for Kit<T> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
@@ -51,13 +51,14 @@ impl<T: Object> Drop for Kit<T> {
 }
 
 impl<T: Object> Kit<T> {
-    /// Packets that the element made or got and that are nowhere; negative: packets from nowhere.
+    /// Returns how many packets the element received or made that are unaccounted for. Negative if there are
+    /// more packets than it received or made.
     fn missing(&self) -> i64 {
         let of = |entry| self.core.entries_of(0).filter(|e| e.0 == entry).map(|e| e.1).sum::<u64>();
         let waiting = self.edges.iter().map(|e| e.batch.len()).sum::<usize>() + self.core.behind.len();
         let begun = self.given + self.around.pulled + of(Entry::Entered) + of(Entry::Made);
         let ended = self.taken + of(Entry::Left) + self.all_dropped() + self.element.held() + waiting as u64;
-        // No test moves so many packets.
+        // No test moves enough packets to overflow an `i64`.
         begun as i64 - ended as i64
     }
     /// # Panics
@@ -85,7 +86,7 @@ impl<T: Object> Kit<T> {
             "{class} does not declare that it holds packets"
         );
     }
-    /// Packets that the system dropped before the element could read them, as it counted when it was cleaned up.
+    /// Packets that the kernel dropped before the element could read them, as counted at cleanup.
     pub fn missed(&self) -> u64 {
         self.core.entries_of(0).filter(|e| e.0 == Entry::Missed).map(|e| e.1).sum()
     }
@@ -93,17 +94,18 @@ impl<T: Object> Kit<T> {
     pub fn all_dropped(&self) -> u64 {
         self.core.all_drops().map(|d| d.2).sum()
     }
-    /// The packets that the element holds have become another element's: the ledger does not miss them.
+    /// Declares that another element has taken the packets that this element holds, so that the ledger does
+    /// not miss them.
     pub fn handed_over(&mut self) {
         self.beside = self.missing();
     }
 }
 
-/// The data outside an element that building it needs.
+/// The data outside an element that is needed to build it.
 pub struct Site {
     /// The state that replicas share.
     pub shared: Shared,
-    /// Where random numbers come from.
+    /// The source of random numbers.
     pub seed: Seed,
     driver: Option<u32>,
     signals: Vec<(u32, i32)>,
@@ -116,7 +118,8 @@ impl Default for Site {
 }
 
 impl Site {
-    /// The context to build element `e`, number 0, the only replica; each element of the slices is a port, true if it pushes.
+    /// The context to build element `e`, number 0, the only replica. Each entry of the slices is a port, true
+    /// if the port is push.
     pub fn cx<'a>(
         &'a mut self,
         spec: &'static ClassSpec,
@@ -149,26 +152,26 @@ impl Site {
 }
 
 impl<T: Build> Kit<T> {
-    /// Builds and initialises an element with the fewest ports that its class allows, agnostic ports push.
-    /// The error lists what is wrong with the configuration.
+    /// Builds and initialises an element with the fewest ports that its class allows. Agnostic ports are
+    /// push. The error lists the faults of the configuration.
     pub fn new(config: &str) -> Result<Kit<T>, Vec<String>> {
         let ports = Ports::parse(T::SPEC.ports).unwrap_or(Ports::ANY);
         Kit::with_ports(config, ports.inputs.min, ports.outputs_for(ports.inputs.min).min)
     }
 
-    /// The same with so many ports.
+    /// Like [`Kit::new`], with these numbers of ports.
     pub fn with_ports(config: &str, inputs: usize, outputs: usize) -> Result<Kit<T>, Vec<String>> {
         Kit::with_names(config, inputs, outputs, Names::new())
     }
 
-    /// The same with random numbers of this source, and the fewest ports.
+    /// Like [`Kit::new`], with random numbers from this seed.
     pub fn with_seed(config: &str, seed: Seed) -> Result<Kit<T>, Vec<String>> {
         let ports = Ports::parse(T::SPEC.ports).unwrap_or(Ports::ANY);
         let (inputs, site) = (ports.inputs.min, Site { seed, ..Site::default() });
         Kit::on(site, config, inputs, ports.outputs_for(inputs).min, Names::new())
     }
 
-    /// The same with names that the configuration defines. Element `e` has number 0.
+    /// Like [`Kit::with_ports`], with names that the configuration defines. Element `e` has number 0.
     pub fn with_names(
         config: &str,
         inputs: usize,
@@ -230,7 +233,7 @@ impl<T: Build> Kit<T> {
         })
     }
 
-    /// Lends the element and what it has at hand while it runs. The ledger takes no account of what this changes.
+    /// Calls `f` with the element and its run-time context. The ledger ignores the changes that `f` makes.
     pub fn with<R>(&mut self, f: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
         let before = self.missing();
         let out = self.lend(f);
@@ -242,7 +245,7 @@ impl<T: Build> Kit<T> {
         let edges = self.edges.get_mut(skip..).unwrap_or_default();
         f(&mut self.element, &mut Cx::new(edges, &mut self.core, Some(&mut self.around), 0, self.first))
     }
-    /// Carries out the calls that the element left, in order.
+    /// Records the handler calls that the element deferred, in order.
     fn deferred(&mut self) {
         for (_, call) in std::mem::take(&mut self.core.deferred) {
             self.around.calls.push((
@@ -260,23 +263,24 @@ impl<T: Build> Kit<T> {
         self.taken += out.len() as u64;
         out
     }
-    /// Sets the most packets of a turn.
+    /// Sets the maximum number of packets in a turn, and of turns in a call.
     pub fn limit(mut self, n: usize) -> Self {
         (self.core.limit, self.core.turns) = (n, n);
         self
     }
-    /// Lets simulated time jump to so many nanoseconds after its start.
+    /// Moves simulated time forward to `ns` nanoseconds after its start.
     pub fn at(&mut self, ns: i64) {
         self.core.clock.jump(1_000_000_000_000 + ns);
     }
-    /// Puts a packet where pulls of an input find it, and turns the input's notifier on.
+    /// Adds a packet that pulls through an input will return, and turns the input's notifier on.
     pub fn supply(&mut self, input: usize, p: Packet) {
         if let Some(s) = self.around.supply.get_mut(input) {
             s.push_back(p);
         }
         self.core.set_note(Note(2 + u32::try_from(input).unwrap_or(0)));
     }
-    /// The gauge of a storage: 0 this element's own, 1 the one downstream of it, 2 the one upstream.
+    /// Returns the gauge of a storage: 0 is this element's own, 1 that of the storage downstream, 2 that of
+    /// the storage upstream.
     pub fn gauge(&self, storage: usize) -> Gauge {
         self.wiring.gauges.get(storage).cloned().unwrap_or_default()
     }
@@ -284,11 +288,11 @@ impl<T: Build> Kit<T> {
     pub fn waits(&self) -> bool {
         self.core.watches.any()
     }
-    /// What a read handler answers.
+    /// Returns the value of a read handler.
     pub fn read(&mut self, handler: &str) -> Result<String, HandlerError> {
         self.read_with(handler, "")
     }
-    /// What a read handler answers to parameters.
+    /// Returns the value of a read handler for these parameters.
     pub fn read_with(&mut self, handler: &str, parameters: &str) -> Result<String, HandlerError> {
         self.lend(|e, cx| handler::read(e, handler, parameters, cx))
     }
@@ -296,11 +300,11 @@ impl<T: Build> Kit<T> {
     pub fn write(&mut self, handler: &str, value: &str) -> Result<(), HandlerError> {
         self.lend(|e, cx| handler::write(e, handler, value, cx))
     }
-    /// What handlers of other elements answer.
+    /// Sets the value that a handler of any other element returns.
     pub fn answer(&mut self, handler: &str, value: &str) {
         self.around.values.push((handler.into(), value.into()));
     }
-    /// Calls that the element made, in order: element, handler, value.
+    /// Returns and forgets the handler calls that the element made, in order: element, handler, value.
     pub fn calls(&mut self) -> Vec<(Option<u32>, String, String)> {
         self.deferred();
         std::mem::take(&mut self.around.calls)
@@ -309,7 +313,7 @@ impl<T: Build> Kit<T> {
     pub fn dropped(&self, reason: Reason) -> u64 {
         self.core.drops(0, reason)
     }
-    /// Messages shown, and forgotten.
+    /// Returns and forgets the messages shown.
     pub fn messages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.outside.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -321,7 +325,7 @@ impl<T: Build> Kit<T> {
     pub fn stops(&self) -> u32 {
         *self.outside.stops.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Whether the element asked for a turn since the last look.
+    /// Whether the element requested a turn since the last call of this function.
     pub fn woken(&mut self) -> bool {
         !std::mem::take(&mut self.core.wakes).is_empty()
     }
@@ -340,7 +344,7 @@ impl<T: Build> Kit<T> {
 }
 
 impl<T: Build + Action> Kit<T> {
-    /// What comes of packets: output and packet. Output 0 first.
+    /// Runs the action on packets. Returns each packet with its output, output 0 first.
     pub fn act(&mut self, packets: impl IntoIterator<Item = Packet>) -> Vec<(usize, Packet)> {
         let mut batch: Batch = packets.into_iter().collect();
         self.given += batch.len() as u64;
@@ -352,10 +356,10 @@ impl<T: Build + Action> Kit<T> {
         }
         self.outputs()
     }
-    /// What comes of one packet.
+    /// Runs the action on one packet. Returns its verdict and the packet.
     pub fn act1(&mut self, mut p: Packet) -> (Verdict, Packet) {
         self.first = 1;
-        // The packet is given and taken at once, also with a verdict that drops it.
+        // The ledger need not count this packet: the caller gets it back, even if the verdict drops it.
         let v = self.lend(|e, cx| e.action(&mut p, cx));
         self.first = 0;
         (v, p)
@@ -363,16 +367,16 @@ impl<T: Build + Action> Kit<T> {
 }
 
 impl<T: Build + Element> Kit<T> {
-    /// What comes of packets that are pushed to an input: output and packet, by output.
+    /// Pushes packets to an input. Returns each emitted packet with its output, in the order of outputs.
     pub fn push(&mut self, port: usize, packets: impl IntoIterator<Item = Packet>) -> Vec<(usize, Packet)> {
         let mut batch: Batch = packets.into_iter().collect();
         self.given += batch.len() as u64;
         self.lend(|e, cx| e.push(port, &mut batch, cx));
-        // As in the run loop, what is left is dropped.
+        // As in the run loop, packets left in the batch are dropped.
         self.core.count_drops(0, Reason::Discarded, batch.len() as u64);
         self.outputs()
     }
-    /// What a pull of at most `max` packets gives.
+    /// Returns the packets of a pull of at most `max` packets.
     pub fn pull(&mut self, port: usize, max: usize) -> Vec<Packet> {
         let mut batch = Batch::new();
         self.lend(|e, cx| e.pull(port, max, &mut batch, cx));
@@ -380,20 +384,21 @@ impl<T: Build + Element> Kit<T> {
         self.taken += batch.len() as u64;
         batch.drain().collect()
     }
-    /// One turn of the task, and what it emits.
+    /// Runs one turn of the task. Returns its result, and the emitted packets with their outputs.
     pub fn task(&mut self) -> (Turn, Vec<(usize, Packet)>) {
         let turn = self.lend(|e, cx| e.task(cx));
         (turn, self.outputs())
     }
-    /// What the element does about a request to stop the driver.
+    /// Sends the element a request to stop the driver. Returns its decision.
     pub fn drive(&mut self) -> Drive {
         self.lend(|e, cx| e.drive(cx))
     }
-    /// Tells the element of a signal.
+    /// Sends a signal to the element.
     pub fn signal(&mut self, signal: i32) {
         self.lend(|e, cx| e.signal(signal, cx));
     }
-    /// Lets time jump to the next timer and expire it; what comes of it. None when no timer is set.
+    /// Moves time forward to the next timer and lets it expire. Returns the emitted packets; none if no timer
+    /// is set.
     pub fn expire(&mut self) -> Option<Vec<(usize, Packet)>> {
         let (t, _) = self.core.timers.next()?;
         self.core.clock.jump(t);

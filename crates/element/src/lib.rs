@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The public API of elements.
 //!
-//! A class is one struct in one file: `#[derive(Class)]` declares it, `#[derive(Args)]` its arguments, and it implements
-//! [`Action`] when it takes one packet and passes it on, perhaps by a side output, or [`Element`] when it does anything
-//! else: classify, store, schedule, copy to many. What both have in common (handlers, initialisation, cleaning up) is
-//! [`Lifecycle`]; the derive writes an empty one unless the class says `lifecycle`.
+//! A class is one struct in one file. `#[derive(Class)]` declares the class, `#[derive(Args)]` its arguments.
+//! A class implements [`Action`] if it takes one packet and passes it on, perhaps by a side output. It
+//! implements [`Element`] if it does anything else: classify, store, schedule, copy to many. What both have
+//! in common (handlers, initialisation, cleaning up) is [`Lifecycle`]. The derive writes an empty
+//! [`Lifecycle`] unless the class says `lifecycle`.
 //!
 //! ```
 //! use castanet_element::prelude::*;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notifiers: handles by which an element says that it has something, or room for something, and by which others sleep.
+//! Notifiers: an element turns a notifier on when it has packets, or free space for packets. Others sleep
+//! until then.
 //!
-//! A note is cleared when there is nothing left. Another worker may have put something there in between, so whoever clears it
-//! looks again and sets it if there is something after all.
+//! A notifier is turned off when nothing is left. Another worker may have added something in the meantime, so
+//! the caller checks again afterwards, and turns the notifier on again if so.
 
 use castanet_tables::Flag;
 use std::sync::{Arc, OnceLock};
@@ -18,11 +19,12 @@ impl Note {
     }
 }
 
-/// A queue that several workers use, as the sources that fill it see it.
+/// A queue that several workers use, as seen by the sources that fill it.
 pub trait Room: Send + Sync {
-    /// How many of `want` packets the queue takes now. They find their place if nothing else fills the queue meanwhile.
+    /// Returns how many of `want` packets the queue takes now. These packets are certain to fit if nothing
+    /// else fills the queue meanwhile.
     fn room(&self, want: usize) -> usize;
-    /// Whether the queue is full. May be false while [`Room::room`] still gives 0, but not for long.
+    /// Whether the queue is full. For a short time, this may be false although [`Room::room`] returns 0.
     fn is_full(&self) -> bool;
 }
 
@@ -30,7 +32,7 @@ pub trait Room: Send + Sync {
 #[derive(Default)]
 struct State {
     on: Flag,
-    /// Of a notifier that tells of room in a queue of several workers: that queue.
+    /// The queue whose free space the notifier reports, if several workers use the queue.
     room: OnceLock<Arc<dyn Room>>,
     /// (worker, element) of each listening task.
     listeners: OnceLock<Vec<(u32, u32)>>,
@@ -51,22 +53,24 @@ impl Notes {
     pub fn new(n: usize) -> Notes {
         Notes((0..n).map(|_| State::default()).collect())
     }
-    /// Says once which tasks listen to a notifier.
+    /// Sets the tasks that listen to a notifier. To be called once.
     pub fn listen(&self, note: usize, listeners: Vec<(u32, u32)>) {
         if let Some(s) = self.0.get(note) {
-            // A second list is a mistake of the caller; the first one stays.
+            // A second call is a mistake of the caller; the first list stays.
             let _ = s.listeners.set(listeners);
         }
     }
-    /// Says once which queue a notifier tells of room in. Not needed for a queue of one worker: there the notifier is exact.
+    /// Sets the queue whose free space a notifier reports. To be called once. Not needed for a queue of one
+    /// worker, whose notifier is exact.
     pub fn measure(&self, note: Note, queue: Arc<dyn Room>) {
         if let Some(s) = self.0.get(note.0 as usize) {
-            // The replicas of a queue say the same.
+            // All replicas of a queue set the same queue, so later calls can be ignored.
             let _ = s.room.set(queue);
         }
     }
-    /// How many of `want` packets the queue takes that a notifier tells of; 0 when the notifier is off, and all in the middle of a
-    /// burst (`begun`), except that packets never overflow a queue of several workers.
+    /// Returns how many of `want` packets the queue of a notifier takes: 0 if the notifier is off, else all.
+    /// In the middle of a burst (`begun`), the notifier is ignored. A queue of several workers never takes
+    /// more than its free space.
     #[inline]
     pub fn room(&self, note: usize, want: usize, begun: bool) -> usize {
         match self.0.get(note) {
@@ -74,7 +78,7 @@ impl Notes {
             _ => 0,
         }
     }
-    /// Whether the queue is full that a notifier tells of, if several workers use it.
+    /// Whether the queue of a notifier is full. False unless several workers use the queue.
     pub fn is_full(&self, note: Note) -> bool {
         self.0.get(note.0 as usize).and_then(|s| s.room.get()).is_some_and(|queue| queue.is_full())
     }
@@ -99,7 +103,8 @@ impl Notes {
             wake(w, e);
         }
     }
-    /// Turns a notifier off. The caller must look again afterwards and [`Notes::set`] it if there is something after all.
+    /// Turns a notifier off. A packet may have arrived in the meantime, so the caller must check once more afterwards, and call
+    /// [`Notes::set`] if there are packets.
     #[inline]
     pub fn clear(&self, note: Note) {
         if let Some(s) = self.0.get(note.0 as usize) {
@@ -108,10 +113,11 @@ impl Notes {
     }
 }
 
-/// The OR of notifiers: what a puller sleeps on. It is always on when some path leads to an element without notifier.
+/// The OR of notifiers, on which a task sleeps. It is always on if some path leads to an element without a
+/// notifier.
 #[derive(Clone, Debug)]
 pub struct Signal {
-    /// The notifier to look at first; often the only one. `NONE` if there is none.
+    /// The notifier to test first; often the only one. `NONE` if the signal has no notifier.
     first: u32,
     rest: Vec<u32>,
     always: bool,
@@ -139,12 +145,13 @@ impl Signal {
             None => Signal { first: NONE, rest: notes, always },
         }
     }
-    /// Whether one of them is on.
+    /// Whether the signal is on.
     #[inline]
     pub fn is_on(&self, notes: &Notes) -> bool {
         self.always || notes.is_on(self.first as usize) || self.is_on_besides(notes)
     }
-    /// How many of `want` packets a source may send that sleeps on this signal: as many as the roomiest queue takes.
+    /// Returns how many of `want` packets a source that sleeps on this signal may send: as many as the queue
+    /// with the most free space takes.
     #[inline]
     pub fn room(&self, notes: &Notes, want: usize, begun: bool) -> usize {
         if self.always {
@@ -155,7 +162,7 @@ impl Signal {
             room => self.room_besides(notes, room, want, begun),
         }
     }
-    /// Its notifiers.
+    /// The notifiers of the signal.
     pub fn notes(&self) -> impl Iterator<Item = Note> {
         std::iter::once(self.first).filter(|n| *n != NONE).chain(self.rest.iter().copied()).map(Note)
     }
@@ -176,7 +183,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A queue with this much room, of which some is still being made.
+    /// A queue with `free` places, and `soon` more that a puller is about to free.
     struct Queue {
         free: AtomicUsize,
         soon: AtomicUsize,
@@ -212,11 +219,12 @@ mod tests {
             (one.room(&notes, 8, false), one.room(&notes, 3, false), both.room(&notes, 8, false)),
             (5, 3, 5)
         );
-        // A queue of one worker says no more than that it has room.
+        // The notifier of a queue of one worker reports only that there is free space, not how much.
         notes.set(Note(2), |_, _| ());
         assert_eq!(both.room(&notes, 8, false), 8);
         notes.clear(Note(2));
-        // A queue may give nothing for a moment and not be full: a puller is about to make room.
+        // For a moment, a queue may take no packet and yet not be full, because a puller is about to free
+        // some space.
         queue.free.store(0, Ordering::SeqCst);
         queue.soon.store(1, Ordering::SeqCst);
         assert_eq!((one.room(&notes, 8, false), one.is_on(&notes), notes.is_full(Note(1))), (0, true, false));

@@ -1,37 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The outputs of the element that runs: where its packets go.
+//! The outputs of the running element.
 //!
-//! Emitted packets wait in the batches of edges until the element returns. `touched` has a bit for each edge of the node with
-//! such packets, so that the run loop need not look for them. One packet that is alone on its way does not need a batch: while
-//! `open` is above zero, the first emission stays in `slot`, and the run loop takes it from there to the next element. The second
-//! emission, or a handler call, moves it to its edge after all and sets `open` to zero.
+//! Emitted packets wait in the batches of edges until the element returns. `touched` has a bit for each edge
+//! of the node with such packets, so that the run loop need not search for them.
+//!
+//! A packet that travels alone does not need a batch. While `open` is above zero, the first emission stays in
+//! `slot`, and the run loop takes it from there to the next element. A second emission, or a handler call,
+//! moves the packet from the slot to its edge and sets `open` to zero.
 
 use crate::core::Edge;
 use castanet_packet::{Batch, Packet};
 
-/// The element that runs, and the edges that are its own.
+/// The running element, and the edges that belong to it.
 #[derive(Clone, Copy, Debug, Default)]
-// It is copied for each element that a packet meets: in one piece.
+// Aligned, because it is copied for each element that a packet meets, in one piece.
 #[repr(C, align(16))]
 pub struct EdgeRange {
     /// The number of the element.
     pub me: u32,
     /// The index of its first edge.
     pub base: u32,
-    /// How many edges it has: one for each output. Those of an action in a chain begin with output 1, because output 0 is the
-    /// next action.
+    /// The number of its edges: one for each output. The edges of an action in a chain begin with output 1,
+    /// because output 0 is the next action.
     pub count: u32,
-    /// How many edges of its node come before its own: some in a chain, none for an element that stands alone.
+    /// The number of edges of its node that come before its own: some in a chain, none for an element that
+    /// stands alone.
     // INVARIANT: zero for elements, above zero for actions.
     pub skip: u32,
 }
 
-/// The outputs of the element that runs.
+/// The outputs of the running element.
 pub struct Outputs<'a> {
     edges: &'a mut [Edge],
     pub(crate) range: EdgeRange,
     slot_edge: u32,
-    /// Bit `i` stands for edge `i` of the node, bit 63 for all from 63 on and for calls that wait to be carried out.
+    /// Bit `i` stands for edge `i` of the node. Bit 63 stands for all edges from 63 on, and for handler calls
+    /// that wait.
     touched: u64,
     // INVARIANT: empty when something is touched, and when `open` is not zero.
     slot: Option<Packet>,
@@ -40,25 +44,27 @@ pub struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
-    /// With `single`, one packet is on its way, and the first emission may stay in the slot.
+    /// Makes the outputs of an element. With `single`, one packet is on its way, and the first emission may
+    /// stay in the slot.
     #[inline(always)]
     pub(crate) fn new(edges: &'a mut [Edge], range: EdgeRange, single: bool) -> Outputs<'a> {
         let open = if single { range.count } else { 0 };
         Outputs { edges, range, slot_edge: 0, touched: 0, slot: None, open }
     }
-    /// Goes on to an action. Emissions cannot stay in the slot: it is free only for elements that stand alone.
+    /// Records that an action is now the running element. The slot is not opened, because only elements outside chains may leave a
+    /// packet there.
     #[inline(always)]
     pub fn enter(&mut self, range: EdgeRange) {
         self.range = range;
     }
-    /// Goes on to an element with one packet, so that the slot is free.
+    /// Makes an element the running one and opens the slot, because the element gets a single packet.
     #[inline(always)]
     pub fn enter_single(&mut self, range: EdgeRange) {
         self.range = range;
         self.open = range.count;
     }
-    /// The edges of the node that have packets, as bits; bit 63 stands for all from 63 on, and for calls that wait to be carried
-    /// out.
+    /// The edges of the node that have packets, as bits. Bit 63 stands for all edges from 63 on, and for
+    /// handler calls that wait.
     #[inline(always)]
     pub fn touched(&self) -> u64 {
         self.touched
@@ -73,8 +79,9 @@ impl<'a> Outputs<'a> {
     pub fn touch(&mut self, touched: u64) {
         self.touched |= touched;
     }
-    /// Takes the packet out of the slot, with the index of the edge that it goes to. None when there were more or fewer
-    /// emissions than one, or when calls are to be carried out first. When there is one, nothing is touched.
+    /// Takes the packet out of the slot, and returns it with the index of its edge. Returns none unless there
+    /// was exactly one emission, and none if handler calls must be performed first. If it returns a packet,
+    /// nothing is touched.
     #[inline(always)]
     pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
         self.slot.take().map(|p| (self.slot_edge as usize, p))
@@ -115,7 +122,8 @@ impl<'a> Outputs<'a> {
         self.open = 0;
         // An element that stands alone has all edges of its node, output 0 first.
         self.slot_edge = self.range.base.wrapping_add(port as u32);
-        // The slot is empty; that there is nothing to drop cannot be seen from here.
+        // The slot is empty, but the compiler cannot see this. `forget` saves the code that would drop the
+        // old value.
         std::mem::forget(self.slot.replace(p));
     }
     /// The edge of an output, to put packets on.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packages: crates of classes that become shared libraries, which a running castanet can load.
 //!
-//! [`package!`](crate::package!) lists the classes of such a crate. `castanet build-package` adds a [`header`] that can be
-//! read without running anything, and the crate of the shared library that exports both.
+//! [`package!`](crate::package!) lists the classes of such a crate. `castanet build-package` adds a
+//! [`header`] that can be read without running anything, and the crate of the shared library that exports
+//! both.
 //!
-//! A shared library has copies of its own of this crate, of its relatives, and of the standard library. Types are the same on
-//! both sides, statics are not. Two of them matter: packets come from the pools of the program ([`Host::pools`]); and a panic,
-//! which only the standard library that raised it can catch, is caught in the library and raised again in the program
-//! ([`Guard`]).
+//! A shared library contains its own copies of this crate, of the other API crates, and of the standard
+//! library. Types are the same on both sides, statics are not. This matters for two statics. Packets must
+//! come from the pools of the program ([`Host::pools`]). A panic can be caught only by the standard library
+//! that raised it, so it is caught in the library and raised again in the program ([`Guard`]).
 
 mod wrapped;
 
@@ -27,10 +28,11 @@ use std::sync::OnceLock;
 pub const HEADER_SYMBOL: &str = "CASTANET_PACKAGE_HEADER";
 /// The symbol of the [`Package`] in a shared library.
 pub const PACKAGE_SYMBOL: &str = "CASTANET_PACKAGE";
-/// What a header starts with. Behind it: its whole length in bytes, as a little-endian `u32`, and lines `KEY=VALUE`.
+/// The first bytes of a header. They are followed by its whole length in bytes, as a little-endian `u32`, and
+/// by lines `KEY=VALUE`.
 pub const MAGIC: &[u8; 16] = b"castanet-package";
 
-/// What this crate was built with, as lines of a header.
+/// The facts about the build of this crate, as lines of a header.
 pub const BUILT: &str = concat!(
     "castanet=",
     env!("CARGO_PKG_VERSION"),
@@ -51,12 +53,12 @@ pub const BUILT: &str = concat!(
 /// Flags that the compiler was given when this crate was built, separated by spaces.
 pub const FLAGS: &str = env!("CASTANET_FLAGS");
 
-/// The length of a header with these lines.
+/// Returns the length in bytes of the header of package `name`.
 pub const fn header_length(name: &str) -> usize {
     MAGIC.len() + 4 + "name=\n".len() + name.len() + BUILT.len()
 }
 
-/// The header of a package, `N` being its [`header_length`].
+/// Returns the header of a package; `N` must be its [`header_length`].
 pub const fn header<const N: usize>(name: &str) -> [u8; N] {
     let mut out = [0; N];
     let length = (N as u32).to_le_bytes();
@@ -74,12 +76,12 @@ pub const fn header<const N: usize>(name: &str) -> [u8; N] {
     out
 }
 
-/// What the program does for the libraries that it loads.
+/// The functions that the program provides to the libraries that it loads.
 #[derive(Clone, Copy)]
 pub struct Host {
-    /// Prints what is said of a panic, before that is caught.
+    /// Prints the text of a panic, before the panic is caught.
     pub report: fn(&str),
-    /// Raises a panic with that text in the program.
+    /// Raises a panic with this text in the program.
     pub raise: fn(String) -> !,
     /// The pools that packets come from.
     pub pools: pool::Lender,
@@ -89,20 +91,21 @@ static HOST: OnceLock<Host> = OnceLock::new();
 
 /// What a shared library exports.
 pub struct Package {
-    /// Types of the API crates: the same on both sides, or what crosses is not what it is taken for.
+    /// Types of the API crates. They must be the same on both sides, or values passed between them would be
+    /// misinterpreted.
     pub types: [TypeId; 3],
     /// The classes.
     pub classes: &'static [ClassDef],
-    /// Whether it stays loaded for good.
+    /// Whether the library is never unloaded.
     pub stays: bool,
-    /// Told, with the name of the package, before anything else is called.
+    /// Called before anything else, with the functions of the program and the name of the package.
     pub start: fn(Host, &str),
-    /// Told before the library is unloaded, after everything else.
+    /// Called last, before the library is unloaded.
     pub end: fn(),
 }
 
 impl Package {
-    /// A package of these classes.
+    /// Makes a package of these classes.
     pub const fn new(classes: &'static [ClassDef], stays: bool) -> Package {
         Package { types: types(), classes, stays, start, end }
     }
@@ -112,7 +115,8 @@ fn start(host: Host, name: &str) {
     HOST.get_or_init(|| host);
     pool::borrow(host.pools);
     let name = name.to_string();
-    // The standard library's own message would come from a copy of it that knows no names of threads.
+    // The default hook would use the library's copy of the standard library, which cannot name the program's
+    // threads.
     std::panic::set_hook(Box::new(move |panic| {
         let trace = Backtrace::capture();
         let trace =
@@ -135,7 +139,7 @@ fn raise(panic: Box<dyn Any + Send>) -> ! {
     (host.raise)(text)
 }
 
-/// Types of the API crates as this copy of them knows them.
+/// Returns types of the API crates, as this copy of the crates sees them.
 pub const fn types() -> [TypeId; 3] {
     [TypeId::of::<Core>(), TypeId::of::<Packet>(), TypeId::of::<ArgCx<'static>>()]
 }
@@ -149,11 +153,11 @@ pub const fn types() -> [TypeId; 3] {
 /// }
 /// ```
 ///
-/// It writes two constants: `CLASSES`, for a program that the crate is linked into, and `PACKAGE`, which the shared library
-/// exports. It needs no `unsafe`: a package may forbid it.
+/// It writes two constants: `CLASSES`, for a program that the crate is linked into, and `PACKAGE`, which the
+/// shared library exports. The macro needs no `unsafe`, so a package may forbid it.
 ///
-/// A library is unloaded when no router uses it. One whose classes start threads that may outlive their element must not be:
-/// it says `stays;` before its classes.
+/// A library is unloaded when no router uses it. If its classes start threads that may outlive their element,
+/// the library must stay loaded: write `stays;` before the classes.
 #[macro_export]
 macro_rules! package {
     (stays; $($classes:tt)+) => {

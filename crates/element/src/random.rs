@@ -1,41 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each element's own random numbers: from a seed and its name, so that they do not depend on what others draw.
+//! Random numbers of each element, derived from a seed and its name, so that they do not depend on what other
+//! elements draw.
 
 use std::hash::{BuildHasher, RandomState};
 
 /// The source of all random numbers of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seed {
-    /// Fresh bytes of the kernel for each generator: others cannot predict hashes, ports and identifiers.
+    /// Fresh bytes from the kernel for each generator, so that others cannot predict hashes, ports and
+    /// identifiers.
     System,
     /// The same numbers in every run.
     Fixed(u64),
 }
 
-/// Bytes of the kernel's generator (getrandom, which waits until the kernel has collected entropy).
+/// Returns words from the kernel's generator (getrandom, which waits until the kernel has collected entropy).
 fn system_words<const N: usize>() -> [u64; N] {
     std::array::from_fn(|i| {
-        // The kernel refuses only where the system call is forbidden; the keys of standard hash maps are then the best source.
+        // The kernel refuses only where the system call is forbidden. The keys of standard hash maps are then
+        // the best source.
         getrandom::u64().unwrap_or_else(|_| RandomState::new().hash_one(i))
     })
 }
 
-/// A number below `n` without bias, from a source of 64 random bits; 0 when `n` is 0, for which nothing is drawn.
+/// Returns a number below `n` without bias, from a source of 64 random bits. If `n` is 0, returns 0 and draws
+/// nothing.
 #[inline]
 fn below(n: u64, mut draw: impl FnMut() -> u64) -> u64 {
     if n == 0 {
         return 0;
     }
     let wide = u128::from(draw()) * u128::from(n);
-    // Lemire 2019: the rare draws that would prefer some results are repeated. They lie below `n`, so that the division
-    // that finds them is rare too.
+    // Lemire 2019: the rare draws that would bias the result are repeated. The low half of their product lies
+    // below `n`, so the division that finds them is rarely needed.
     if (wide as u64) < n {
         return redrawn(wide, n, draw);
     }
     (wide >> 64) as u64
 }
 
-/// The end of [`below`]: draws until the number is none of the 2^64 mod `n` that would prefer some results.
+/// The slow path of [`below`]: draws again while the low half lies below 2^64 mod `n`, where results would be
+/// biased.
 #[cold]
 fn redrawn(mut wide: u128, n: u64, mut draw: impl FnMut() -> u64) -> u64 {
     let threshold = n.wrapping_neg().checked_rem(n).unwrap_or(0);
@@ -45,24 +50,24 @@ fn redrawn(mut wide: u128, n: u64, mut draw: impl FnMut() -> u64) -> u64 {
     (wide >> 64) as u64
 }
 
-/// A small generator (xoshiro256++, Blackman and Vigna 2018, seeded by splitmix64 as they advise). Its state can be computed
-/// from its numbers: what others see and must not predict comes from [`Secret`].
+/// A small generator (xoshiro256++, Blackman and Vigna 2018, seeded by splitmix64 as they advise). Its state
+/// can be computed from its output. So numbers that others see but must not predict come from [`Secret`].
 #[derive(Clone, Debug)]
 pub struct Random([u64; 4]);
 
 impl Random {
-    /// From the seed of the run and the name of the element.
+    /// Makes a generator from the seed of the run and the name of the element.
     pub fn of(seed: Seed, name: &str) -> Random {
         match seed {
             Seed::Fixed(seed) => Random::new(seed, name),
-            // The one state that the generator never leaves is all zeros.
+            // The generator would never leave a state of all zeros.
             Seed::System => match system_words() {
                 [0, 0, 0, 0] => Random::new(0, name),
                 words => Random(words),
             },
         }
     }
-    /// From a fixed seed and the name of the element.
+    /// Makes a generator from a fixed seed and the name of the element.
     pub fn new(seed: u64, name: &str) -> Random {
         // FNV-1a over the name tells elements apart.
         let mut h = 0xcbf2_9ce4_8422_2325_u64;
@@ -92,7 +97,7 @@ impl Random {
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
-    /// A number below `n`, without bias; 0 when `n` is 0, for which nothing is drawn.
+    /// Returns a number below `n` without bias. If `n` is 0, returns 0 and draws nothing.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         below(n, || self.next_u64())
@@ -103,15 +108,16 @@ impl Random {
     }
 }
 
-/// Random numbers that others see and must not predict: ports, identifiers, keys of hashes. One number tells nothing
-/// about any other: each is SipHash-2-4 (Aumasson and Bernstein 2012) of a count under a key that stays here.
+/// Random numbers that others see but must not predict: ports, identifiers, keys of hashes. No number reveals
+/// anything about another one, because each is SipHash-2-4 (Aumasson and Bernstein 2012) of a count under a
+/// secret key.
 #[derive(Clone)]
 pub struct Secret {
     key: [u64; 2],
     drawn: u64,
 }
 
-/// Shows no key: debug output ends in logs.
+/// Does not show the key, because debug output may end up in logs.
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Secret").finish_non_exhaustive()
@@ -119,7 +125,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// From the seed of the run and the name of the element.
+    /// Makes a generator from the seed of the run and the name of the element.
     pub fn of(seed: Seed, name: &str) -> Secret {
         let key = match seed {
             Seed::System => system_words(),
@@ -135,7 +141,7 @@ impl Secret {
         self.drawn = self.drawn.wrapping_add(1);
         siphash(self.key, self.drawn)
     }
-    /// A number below `n`, without bias; 0 when `n` is 0, for which nothing is drawn.
+    /// Returns a number below `n` without bias. If `n` is 0, returns 0 and draws nothing.
     pub fn below(&mut self, n: u64) -> u64 {
         below(n, || self.next_u64())
     }
@@ -149,7 +155,7 @@ fn siphash([k0, k1]: [u64; 2], word: u64) -> u64 {
         k0 ^ 0x6c79_6765_6e65_7261,
         k1 ^ 0x7465_6462_7974_6573,
     ];
-    // The word, then the length of the message in the top byte.
+    // The word, and a last block with the length of the message in bytes (8) in its top byte.
     for m in [word, 8 << 56] {
         v[3] ^= m;
         v = sip_round(sip_round(v));
@@ -198,11 +204,12 @@ mod tests {
     /// `n * per` equal stretches, which makes the count exact instead of likely.
     #[test]
     fn no_result_below_a_large_bound_is_preferred() {
-        // 3/4 of all draws: multiplication alone would give every third result twice as often as the others.
+        // 3/4 of all draws. Multiplication alone would give every third result twice as often as the others.
         let n = 3_u64 << 62;
         let threshold = n.wrapping_neg() % n;
         assert_eq!(threshold, 1 << 62, "that many draws of 2^64 must be repeated");
-        // What becomes of the draws around each border, with a second draw that shows that there was one.
+        // The draws around each border. The second draw has a different value, so that the result shows a
+        // repetition.
         for (draw, repeated) in
             [(0, true), (1, false), (2, false), (3, false), (4, true), (5, false), (8, true)]
         {
@@ -211,11 +218,12 @@ mod tests {
                 asked += 1;
                 if asked == 1 { draw } else { 4 * 7 + 1 }
             });
-            // draw * 3/4, whose fraction decides: fractions 0/4 lie below the threshold of 1/4, others do not.
+            // The fraction of draw * 3/4 decides: a fraction of 0/4 lies below the threshold of 1/4, the
+            // others do not.
             assert_eq!(asked, if repeated { 2 } else { 1 }, "{draw}");
             assert_eq!(got, if repeated { (4 * 7 + 1) * 3 / 4 } else { draw * 3 / 4 }, "{draw}");
         }
-        // Of every four draws in a row one is repeated and the others give three different results, once each.
+        // Of every four draws in a row, one is repeated, and the others give three different results.
         let mut seen = std::collections::HashMap::new();
         for draw in 0..4_000_u64 {
             let mut draws = [draw].into_iter();

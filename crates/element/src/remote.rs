@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A running router as those see it who stand outside its workers: control sockets, mounts, the command line.
+//! A running router as seen from outside its workers: from control sockets, mounts, the command line.
 
 use crate::core::CallError;
 use castanet_spec::Origin;
 use std::sync::Weak;
 
-/// Hears messages.
+/// A receiver of messages.
 pub trait Listener: Send + Sync {
-    /// Hears one message; it may have several lines and ends without a line end. It must not block, nor call the router.
+    /// Receives one message, which may have several lines and ends without a line end. Must not block, nor
+    /// call the router.
     fn hear(&self, text: &str);
 }
 
-/// A running router. It stays the same when a hot swap changes the configuration: every call is about the configuration
-/// of that moment.
+/// A running router. It stays valid across hot swaps: every call concerns the configuration of that moment.
 ///
-/// Calls may come from any thread but those of workers, and wait until the worker that owns the element is between two
-/// batches.
+/// Calls may come from any thread except workers. They wait until the worker that owns the element is between
+/// two batches.
 pub trait Remote: Send + Sync {
     /// The names of all elements, in the order of the configuration.
     fn elements(&self) -> Vec<String>;
-    /// Reads a handler; no element: a global one. A read has no rights, whoever asks: it opens no file that its parameters name.
+    /// Reads a handler of an element, or a global handler if `element` is none. A read has no rights, whoever
+    /// the caller is: it opens no file that its parameters name.
     ///
     /// # Errors
-    /// When there is no such handler, or it says no, or the router has stopped.
+    /// When there is no such handler, or it refuses, or the router has stopped.
     fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError>;
-    /// Writes a handler with the rights of an origin; no element: a global one. A few handlers answer with a text.
+    /// Writes a handler of an element, or a global handler if `element` is none, with the rights of an
+    /// origin. A few handlers return a text.
     ///
     /// # Errors
-    /// When there is no such handler, or it says no, or the origin may not write it, or the router has stopped.
+    /// When there is no such handler, or it refuses, or the origin may not write it, or the router has
+    /// stopped.
     fn write(
         &self,
         from: Origin,
@@ -41,11 +44,12 @@ pub trait Remote: Send + Sync {
         let line = listing.lines().find_map(|l| l.split_once('\t').filter(|l| l.0 == handler));
         line.map(|l| l.1.to_string())
     }
-    /// How often the configuration has been swapped: what was learnt of elements and handlers holds while this stays.
+    /// Returns how often the configuration has been swapped. While this number stays the same, facts about
+    /// elements and handlers stay valid.
     fn swaps(&self) -> u64;
     /// Whether the router has ended.
     fn has_ended(&self) -> bool;
-    /// From now on, and as long as it exists, a listener hears the messages of a channel; `default` is the channel of messages
-    /// that name none.
+    /// Sends the messages of a channel to a listener from now on, as long as the listener exists. `default`
+    /// is the channel of messages that name no channel.
     fn listen(&self, channel: &str, listener: Weak<dyn Listener>);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The side of the contexts that faces run loops. Elements do not import this: they reach the rest of the router by the methods of
-//! [`Cx`] and [`InitCx`] alone.
+//! The interface of the contexts for run loops. Elements do not import it: they reach the rest of the router
+//! only through the methods of [`Cx`] and [`InitCx`].
 
 use crate::build::{InitCx, Wiring};
 use crate::core::{Core, Edge, Router};
@@ -11,7 +11,8 @@ use castanet_spec::Reason;
 
 /// Contexts as run loops make and use them.
 pub trait Seam<'a>: Sized {
-    /// For element `me`, whose output `first` is the first of `edges`: 0, or 1 for an action.
+    /// Makes a context for element `me`. The first of `edges` belongs to output `first`: 0, or 1 for an
+    /// action.
     fn new(
         edges: &'a mut [Edge],
         core: &'a mut Core,
@@ -19,7 +20,8 @@ pub trait Seam<'a>: Sized {
         me: u32,
         first: u32,
     ) -> Self;
-    /// For elements that have some of these edges each; [`Outputs::enter`] says which. With `single` one packet is on its way.
+    /// Makes a context for several elements, each with some of `edges`, which [`Outputs::enter`] selects.
+    /// With `single`, one packet is on its way.
     fn over(
         edges: &'a mut [Edge],
         core: &'a mut Core,
@@ -27,11 +29,11 @@ pub trait Seam<'a>: Sized {
         range: EdgeRange,
         single: bool,
     ) -> Self;
-    /// The outputs of the element that runs.
+    /// The outputs of the running element.
     fn outputs(&mut self) -> &mut Outputs<'a>;
     /// The state that the elements of a worker share.
     fn core(&mut self) -> &mut Core;
-    /// Puts a packet and those that were put behind it on an edge, by its index.
+    /// Puts a packet on the edge with index `i`, followed by the packets that were put behind it.
     fn park_one(&mut self, i: usize, p: Packet);
 }
 
@@ -72,7 +74,7 @@ impl<'a> Seam<'a> for Cx<'a> {
                 e.batch.push(p);
                 e.batch.append(&mut self.core.behind);
             }
-            // An action of a class that does not declare copies has no such edge.
+            // There is no such edge if the action's class does not declare `copies`.
             None => {
                 let mut rest = std::mem::replace(&mut self.core.behind, Batch::empty());
                 self.drop(p, Reason::Discarded);

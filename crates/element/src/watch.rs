@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Descriptors that elements wait for: sockets and devices that have packets, or room for some.
 //!
-//! An element asks once for a [`Watch`] and says [`wait`](Watches::wait) each time it has found its descriptor idle. Its task is
-//! scheduled once when the descriptor is ready; to hear of it again it says `wait` again. What the operating system is asked,
-//! and when, is the run loop's business: it takes [`Watches::changes`] and says [`Watches::ready`].
+//! An element requests a [`Watch`] once, and calls [`wait`](Watches::wait) each time it finds its descriptor
+//! idle. When the descriptor is ready, the element's task is scheduled once. To be woken again, the element
+//! calls `wait` again. The run loop registers the descriptors with the kernel, according to
+//! [`Watches::changes`], and reports those that are ready with [`Watches::ready`].
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What a descriptor is to be ready for.
+/// The event that a descriptor is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Reading: there is something, or the other end has gone.
+    /// Reading: there is something to read, or the other end has closed.
     Read,
-    /// Writing: there is room.
+    /// Writing: there is room in the buffer.
     Write,
 }
 
@@ -21,7 +22,7 @@ pub enum Interest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     slot: u32,
-    /// Tells it from earlier users of the slot.
+    /// Distinguishes this watch from earlier users of the slot.
     turn: u32,
 }
 
@@ -32,12 +33,12 @@ struct Slot {
     waiting: bool,
 }
 
-/// What the run loop has to do about a descriptor.
+/// A change that the run loop must make to the watched descriptors.
 #[derive(Debug)]
 pub enum Change {
-    /// Tell when it is ready, once: its slot, and what for.
+    /// Report once when the descriptor is ready. Holds the key of the watch, the descriptor and the event.
     Wait(u64, Arc<OwnedFd>, Interest),
-    /// Forget it.
+    /// Stop watching the descriptor. Holds the key of the watch and the descriptor.
     Forget(u64, Arc<OwnedFd>),
 }
 
@@ -69,12 +70,12 @@ impl Watches {
         });
         Watch { slot, turn }
     }
-    /// The slot of a watch, if that is still its own.
+    /// Returns the slot of a watch, if the watch still owns it.
     fn slot(&mut self, key: u64) -> Option<&mut Slot> {
         let slot = self.slots.get_mut((key & 0xffff_ffff) as usize)?;
         (u64::from(slot.turn) == key >> 32).then_some(slot)
     }
-    /// Waits for a descriptor, unless its watch waits already.
+    /// Starts waiting for a descriptor, unless its watch waits already.
     pub fn wait(&mut self, watch: Watch) {
         let key = watch.key();
         let Some(slot) = self.slot(key).filter(|s| !s.waiting) else { return };
@@ -94,7 +95,7 @@ impl Watches {
         self.free.push(watch.slot);
         self.changes.push(Change::Forget(watch.key(), fd));
     }
-    /// What is to be told to the operating system, in order.
+    /// Takes the changes to be passed to the kernel, in order.
     pub fn changes(&mut self) -> std::vec::Drain<'_, Change> {
         self.changes.drain(..)
     }
@@ -103,7 +104,8 @@ impl Watches {
     pub fn any(&self) -> bool {
         self.waiting > 0
     }
-    /// A descriptor that was waited for is ready: the element whose task it wakes.
+    /// Marks a descriptor as ready. Returns the element whose task to wake, if the element waited for the
+    /// descriptor.
     pub fn ready(&mut self, key: u64) -> Option<u32> {
         let slot = self.slot(key).filter(|s| s.waiting)?;
         slot.waiting = false;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot swap: what classes that take something over from the old router have in common.
+//! Hot swap: functions for classes that take over files, descriptors or state from the old router.
 
 use castanet_element::Watch;
 use castanet_element::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// Warns that something of the old router is lost.
+/// Warns that state of the old router is lost.
 pub(crate) fn warn(warning: &str, cx: &mut Cx<'_>) {
     let place = cx.info().map_or(String::new(), |i| i.place.clone());
     let place = if place.is_empty() { place } else { format!("{place}: ") };
@@ -15,7 +15,7 @@ pub(crate) fn warn(warning: &str, cx: &mut Cx<'_>) {
     ));
 }
 
-/// What tells files apart that have several names. The file itself need not exist.
+/// Returns a key that is the same for all names of a file. The file need not exist.
 pub(crate) fn file_key(name: &str) -> PathBuf {
     let path = Path::new(name);
     if name == "-" {
@@ -31,17 +31,18 @@ pub(crate) fn file_key(name: &str) -> PathBuf {
     }
 }
 
-/// The key of what can be read once only: the standard input, pipes. None for a file that anybody can open again.
+/// Returns the key of an input that can be read only once, such as standard input or a pipe. `None` for a
+/// file that can be opened again.
 pub(crate) fn once_readable(name: &str) -> Option<String> {
     let once = name == "-" || std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir());
     once.then(|| format!("input {}", file_key(name).display()))
 }
 
-/// The timer of elements that have no use for one: it expires as soon as the router runs, which one that was only prepared
-/// never does.
+/// The number of the timer behind [`has_run`], which elements do not use otherwise. The timer expires as soon
+/// as the router runs. In a router that is only prepared, it never expires.
 const RUNS: u16 = u16::MAX;
 
-/// To be said at initialisation by who asks [`has_run`].
+/// Sets the timer for [`has_run`]. Elements that call `has_run` must call this at initialisation.
 pub(crate) fn watch_for_run(cx: &mut InitCx<'_>) {
     cx.set_timer(RUNS, i64::MIN);
 }
@@ -51,25 +52,26 @@ pub(crate) fn has_run(cx: &mut Cx<'_>) -> bool {
     cx.timer(RUNS).is_none()
 }
 
-/// Removes a file that was made for a router that never ran.
+/// Removes a file that was created for a router that never ran.
 pub(crate) fn unmake(name: &str) {
     if std::fs::metadata(name).is_ok_and(|m| m.is_file() && m.len() == 0) {
-        // If it cannot be removed an empty file stays, which hurts nobody.
+        // If the file cannot be removed, an empty file stays, which does no harm.
         let _ = std::fs::remove_file(name);
     }
 }
 
-/// The watch of a descriptor that was handed to another router. Only the router that made a watch can end it, so it stays with
-/// its element, which ends it when the descriptor comes back because the swap failed.
+/// The watch of a descriptor that was handed to another router. Only the router that made a watch can end it,
+/// so the watch stays with the old element. If the swap fails and the descriptor comes back, the old element
+/// ends the watch.
 #[derive(Debug, Default)]
 pub(crate) struct Left(Option<Watch>);
 
 impl Left {
-    /// Keeps the watch of what another element takes.
+    /// Keeps the watch of a descriptor that another element takes over.
     pub(crate) fn keep(&mut self, watch: Watch) {
         self.0 = Some(watch);
     }
-    /// Ends the watch that was kept, before the descriptor is watched anew.
+    /// Ends the watch that was kept, before the descriptor is watched again.
     pub(crate) fn end(&mut self, cx: &mut Cx<'_>) {
         if let Some(watch) = self.0.take() {
             cx.unwatch(watch);
@@ -79,7 +81,7 @@ impl Left {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! Elements of a router that is prepared while another one has open what they hold.
+    //! Makes elements of a router that is prepared while the old router still has their files open.
     #![allow(clippy::unwrap_used)]
 
     use castanet_element::build::Wiring;
@@ -100,7 +102,8 @@ pub(crate) mod testing {
         }
     }
 
-    /// Puts an element into a kit, in place of the one there is, that inherits what it holds.
+    /// Replaces the element of a kit by a new one, which is initialised as the successor of an element that
+    /// holds the same files.
     pub(crate) fn prepare<T: Build + Lifecycle>(
         kit: &mut Kit<T>,
         config: &str,
@@ -120,7 +123,7 @@ pub(crate) mod testing {
         .unwrap();
     }
 
-    /// Moves what is open from one element to another, as at a hot swap.
+    /// Moves open files, counts and state from one element to another, as a hot swap does.
     pub(crate) fn hand_over<T: Build + Lifecycle>(from: &mut Kit<T>, to: &mut Kit<T>) {
         assert!(from.element.holds().is_some());
         assert_eq!(from.element.holds(), to.element.holds());

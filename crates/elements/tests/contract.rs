@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every class promises: it is documented, its example runs, it survives any packet, it accounts for each, and batches
-//! change nothing. Each test names all offenders at once.
+//! The contract of every class: it is documented, its example runs, it survives any packet, it accounts for
+//! each packet, and the batch size changes nothing. Each test reports all offenders at once.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 mod idle;
@@ -27,14 +27,15 @@ fn none(offenders: &[String]) {
     assert!(offenders.is_empty(), "{} offenders:\n{}", offenders.len(), offenders.join("\n"));
 }
 
-/// The first configuration of the documentation's part `# Example`.
+/// Returns the first configuration in the section `# Example` of a class's documentation.
 fn example(spec: &ClassSpec) -> Option<String> {
     let (_, rest) = spec.doc.split_once("# Example")?;
     let (_, rest) = rest.split_once("```click\n")?;
     Some(rest.split_once("```")?.0.to_string())
 }
 
-/// Runs `f` in a folder of its own, in which the repository's folder conf can be reached. One at a time.
+/// Runs `f` in a temporary folder, from which the repository's folder conf can be reached. Only one call runs
+/// at a time.
 fn in_own_folder<R>(f: impl FnOnce() -> R) -> R {
     static FOLDER: Mutex<()> = Mutex::new(());
     let _guard = FOLDER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +48,7 @@ fn in_own_folder<R>(f: impl FnOnce() -> R) -> R {
     out
 }
 
-/// Runs a router; false when it had to be stopped.
+/// Runs a router. Returns false if the router had to be stopped.
 fn ends(r: &mut Router) -> bool {
     let shared = r.shared().clone();
     let (done, wait) = std::sync::mpsc::channel::<()>();
@@ -116,7 +117,7 @@ fn everything_is_booked() {
     for s in classes() {
         let Some(ports) = Ports::parse(s.ports) else { continue };
         let outputs = ports.outputs_for(ports.inputs.min);
-        // Where no packet can come in, what goes out has entered there.
+        // If no packet can come in, packets that go out have entered the router here.
         if ports.inputs.min == 0
             && ports.inputs.max == Some(0)
             && outputs.max != Some(0)
@@ -186,10 +187,10 @@ fn lists_agree_with_files() {
     none(&bad);
 }
 
-/// What messages about handler calls that fail have in them.
+/// Texts that occur in messages about failed handler calls.
 const CALLS: &[&str] = &["no element named", "read handler", "write handler"];
 
-/// Classes that exist to make a configuration fail, and so their examples.
+/// Classes whose purpose is to make a configuration fail, so that their examples fail too.
 const FAIL: &[&str] = &["Error"];
 
 #[test]
@@ -232,23 +233,24 @@ fn examples_run_to_their_end() {
     none(&bad);
 }
 
-/// An element as the example of its class has it, with noise on each input and a record of each output.
+/// A configuration with the element from the example of its class, a source of noise on each input, and a
+/// recorder on each output.
 struct Setting {
     text: String,
     inputs: usize,
     outputs: usize,
 }
 
-/// Whether arguments speak of an element of that name.
+/// Whether arguments mention an element of this name.
 fn is_named(config: &str, name: &str) -> bool {
     config.split(|c: char| !(c.is_alphanumeric() || "_@/".contains(c))).any(|word| word == name)
 }
 
-/// The element `x`, as in a graph, with the elements that it may refer to.
+/// Returns the text of element `e` of a graph, under the name `x`, and of the elements that it may refer to.
 fn neighbours(graph: &Graph, e: usize) -> String {
     let element = graph.element(e).unwrap();
     let mut text = String::new();
-    // What information elements say, and elements without ports that arguments may refer to.
+    // Includes all elements without ports: information elements, and others that arguments may refer to.
     for (other, x) in graph.flat.elements.iter().enumerate() {
         if other != e
             && graph.inputs(other) + graph.outputs(other) == 0
@@ -285,12 +287,12 @@ fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
     Setting { text, inputs, outputs }
 }
 
-/// What can be seen of a run: what each output gave, drops, handlers.
+/// The observable results of a run: the packets of each output, and drops.
 #[derive(Debug, PartialEq)]
 struct Seen {
     outputs: BTreeMap<String, Vec<String>>,
     drops: BTreeMap<(String, &'static str), u64>,
-    /// Packets of the noise that came in and that went out.
+    /// The number of noise packets that came in, and below the number that went out.
     sent: u64,
     out: u64,
     dropped: u64,
@@ -304,7 +306,7 @@ fn observe(setting: &Setting, batch: usize, spec: &ClassSpec) -> Result<Seen, St
     if !ends(&mut r) {
         return Err("does not come to an end".into());
     }
-    // The ledger counts once and for all: before cleaning up, with what is held, and after.
+    // The ledger must balance before cleaning up, when packets are held, and afterwards.
     r.ledger().check();
     let stopped = r.cleanup();
     if !stopped.is_empty() {
@@ -335,7 +337,7 @@ fn observe(setting: &Setting, batch: usize, spec: &ClassSpec) -> Result<Seen, St
     Ok(Seen { outputs, drops, sent, out, dropped, undeclared })
 }
 
-/// What is wrong with how a class treats packets.
+/// Returns the faults in how a class treats packets.
 fn faults(spec: &ClassSpec, graph: &Graph, e: usize) -> Vec<String> {
     let setting = setting(graph, e, 300);
     let run = |batch| {
@@ -352,7 +354,8 @@ fn faults(spec: &ClassSpec, graph: &Graph, e: usize) -> Vec<String> {
     if !first.undeclared.is_empty() {
         bad.push(format!("drops for reasons that are not declared: {:?}", first.undeclared));
     }
-    // What leaves may be new, in the place of what came in; what came in leaves or is dropped once, copies apart.
+    // Outgoing packets may be new ones that replace incoming packets. Each incoming packet leaves once or is
+    // dropped once, except for copies.
     let all = first.outputs.values().map(|o| o.len() as u64).sum::<u64>();
     if all + first.dropped < first.sent || !spec.copies && first.out + first.dropped > first.sent {
         bad.push(format!(
@@ -399,7 +402,7 @@ fn any_packet_is_survived_and_accounted_for() {
             };
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == s.name));
             match e {
-                // What devices emit, and whether they take a packet, depends on the world outside.
+                // What devices emit, and whether they take a packet, depends on the network of the machine.
                 Some(_) if s.module.contains("::device::") => Vec::new(),
                 Some(e) if graph.inputs(e) > 0 => faults(s, &graph, e),
                 _ => Vec::new(),

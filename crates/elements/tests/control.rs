@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// This only ends a hang.
+/// A timeout that expires only if a test hangs.
 const LONG: Duration = Duration::from_secs(100);
 
 /// A router that runs on a thread of its own, and must end in time.
@@ -25,7 +25,7 @@ struct Live {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// One test at a time, so that what the process uses can be told.
+/// Lets only one test run at a time, so that the resources used by the process can be measured.
 fn alone() -> (MutexGuard<'static, ()>, Watchdog) {
     static ONE: Mutex<()> = Mutex::new(());
     (ONE.lock().unwrap_or_else(PoisonError::into_inner), Watchdog::arm())
@@ -49,7 +49,7 @@ impl Live {
     fn number(&self, element: &str, handler: &str) -> u64 {
         self.read(element, handler).parse().unwrap()
     }
-    /// Stops it and cleans it up.
+    /// Stops the router and cleans it up.
     fn end(mut self) -> castanet_runtime::Router {
         let _ = self.running.write(Origin::Operator, None, "stop", "1");
         let mut r = self.thread.take().unwrap().join().unwrap();
@@ -71,7 +71,7 @@ impl Folder {
         s.set_read_timeout(Some(LONG)).unwrap();
         s
     }
-    /// What is said to these bytes until the end.
+    /// Sends these bytes. Returns the replies, up to the end of the connection.
     fn say(&self, bytes: &[u8]) -> String {
         let mut s = self.connect();
         s.write_all(bytes).unwrap();
@@ -227,7 +227,8 @@ fn hostile_clients() {
                             break;
                         }
                     }
-                    // Closed with replies that nobody has taken: the connection is reset.
+                    // The client closes the connection before it has read all replies, so the connection is
+                    // reset.
                     drop(c);
                 }
             });
@@ -249,10 +250,10 @@ fn hostile_clients() {
             c.read_to_string(&mut out).unwrap();
             assert!(out.starts_with(GREETING) && out.ends_with("200 Goodbye!\r\n"), "{out}");
         });
-        // Those that say nothing, and those that listen to nothing.
+        // Clients that send nothing, and clients that read nothing.
         let mut silent: Vec<TcpStream> = (0..100).map(|_| connect()).collect();
         for c in silent.iter_mut().take(50) {
-            // The server may send away those that hold most.
+            // The server may disconnect the clients for which it holds most data.
             let _ = c.write_all(&b"READ flatconfig\n".repeat(500));
         }
         let said = f.say(b"READ c.class\nQUIT\n");
@@ -318,7 +319,7 @@ fn messages() {
     let mut line = String::new();
     all.read_line(&mut line).unwrap();
     assert_eq!(line, "Click::ChatterSocket/1.0\r\n");
-    // Without a greeting only a message tells that a client has been accepted.
+    // Without a greeting, only a message shows that a client has been accepted.
     news.get_ref().set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let mut rounds = 0;
     line.clear();
@@ -339,7 +340,7 @@ fn messages() {
     }
     assert_eq!(live.log.lines().iter().filter(|l| l.starts_with("a:")).count(), 3 * rounds);
     assert!(!live.log.lines().iter().any(|l| l.starts_with("b:")), "a channel does not reach standard error");
-    // One that takes nothing loses messages, and the router goes on.
+    // A client that reads nothing loses messages, and the router continues.
     let before = live.number("n", "lost");
     live.running.write(Origin::Operator, Some("i"), "limit", "-1").unwrap();
     live.running.write(Origin::Operator, Some("i"), "active", "true").unwrap();
@@ -358,11 +359,11 @@ fn a_place_that_is_taken() {
     let text = |more: &str| format!("c :: ControlSocket(TCP, {port}{more}); Idle -> Discard");
     let error = try_router(&text(""), real(1).0).err().unwrap();
     assert!(error.contains(&format!("cannot listen on TCP port {port}: Address already in use")), "{error}");
-    // The next one that is free.
+    // With `+` it takes the next free port.
     let live = Live::start(&text("+"), 1);
     assert!(live.number("c", "port") > u64::from(port));
     live.end();
-    // Giving up stops the router.
+    // When all retries have failed, the router stops.
     let live = Live::start(&text(", RETRIES 1"), 1);
     let log = live.log.clone();
     let mut live = live;
@@ -373,7 +374,7 @@ fn a_place_that_is_taken() {
         "{said:?}"
     );
     drop(live);
-    // It is freed in time.
+    // The port becomes free before the retries are used up.
     let live = Live::start(&text(", RETRIES 5, RETRY_WARNINGS false"), 1);
     drop(taken);
     until("it listens", || live.read("c", "port") == port.to_string());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routers on real devices, in network namespaces: the host's own stack is at the other end and tells whether it works.
+//! Routers on real devices, in network namespaces: the host's own network stack at the other end shows
+//! whether they work.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 use castanet_element::Remote;
@@ -13,12 +14,12 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Runs a router in real time while `body` goes on; the router when it has ended.
+/// Runs a router in real time during `body`. Returns the router after its end, and its messages.
 fn during(text: &str, workers: usize, body: impl FnOnce(&Log)) -> (Router, Vec<String>) {
     during_calls(text, workers, |log, _| body(log))
 }
 
-/// As [`during`], with a way to call handlers meanwhile.
+/// Like [`during`], but `body` can also call handlers.
 fn during_calls(text: &str, workers: usize, body: impl FnOnce(&Log, &dyn Remote)) -> (Router, Vec<String>) {
     let (options, log) = real(workers);
     let mut r = router(text, options);
@@ -50,7 +51,7 @@ fn drops(r: &Router, element: &str, reason: Reason) -> u64 {
     r.drops().get(&(e, reason)).copied().unwrap_or(0)
 }
 
-/// A host with device `h{n}`, whose other end is `r{n}` here.
+/// Adds a host with a device `h{n}`, whose other end is `r{n}` in this namespace.
 fn add_host(n: u32, address: &str) -> Host {
     let h = Host::new();
     run(&format!("ip link add r{n} type veth peer name h{n}; ip link set h{n} netns {}", h.id()));
@@ -67,7 +68,7 @@ fn add_host(n: u32, address: &str) -> Host {
 fn ping_is_answered() {
     inside("ping_is_answered", || {
         let h = add_host(1, "10.0.0.2/24");
-        // `nsenter --net` leaves /sys as it was, so the host's own tools are asked.
+        // `nsenter --net` does not change /sys, so the address is taken from the output of `ip` on the host.
         let shown = h.run("ip -o link show h1");
         let mac = shown.split("link/ether ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
         let router = format!(
@@ -113,7 +114,7 @@ fn hosts_speak_tcp_across_with_all_offloads_on() {
                 assert!(server.contains(&format!("received {LENGTH} {}", hash(LENGTH))), "{server}");
             });
             assert_eq!(messages, [""; 0]);
-            // Super-packets come in one piece, as the system counts them.
+            // Super-packets are received whole, as the kernel counts them.
             let s = info("r1").unwrap().statistics;
             assert_eq!(number(&mut r, "one", "count"), s.rx_packets - before);
             assert!(s.rx_bytes / s.rx_packets > 3000);
@@ -271,7 +272,7 @@ fn arguments_of_from_device() {
         other[0] = 2;
         let frames = [frame(1, 60), tagged(5), tagged(6), ip.clone(), other];
         for (config, want) in [
-            // A veth device hands up frames to others too; they are annotated.
+            // A veth device also delivers frames for other stations. They are annotated.
             ("", vec![60, 64, 64, 142, 60]),
             ("PROMISC true", vec![60, 64, 64, 142, 60]),
             ("PROTOCOL 0x0800", vec![142]),
@@ -337,7 +338,7 @@ fn errors_say_what_to_do() {
                 assert!(error.contains(w), "{text}: {w} in {error}");
             }
         }
-        // Told apart by their filters, or by direction, two elements may have one device.
+        // Two elements may use the same device if their filters or directions differ.
         router(
             "FromDevice(va, BPF_FILTER ip) -> Queue -> ToDevice(va); FromDevice(va, BPF_FILTER arp) -> Queue -> ToDevice(va);",
             real(1).0,
@@ -361,7 +362,7 @@ fn the_host_speaks_through_tun_and_tap() {
                 assert!(out.contains("3 received"), "{out}");
                 assert_eq!(info("mine").unwrap().mtu, 1400);
             });
-            // The host may speak IPv6 unasked.
+            // The host may send IPv6 packets of its own.
             assert!(messages.iter().all(|m| m.contains("bad IP version")), "{messages:?}");
             assert!(number(&mut r, "t", "packets") >= 3 && number(&mut r, "t", "selected_calls") > 0);
             assert_eq!(value(&mut r, "t", "dev_name"), "mine");
@@ -428,7 +429,7 @@ fn an_idle_router_with_devices_sleeps() {
             let _ = std::fs::write("/proc/sys/net/ipv6/conf/tap0/disable_ipv6", "1");
             std::thread::sleep(Duration::from_millis(500));
         });
-        // Frames that the kernel sends unasked take some rounds. Polling would take thousands.
+        // Frames that the kernel sends by itself take some rounds. Polling would take thousands.
         let rounds = r.shared().rounds();
         assert!((1..=FEW_ROUNDS).contains(&rounds), "{rounds} rounds");
     });

@@ -10,7 +10,7 @@ use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Table};
 use std::sync::Arc;
 
-/// The most bytes that checking a small configuration may take beyond those in use before.
+/// Largest number of bytes that checking a small configuration may allocate.
 const MOST_BYTES: u64 = 4 << 20;
 
 const EXTREMES: [&str; 8] =
@@ -20,7 +20,8 @@ const EXTREMES: [&str; 8] =
 const NUMBERS: [&str; 10] =
     ["uint8", "uint16", "uint", "uint64", "int", "int64", "real", "seconds", "bandwidth", "rate"];
 
-/// Checks a configuration with so many workers. Returns the number of bytes that took, and whether there were no errors.
+/// Checks a configuration with this number of workers. Returns the number of bytes allocated, and whether
+/// there were no errors.
 fn check(text: &str, workers: usize) -> (u64, bool) {
     let mut well = false;
     let taken = allocation_counter::measure(|| {
@@ -32,7 +33,7 @@ fn check(text: &str, workers: usize) -> (u64, bool) {
     (taken.bytes_max, well)
 }
 
-/// A configuration string with another value for the argument `index`.
+/// Returns a configuration string with another value for the argument `index`.
 fn with_value(config: &str, specs: &[ArgSpec], index: usize, value: &str) -> String {
     let spec = &specs[index];
     let position = specs[..index].iter().filter(|s| s.kind == ArgKind::Positional).count();
@@ -59,7 +60,7 @@ fn with_value(config: &str, specs: &[ArgSpec], index: usize, value: &str) -> Str
     all.join(", ")
 }
 
-/// The example of a class, flat.
+/// Returns the example of a class as a flat configuration.
 fn example(spec: &ClassSpec) -> Option<castanet_lang::Flat> {
     let (_, rest) = spec.doc.split_once("# Example")?;
     let (_, rest) = rest.split_once("```click\n")?;
@@ -80,7 +81,7 @@ fn example(spec: &ClassSpec) -> Option<castanet_lang::Flat> {
 
 #[test]
 fn checking_takes_little_memory_whatever_the_numbers() {
-    // What is made once in a process does not count.
+    // Allocations that happen once in a process do not count, so they are made here.
     check("Idle -> Discard;", 2);
     let (mut bad, mut accepted, mut tried) = (Vec::new(), 0, 0);
     for spec in Registry::new().classes() {
@@ -107,7 +108,7 @@ fn checking_takes_little_memory_whatever_the_numbers() {
         }
     }
     assert!(bad.is_empty(), "{} offenders:\n{}", bad.len(), bad.join("\n"));
-    // The test would show little if most values did not get as far as the element.
+    // The test would prove little if most values were rejected before they reach the element.
     assert!(tried > 2000 && accepted * 4 > tried, "{accepted} of {tried}");
 }
 

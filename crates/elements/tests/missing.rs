@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes of other routers: those that are missing are said to be missing, and those that exist are not.
+//! Classes of other routers: missing classes are reported as missing, and existing classes are not.
 #![allow(clippy::unwrap_used)]
 
 use castanet_classes::Registry;
@@ -9,7 +9,7 @@ use castanet_lang::{Diagnostic, NoLibrary, Options, Sources, Unknown, load, miss
 use castanet_runtime::Table;
 use std::sync::Arc;
 
-/// All errors of a configuration, rendered on lines of their own.
+/// Returns all errors of a configuration, each rendered on its own lines.
 fn errors(text: &str) -> Vec<String> {
     let table = Table(Arc::new(Registry::new()));
     let mut sources = Sources::new();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Quoted arguments: words and patterns may stand in quotes as a whole, numbers and addresses may not.
+//! Quoted arguments: a whole word or pattern may be quoted; numbers and addresses may not.
 #![allow(clippy::unwrap_used)]
 
 use castanet_testkit::{simulated, try_router};
 
-/// The result of a configuration that has this element between a source and a sink, or for itself.
+/// Builds a configuration that has this element between a source and a sink, or alone.
 fn build(element: &str) -> Result<(), String> {
     let text = match element.split_once('(').unwrap().0 {
         "ToDump" | "KernelFilter" => format!("Idle -> {element}"),

@@ -5,7 +5,8 @@
 use castanet_runtime::Options;
 use castanet_testkit::{number, real, router, run, simulated, try_router, value, watched};
 
-/// Results of a configuration with random elements under a seed: the packets sampled, and their bytes after bit errors.
+/// Runs a configuration with random elements under a seed. Returns the number of packets sampled, and their
+/// bytes after bit errors.
 fn drawn(text: &str, seed: Option<u64>) -> (u64, Vec<String>) {
     let (options, log) = simulated(32);
     let mut r = try_router(text, Options { seed, ..options }).unwrap();
@@ -21,7 +22,7 @@ fn random_classes_depend_on_the_seed_alone() {
     let given = |seed| drawn(path, Some(seed));
     assert_eq!(given(7), given(7));
     assert!(given(7) != given(8));
-    // A seed in the configuration is as good; one that is given overrides it.
+    // A seed in the configuration has the same effect. A seed given to the run overrides it.
     let seeded = format!("RandomSeed(7); {path}");
     assert_eq!(drawn(&seeded, None), given(7));
     assert_eq!(drawn(&seeded, Some(8)), given(8));
@@ -98,7 +99,8 @@ fn names_of_annotations_are_known_where_they_were_defined() {
 
 #[test]
 fn a_clipboard_sees_packets_one_by_one() {
-    // Each packet is copied from before its twin is written to, whatever the batch. No other element here makes tasks move packets singly.
+    // Bytes are copied from each packet before its twin from the Tee is written to, at every batch size. No
+    // other element here makes tasks move packets singly.
     let source = "RandomSource(4, LIMIT 1000, BURST 32, STOP true)";
     let end = "k :: Classifier(0/00%80, -) -> c :: Counter -> Discard; k [1] -> Discard;";
     let text = format!(

@@ -7,7 +7,7 @@ use castanet_testkit::{FEW_ROUNDS, number, real, rounds_while_idle, router};
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
-/// A port that nobody has at the moment, for both protocols.
+/// Returns a port that is free at the moment, for both protocols.
 fn free_port() -> u16 {
     loop {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -17,13 +17,13 @@ fn free_port() -> u16 {
     }
 }
 
-/// One test at a time, so that no other one takes a port that was free.
+/// Lets only one test run at a time, so that no other test takes a port that was free.
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Runs a router until it stops itself; one that hangs is a failure.
+/// Runs a router until it stops itself. Fails if the router hangs.
 fn run(r: &mut Router) {
     let shared = r.shared().clone();
     let (done, wait) = std::sync::mpsc::channel::<()>();

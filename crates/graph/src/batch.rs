@@ -175,8 +175,8 @@ impl Paths<'_> {
                 self.count[s] = MANY;
                 self.cyclic[s] = true;
             }
-            // Packets that the task itself pulls leave through its push outputs, which are starts of their own.
-            // They are not counted twice.
+            // Packets that the task itself pulls leave through its push outputs. These are starts of their
+            // own, so the paths through them are not counted again.
             let own = starts.contains(&s) && !self.calls.enters(graph, s);
             for &q in self.calls.next(s) {
                 let aside = own && self.calls.owner(q) == task && !self.calls.enters(graph, q);

@@ -169,8 +169,8 @@ impl Graph {
         (found.into_iter().collect(), complete)
     }
 
-    /// Whether an element without incoming packets cannot emit any. Classes with any number of inputs merge,
-    /// select or forward packets; sources have no inputs or a fixed number.
+    /// Whether an element can only emit packets that it has received. This is so for classes with any number
+    /// of inputs, which merge, select or forward packets. Sources have no inputs or a fixed number.
     fn only_passes_on(&self, e: usize) -> bool {
         let ports = self.spec(e).and_then(|s| castanet_spec::codes::Ports::parse(s.ports));
         ports.is_some_and(|p| p.inputs.max.is_none())

@@ -82,8 +82,9 @@ impl Search<'_> {
             return;
         }
         if let Some(c) = connection {
-            // An output reachable from this input is on the search stack, so the connection closes a cycle. The
-            // check also holds for inputs visited before, so each connection is decided when it is met.
+            // An output reachable from this input is on the search stack, so the connection closes a cycle.
+            // The check is also valid for inputs visited before, so each connection is decided when it is
+            // met.
             let hubs = self.graph.points.forward.row(point).iter();
             let closes = self.open[point] > 0
                 || hubs.filter(|&&h| self.graph.points.side(h) == Side::Hub).any(|&h| self.open[h] > 0);

@@ -30,11 +30,11 @@ impl<'a> Drawing<'a> {
     /// A drawing in which some compounds are single boxes, and the others are frames around their elements.
     ///
     /// # Errors
-    /// A name to fold that no compound has.
+    /// A name in `fold` is not that of a compound.
     pub fn new(graph: &'a Graph, fold: &Fold) -> Result<Drawing<'a>, UnknownCompound> {
         Ok(Drawing { graph, scene: Scene::new(graph, fold)? })
     }
-    /// The drawing as SVG. Compounds fold in a browser by a click on their names.
+    /// The drawing as SVG. In a browser, a click on the name of a compound folds it.
     pub fn svg(&self) -> String {
         svg::svg(self.graph, &self.scene)
     }

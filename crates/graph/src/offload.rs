@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finds the inputs before which partial checksums must be completed and super-packets split, because the class
-//! there does not support offloads.
+//! Finds the inputs whose class does not support offloads. Partial checksums must be completed and
+//! super-packets split before these inputs.
 
 use crate::context::Visit;
 use crate::graph::{Classes, Graph};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The class that completes checksums and splits super-packets.
 pub const CLASS: &str = "CompleteOffload";
 
-/// The inputs that packets with offloads may reach and whose class accepts none, in order.
+/// The inputs that packets with offloads may reach although their class accepts none, in order.
 pub fn inputs(graph: &Graph) -> Vec<PortRef> {
     let emits = |e: usize| graph.spec(e).is_some_and(|s| s.has(Capability::Offloads));
     let wants_none = |e: usize| graph.spec(e).is_none_or(|s| s.offload == Offload::None);

@@ -6,7 +6,8 @@ use crate::flow::Side;
 use crate::graph::{Graph, PortKind};
 use castanet_lang::Diagnostic;
 
-/// Reports pull cycles: one error for each element, connection and port that lie on a common cycle.
+/// Reports pull cycles, found by a depth-first search: one error for each step that returns to the search
+/// path, at most [`SHOWN`].
 pub(crate) fn check(graph: &Graph, out: &mut Vec<Diagnostic>) {
     let points = &graph.points;
     let pull = |p: usize| points.side(p) == Side::Hub || graph.kind(p) == PortKind::Pull;

@@ -117,7 +117,7 @@ pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize>
     })
 }
 
-/// Whether an agnostic port is linked to a hub. A hub with fixed ports only propagates nothing.
+/// Whether an agnostic port is linked to a hub. A hub that is linked only to fixed ports propagates nothing.
 fn serves_agnostic(graph: &Graph, hub: usize) -> bool {
     let points = &graph.points;
     let agnostic = |p: usize| points.side(p) != Side::Hub && graph.agnostic(p);

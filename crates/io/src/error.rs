@@ -35,7 +35,7 @@ pub enum CaptureError {
         file: String,
         /// Where the record starts, counted in uncompressed bytes.
         offset: u64,
-        /// The error.
+        /// What is invalid.
         what: String,
     },
     /// The program that decompresses this file is not installed.
@@ -46,14 +46,14 @@ pub enum CaptureError {
         /// The missing program.
         program: &'static str,
     },
-    /// The program that decompresses this file failed; the packets before were read.
+    /// The program that decompresses this file failed. The packets before the failure were read.
     #[error("{file}: '{program} -dc' could not decompress it ({status})")]
     Decompressor {
         /// Name of the file.
         file: String,
         /// The program.
         program: &'static str,
-        /// How it ended.
+        /// The exit status of the program.
         status: String,
     },
     /// The input cannot be repositioned: a pipe, a compressed file, pcapng.
@@ -86,7 +86,7 @@ impl CaptureError {
     }
 }
 
-/// The error of the system with this one inside.
+/// Wraps this error in an [`io::Error`] of the matching kind.
 impl From<CaptureError> for io::Error {
     fn from(e: CaptureError) -> Self {
         let kind = match &e {
@@ -101,7 +101,7 @@ impl From<CaptureError> for io::Error {
     }
 }
 
-/// The text of an operating system error without Rust's ` (os error N)`.
+/// Returns the text of an operating system error without the suffix ` (os error N)` that Rust adds.
 pub(crate) fn system_text(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {

@@ -10,7 +10,7 @@
 //! [`MAX_CAPTURED`] bytes for a packet.
 //!
 //! - [`device`]: network devices of Linux
-//! - [`opener`]: a process that opens devices for another one, which has dropped its privileges
+//! - [`opener`]: a process that opens devices for another process, which has dropped its privileges
 //! - [`privilege`]: dropping capabilities
 //! - [`namespace`]: hosts in network namespaces, for tests and measurements
 //!
@@ -37,5 +37,6 @@ pub use link::LinkType;
 pub use reader::{CaptureReader, Frame};
 pub use writer::{CaptureFormat, CaptureWriter, WriterOptions};
 
-/// Largest length of a captured packet: the largest snapshot length that capture programs use.
+/// Largest length of a captured packet, in bytes. It is the largest snapshot length that capture programs
+/// use.
 pub const MAX_CAPTURED: u32 = 262_144;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Link types of capture files, by number, and the words configurations use for some of them.
+//! Link types of capture files: their numbers, and the words that configurations use for some of them.
 use std::fmt;
 
 /// The type of the link header of packets: a LINKTYPE_ number (<https://www.tcpdump.org/linktypes.html>).
@@ -22,7 +22,8 @@ const WORDS: [(&str, u32); 12] = [
     ("RADIOTAP", 127),
 ];
 
-/// The registry's names of other types that one meets (<https://www.tcpdump.org/linktypes.html>).
+/// Names of other link types that occur in practice, from the registry of link types
+/// (<https://www.tcpdump.org/linktypes.html>).
 const NAMES: [(&str, u32); 31] = [
     ("AX25", 3),
     ("IEEE802_5", 6),
@@ -68,8 +69,8 @@ impl LinkType {
         self == LinkType::ETHERNET
     }
 
-    /// Whether packets begin with an IP header: 101, the numbers that operating systems used before 101 was
-    /// assigned (12 and 14), and 228 and 229, for IPv4 only and IPv6 only.
+    /// Whether packets begin with an IP header. This is so for 101, for the numbers that operating systems
+    /// used before 101 was assigned (12 and 14), and for 228 (IPv4 only) and 229 (IPv6 only).
     pub fn is_raw_ip(self) -> bool {
         matches!(self.0, 12 | 14 | 101 | 228 | 229)
     }
@@ -80,7 +81,7 @@ impl LinkType {
         WORDS.iter().find(|(_, n)| *n == number).map(|(word, _)| *word)
     }
 
-    /// The link type of an `ENCAP` word (in any case) or of a decimal number.
+    /// Parses an `ENCAP` word (in upper or lower case) or a decimal number.
     pub fn parse(text: &str) -> Option<LinkType> {
         match WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) {
             Some((_, number)) => Some(LinkType(*number)),
@@ -95,8 +96,8 @@ impl LinkType {
 }
 
 impl fmt::Display for LinkType {
-    /// The word if there is one, else the number with the registry's name if it has one here: `ETHER`,
-    /// `link type 220 (USB_LINUX_MMAPPED)`, `link type 9999`.
+    /// Formats the type as its `ENCAP` word, for example `ETHER`. A type without a word is formatted as its
+    /// number, with its name if the name is known: `link type 220 (USB_LINUX_MMAPPED)`, `link type 9999`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = || NAMES.iter().find(|(_, n)| *n == self.0).map(|(name, _)| *name);
         match (self.word(), name()) {

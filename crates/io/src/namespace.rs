@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Network namespaces: separate hosts on one machine, for tests and measurements.
 //!
-//! A process with several threads cannot create or enter a user namespace. So the caller starts helper processes, which
-//! call these functions before anything else: one that holds a host ([`hold`]), and others that [`enter`] it.
+//! A process with several threads cannot create or enter a user namespace. So the caller starts helper
+//! processes, which call these functions before they do anything else. One helper process creates a host and
+//! holds it ([`hold`]). Other helper processes [`enter`] that host.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
@@ -32,13 +33,13 @@ fn failed<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Nam
 pub enum Origin {
     /// A new user namespace, in which every user may create hosts.
     OwnUsers,
-    /// The caller's user namespace if it is permitted, otherwise a new one.
+    /// The caller's user namespace, if the caller may create hosts in it; otherwise a new user namespace.
     Callers,
-    /// The user namespace of the host that this process holds.
+    /// The user namespace of the host that the process with this ID holds.
     SameAs(u32),
 }
 
-/// Makes this process end with its parent.
+/// Makes the kernel kill this process when the parent process ends.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -47,7 +48,7 @@ pub fn end_with_parent() -> Result<(), NamespaceError> {
 }
 
 fn leave(flags: UnshareFlags, doing: &str) -> Result<(), NamespaceError> {
-    // SAFETY: only the flag FILES, a separate table of descriptors, is unsafe; it is never used here.
+    // SAFETY: only the flag FILES (a separate descriptor table) is unsafe, and it is never used here.
     unsafe { unshare_unsafe(flags) }.map_err(failed(doing))
 }
 
@@ -67,7 +68,7 @@ fn make_users() -> Result<(), NamespaceError> {
     write("gid_map", format!("0 {group} 1"))
 }
 
-/// Enters a namespace of a process, `user` or `net`, unless this process is in it already.
+/// Enters the `user` or `net` namespace of a process, unless this process is already in that namespace.
 fn join(pid: u32, name: &str, kind: LinkNameSpaceType) -> Result<(), NamespaceError> {
     let path = format!("/proc/{pid}/ns/{name}");
     let identity = |path: &str| fs::metadata(path).map(|m| (m.dev(), m.ino()));
@@ -79,7 +80,8 @@ fn join(pid: u32, name: &str, kind: LinkNameSpaceType) -> Result<(), NamespaceEr
     move_into_link_name_space(file.as_fd(), Some(kind)).map_err(failed(format!("enter {path}")))
 }
 
-/// Creates a host, prints `ready` on standard output, and holds the host until standard input or the parent process ends.
+/// Creates a host, prints `ready` on standard output, and holds the host until standard input or the parent
+/// process ends.
 ///
 /// # Errors
 /// When namespaces are not permitted.
@@ -100,7 +102,7 @@ pub fn hold(origin: Origin) -> Result<(), NamespaceError> {
     io::stdin().lock().read_to_end(&mut Vec::new()).map(drop).map_err(failed("standard input"))
 }
 
-/// Enters the host that another process holds. Processes that this one starts afterwards run there.
+/// Enters the host that another process holds. Processes that this process starts afterwards run there too.
 ///
 /// # Errors
 /// When the kernel refuses.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record layer of classic pcap files.
 //!
-//! The reader of the crate pcap-file is not sufficient: it cannot distinguish a truncated last record from an invalid one, has no
-//! offsets for messages and repositioning, refuses the modified format, and rejects packets longer than the header's snapshot
-//! length, which real files have. The tests compare with it.
+//! The reader of the crate pcap-file is not sufficient: it cannot distinguish a truncated last record from an
+//! invalid one, has no offsets for messages and repositioning, refuses the modified format, and rejects
+//! packets longer than the header's snapshot length, although real files have such packets. The tests compare
+//! this reader with pcap-file.
 use crate::source::Source;
 use crate::{CaptureError, LinkType, MAX_CAPTURED};
 
@@ -26,13 +27,13 @@ pub(crate) enum Next {
     Cut,
 }
 
-/// A number in one of the two byte orders.
+/// Reads a 32-bit number at offset `at`, big-endian if `big` is set. Returns 0 if the offset is out of range.
 pub(crate) fn u32_at(bytes: &[u8], at: usize, big: bool) -> u32 {
     let word: [u8; 4] = bytes.get(at..).and_then(|b| b.first_chunk()).copied().unwrap_or_default();
     if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
 }
 
-/// See [`u32_at`].
+/// Reads a 16-bit number; otherwise like [`u32_at`].
 pub(crate) fn u16_at(bytes: &[u8], at: usize, big: bool) -> u16 {
     let half: [u8; 2] = bytes.get(at..).and_then(|b| b.first_chunk()).copied().unwrap_or_default();
     if big { u16::from_be_bytes(half) } else { u16::from_le_bytes(half) }
@@ -50,7 +51,7 @@ pub(crate) struct PcapLayout {
 }
 
 impl PcapLayout {
-    /// Whether `head` begins a pcap file, and how: (big-endian, nanoseconds, modified).
+    /// Detects a pcap file by its magic number. Returns its variant: (big-endian, nanoseconds, modified).
     fn magic(head: &[u8]) -> Option<(bool, bool, bool)> {
         let word: [u8; 4] = *head.first_chunk()?;
         [(true, u32::from_be_bytes(word)), (false, u32::from_le_bytes(word))].into_iter().find_map(
@@ -91,7 +92,7 @@ impl PcapLayout {
         self.link
     }
 
-    /// Reads the next record, its bytes into `data`.
+    /// Reads the next record, and stores its packet in `data`.
     pub(crate) fn next(&self, source: &mut Source, data: &mut Vec<u8>) -> Result<Next, CaptureError> {
         let at = source.offset();
         let mut header = [0; 24];

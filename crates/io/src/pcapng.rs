@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record layer of pcapng files (draft-ietf-opsawg-pcapng).
 //!
-//! The reader of the crate pcap-file is not sufficient: it panics on a damaged section, refuses a packet for the text encoding of
-//! its comment, needs a buffer for whole blocks, and reads the two time words of the obsolete Packet Block as
-//! one number. This reader streams blocks: it stores only packet data and skips the rest.
+//! The reader of the crate pcap-file is not sufficient: it panics on a damaged section, rejects a packet
+//! because of the text encoding of its comment, needs a buffer for whole blocks, and reads the two time words
+//! of the obsolete Packet Block as one number. This reader streams blocks: it stores only packet data and
+//! skips the rest.
 use crate::pcap::{Next, Record, check_lengths, u16_at, u32_at};
 use crate::source::Source;
 use crate::{CaptureError, LinkType};
@@ -17,7 +18,7 @@ const ENHANCED_PACKET: u32 = 6;
 /// Largest number of interfaces in a section, to bound memory.
 const MAX_INTERFACES: usize = 65_536;
 
-/// Units of time of an interface.
+/// The unit of an interface's time stamps.
 #[derive(Clone, Copy)]
 enum Resolution {
     /// 10^-n s.
@@ -34,7 +35,7 @@ struct Interface {
 }
 
 impl Interface {
-    /// The time of a time stamp in nanoseconds since 1970; times out of range are clamped.
+    /// Converts a time stamp to nanoseconds since 1970. Times out of range are clamped.
     fn time_ns(&self, stamp: u64) -> i64 {
         const GIGA: u128 = 1_000_000_000;
         let scaled = u128::from(stamp) * GIGA;
@@ -48,7 +49,7 @@ impl Interface {
     }
 }
 
-/// One step through the file.
+/// The result of reading one block.
 enum Step {
     Record(Record),
     Other,
@@ -104,7 +105,7 @@ impl PcapNgLayout {
         self.interfaces.first().map(|interface| interface.link)
     }
 
-    /// Reads up to the next packet, its bytes into `data`.
+    /// Reads up to the next packet, and stores its bytes in `data`.
     pub(crate) fn next(&mut self, source: &mut Source, data: &mut Vec<u8>) -> Result<Next, CaptureError> {
         while !self.cut {
             match self.step(source, data)? {
@@ -127,7 +128,7 @@ impl PcapNgLayout {
             n => or_cut!(n == 8),
         }
         let kind = u32_at(start, 0, self.big);
-        // The type of a section header is the same in both byte orders; its third word tells the order.
+        // The type of a section header is the same in both byte orders; its third word shows the order.
         if kind == SECTION_HEADER {
             or_cut!(source.read_full(order)? == 4);
             self.big = match *order {
@@ -229,7 +230,7 @@ impl PcapNgLayout {
         Ok(true)
     }
 
-    /// A packet block of any of the three kinds; `None` if the input ends inside.
+    /// Reads a packet block of any of the three kinds. Returns `None` if the input ends inside the block.
     fn packet(
         &self,
         kind: u32,
@@ -255,7 +256,8 @@ impl PcapNgLayout {
             let limit = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
             (0, word(0).min(limit), word(0))
         } else {
-            // Two words, high first, in both the current and the obsolete block.
+            // The time stamp is two words, the high word first, in the current block and in the obsolete
+            // block.
             let stamp = u64::from(word(4)) << 32 | u64::from(word(8));
             (interface.time_ns(stamp), word(12), word(16))
         };
@@ -290,7 +292,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Fills `buf` from the body; false if the input ends.
+    /// Fills `buf` from the body. Returns false if the input ends first.
     fn read(&mut self, buf: &mut [u8]) -> Result<bool, CaptureError> {
         self.take(buf.len())?;
         Ok(self.source.read_full(buf)? == buf.len())
@@ -301,7 +303,7 @@ impl Block<'_> {
         self.source.skip(u64::from(count))
     }
 
-    /// Skips the rest and checks the second copy of the length.
+    /// Skips the rest of the body and checks the second copy of the block's length.
     fn finish(&mut self, length: u32) -> Result<bool, CaptureError> {
         let mut trailer = [0; 4];
         if !self.source.skip(u64::from(self.left))? || self.source.read_full(&mut trailer)? < 4 {

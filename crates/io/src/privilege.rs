@@ -2,7 +2,8 @@
 //! Drops capabilities on every thread of the process.
 //!
 //! Capabilities belong to threads (capabilities(7)), and elements, control sockets and mounts start threads
-//! before the router has opened all of its devices. So a signal interrupts each thread, and its handler drops the capabilities.
+//! before the router has opened all of its devices. So a signal interrupts each thread, and its handler drops
+//! the capabilities.
 #![allow(unsafe_code)]
 
 use rustix::thread::{CapabilitySet, capabilities};
@@ -14,11 +15,12 @@ use std::time::{Duration, Instant};
 /// The capabilities with which this program opens devices.
 pub const DEVICES: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet::NET_RAW);
 
-/// The version of the structures of capset(2) that have 64 bits.
+/// The version of the capset(2) structures with 64 capability bits.
 const VERSION: u32 = 0x2008_0522;
 /// Upper bound of capability numbers.
 const NUMBERS: u64 = 64;
-/// How long threads may take. The signal wakes threads that sleep in the kernel.
+/// How long all threads together may take to drop their capabilities. The signal wakes threads that sleep in
+/// the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// An unused argument, in the width that prctl(2) reads.
 const ZERO: libc::c_ulong = 0;
@@ -27,7 +29,8 @@ const MOST: usize = 64;
 
 /// The capabilities that threads keep.
 static KEEP: AtomicU64 = AtomicU64::new(0);
-/// Threads that have answered in this round, and their number.
+/// The IDs of the threads that have dropped their capabilities in this round, and the number of these
+/// threads.
 static DONE: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
@@ -53,7 +56,8 @@ struct Words {
     inheritable: u32,
 }
 
-/// Restricts the calling thread to these capabilities and sets `no_new_privs`, so that it cannot gain others by starting programs.
+/// Restricts the calling thread to these capabilities and sets `no_new_privs`, so that it cannot gain others
+/// by starting programs.
 ///
 /// It makes only system calls, so a signal handler may call it.
 fn limit(keep: u64) {
@@ -63,8 +67,8 @@ fn limit(keep: u64) {
     }
     let header = Header { version: VERSION, pid: 0 };
     let mut words = [Words::default(); 2];
-    // SAFETY: the pointers are to a header of this version and to its two structures, which live during the calls. capget writes
-    // to the structures, for which any bytes are valid, and capset reads them.
+    // SAFETY: the pointers are to a header of this version and to its two structures, which live during the
+    // calls. capget writes to the structures, for which any bytes are valid, and capset reads them.
     unsafe {
         if libc::syscall(libc::SYS_capget, &raw const header, &raw mut words) == 0 {
             for (word, keep) in words.iter_mut().zip([keep as u32, (keep >> 32) as u32]) {
@@ -75,7 +79,7 @@ fn limit(keep: u64) {
             libc::syscall(libc::SYS_capset, &raw const header, &raw const words);
         }
     }
-    // SAFETY: numbers again.
+    // SAFETY: the arguments are numbers.
     unsafe {
         libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong, ZERO, ZERO, ZERO);
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1 as libc::c_ulong, ZERO, ZERO, ZERO);
@@ -83,8 +87,8 @@ fn limit(keep: u64) {
 }
 
 extern "C" fn interrupted(_: libc::c_int) {
-    // SAFETY: the address of this thread's errno is valid as long as the thread runs. The handler restores errno for the
-    // interrupted code.
+    // SAFETY: the address of this thread's errno is valid as long as the thread runs. The handler restores
+    // errno for the interrupted code.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: see above.
     let before = unsafe { *errno };
@@ -98,7 +102,7 @@ extern "C" fn interrupted(_: libc::c_int) {
     unsafe { *errno = before };
 }
 
-/// The permitted capabilities of a thread, and whether it can gain others, from its status file.
+/// Reads the status file of a thread. Returns its permitted capabilities, and whether `no_new_privs` is set.
 fn allowed(thread: i32) -> Option<(u64, bool)> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).ok()?;
     let value = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
@@ -118,7 +122,8 @@ fn last_error() -> io::Error {
 /// Restricts every thread of this process to these capabilities and sets `no_new_privs`. It cannot be undone.
 ///
 /// # Errors
-/// When a thread has more capabilities afterwards, or the threads cannot be listed. Capabilities dropped before the error stay dropped.
+/// When a thread still has other capabilities after five seconds, or the threads cannot be listed.
+/// Capabilities dropped before the error stay dropped.
 pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,8 +134,8 @@ pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
     let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
     action.sa_sigaction = (interrupted as extern "C" fn(libc::c_int)) as libc::sighandler_t;
     action.sa_flags = libc::SA_RESTART;
-    // SAFETY: the handler takes the number of the signal, as required without SA_SIGINFO, and makes only system calls and atomic
-    // accesses. Both actions live during the call.
+    // SAFETY: the handler takes the number of the signal, as required without SA_SIGINFO, and makes only
+    // system calls and atomic accesses. Both actions live during the call.
     if unsafe { libc::sigaction(signal, &action, &mut before) } < 0 {
         return Err(last_error());
     }
@@ -140,7 +145,8 @@ pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
     done
 }
 
-/// Interrupts threads that have more capabilities than they should, until there are none.
+/// Interrupts the threads that have more capabilities than `keep`, until no such thread is left. Returns an
+/// error if this takes too long.
 fn interrupt(signal: libc::c_int, keep: u64) -> io::Result<()> {
     let process = std::process::id() as libc::c_int;
     let deadline = Instant::now() + PATIENCE;

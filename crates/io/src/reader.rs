@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading captures: one interface over both formats.
+//! Reads captures: one interface for pcap and pcapng.
 use std::path::Path;
 
 use crate::pcap::{FILE_HEADER, Next, PcapLayout};
@@ -12,7 +12,7 @@ use crate::{CaptureError, LinkType};
 pub struct Frame<'a> {
     /// The link type. In pcapng it may differ between packets.
     pub link: LinkType,
-    /// Time of capture in nanoseconds since 1970. It may be earlier than that of the previous packet.
+    /// Time of capture in nanoseconds since 1970. It may be earlier than the time of the previous packet.
     pub time_ns: i64,
     /// The bytes captured, at most [`MAX_CAPTURED`](crate::MAX_CAPTURED).
     pub data: &'a [u8],
@@ -28,8 +28,9 @@ enum Layout {
 /// Reads packets from a pcap or pcapng file: both byte orders, micro- and nanoseconds, the modified pcap format, gzip,
 /// bzip2 and xz (through the programs of these names).
 ///
-/// If a file ends inside a record, reading ends before it, and [`truncated`](CaptureReader::truncated) returns true. An
-/// invalid record is an error, after which the reader returns no more packets.
+/// If a file ends inside a record, reading ends before that record, and
+/// [`truncated`](CaptureReader::truncated) returns true. An invalid record is an error, after which the
+/// reader returns no more packets.
 pub struct CaptureReader {
     source: Source,
     layout: Layout,
@@ -69,7 +70,7 @@ impl CaptureReader {
         Ok(CaptureReader { source, layout, data: Vec::new(), packet_pos, done: false, truncated: false })
     }
 
-    /// The next packet, or `None` at the end. After an error there is only `None`.
+    /// Returns the next packet, or `None` at the end and after an error.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, CaptureError> {
         if self.done {
             return Ok(None);
@@ -101,7 +102,8 @@ impl CaptureReader {
         }
     }
 
-    /// The link type: in pcapng that of the section's first interface, and `None` if it has none yet.
+    /// Returns the link type. In pcapng this is the link type of the section's first interface, or `None` if
+    /// no interface was read yet.
     pub fn link(&self) -> Option<LinkType> {
         match &self.layout {
             Layout::Pcap(layout) => Some(layout.link()),
@@ -124,8 +126,8 @@ impl CaptureReader {
         self.source.offset()
     }
 
-    /// Byte position of the record of the packet returned last. In pcapng it may be that of a block before it that
-    /// was skipped.
+    /// Byte position of the record of the packet returned last. In pcapng it may be the position of a skipped
+    /// block before that record.
     pub fn packet_filepos(&self) -> u64 {
         self.packet_pos
     }
@@ -135,9 +137,10 @@ impl CaptureReader {
         self.source.size()
     }
 
-    /// Continues with the record at byte `offset`, as [`packet_filepos`](CaptureReader::packet_filepos) gave it. Only
-    /// plain pcap files can be repositioned. Positions inside the file header mean the first record. Bytes at a position where no
-    /// record starts are checked like any record.
+    /// Continues with the record at byte `offset`, a position that
+    /// [`packet_filepos`](CaptureReader::packet_filepos) returned. Only plain pcap files can be repositioned.
+    /// Positions inside the file header mean the first record. If no record starts at `offset`, the bytes
+    /// there are checked as if they were a record.
     pub fn seek(&mut self, offset: u64) -> Result<(), CaptureError> {
         if let Layout::PcapNg(_) = self.layout {
             let file = self.source.name().to_owned();

@@ -29,7 +29,7 @@ impl Read for Raw {
     }
 }
 
-/// A decompressing child process; it is ended with its reader.
+/// A child process that decompresses the input. It is killed when its reader is dropped.
 struct Decompressor {
     program: &'static str,
     child: Child,
@@ -46,7 +46,7 @@ impl Drop for Decompressor {
     }
 }
 
-/// A buffered byte source with an offset.
+/// A buffered byte source that counts the bytes read from it.
 pub(crate) struct Source {
     name: String,
     reader: BufReader<Raw>,
@@ -103,7 +103,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Reads the bytes ahead that tell the format.
+    /// Reads ahead the first bytes, which identify the format.
     fn looked_at(mut self) -> Result<Source, CaptureError> {
         let mut head = [0; HEAD];
         let n = self.read_full(&mut head)?;
@@ -113,7 +113,7 @@ impl Source {
         Ok(self)
     }
 
-    /// The same bytes through `program -dc`.
+    /// Returns a source of the same bytes, decompressed by `program -dc`.
     fn through(self, program: &'static str) -> Result<Source, CaptureError> {
         let Source { name, reader, head, .. } = self;
         let buffered = reader.buffer().to_vec();
@@ -140,8 +140,8 @@ impl Source {
             return Err(CaptureError::io(&name, io::ErrorKind::BrokenPipe.into()));
         };
         if let (Some(mut raw), Some(mut stdin)) = (feed, stdin) {
-            // A source without a file descriptor is copied to the child by a thread. The thread ends with its input or with the
-            // child, whose exit status tells of errors.
+            // A source without a file descriptor is copied to the child by a thread. The thread ends when its
+            // input or the child ends. The child's exit status shows errors.
             thread::spawn(move || {
                 let _ = stdin
                     .write_all(&head)
@@ -164,7 +164,7 @@ impl Source {
         &self.name
     }
 
-    /// Bytes read so far: where the next record starts.
+    /// Number of bytes read so far, which is the position of the next record.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
@@ -179,7 +179,7 @@ impl Source {
         &self.head
     }
 
-    /// Fills `buf` unless the input ends before. Returns the number of bytes.
+    /// Reads until `buf` is full or the input ends. Returns the number of bytes read.
     pub(crate) fn read_full(&mut self, buf: &mut [u8]) -> Result<usize, CaptureError> {
         let mut filled = 0;
         if self.head_pos < self.head.len() {
@@ -202,8 +202,8 @@ impl Source {
         Ok(filled)
     }
 
-    /// Appends bytes to `line` up to and including the next line end, until it has at most `most` bytes. Returns the
-    /// number of bytes read, 0 at the end of the input.
+    /// Appends bytes to `line`, up to and including the next line end. Stops earlier when `line` has `most`
+    /// bytes. Returns the number of bytes read, 0 at the end of the input.
     pub(crate) fn read_line(&mut self, line: &mut Vec<u8>, most: usize) -> Result<usize, CaptureError> {
         let before = line.len();
         let end = |bytes: &[u8]| bytes.iter().position(|b| *b == b'\n').map(|i| i.saturating_add(1));
@@ -239,7 +239,7 @@ impl Source {
         }
     }
 
-    /// Skips `count` bytes. Returns false if the input ended before.
+    /// Skips `count` bytes. Returns false if the input ended first.
     pub(crate) fn skip(&mut self, count: u64) -> Result<bool, CaptureError> {
         let mut left = count;
         let mut scratch = [0; 4096];
@@ -254,7 +254,7 @@ impl Source {
         Ok(true)
     }
 
-    /// Moves to a position of a plain file or of memory.
+    /// Moves to a byte position. Only plain files and memory support this.
     pub(crate) fn seek(&mut self, offset: u64) -> Result<(), CaptureError> {
         let unseekable = |why| CaptureError::Unseekable { file: self.name.clone(), offset, why };
         let moved = match self.reader.get_mut() {

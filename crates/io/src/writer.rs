@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::{CaptureError, LinkType, MAX_CAPTURED};
 
-/// Size of the buffer.
+/// Size of the buffer, in bytes.
 const BUFFER: usize = 1 << 16;
 
 /// The format of a capture.
@@ -54,13 +54,13 @@ enum Sink {
 /// Writes packets to a capture file, buffered, in native byte order.
 ///
 /// # Errors
-/// A full disk or a closed pipe is reported once, by the call in which it occurs; after that nothing is written and
-/// [`write`](CaptureWriter::write) returns `false`. A regular file is then truncated after its last complete record (to
-/// length 0, if the file header did not fit), so that it is readable. Only the error tells that it is not complete. The reader of a
-/// pipe sees a truncated record.
+/// A full disk or a closed pipe is reported once, by the call in which it occurs; after that nothing is
+/// written and [`write`](CaptureWriter::write) returns `false`. A regular file is then truncated after its
+/// last complete record (to length 0, if the file header did not fit), so that it is readable. Only the error
+/// shows that packets are missing. The reader of a pipe sees a truncated record.
 ///
-/// [`close`](CaptureWriter::close) reports errors of the last bytes. Dropping a writer writes them too, but cannot report
-/// errors.
+/// [`close`](CaptureWriter::close) writes the buffered bytes and reports errors. Dropping a writer writes
+/// them too, but cannot report errors.
 pub struct CaptureWriter {
     name: String,
     options: WriterOptions,
@@ -69,7 +69,7 @@ pub struct CaptureWriter {
     buffer: Vec<u8>,
     /// Offsets of the ends of the records in the buffer.
     ends: Vec<usize>,
-    /// Bytes in the file before the buffer.
+    /// Number of bytes that were written to the file before those in the buffer.
     written: u64,
     count: u64,
 }
@@ -116,9 +116,9 @@ impl CaptureWriter {
         Ok(writer)
     }
 
-    /// Writes a packet, at most the snapshot length of it. The time is in nanoseconds since 1970 and is clamped to the range of
-    /// the format (from 1970, in pcap up to 2106). `original_len` is raised to the packet's length if it is less. Returns false,
-    /// and writes nothing, after an error.
+    /// Writes a packet, truncated to the snapshot length. The time is in nanoseconds since 1970 and is
+    /// clamped to the range of the format (from 1970, in pcap up to 2106). `original_len` is raised to the
+    /// packet's length if it is less. Returns false, and writes nothing, after an error.
     pub fn write(&mut self, time_ns: i64, data: &[u8], original_len: u32) -> Result<bool, CaptureError> {
         if self.sink.is_none() {
             return Ok(false);
@@ -170,7 +170,8 @@ impl CaptureWriter {
         }
     }
 
-    /// Stops after an error, when `done` bytes of the buffer were written: a regular file is truncated after its last complete record.
+    /// Stops writing after an error that occurred when `done` bytes of the buffer were written. A regular
+    /// file is truncated after its last complete record.
     fn failed(&mut self, done: usize, error: io::Error) -> CaptureError {
         let whole = self.ends.iter().rev().find(|end| **end <= done).copied().unwrap_or(0);
         let lost = self.ends.iter().filter(|end| **end > done).count();
@@ -189,7 +190,7 @@ impl CaptureWriter {
         self.flush()
     }
 
-    /// The number of packets written or buffered; after an error, of those in the file.
+    /// The number of packets written or buffered. After an error, it is the number of packets in the file.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -199,7 +200,7 @@ impl CaptureWriter {
         &self.name
     }
 
-    /// How this capture is written.
+    /// The options of this capture.
     pub fn options(&self) -> &WriterOptions {
         &self.options
     }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use castanet_io::{CaptureError, CaptureReader, CaptureWriter, LinkType};
 
-/// Numbers in one byte order.
+/// A builder of bytes that appends numbers in one byte order.
 struct Bytes {
     big: bool,
     out: Vec<u8>,
@@ -28,7 +28,7 @@ impl Bytes {
         self.out.extend(bytes);
         self
     }
-    /// A pcapng block.
+    /// Appends a pcapng block.
     fn block(self, kind: u32, body: Bytes) -> Bytes {
         let padding = (4 - body.out.len() % 4) % 4;
         let length = u32::try_from(body.out.len() + padding + 12).unwrap();
@@ -69,7 +69,8 @@ fn pcap_in_all_its_forms() {
         let extra = [0; 8];
         let file = pcap(big, 0xa1b2_cd34).u32(5).u32(7).u32(3).u32(3).raw(&extra).raw(b"abc").out;
         assert_eq!(read(file).unwrap(), (vec![(1, 5_000_007_000, b"abc".to_vec(), 3)], false));
-        // Version 2.2 has the lengths swapped; the upper bits of the link type field are not part of the type.
+        // In version 2.2 the two lengths are swapped. The upper bits of the link type field are not part of
+        // the type.
         let file = Bytes::new(big).u32(0xa1b2_c3d4).u16(2).u16(2).u32(0).u32(0).u32(99).u32(0x2400_0065);
         let file = file.u32(0).u32(0).u32(9).u32(2).raw(b"ab").out;
         assert_eq!(read(file).unwrap(), (vec![(101, 0, b"ab".to_vec(), 9)], false));
@@ -99,7 +100,7 @@ fn pcapng_sections_interfaces_and_blocks() {
         )
         .block(1, idb(false, 7, &[9, 0, 1, 0, 0x80 | 10, 0, 0, 0]))
         .block(0x0bad, Bytes::new(false).raw(b"who knows"))
-        // Enhanced: interface 1, nanoseconds, 10 s later; a comment that is not UTF-8.
+        // Enhanced Packet Block: interface 1, nanoseconds, 10 s later, with a comment that is not UTF-8.
         .block(
             6,
             Bytes::new(false)
@@ -111,11 +112,11 @@ fn pcapng_sections_interfaces_and_blocks() {
                 .raw(b"abc\0")
                 .raw(&[1, 0, 1, 0, 0xff, 0, 0, 0]),
         )
-        // Obsolete: interface 0, drops, microseconds.
+        // Obsolete Packet Block: interface 0, with a drop count, microseconds.
         .block(2, Bytes::new(false).u16(0).u16(7).u32(0).u32(8).u32(2).u32(2).raw(b"de"))
-        // Simple: truncated by the interface's snapshot length of 4.
+        // Simple Packet Block: truncated to the interface's snapshot length of 4.
         .block(3, Bytes::new(false).u32(6).raw(b"fghi"))
-        // 2048 units of 1/1024 s.
+        // Enhanced Packet Block: the time is 2048 units of 1/1024 s.
         .block(6, Bytes::new(false).u32(2).u32(0).u32(2048).u32(1).u32(1).raw(b"j"))
         .out;
     let big = Bytes::new(true)

@@ -37,7 +37,8 @@ fn samples() -> Vec<Vec<u8>> {
     samples
 }
 
-/// Reads to the end; returns packets and whether the end was clean.
+/// Reads to the end. Returns the number of packets, and whether reading ended without an error or a truncated
+/// record.
 fn drain(bytes: &[u8]) -> (usize, bool) {
     let Ok(mut reader) = CaptureReader::from_bytes("x", bytes) else { return (0, false) };
     let mut packets = 0;
@@ -48,7 +49,7 @@ fn drain(bytes: &[u8]) -> (usize, bool) {
                 assert!(frame.data.len() <= frame.original_len as usize);
                 assert!(frame.data.len() <= bytes.len());
                 packets += 1;
-                // Each packet needs at least 16 bytes, so reading ends.
+                // Each packet takes at least 12 bytes of the file, so reading must end.
                 assert!(packets <= bytes.len() / 12);
             }
             Ok(None) => return (packets, !reader.truncated()),
@@ -75,7 +76,7 @@ fn every_truncation() {
         for length in 0..sample.len() {
             clean += usize::from(drain(&sample[..length]).1);
         }
-        // Only truncation at the end of a record or block is not detected.
+        // Only truncation exactly at the end of a record or block goes undetected.
         assert!(clean <= 7, "{clean}");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The text that tcpdump prints, against the packets that it was printed from.
+//! Compares packets made from the text of tcpdump with the packets that tcpdump printed.
 #![allow(clippy::unwrap_used)]
 
 use castanet_io::summary::{Draft, Item, Making, SummaryReader};
@@ -9,7 +9,7 @@ fn trace(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../conf/traces").join(name)
 }
 
-/// Packets of a text: time in microseconds, and bytes.
+/// The packets of a text (time in microseconds, and bytes), and the number of lines that could not be parsed.
 fn packets(name: &str) -> (Vec<(i64, Vec<u8>)>, u64) {
     packets_of(SummaryReader::open_tcpdump(trace(name)).unwrap())
 }
@@ -50,7 +50,8 @@ fn packets_are_those_that_were_printed() {
         for (time, made) in made {
             let real = &frames[&time][14..];
             let total = usize::from(u16::from_be_bytes([real[2], real[3]]));
-            // Text has no IP options, and what a packet that is cut short or malformed was is not sure.
+            // Skip packets with IP options, which the text does not show, and packets that are truncated or
+            // malformed.
             if real[0] != 0x45 || total > real.len() || total < 28 {
                 continue;
             }
@@ -60,14 +61,15 @@ fn packets_are_those_that_were_printed() {
             if detailed {
                 same(file, time, &made, real, &[(0, 9)]);
             } else if first && real[6] & 0x20 == 0 && made[2..4] != [0, 28] {
-                // The text of an application may be without the length.
+                // The text of an application protocol may not show the length.
                 same(file, time, &made, real, &[(2, 4)]);
             }
             match real[9] {
                 6 if first && total >= 40 => {
                     segments += 1;
                     same(file, time, &made, real, &[(20, 24), (28, 36)]);
-                    // Without data and flags that take a number, the sequence number is not printed.
+                    // The sequence number is not printed if the segment has no data and none of the flags
+                    // FIN, SYN and RST.
                     if total > 40 || real[33] & 7 != 0 {
                         same(file, time, &made, real, &[(24, 28)]);
                     }
@@ -84,7 +86,7 @@ fn packets_are_those_that_were_printed() {
     }
 }
 
-/// The packets of lines, and how many lines were not understood.
+/// The packets of some lines, and the number of lines that could not be parsed.
 fn read(text: &str) -> (Vec<(i64, Vec<u8>)>, u64) {
     packets_of(SummaryReader::tcpdump_from_bytes("text", text).unwrap())
 }
@@ -98,7 +100,7 @@ fn hex(text: &str) -> Vec<u8> {
 #[test]
 fn every_form_of_a_line() {
     for (line, bytes) in [
-        // As versions before 4 printed them.
+        // The form before version 4.
         (
             "1.0.0.1.1024 > 2.0.0.2.80: S 7:7(0) ack 9 win 512 <mss 1460,nop,wscale 7> (DF) [tos 0x12] (ttl 64, id 5, len 48)",
             "45120030 00054000 40060000 01000001 02000002 0400 0050 00000007 00000009 7012 0200 0000 0000 020405b4 01 030307",
@@ -120,7 +122,7 @@ fn every_form_of_a_line() {
             "1.0.0.1 > 2.0.0.2: icmp: echo reply",
             "4500001c 00000000 64010000 01000001 02000002 00000000 00000000",
         ),
-        // As they are printed now.
+        // The current form.
         (
             "IP 1.0.0.1.1024 > 2.0.0.2.domain: Flags [SEW], seq 7, win 5, options [sackOK,TS val 1 ecr 2,nop,nop], length 0",
             "45000038 00000000 64060000 01000001 02000002 0400 0035 00000007 00000000 90c2 0005 0000 0000 0402 080a 00000001 00000002 01 01 0000",
@@ -161,7 +163,7 @@ fn every_form_of_a_time() {
     assert_eq!(times(&format!("12.000034 {packet}\n{packet}")), [12_000_034, 0]);
     assert_eq!(times(&format!("2000-03-01 00:00:01.5 {packet}")), [951_868_801_500_000]);
     assert_eq!(times(&format!("1970-01-01 01:00:00.000000 {packet}")), [3_600_000_000]);
-    // Times of a day go on after midnight.
+    // Times without a date continue on the next day after midnight.
     let day = 86_400_000_000_i64;
     let text = ["23:59:59.000001", "00:00:01.000002", "00:00:00.9", "23:00:00", "01:00:00"];
     let text: String = text.iter().map(|t| format!("{t} {packet}\n")).collect();

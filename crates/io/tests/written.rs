@@ -11,7 +11,7 @@ use castanet_io::{CaptureFormat, CaptureReader, CaptureWriter, LinkType, WriterO
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// A sink whose bytes stay visible; it refuses more than `room` bytes.
+/// A sink whose bytes the test can read. It accepts at most `room` bytes.
 #[derive(Clone)]
 struct Shared {
     bytes: Arc<Mutex<Vec<u8>>>,

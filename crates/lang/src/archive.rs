@@ -55,7 +55,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, ArchiveError> {
     }
     let (mut at, mut members, mut long_names) = (MAGIC.len(), Vec::new(), None);
     while at < bytes.len() {
-        // Some writers add one newline of padding too many at the end.
+        // Some writers add a superfluous newline of padding at the end.
         if bytes.get(at..) == Some(b"\n") {
             break;
         }

@@ -37,7 +37,7 @@ impl Library for SearchPath {
         let mut why = None;
         for path in self.candidates(name, from) {
             match read::file(&path, read::MAX_CONFIGURATION) {
-                // A file needs one canonical name, because it is read once: `./a` is `a`.
+                // A file needs one canonical name, so that it is read only once: `./a` becomes `a`.
                 Ok(bytes) => {
                     let plain: PathBuf = path.components().filter(|c| *c != Component::CurDir).collect();
                     return Ok((plain.to_string_lossy().into_owned(), bytes));
@@ -50,9 +50,12 @@ impl Library for SearchPath {
     }
 }
 
-/// The file that a client means by a name: it lies below `folder`, or does not exist yet in a directory that does. `None` for
-/// absolute names, for `..`, for symbolic links that lead out of the folder or nowhere, and behind a directory that any user may
-/// write: a link could be put there before the file is opened. The result has no symbolic link.
+/// Returns the path of the file that a client names. The path lies below `folder` and contains no symbolic
+/// link. The file need not exist yet, but its directory must.
+///
+/// Returns `None` for absolute names, for `..`, and for symbolic links that lead out of the folder or
+/// nowhere. Also returns `None` if any user may write to a directory on the path, because that user could put
+/// a link there before the file is opened.
 pub fn below(folder: &Path, name: &Path) -> Option<PathBuf> {
     // Checked before the file system is accessed, because the response would reveal which files exist.
     if !name.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
@@ -68,7 +71,7 @@ pub fn below(folder: &Path, name: &Path) -> Option<PathBuf> {
     inside.then_some(real)
 }
 
-/// Whether any user may write in a directory, or that cannot be told.
+/// Whether any user may write to a directory. Also true if this cannot be determined.
 fn anyone_writes(directory: &Path) -> bool {
     directory.metadata().map_or(true, |m| m.mode() & 0o002 != 0)
 }

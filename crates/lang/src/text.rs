@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lexical units that quoting rules know: quoted strings, hex strings, comments, blanks.
+//! The lexical units that the quoting rules distinguish: quoted strings, hex strings, comments, blanks.
 
 /// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -200,7 +200,7 @@ impl Filesystem for Handlers {
     // exist.
 
     fn create(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: i32, reply: ReplyCreate) {
-        // The file was to be created by a write to a nonexistent handler.
+        // A write to a nonexistent handler arrives as a request to create the file.
         reply.error(Errno::ENOENT);
     }
     fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {

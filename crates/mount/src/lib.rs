@@ -8,7 +8,7 @@
 //! - `open`: open files, with their contents at opening and the data written since.
 //! - `handlers`: serves requests from the router. `filesystem`: the FUSE interface.
 //! - `place`: checks the mount point. `kernel`: mounts and unmounts.
-//! - `watchdog`: unmounts after a router that was killed.
+//! - `watchdog`: unmounts if the router was killed.
 #![forbid(unsafe_code)]
 
 mod filesystem;

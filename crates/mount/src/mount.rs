@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 /// The number of threads that serve requests. A slow handler blocks one of them.
 const THREADS: usize = 4;
-/// The time to wait for the threads to end. A process with an open file keeps them running until this process
-/// ends.
+/// The time to wait for the threads to end. If another process has a file open, they keep running until the
+/// router's process ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The reason handlers could not be mounted.
+/// Why handlers could not be mounted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
@@ -41,7 +41,7 @@ pub enum MountError {
         /// The folder.
         folder: String,
     },
-    /// Another router has mounted there.
+    /// Another router has mounted its handlers on the directory.
     #[error("{folder}: the handlers of another router are mounted here ({mounted})")]
     Taken {
         /// The folder.
@@ -49,7 +49,7 @@ pub enum MountError {
         /// The source of that mount, which ends in the process id of the router.
         mounted: String,
     },
-    /// A mount whose program has ended is there.
+    /// The directory has a mount whose program has ended.
     #[error(
         "{folder}: a program that has ended left a dead mount here; remove it with: fusermount3 -u {folder}"
     )]
@@ -98,7 +98,7 @@ pub struct Options<'a> {
     /// The receiver of messages.
     pub report: Report,
     /// The command that runs [`watch`](crate::watch). The directory and the name of the mount are appended as
-    /// its last arguments. `None`: if the router is killed, a dead mount remains.
+    /// its last arguments. With `None`, a dead mount remains if the router is killed.
     pub watchdog: Option<Command>,
 }
 

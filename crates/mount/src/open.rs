@@ -34,17 +34,17 @@ impl Drop for Held {
     }
 }
 
-/// Data written and not yet passed to the handler.
+/// Data that was written but not yet passed to the handler.
 #[derive(Default)]
 struct Collected {
     text: Vec<u8>,
     /// The file offset of the first byte of `text`.
     base: u64,
-    /// A call of the handler is pending, possibly with an empty text.
+    /// Whether a call of the handler is pending, possibly with an empty text.
     pending: bool,
     /// Whether the handler has been called or will be.
     used: bool,
-    /// Part of the text could not be accepted, so the rest is discarded.
+    /// The error if part of the text could not be accepted. The rest of the text is then discarded.
     spoilt: Option<Errno>,
     held: Option<Held>,
 }
@@ -61,9 +61,9 @@ pub(crate) struct File {
     pub(crate) raw: bool,
     /// The contents at opening; `None` if it was not opened for reading.
     pub(crate) contents: Option<Vec<u8>>,
-    /// Writes are appended, whatever their offset.
+    /// Whether writes are appended, whatever their offset.
     pub(crate) append: bool,
-    /// The file was truncated when it was opened for writing.
+    /// Whether the file was truncated when it was opened for writing.
     pub(crate) emptied: bool,
 }
 

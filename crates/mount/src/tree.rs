@@ -46,7 +46,7 @@ pub(crate) struct Folder {
     handlers: OnceLock<Vec<Handler>>,
 }
 
-/// The object of an inode number: the index of a directory, and a part of it.
+/// What an inode number refers to: the index of a directory, and a part of it.
 pub(crate) type Node = (u32, Part);
 
 /// The files of one configuration.
@@ -119,7 +119,7 @@ impl Tree {
         numbers::inode(self.epoch, self.folder(folder).map_or(0, |f| f.number), part)
     }
 
-    /// The object of an inode number, if it still exists.
+    /// What an inode number refers to, if it still exists.
     pub(crate) fn place(&self, inode: u64) -> Option<Node> {
         let (number, part) = numbers::meaning(self.epoch, inode)?;
         Some((*self.indices.get(&number)?, part))

@@ -14,7 +14,7 @@ const READY: &str = "ready";
 /// The byte that the router sends after it has unmounted by itself.
 const DONE: u8 = b'.';
 
-/// The router's end of the watchdog process.
+/// The router's handle on the watchdog process.
 pub(crate) struct Watchdog {
     child: Child,
     /// The pipe to the process. It closes when the router ends, for whatever reason.

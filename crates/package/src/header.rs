@@ -43,7 +43,7 @@ impl std::error::Error for Refusal {}
 /// Why a file is not a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// It is no file of the linker.
+    /// It is not an object file of a known format.
     #[error("it is not a shared library")]
     NoLibrary,
     /// It is an object or a program.

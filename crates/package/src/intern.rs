@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copies class declarations out of a library.
 //!
-//! Graphs, names and messages keep `&'static` references to declarations for an unlimited time. They refer to a
-//! copy that is never freed. One copy is made for each content of a library, however often that content is
-//! loaded.
+//! Graphs, names and messages keep `&'static` references to declarations for an unlimited time. These
+//! references point to a copy that is never freed. One copy is made for each content of a library, however
+//! often that content is loaded.
 
 use castanet_spec::{ArgSpec, ClassSpec, HandlerSpec};
 

@@ -15,7 +15,8 @@ use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A class of a library, for use outside it. It is never freed; there is one set for each content.
+/// A class of a library, for use outside the library. It is never freed. Each content of a library has one
+/// set of them.
 #[derive(Clone, Copy)]
 pub(crate) struct ExportedClass {
     def: ClassDef,
@@ -98,7 +99,7 @@ fn memory(name: &str, file: &[u8]) -> std::io::Result<File> {
 }
 
 impl Library {
-    /// Loads a library. `known` returns the remains of its content if it was loaded before.
+    /// Loads a library. `known` returns what remains of the same content, if that was loaded before.
     pub(crate) fn open(
         name: &str,
         from: &str,

@@ -227,7 +227,8 @@ pub fn diagnostic(name: &str, refusal: Refusal) -> Diagnostic {
     if refusal.help.is_empty() { d } else { d.help(refusal.help) }
 }
 
-/// A set of classes with those of packages. It holds the libraries, and routers built with it hold it.
+/// A set of classes, together with those of packages. It keeps the libraries loaded, and the routers built
+/// with it keep it.
 #[derive(Clone)]
 pub struct WithPackages {
     base: Arc<dyn Classes>,
@@ -240,8 +241,8 @@ impl WithPackages {
         self.libraries.retain(|l| !Arc::ptr_eq(l, &library));
         self.libraries.push(library);
     }
-    /// Removes the packages that a configuration neither requires nor uses. The router holds the remaining
-    /// ones.
+    /// Removes the packages that a configuration neither requires nor uses. The router keeps the remaining
+    /// ones loaded.
     pub fn used_by(mut self, flat: &Flat) -> WithPackages {
         let required = |l: &Library| flat.requirements.iter().any(|(k, n)| k == "package" && named(l, n));
         let newest: Vec<bool> = self

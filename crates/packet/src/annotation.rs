@@ -152,7 +152,8 @@ impl Packet {
         self.warm();
         self.meta_mut().timestamp = ns;
     }
-    /// Increments the number of cycle rounds and returns it.
+    /// Increments the number of times that the packet has passed through a cycle of the configuration.
+    /// Returns the new number.
     #[inline]
     pub fn count_hop(&mut self) -> u16 {
         let m = self.meta_mut();
@@ -257,7 +258,8 @@ mod tests {
         assert_eq!((p.anno(0), p.anno(20)), ([10, 0, 1, 2], 0x01020304u32.to_ne_bytes()));
     }
 
-    /// The first 24 bytes do not touch the second cache line; a later byte or the timestamp makes all of it valid.
+    /// Setting the first 24 annotation bytes does not touch the second cache line. Setting a later byte or
+    /// the timestamp makes the whole line valid.
     #[test]
     fn the_second_line_is_written_only_when_needed() {
         let used = || {
@@ -291,7 +293,8 @@ mod tests {
 
     #[test]
     fn headers_lie_inside_the_data_or_are_cut_short() {
-        // Offset and length of the header; offsets of the network and transport headers.
+        // Each case: the offset and length of the header, and the resulting offsets of the network and
+        // transport headers.
         let cases = [
             ((0, 20), Some((0, 20))),
             ((14, 20), Some((14, 34))),

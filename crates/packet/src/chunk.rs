@@ -5,18 +5,18 @@ use crate::pool::Inner;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// The size of a slab in bytes, and its alignment: clearing low bits of a chunk's address yields its slab.
-/// Under miri a slab has few chunks, because creating them is slow there.
+/// The size of a slab in bytes, and its alignment. So clearing the low bits of a chunk's address gives the
+/// address of its slab. Under miri a slab has few chunks, because creating them is slow there.
 pub(crate) const SLAB: usize = if cfg!(miri) { 256 << 10 } else { 2 << 20 };
 
 /// Marks a header position that is not set.
 pub(crate) const UNSET: u32 = u32::MAX;
 
-/// Annotations from byte 24 on and the timestamp are valid. Without this flag they count as zero.
+/// Flag: the annotations from byte 24 on, and the timestamp, are valid. Without this flag they count as zero.
 pub(crate) const COLD: u8 = 1;
-/// Other handles may share the buffer.
+/// Flag: other handles may share the buffer.
 pub(crate) const SHARED: u8 = 2;
-/// The offload fields are valid.
+/// Flag: the offload fields are valid.
 pub(crate) const OFFLOAD: u8 = 4;
 
 /// The head of a chunk, followed by its buffer.
@@ -47,9 +47,9 @@ pub(crate) struct Meta {
     pub network: u32,
     /// Offset in the buffer of the transport header, or [`UNSET`].
     pub transport: u32,
-    /// [`crate::PacketType`].
+    /// The packet type annotation, a [`crate::PacketType`].
     pub kind: u8,
-    /// [`COLD`], [`SHARED`], [`OFFLOAD`].
+    /// The flags [`COLD`], [`SHARED`] and [`OFFLOAD`].
     pub flags: u8,
     /// How often the packet has passed through a cycle of the configuration.
     pub hops: u16,
@@ -60,7 +60,7 @@ pub(crate) struct Meta {
     pub anno: [u8; 48],
     /// Nanoseconds since 1970; 0 if not set.
     pub timestamp: i64,
-    /// With [`OFFLOAD`]: the buffer offset of the header with a partial checksum.
+    /// If [`OFFLOAD`] is set, the offset in the buffer of the header with a partial checksum.
     pub offload_start: u32,
     /// The offset of the checksum field in that header; `u16::MAX` if no checksum is partial.
     pub offload_field: u16,
@@ -73,10 +73,10 @@ pub(crate) struct Meta {
 /// The part that clones and the pool access too; all fields are atomic.
 #[repr(C)]
 pub(crate) struct Shared {
-    /// With [`SHARED`]: the chunk that owns the buffer. In the list of chunks returned by other threads: the
-    /// next chunk.
+    /// If [`SHARED`] is set, the chunk that owns the buffer. In the list of chunks that other threads
+    /// returned, the next chunk.
     link: AtomicPtr<Head>,
-    /// With [`SHARED`], in the chunk that owns the buffer: the number of handles that use it.
+    /// In a chunk that owns a shared buffer, the number of handles that use the buffer.
     pub refs: AtomicU32,
 }
 
@@ -231,8 +231,8 @@ pub(crate) struct SlabHeader {
 /// The geometry of a size class of chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct SizeClass {
-    /// The distance between chunks in bytes: an odd number of cache lines, so that the first lines of chunks spread over
-    /// all cache sets.
+    /// The distance between chunks in bytes: an odd number of cache lines, so that the first lines of chunks
+    /// spread over all cache sets.
     pub stride: usize,
     /// Unused bytes before the buffer. With them, a frame after the default headroom starts at a cache line.
     pub pad: usize,

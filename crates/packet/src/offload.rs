@@ -44,11 +44,12 @@ impl Packet {
         };
         m.flags |= OFFLOAD;
         let (start, field) = o.checksum.unwrap_or((0, u16::MAX));
-        // A frame with its headroom fits into a buffer, which is far smaller than 2^31 bytes.
+        // The sum cannot overflow: the headroom is at most the size of a buffer, which is far below 2^31
+        // bytes.
         (m.offload_start, m.offload_field) = (m.data + u32::from(start), field);
         (m.offload_kind, m.offload_size) = o.segments.unwrap_or((0, 0));
     }
-    /// The number of packets and bytes that this packet counts as, which for a super-packet are those of its
+    /// The number of packets and the number of bytes that this packet counts as. A super-packet counts as its
     /// segments.
     #[inline(always)]
     pub fn segments(&self) -> (u64, u64) {
@@ -60,7 +61,8 @@ impl Packet {
             return None;
         };
         let start = usize::from(start);
-        // The TCP checksum is at offset 16 of at least 20 bytes, the UDP checksum at offset 6 of 8.
+        // The offset of the checksum field shows the protocol: 16 in a TCP header of at least 20 bytes, 6 in
+        // a UDP header of 8 bytes.
         let header = match field {
             16 => usize::from(self.data().get(start + 12).copied().unwrap_or(0) >> 4) * 4,
             _ => 8,

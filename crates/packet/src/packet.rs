@@ -35,7 +35,8 @@ impl Packet {
         // `shared` returns.
         unsafe { self.0.meta().as_mut() }
     }
-    /// The [`Shared`] part of the buffer's owner, with the reference count. `None` if this handle is certainly the only one.
+    /// The [`Shared`] part of the chunk that owns the buffer; it holds the reference count. `None` if no
+    /// other handle can be using the buffer.
     #[inline(always)]
     fn sharers(&self) -> Option<&Shared> {
         if self.meta().flags & SHARED == 0 {
@@ -172,8 +173,9 @@ impl Packet {
         true
     }
 
-    /// Adds the `n` bytes before the data to its front: bytes that were stripped before, otherwise zeros. Moves
-    /// the data if the headroom is too small. Returns false if the packet would become too long.
+    /// Extends the data by `n` bytes at its front. Bytes that were stripped before reappear, and other bytes
+    /// are zero. Moves the data if the headroom is too small. Returns false if the packet would become too
+    /// long.
     #[inline]
     pub fn unstrip(&mut self, n: usize) -> bool {
         if n > self.headroom() && !self.regrow(n) {
@@ -233,7 +235,7 @@ impl Packet {
         true
     }
 
-    /// Moves the start of the data `N` bytes to the front.
+    /// Extends the data by `N` bytes at its front.
     ///
     /// # Safety
     /// There are `N` bytes before the data, and no other handle uses the buffer.
@@ -398,9 +400,9 @@ impl Drop for Packet {
     }
 }
 
-/// Drops a handle on a shared buffer. A clone's chunk is freed at once, with its own buffer restored. The chunk
-/// that owns the buffer is freed with the last handle on the buffer; until then, only the reference count
-/// refers to it.
+/// Drops a handle on a shared buffer. A clone's chunk is freed at once, with its own buffer restored. The
+/// chunk that owns the buffer is freed when the last handle on the buffer is dropped. Until then, only the
+/// reference count refers to it.
 #[cold]
 #[inline(never)]
 fn drop_shared(chunk: ChunkPtr) {

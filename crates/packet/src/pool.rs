@@ -26,8 +26,9 @@ pub(crate) struct Inner {
     local: UnsafeCell<Local>,
     /// Chunks freed by other threads.
     returns: Returned,
-    /// The number of chunks ever returned by other threads. When the thread ends, it subtracts the chunks it
-    /// has drained and those still out. The thread that then brings the balance to zero frees the pool.
+    /// The number of chunks that other threads have returned. When the pool's thread ends, it subtracts the
+    /// chunks that it has taken from `returns`, and those that are not in its free lists. From then on, the
+    /// thread that brings the balance to zero frees the pool.
     balance: AtomicI64,
     /// Lets tests observe when the pool is freed.
     #[cfg(test)]
@@ -40,7 +41,8 @@ thread_local! {
     static CURRENT: Cell<*mut Inner> = const { Cell::new(std::ptr::null_mut()) };
     /// Releases the pool when the thread ends.
     static GUARD: Guard = const { Guard };
-    /// The number of packets dropped by this thread, minus the chunks that its own pool received for them.
+    /// The number of packets that this thread dropped, minus the number of chunks that its own pool received
+    /// for these packets.
     static DROPPED_ELSEWHERE: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -51,7 +53,7 @@ static LENDER: OnceLock<Lender> = OnceLock::new();
 /// Lends the pools of this copy of the crate to another copy in the same process.
 #[derive(Clone, Copy)]
 pub struct Lender {
-    /// Identifies the copy of the crate by the address of its `LENDER`. Addresses of functions would not do,
+    /// Identifies the copy of the crate by the address of its `LENDER`. Function addresses are not suitable,
     /// because the compiler may merge or duplicate functions.
     copy: usize,
     /// The pool of the calling thread, created if necessary.
@@ -65,10 +67,10 @@ pub fn lender() -> Lender {
     Lender { copy: (&raw const LENDER).addr(), current, seen: || CURRENT.get() }
 }
 
-/// Makes this copy of the crate use the pools of another copy, which must have the same source and compiler. A
-/// thread then has one pool, whichever copy creates and drops its packets, and this copy leaves nothing behind
-/// on a thread when it is unloaded. Only the first call has an effect, and a call with this copy's own pools
-/// has none.
+/// Makes this copy of the crate use the pools of another copy, which must have the same source and compiler.
+/// A thread then has one pool, whichever copy creates and drops its packets, and this copy leaves nothing
+/// behind on a thread when it is unloaded. Only the first call has an effect. A call with this copy's own
+/// pools is ignored.
 pub fn borrow(from: Lender) {
     // Borrowing from itself would recurse forever.
     if from.copy == (&raw const LENDER).addr() {
@@ -121,7 +123,7 @@ fn slab_layout() -> Layout {
 #[cold]
 #[inline(never)]
 fn make() -> NonNull<Inner> {
-    // A lent pool is not cached, because only the lender knows when it ends.
+    // A lent pool is not cached, because only the lender can tell when the pool is freed.
     if let Some(lender) = LENDER.get() {
         return (lender.current)();
     }
@@ -253,7 +255,8 @@ pub(crate) unsafe fn give(chunk: ChunkPtr) {
         }
         free.push(chunk);
     } else {
-        // SAFETY: guaranteed by the caller; the pool is alive until its balance is settled.
+        // SAFETY: guaranteed by the caller. The pool stays alive at least until `give_remote` has counted
+        // this chunk.
         unsafe { give_remote(header.pool, chunk) }
     }
 }
@@ -301,9 +304,9 @@ pub(crate) fn count_elsewhere(n: isize) {
     DROPPED_ELSEWHERE.set(DROPPED_ELSEWHERE.get().wrapping_add(n));
 }
 
-/// A counter that increases by one with each packet that this thread drops, provided that it creates none. The
-/// difference between two values is the number of packets that an unwinding panic dropped. Ordinary drops pay
-/// nothing for it.
+/// A counter that increases by one with each packet that this thread drops, provided that the thread creates
+/// no packets meanwhile. The difference between two values is the number of packets that an unwinding panic
+/// dropped. The counter costs ordinary drops nothing.
 pub fn dropped() -> usize {
     let free = with_local(|local, _| local.free.iter().map(Vec::len).sum::<usize>());
     free.wrapping_add_signed(DROPPED_ELSEWHERE.get())
@@ -319,7 +322,7 @@ pub fn usage() -> (usize, usize) {
     with_local(|local, _| (local.chunks, local.chunks - local.free.iter().map(Vec::len).sum::<usize>()))
 }
 
-/// A reference for tests that expires with the pool of this thread.
+/// Returns a reference for tests, which expires when the pool of this thread is freed.
 #[cfg(test)]
 pub(crate) fn watch() -> std::sync::Weak<()> {
     // SAFETY: this thread's own pool is alive.

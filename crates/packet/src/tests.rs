@@ -339,7 +339,7 @@ fn pools_end_with_their_last_chunk() {
         let (out, packets) = std::sync::mpsc::channel();
         let (back, came) = std::sync::mpsc::channel();
         let maker = std::thread::spawn(move || {
-            // A slab has few large chunks, so the pool soon has to use returned ones.
+            // A slab has few large chunks, so the pool soon has to use returned chunks.
             let make = || Packet::new(60_000).unwrap();
             for _ in 0..abroad {
                 out.send(make()).unwrap();
@@ -397,7 +397,8 @@ fn what_was_stripped_from_clones_is_put_back_without_a_copy() {
     let mut clone = p.share().unwrap();
     assert!(clone.strip(6) && clone.is_empty() && clone.unstrip(6) && !clone.is_empty());
     assert!(clone.is_shared() && std::ptr::eq(p.data(), clone.data()));
-    // One byte more was never part of the packet: it is zeroed, in a buffer of its own.
+    // The byte before these was never part of the packet. It is set to zero, and the clone gets its own
+    // buffer for that.
     assert!(clone.unstrip(1) && !clone.is_shared());
     assert_eq!((p.data(), clone.data()), (&b"abcdef"[..], &b"\0abcdef"[..]));
 }
@@ -412,7 +413,7 @@ fn all_room_is_used_before_the_data_moves() {
     assert!(q.unstrip(28) && q.headroom() == 0 && std::ptr::eq(q.data().as_ptr_range().end, end));
     assert!(q.strip(28) && q.push_header::<28>().is_some() && q.headroom() == 0);
     assert!(std::ptr::eq(q.data().as_ptr_range().end, end));
-    // A clone copies its buffer to write a header, but needs no more room for that.
+    // A clone copies its buffer before it writes a header, but needs no additional headroom.
     assert!(q.strip(28));
     let mut clone = q.share().unwrap();
     assert!(clone.push_header::<28>().is_some() && clone.headroom() == 0);

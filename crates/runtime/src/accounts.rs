@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ledger's accounts of the elements of one configuration.
+//! Draws up the ledger's accounts for the elements of one configuration.
 
 use crate::ledger::{Account, Ledger};
 use crate::node::Body;
@@ -35,7 +35,8 @@ impl Account {
     }
 }
 
-/// The number of packets that an element holds. Replicas that share their state all hold the same ones.
+/// Returns the number of packets that an element holds. Replicas that share their state hold the same
+/// packets, so one is counted.
 pub(crate) fn held_by(shared: &Shared, element: u32, held: impl Fn(usize, u32) -> u64) -> u64 {
     let share = shared.spec(element).is_some_and(|s| s.workers == Workers::Share);
     let workers = shared.workers_of(element).iter().take(if share { 1 } else { usize::MAX });
@@ -43,7 +44,8 @@ pub(crate) fn held_by(shared: &Shared, element: u32, held: impl Fn(usize, u32) -
 }
 
 impl Ledger {
-    /// The accounts of all elements of a router. `held` returns how many packets the replica of an element on a worker holds.
+    /// The accounts of all elements of a router. `held` returns how many packets the replica of an element on
+    /// a worker holds.
     pub(crate) fn new<'a>(
         shared: &Shared,
         cores: impl Iterator<Item = &'a Core> + Clone,
@@ -55,7 +57,7 @@ impl Ledger {
     }
 }
 
-/// The drops of all elements: a line for each element and reason, with the number.
+/// Formats the drops of all elements: a line for each element and reason, with the number.
 pub(crate) fn table(shared: &Shared, drops: Vec<(u32, Reason, u64)>) -> String {
     let mut all: BTreeMap<(u32, Reason), u64> = BTreeMap::new();
     for (e, reason, n) in drops {
@@ -81,7 +83,7 @@ impl Nodes {
             Some(Body::Busy) | None => 0,
         }
     }
-    /// The number of packets that an element has emitted and that still wait.
+    /// Returns the number of packets that an element has emitted and that still wait on its edges.
     pub(crate) fn waiting_of(&self, element: u32) -> u64 {
         let Some(node) = self.node_of(element).and_then(|n| self.nodes.get(n)) else { return 0 };
         let edges = self.edges.iter().skip(node.base as usize).take(node.count as usize);

@@ -12,7 +12,8 @@ use castanet_element::Core;
 use castanet_lang::Diagnostic;
 use std::collections::HashSet;
 
-/// Links and initialises elements that were built. `inherited` returns those that take over open resources from an old router.
+/// Links and initialises elements that were built. `inherited` returns the elements that take over open
+/// resources from an old router.
 pub(crate) fn assemble(
     prepared: Prepared,
     inherited: impl FnOnce(&Shared) -> HashSet<u32>,

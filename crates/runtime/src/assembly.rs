@@ -15,14 +15,14 @@ use std::sync::Arc;
 
 /// All workers of one configuration, linked. It is run at most once.
 pub(crate) struct Assembly {
-    // The workers go first: what elements are made of may live in what is shared.
+    // The workers must be dropped first, because `shared` may keep the code of their elements loaded.
     pub workers: Vec<Worker>,
     pub shared: Arc<Shared>,
 }
 
 impl Drop for Assembly {
     fn drop(&mut self) {
-        // Listeners end with their elements, and must be forgotten before the classes may be gone.
+        // Listeners end with their elements. Remove them before the code of their classes can be unloaded.
         self.workers.clear();
         self.shared.session.remove_dead_listeners();
     }
@@ -33,8 +33,9 @@ impl Assembly {
         Assembly { workers: Vec::new(), shared }
     }
 
-    /// Moves to its ledger what another router has counted, which does not run again. Packets that the other one still has are
-    /// booked by [`Assembly::settle_ledger`]. `pairs` lead from the other router to this one.
+    /// Moves the counts of `other`, which does not run again, to this ledger. Packets that `other` still has
+    /// are booked by [`Assembly::settle_ledger`]. `pairs` lead from the elements of `other` to those of this
+    /// router.
     pub fn inherit_ledger(&mut self, other: &mut Assembly, pairs: &Pairs) {
         for e in 0..other.shared.graph.len() as u32 {
             let cores = other.workers.iter().map(|w| &w.core);
@@ -53,8 +54,8 @@ impl Assembly {
         other.workers.iter_mut().for_each(|w| w.core.clear_ledger());
     }
 
-    /// Books what a router counted after another one took its place, while it was cleaned up, and the packets that it still has:
-    /// they end with it.
+    /// Books what a router counted during its cleanup, after another one replaced it. Packets that it still
+    /// has are booked as dropped.
     pub fn settle_ledger(&self) {
         for e in 0..self.shared.graph.len() as u32 {
             let waiting: u64 = self.workers.iter().map(|w| w.nodes.waiting_of(e)).sum();
@@ -68,7 +69,8 @@ impl Assembly {
         self.workers.get(worker).map_or(0, |w| w.nodes.held(element))
     }
 
-    /// The ledger: where packets came from and what became of them, also at elements that a hot swap took away.
+    /// Returns the ledger: where packets came from and what became of them. It includes elements that hot
+    /// swaps removed.
     pub fn ledger(&self) -> Ledger {
         let cores = self.workers.iter().map(|w| &w.core);
         let mut ledger = Ledger::new(&self.shared, cores, |w, e| self.held(w, e), self.waiting());
@@ -76,12 +78,12 @@ impl Assembly {
         ledger
     }
 
-    /// Cleans all elements up, in order, and returns what went wrong: declaration and reason.
+    /// Cleans up all elements, in order. Returns the declarations of those that failed, with the errors.
     pub fn cleanup(&mut self) -> Vec<(String, String)> {
         self.cleanup_of(|_| true)
     }
 
-    /// Cleans some elements up.
+    /// Cleans up the elements that `which` selects, as [`Assembly::cleanup`] does.
     pub fn cleanup_of(&mut self, which: impl Fn(u32) -> bool) -> Vec<(String, String)> {
         let mut errors = Vec::new();
         for e in (0..self.shared.graph.len() as u32).filter(|&e| which(e)) {
@@ -106,7 +108,7 @@ impl Assembly {
         out
     }
 
-    /// Packets that wait between elements; none when every task has returned.
+    /// Returns the number of packets that wait between elements. It is 0 when every task has returned.
     pub fn waiting(&self) -> usize {
         self.workers.iter().map(|w| w.nodes.waiting()).sum()
     }

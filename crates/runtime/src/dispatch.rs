@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads and writes of handlers on a worker: of its own elements, and of others by requests to their workers.
+//! Reads and writes of handlers on a worker. Calls to elements of other workers are sent to these workers.
 
 use crate::accounts;
 use crate::handlers::{DROP_REASONS, LIVE, STANDARD, denied, missing, requests};
@@ -19,8 +19,8 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 impl Nodes {
-    /// Runs `f` on an element with everything within reach; none when it is not on this worker, an error when it is
-    /// running just now.
+    /// Runs `f` on an element, which can reach all other elements meanwhile. Returns none if the element is
+    /// not on this worker, and an error if it is running.
     pub(crate) fn with<R>(
         &mut self,
         core: &mut Core,
@@ -74,13 +74,14 @@ impl Nodes {
             return Some(h.flags);
         }
         let own = self.with(core, element, |e, _| e.own_handlers())?.ok()?;
-        // A name that every element answers is not among those that `*` stands for.
+        // `*` does not stand for the handlers that the runtime provides.
         let shared = self.shared.clone();
         let any = || own.iter().find(|h| h.0 == "*" && !shared.provided(element).any(|s| s.0 == handler));
         own.iter().find(|h| h.0 == handler).or_else(any).map(|h| h.1)
     }
 
-    /// The `handlers` listing: newest first, as clients know it.
+    /// Returns the value of the handler `handlers`. The handlers that were declared last come first, as
+    /// clients expect.
     fn listing(&mut self, core: &mut Core, element: u32) -> String {
         let mut out = String::new();
         let own = match self.with(core, element, |e, _| e.own_handlers()) {
@@ -104,7 +105,7 @@ impl Nodes {
         for h in declared.iter().rev().filter(|h| !standard(h.name)) {
             let _ = writeln!(out, "{}\t{}", h.name, h.flags);
         }
-        // A class may answer `config` itself, which stands in its usual place.
+        // A class may implement `config` itself. It is listed here all the same.
         for (n, f) in STANDARD {
             let _ = writeln!(out, "{n}\t{}", flags(n, f));
         }
@@ -133,7 +134,7 @@ impl Nodes {
             }
             None if handler == "handlers" => return Ok(self.listing(core, element)),
             None if handler == "scheduled" && self.shared.has_task(element) => {
-                // An element that was woken gets its turn after the others: it is scheduled already.
+                // A task that was just woken is not in the run queue yet, but counts as scheduled.
                 return Ok((self.tasks.contains(element) || core.wakes.contains(&element)).to_string());
             }
             None if handler == "tickets" && self.shared.has_task(element) => {
@@ -155,7 +156,8 @@ impl Nodes {
         handler: &str,
         value: &str,
     ) -> Result<(), CallError> {
-        // Tasks stay where placement put them; the word is accepted for the sake of configurations that move them.
+        // Tasks cannot move from the worker that placement assigned. The handler exists because some
+        // configurations write to it.
         if self.shared.has_task(element) && handler == "home_thread" {
             return Err(CallError::Failed(format!(
                 "'{}' stays on worker {}: home threads are placed when the router starts",
@@ -186,7 +188,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Answers mail about handlers.
+    /// Handles one message from the inbox.
     pub(crate) fn answer(&mut self, core: &mut Core, mail: Mail) {
         match mail {
             Mail::Read { from, element, handler, parameters, reply } => {
@@ -216,7 +218,7 @@ impl Nodes {
         }
     }
 
-    /// The table of what all elements dropped on all workers.
+    /// Returns the table of packets that all elements dropped on all workers.
     fn all_drops(&mut self, core: &mut Core) -> Result<String, CallError> {
         let mut all: Vec<_> = core.all_drops().collect();
         let shared = self.shared.clone();
@@ -227,7 +229,8 @@ impl Nodes {
         Ok(accounts::table(&shared, all))
     }
 
-    /// Asks another worker, and serves its questions while waiting.
+    /// Sends a request to another worker and waits for the answer. Meanwhile it handles this worker's mail,
+    /// so that two workers can wait for each other.
     fn ask<T>(
         &mut self,
         core: &mut Core,
@@ -361,7 +364,7 @@ impl Router for Nodes {
         if let Some(h) = self.shared.provided(e).find(|h| h.0 == handler) {
             return of(h.1);
         }
-        // Handlers of the element's own need the element; one that is running is left out.
+        // Only the element can list its own handlers. While it is running, it counts as having none.
         let member = self.places.get(e as usize).map_or(0, |p| p.1 as usize);
         let own = match self.node_of(e).and_then(|n| self.nodes.get(n)).map(|n| &n.body) {
             Some(Body::Element(x) | Body::Reaching(x, _)) => x.own_handlers(),

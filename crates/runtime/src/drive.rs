@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calling elements from the run loop, and moving what they emit.
+//! Calls elements from the run loop, and moves the packets that they emit.
 
 use crate::node::Body;
 use crate::nodes::Nodes;
@@ -12,13 +12,13 @@ use castanet_element::{Core, Cx, Element, Turn};
 use castanet_packet::Packet;
 
 impl Nodes {
-    /// Gives an element's task a turn and moves what it emits to where it ends.
+    /// Gives an element's task a turn, and moves the packets that it emits to their ends.
     #[inline(always)]
     pub(crate) fn run_task(&mut self, core: &mut Core, element: u32) -> Turn {
         self.run(core, element, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep)
     }
 
-    /// Calls an element that stands alone, then moves what it emitted to where it ends.
+    /// Calls an element that is not in a chain, then moves the packets that it emitted to their ends.
     #[inline(always)]
     pub(crate) fn run<R>(
         &mut self,
@@ -69,7 +69,8 @@ impl Nodes {
         Some(out)
     }
 
-    /// Goes on with the packet that node `n` has emitted while it reached others. True when nothing else is to be moved.
+    /// Moves on the packet that node `n` emitted while it had access to other elements. Returns true when
+    /// nothing is left to move.
     #[inline(always)]
     fn go(&mut self, core: &mut Core, n: usize, emitted: Option<(usize, Packet)>, touched: u64) -> bool {
         let Nodes { nodes, edges, rest, .. } = self;

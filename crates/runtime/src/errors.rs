@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of elements as diagnostics.
+//! Converts errors of elements to diagnostics.
 
 use castanet_element::ConfigError;
 use castanet_graph::Graph;
 use castanet_lang::Diagnostic;
 
-/// Errors of one element as diagnostics, each at its place in the configuration string.
+/// Converts the errors of one element to diagnostics, each at its place in the configuration string.
 pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError) -> Vec<Diagnostic> {
     let Some(element) = graph.element(e) else { return Vec::new() };
     let context = format!("While {doing} '{}':", element.declaration());
@@ -34,7 +34,7 @@ pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError)
     each.collect()
 }
 
-/// How to mend what the system refuses, where an element reports it as the system says it.
+/// Returns a help text for an error message that ends with the kernel's own words.
 fn mend_of_system_error(message: &str) -> Option<&'static str> {
     if message.ends_with("No such file or directory") {
         Some(
@@ -47,7 +47,7 @@ fn mend_of_system_error(message: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether one of them is an error.
+/// Whether at least one diagnostic is an error, not a warning.
 pub(crate) fn failed(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(Diagnostic::is_error)
 }

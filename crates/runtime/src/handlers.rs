@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handlers that elements and the router have beside those of classes: the standard ones of every element, and the global ones.
+//! The handlers that classes do not provide: the standard handlers of every element, and the global handlers.
 
 use crate::shared::Shared;
 use castanet_element::CallError;
@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering;
 /// Handlers that every element has: name and flags.
 pub const STANDARD: &[(&str, &str)] =
     &[("handlers", "r."), ("ports", "r."), ("config", "r."), ("class", "r."), ("name", "r.")];
-/// The flags of `config` where the class takes another configuration while it runs.
+/// The flags of the handler `config` if the class allows live reconfiguration.
 pub const LIVE: &str = "rw.";
 /// Handlers of elements whose task runs.
 pub const TASK: &[(&str, &str)] = &[("home_thread", "rw"), ("tickets", "rw"), ("scheduled", "r")];
-/// The handler of elements whose class may drop packets: why they dropped how many.
+/// The handler of elements whose class may drop packets: the number of dropped packets for each reason.
 pub const DROPS: &[(&str, &str)] = &[(DROP_REASONS, "rU")];
-/// The name of that handler, and of the global one for all elements.
+/// The name of this handler, and of the global handler that covers all elements.
 pub(crate) const DROP_REASONS: &str = "drop_reasons";
 /// Global handlers: name, flags.
 pub const GLOBAL: &[(&str, &str)] = &[
@@ -38,23 +38,24 @@ pub const GLOBAL: &[(&str, &str)] = &[
 /// Global handlers of a router that may be swapped.
 pub const SWAP: &[(&str, &str)] = &[("hotconfig", "wR"), ("loadpackage", "wR"), ("swapplan", "wR")];
 
-/// There is no such handler to read or write.
+/// Returns the error for a handler that does not exist. `kind` is "read" or "write".
 pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
     CallError::Missing(format!("no '{handler}' {kind} handler"))
 }
 
-/// How many requests to stop a value of the global handler `stop` stands for: a number says it, any other text is one.
+/// Returns the number of requests to stop that a write of `value` to the global handler `stop` makes: the
+/// number in `value`, or 1 for any other text.
 pub(crate) fn requests(value: &str) -> u32 {
     value.trim().parse().unwrap_or(1)
 }
 
-/// The caller may not write a handler that is there.
+/// Returns the error for a handler that exists but that the caller may not write.
 pub(crate) fn denied(handler: &str) -> CallError {
     CallError::Denied(format!("permission denied for '{handler}'"))
 }
 
 impl Shared {
-    /// The full name of a handler, as messages give it.
+    /// Returns the full name of a handler, for messages.
     pub fn handler_name(&self, element: Option<u32>, handler: &str) -> String {
         match element {
             Some(e) => format!("{}.{handler}", self.graph.name(e as usize)),
@@ -64,7 +65,7 @@ impl Shared {
     pub(crate) fn has_task(&self, element: u32) -> bool {
         self.tasks.binary_search(&(element as usize)).is_ok()
     }
-    /// Handlers that this element has beside those of its class.
+    /// Returns the handlers that the runtime adds to those of the element's class.
     pub(crate) fn provided(
         &self,
         element: u32,
@@ -73,20 +74,22 @@ impl Shared {
         let drops = if self.spec(element).is_some_and(|s| !s.drops.is_empty()) { DROPS } else { &[] };
         task.iter().chain(drops).chain(STANDARD)
     }
-    /// Whether a handler is the one that the runtime provides and that counts what each worker dropped.
+    /// Whether a handler is the runtime's own `drop_reasons`, which counts the drops on each worker
+    /// separately.
     pub(crate) fn counts_drops(&self, element: u32, handler: &str) -> bool {
         handler == DROP_REASONS && self.declared(element, handler).is_none()
     }
     pub(crate) fn declared(&self, element: u32, handler: &str) -> Option<&'static HandlerSpec> {
         self.spec(element)?.all_handlers().find(|h| h.name == handler)
     }
-    /// On how many of its workers, at most, a handler of an element is written: replicas that share their state are one, except
-    /// that each has a configuration.
+    /// Returns the maximum number of replicas to which a write to a handler must go. If the replicas share
+    /// their state, one write is enough, except to `config`, because each replica has its own configuration.
     pub(crate) fn written_replicas(&self, element: u32, handler: &str) -> usize {
         let share = self.spec(element).is_some_and(|s| s.workers == Workers::Share);
         if share && handler != "config" { 1 } else { usize::MAX }
     }
-    /// A standard handler of an element, which needs nothing of the element itself.
+    /// Returns the value of a standard handler, for which the element need not be called; none for any other
+    /// handler.
     pub(crate) fn standard(&self, element: u32, handler: &str) -> Option<String> {
         let e = element as usize;
         let info = self.info.get(e)?;
@@ -108,14 +111,15 @@ impl Shared {
             _ => self.placement.task_worker(e).unwrap_or(0),
         }
     }
-    /// The value of a handler that is the same on all workers, so that no worker need be asked.
+    /// Returns the value of a handler if it is the same on all workers, so that no request to a worker is
+    /// needed.
     pub(crate) fn unasked(&self, element: u32, handler: &str) -> Option<String> {
         match self.declared(element, handler) {
             Some(_) => None,
             None => self.standard(element, handler),
         }
     }
-    /// The flat configuration, as it is now.
+    /// Returns the flat configuration, including live reconfigurations.
     fn flat_config(&self) -> String {
         let configs = self.workshop.configs();
         if configs.is_empty() {
@@ -129,7 +133,7 @@ impl Shared {
         }
         castanet_lang::print::driver(&flat)
     }
-    /// The `ports` listing of an element.
+    /// Returns the value of the handler `ports` of an element.
     fn ports(&self, e: usize) -> String {
         let g = &self.graph;
         let mut out = String::new();
@@ -163,7 +167,7 @@ impl Shared {
     pub fn globals(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
         GLOBAL.iter().chain(SWAP.iter().filter(|_| self.supervisor.allows_swaps()))
     }
-    /// The value of a global read handler, as far as it needs no worker.
+    /// Returns the value of a global read handler; none if it does not exist or needs a worker.
     pub fn global(&self, handler: &str) -> Option<String> {
         let lines = |v: Vec<String>| v.iter().fold(String::new(), |s, l| s + l + "\n");
         Some(match handler {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Initialising: elements that were built and linked get their router context, open what they need and are scheduled.
+//! Initialises elements that were built and linked: they get their router context, open their files and
+//! devices, and their tasks are scheduled.
 
 use crate::assembly::Assembly;
 use crate::errors::explain;
@@ -50,8 +51,8 @@ impl Wiring for Context<'_> {
     }
 }
 
-/// Initialises all elements, in order, and schedules their tasks. With an old router, what that one has open and these are to
-/// have (`inherited`) stays closed.
+/// Initialises all elements, in order, and schedules their tasks. Elements in `inherited` open no resource,
+/// because they will take it over from the old router.
 pub(crate) fn initialise(
     assembly: &mut Assembly,
     inherited: &HashSet<u32>,

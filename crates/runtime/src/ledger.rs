@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ledger of a router: where each packet came from and what became of it.
 //!
-//! Packets begin at elements where they enter the router or are made of others, and end where they leave it or are dropped.
-//! A packet that has begun and not ended is held by an element or waits between two. Elements count what begins and ends
-//! ([`Entry`], drops) and answer how much they hold; packets that only pass are not counted, so the ledger costs them nothing.
+//! A packet begins where it enters the router or is made from another packet. It ends where it leaves the
+//! router or is dropped. In between, it is held by an element or waits between two elements. Elements count
+//! the packets that begin and end ([`Entry`], drops) and report how many they hold. Packets that only pass
+//! through are not counted, so the ledger costs them nothing.
 
 use castanet_element::Entry;
 use castanet_spec::{Books, ClassSpec, Reason};
@@ -16,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Account {
     /// The name of the element.
     pub element: String,
-    /// Its class, as the configuration writes it.
+    /// Its class, as written in the configuration.
     pub class: String,
     /// Its configuration string.
     pub config: String,
@@ -24,46 +25,49 @@ pub struct Account {
     pub gone: bool,
     /// The entries that its class declares.
     pub books: Books,
-    /// Packets that entered the router by it.
+    /// Packets that entered the router through it.
     pub entered: u64,
-    /// Packets that it made of others.
+    /// Packets that it made from other packets.
     pub made: u64,
-    /// Packets that left the router by it.
+    /// Packets that left the router through it.
     pub left: u64,
     /// Packets that it holds.
     pub held: u64,
-    /// Packets that the system dropped before it could read them, as counted when it was cleaned up. They never entered the router.
+    /// Packets that the kernel dropped before the element could read them, counted when the element was
+    /// cleaned up. They never entered the router.
     pub missed: u64,
-    /// Packets that it dropped, by reason, except for reasons that its class declares as ways out.
+    /// Packets that it dropped, by reason. Reasons that its class declares as `ends` count as `left` instead.
     pub drops: BTreeMap<Reason, u64>,
 }
 
 /// The ledger of a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// By element, in order of declaration; behind them those that hot swaps took away, by name.
+    /// The accounts of the current elements, in order of declaration, then those of elements that hot swaps
+    /// removed, by name.
     pub accounts: Vec<Account>,
     /// Packets that wait between elements.
     pub waiting: u64,
 }
 
 impl Account {
-    /// Packets that it dropped.
+    /// Returns the number of packets that the element dropped.
     pub fn dropped(&self) -> u64 {
         self.drops.values().sum()
     }
-    /// Whether it has nothing to tell.
+    /// Whether all counts are 0.
     pub(crate) fn is_empty(&self) -> bool {
         self.entered + self.made + self.left + self.held + self.missed + self.dropped() == 0
     }
-    /// The account of an element that a hot swap removes, with `n` packets in it.
+    /// Closes the account of an element that a hot swap removes. The `n` packets that the element still has
+    /// are booked as dropped.
     pub(crate) fn end(mut self, n: u64) -> Account {
         if n > 0 {
             *self.drops.entry(Reason::Stopped).or_default() += n;
         }
         Account { gone: true, ..self }
     }
-    /// The same element with nothing counted.
+    /// Returns the account of the same element with all counts 0.
     pub(crate) fn without_counts(&self) -> Account {
         let Account { element, class, config, gone, books, .. } = self.clone();
         Account { element, class, config, gone, books, ..Account::default() }
@@ -104,7 +108,7 @@ impl Ledger {
     pub fn entered(&self) -> u64 {
         self.sum(|a| a.entered)
     }
-    /// Packets that elements made of others.
+    /// Packets that elements made from other packets.
     pub fn made(&self) -> u64 {
         self.sum(|a| a.made)
     }
@@ -116,17 +120,17 @@ impl Ledger {
     pub fn dropped(&self) -> u64 {
         self.sum(Account::dropped)
     }
-    /// Packets that are in the router still.
+    /// Packets that are still in the router.
     pub fn held(&self) -> u64 {
         self.sum(|a| a.held) + self.waiting
     }
-    /// Packets that began, and neither ended nor are held; negative if packets ended that never began. 0 unless some class does not
-    /// count what it should.
+    /// The number of packets that are unaccounted for: they began, but neither ended nor are held. It is
+    /// negative if more packets ended than began. It is 0 unless a class miscounts.
     pub fn missing(&self) -> i64 {
         let begun = self.entered().wrapping_add(self.made());
         begun.wrapping_sub(self.left() + self.dropped() + self.held()) as i64
     }
-    /// Entries that classes make and do not declare.
+    /// Returns a line of text for each entry that a class makes but does not declare.
     pub fn undeclared(&self) -> Vec<String> {
         let found = self.accounts.iter().flat_map(|a| {
             [
@@ -143,8 +147,10 @@ impl Ledger {
         });
         found.collect()
     }
+    /// Checks that the ledger balances and that classes declare all entries that they make. For tests.
+    ///
     /// # Panics
-    /// When the ledger does not balance, or a class makes entries that it does not declare. For tests.
+    /// When the ledger does not balance, or a class makes entries that it does not declare.
     #[track_caller]
     pub fn check(&self) {
         assert!(self.missing() == 0, "{self}");
@@ -153,7 +159,7 @@ impl Ledger {
     }
 }
 
-/// Prints all accounts that are not zero, to find a missing packet.
+/// Prints the sums and all accounts that are not zero, to help find a missing packet.
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -205,13 +211,14 @@ impl Former {
     }
 }
 
-/// The drops of an element: a line for each reason, with the number.
+/// Formats the drops of an element: a line for each reason, with the number. Reasons that the class declares
+/// as `ends` are left out.
 pub(crate) fn reasons(spec: Option<&ClassSpec>, drops: impl Iterator<Item = (Reason, u64)>) -> String {
     let is_end = |r: &Reason| spec.is_some_and(|s| s.ends.contains(r));
     drops.filter(|d| !is_end(&d.0)).fold(String::new(), |out, (r, n)| out + &format!("{r}\t{n}\n"))
 }
 
-/// The tables of the replicas of one element together.
+/// Adds up the drop tables of the replicas of one element.
 pub(crate) fn merge_reasons(tables: &[String]) -> String {
     let mut all: BTreeMap<&str, u64> = BTreeMap::new();
     for line in tables.iter().flat_map(|t| t.lines()) {
@@ -252,12 +259,12 @@ mod tests {
         former.add(account(10).end(7));
         let drops = [(Reason::QueueFull, 55), (Reason::Stopped, 7)].into();
         assert_eq!(former.accounts(), [Account { gone: true, drops, ..account(11) }]);
-        // Packets that never entered are no part of the balance, and are remembered.
+        // Packets that never entered do not affect the balance, but stay in the account.
         let missed = Account { element: "m".into(), missed: 3, ..Account::default() };
         former.add(missed.clone());
         assert!(former.accounts().contains(&missed));
         assert_eq!(Ledger { accounts: vec![missed], waiting: 0 }.missing(), 0);
-        // Another class by the same name is another element.
+        // An element with the same name but another class is a different element.
         former.add(Account { class: "D".into(), ..account(1) });
         let classes: Vec<_> = former.accounts().iter().map(|a| (a.class.clone(), a.entered)).collect();
         assert_eq!(classes, [("C".into(), 11), ("D".into(), 1), (String::new(), 0)]);

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The runtime: elements built and linked, packets moved, tasks and timers run, handlers answered.
+//! The runtime: builds and links elements, moves packets, runs tasks and timers, and answers handler calls.
 //!
-//! Files use only files before them in this order:
-//! - [`options`], [`ledger`], [`table`], [`tasks`], `session`, `mail`, [`shared`]: data.
-//! - `node`, `nodes`, `trail`, `reach`, `push`, `pull`, `drive`: the elements of one worker, and how packets move among them.
-//! - [`handlers`] lists the standard and global ones, `dispatch` answers reads and writes; `worker` is the run loop of tasks, timers
-//!   and mail; `panics` guards both.
-//! - `prepare`, `link`, `initialise`, `assemble`: a checked graph becomes an `assembly`, all workers of one configuration.
-//! - [`swap`], [`running`], `remote`: the way to the router for threads outside, and how its configuration is replaced.
-//! - [`router`] builds and runs all of it; [`text`] makes one from a text. [`naive`] is the obvious interpreter that the fast one is compared with.
+//! Each file uses only files that come before it in this list:
+//! - [`options`], [`ledger`], [`table`], [`tasks`], `session`, `mail`, [`shared`]: data structures.
+//! - `node`, `nodes`, `trail`, `reach`, `push`, `pull`, `drive`: the elements of one worker, and how packets
+//!   move among them.
+//! - [`handlers`] lists the standard and global handlers. `dispatch` answers reads and writes. `worker` is
+//!   the run loop of tasks, timers and mail. `panics` handles panics of elements.
+//! - `prepare`, `link`, `initialise`, `assemble`: turn a checked graph into an `assembly`: all workers of one
+//!   configuration.
+//! - [`swap`], [`running`], `remote`: access to the router for threads that are not workers, and replacement
+//!   of its configuration.
+//! - [`router`] builds and runs a router. [`text`] makes one from the text of a configuration. [`naive`] is
+//!   the simple interpreter that tests compare the run loop with.
 #![forbid(unsafe_code)]
 
 mod accounts;

@@ -14,13 +14,13 @@ fn port(element: usize, port: usize) -> PortRef {
     PortRef { element, port }
 }
 
-/// The only downstream neighbour of an element's output 0, when it is that neighbour's only upstream one.
+/// Returns the element whose input 0 is connected to output 0 of `e`, if neither port has another connection.
 fn follower(graph: &Graph, e: usize) -> Option<usize> {
     let &[to] = graph.downstream(port(e, 0)) else { return None };
     (to.port == 0 && graph.upstream(to).len() == 1).then_some(to.element)
 }
 
-/// Links the elements of one worker. `back` has for each connection whether it closes a cycle.
+/// Links the elements of one worker. `back` tells for each connection whether it closes a cycle.
 pub(crate) fn link(
     shared: &Arc<Shared>,
     instances: Vec<(usize, Instance)>,
@@ -47,8 +47,9 @@ pub(crate) fn link(
     }
     let is_action =
         |local: &[Option<Instance>], e: usize| matches!(local.get(e), Some(Some(Instance::Action(_))));
-    // A class that calls handlers stands alone, so that the calls are carried out before its packets go on. One that emits
-    // copies ends its chain where packets are pulled; where they are pushed, the chain is taken up again behind it.
+    // An action that calls handlers is a chain of its own, so that the calls are carried out before its
+    // packets go on. An action that emits copies ends its chain if packets are pulled. If packets are pushed,
+    // the chain is resumed behind it.
     let calls = |e: usize| effects.get(e).is_some_and(|x| x.contains(Effects::CALLS));
     let copies = |e: usize| graph.spec(e).is_some_and(|s| s.copies);
     let pushes = |e: usize| graph.outputs(e) > 0 && graph.output_kind(e, 0) == PortKind::Push;
@@ -67,7 +68,8 @@ pub(crate) fn link(
     let mut nodes: Vec<Node> = Vec::new();
     let mut edges: Vec<Edge> = Vec::new();
     let mut places = vec![(NONE, 0); n];
-    // First the heads of chains and single elements; then what is left are cycles of actions, cut anywhere.
+    // The first pass takes the heads of chains and single elements. The second pass takes the rest: cycles of
+    // actions, which are cut anywhere.
     for pass in 0..2 {
         for &e in &order {
             if pass == 0 && follows.get(e).copied().unwrap_or(false) {
@@ -84,7 +86,8 @@ pub(crate) fn link(
                 Instance::Action(action) => {
                     let mut chain = vec![(e, action)];
                     while let Some(&(last, _)) = chain.last()
-                        // `joins` wants both sides present, and this side has been taken out: ask the graph only.
+                        // `joins` needs both elements in `local`, but `last` has been taken out: check the
+                        // graph instead.
                         && let Some(b) = follower(graph, last)
                         && !ends(last)
                         && !calls(b)
@@ -104,7 +107,8 @@ pub(crate) fn link(
                         let mut resume = NONE;
                         if copies(e) && pushes(e) {
                             resume = edges.len() as u32;
-                            // Until all nodes are known an edge leads to an element: the first of this chain.
+                            // Until all nodes are known, `node` is the number of an element: here the first
+                            // of this chain.
                             let (node, port) = (members.first().map_or(e as u32, |m| m.me), i as u32 + 1);
                             edges.push(Edge { node, port, from: e as u32, ..Edge::default() });
                         }
@@ -156,7 +160,7 @@ fn set(places: &mut [(u32, u32)], e: usize, node: usize, member: usize) {
     }
 }
 
-/// The edge of an output; `node` holds the element that it leads to until all nodes are known.
+/// Makes the edge of an output. Its `node` is the number of an element until all nodes are known.
 fn edge(graph: &Graph, e: usize, p: usize, back: &std::collections::HashSet<PortRef>) -> Edge {
     let mut out = Edge { node: NONE, from: e as u32, ..Edge::default() };
     if graph.output_kind(e, p) == PortKind::Push
@@ -168,7 +172,8 @@ fn edge(graph: &Graph, e: usize, p: usize, back: &std::collections::HashSet<Port
     out
 }
 
-/// Turns elements into nodes, and finds out what pull inputs pull from.
+/// Replaces element numbers by node numbers, and determines where pull inputs pull from and which nodes reach
+/// others.
 fn resolve(
     graph: &Graph,
     nodes: &mut [Node],
@@ -207,8 +212,8 @@ fn resolve(
             other => other,
         };
     }
-    // Only an element that reaches no other one can be pulled from directly. Its emissions then wait where those of the task
-    // wait otherwise.
+    // Only an element that reaches no other element can be pulled from directly. Its emissions then wait in
+    // the outbox of the task that pulls.
     let plain: Vec<Option<u32>> =
         nodes.iter().map(|n| matches!(n.body, Body::Element(_)).then_some(n.count)).collect();
     for node in nodes {

@@ -15,11 +15,11 @@ pub type Dropped = Vec<(u32, Reason, u64)>;
 pub enum Mail {
     /// Schedule the task of an element.
     Wake(u32),
-    /// Read a handler of an element's replica, or a global one.
+    /// Read a handler of an element's replica, or a global handler.
     Read {
-        /// For whom.
+        /// The source of the call, which decides its rights.
         from: Origin,
-        /// The element.
+        /// The element; none for a global handler.
         element: Option<u32>,
         /// The handler.
         handler: String,
@@ -28,11 +28,11 @@ pub enum Mail {
         /// Where the answer goes.
         reply: SyncSender<Result<String, CallError>>,
     },
-    /// Write a handler of an element's replica, or a global one.
+    /// Write a handler of an element's replica, or a global handler.
     Write {
-        /// For whom.
+        /// The source of the call, which decides its rights.
         from: Origin,
-        /// The element.
+        /// The element; none for a global handler.
         element: Option<u32>,
         /// The handler.
         handler: String,
@@ -41,7 +41,7 @@ pub enum Mail {
         /// Where the answer goes.
         reply: SyncSender<Result<(), CallError>>,
     },
-    /// Tell what elements dropped on this worker.
+    /// Report the packets that elements dropped on this worker.
     Drops {
         /// Where the answer goes.
         reply: SyncSender<Result<Dropped, CallError>>,
@@ -50,20 +50,20 @@ pub enum Mail {
     Signal(u32, i32),
 }
 
-/// The way to one worker.
+/// The inbox of one worker.
 pub struct Inbox {
     pub(crate) sender: Mutex<Sender<Mail>>,
     pub(crate) waker: Arc<Waker>,
-    /// Whether there is mail. The worker reads it once a turn, so it must be cheap.
+    /// Whether there is mail. The worker reads this flag in every turn, so reading it must be cheap.
     pub(crate) full: AtomicBool,
-    /// Rounds of the worker's run loop; only the worker writes it.
+    /// The number of rounds of the worker's run loop. Only the worker writes it.
     pub(crate) rounds: AtomicU64,
 }
 
 impl Inbox {
     /// Sends mail and wakes the worker.
     pub fn send(&self, mail: Mail) {
-        // A worker that is gone needs no mail.
+        // Sending fails only if the worker is gone; then the mail is not needed.
         let _ = self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(mail);
         self.full.store(true, Ordering::SeqCst);
         self.waker.wake();

@@ -12,11 +12,13 @@ const LOOK: Duration = Duration::from_micros(50);
 #[derive(Default)]
 struct State {
     there: usize,
-    /// All have waited at the same time: none waits for an answer of another, so none will.
+    /// Whether all workers have waited at the same time. None of them then waits for another's answer, so
+    /// none will send a request.
     over: bool,
 }
 
-/// A barrier for all workers. A waiting worker answers requests of the others until all wait, so that none can ask any more.
+/// A barrier for all workers. A waiting worker answers requests of the others until all of them wait. After
+/// that, no requests can follow.
 #[derive(Default)]
 pub(crate) struct Meeting {
     state: Mutex<State>,
@@ -27,7 +29,8 @@ impl Meeting {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Waits until all workers are there, or `ended`; `answer` is called when worker `me` has mail.
+    /// Waits until all workers wait here, or until `ended` returns true. Calls `answer` when worker `me` has
+    /// mail.
     pub fn wait(&self, inboxes: &[Inbox], me: usize, ended: impl Fn() -> bool, mut answer: impl FnMut()) {
         let mail = || inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst));
         let mut state = self.lock();
@@ -52,7 +55,7 @@ impl Meeting {
             }
         }
     }
-    /// Opens the barrier for the next use.
+    /// Resets the barrier for the next use.
     pub fn open(&self) {
         *self.lock() = State::default();
     }

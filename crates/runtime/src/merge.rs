@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One value of a handler from those of several replicas of an element.
+//! Merges the values of a handler from several replicas of an element into one value.
 
 use crate::ledger;
 use crate::shared::Shared;
@@ -13,7 +13,8 @@ pub(crate) fn merge(shared: &Shared, element: u32, handler: &str, values: Vec<St
     merge_values(shared.spec(element), handler, values)
 }
 
-/// Adds tables line by line, where each line is a number, a tab, and the same text in all of them.
+/// Adds tables line by line. Each line is a number, a tab and a text. Returns none if the texts are not the
+/// same in all tables.
 fn add_lines(values: &[String]) -> Option<String> {
     let mut sums: Vec<(u64, &str)> = Vec::new();
     for (i, value) in values.iter().enumerate() {
@@ -39,8 +40,8 @@ fn add_lines(values: &[String]) -> Option<String> {
     Some(sums.into_iter().map(|(n, text)| format!("{n}\t{text}\n")).collect())
 }
 
-/// Combines the values of a handler of several replicas as its declaration says. Arguments, and handlers of the element's own, are
-/// the same for all.
+/// Combines the values of a handler from several replicas, as its declaration says. Arguments and undeclared
+/// handlers have the same value on all replicas.
 fn merge_values(spec: Option<&ClassSpec>, handler: &str, values: Vec<String>) -> String {
     let declared = spec.and_then(|s| s.handlers.iter().find(|h| h.name == handler));
     fn numbers<T: std::str::FromStr>(values: &[String]) -> Option<Vec<T>> {

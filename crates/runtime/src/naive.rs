@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The naive interpreter: one packet at a time, recursive, obvious. It is what the fast run loop is compared with.
+//! The naive interpreter: one packet at a time, recursive, obvious. Tests compare the fast run loop with it.
 //!
-//! Elements, their graph, their order of tasks and timers are those of the run loop; how packets move is not: an element
-//! gets one packet, and each packet that it emits is taken to where it ends before the next one, output 0 first. What an
-//! action emits on the side goes before the packet itself. Pulls ask for one packet at a time. There are no chains, no
-//! batches and no stacks of packets that wait.
+//! Elements, graph, and the order of tasks and timers are those of the run loop. Only the movement of packets
+//! differs: an element gets one packet, and each packet that it emits is moved to its end before the next
+//! one, output 0 first. Packets that an action emits by side outputs are moved before the packet itself.
+//! Pulls request one packet at a time. There are no chains, no batches and no stacks of waiting packets.
 
 use crate::errors::{explain, failed};
 use crate::initialise::Context;
@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering;
 
 mod net;
 
-/// Turns of tasks before timers are looked at again, as in the run loop.
+/// The number of task turns between two checks of timers, as in the run loop.
 const TURNS: usize = 128;
 
 /// A router that is interpreted naively, in simulated time and on one worker.
@@ -38,8 +38,8 @@ pub struct Naive {
 }
 
 impl Naive {
-    /// Builds and initialises a router from a graph whose checks have passed. Batch size and workers of the options are
-    /// of no account; time must be simulated.
+    /// Builds and initialises a router from a graph whose checks have passed. The options' batch size and
+    /// number of workers are ignored. Time must be simulated.
     ///
     /// # Errors
     /// Those of [`crate::build()`].
@@ -95,13 +95,13 @@ impl Naive {
         }
     }
 
-    /// Runs until nothing is left to do, the router is stopped, or tasks and timers have had so many turns. False in the
-    /// last case.
+    /// Runs until nothing is left to do, the router is stopped, or tasks and timers have had `max_turns`
+    /// turns. Returns false in the last case.
     ///
     /// # Errors
-    /// When no thread with a stack deep enough can be had.
+    /// When a thread with a large enough stack cannot be started.
     pub fn run_until_idle(&mut self, max_turns: usize) -> std::io::Result<bool> {
-        // Pushes recurse, one frame an element, and a packet may go round a cycle often.
+        // Pushes recurse, with one frame for each element, and a packet may go round a cycle often.
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new()
                 .stack_size(4 * STACK)
@@ -145,7 +145,7 @@ impl Naive {
         }
     }
 
-    /// Calls an element, and takes what it emits to where it ends.
+    /// Calls an element, and moves the packets that it emits to their ends.
     fn turn<R>(&mut self, element: u32, f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R) -> Option<R> {
         let e = element as usize;
         self.core.limit = 1;
@@ -217,12 +217,12 @@ impl Naive {
         Ledger::new(&self.net.shared, core, |_, e| self.net.held(e as usize), self.net.waiting())
     }
 
-    /// The element of that name.
+    /// Returns the number of the element with this name.
     pub fn find(&self, name: &str) -> Option<u32> {
         self.net.shared.graph.find(name).and_then(|e| u32::try_from(e).ok())
     }
 
-    /// Cleans all elements up, in order, and returns what went wrong: declaration and reason.
+    /// Cleans up all elements, in order. Returns the declarations of those that failed, with the errors.
     pub fn cleanup(&mut self) -> Vec<(String, String)> {
         let mut errors = Vec::new();
         for e in 0..self.net.shared.graph.len() {

@@ -1,48 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts of a worker's graph: an element or a chain of actions, and the packets between them.
+//! The nodes of a worker's graph. A node is an element or a chain of actions.
 
 use castanet_element::seam::EdgeRange;
 use castanet_element::{Action, Edge, Element};
 use castanet_packet::Packet;
 
-/// No edge, no node.
+/// Stands for no edge or no node.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// One action of a chain.
 #[repr(C)]
 pub(crate) struct Member {
     pub me: u32,
-    /// Where the edges of its side outputs start, how many they are, and how many of its node come before them.
+    /// The index of the first edge of its side outputs.
     pub base: u32,
+    /// The number of edges of its side outputs.
     pub count: u32,
+    /// The number of edges of its node that come before those of its side outputs.
     pub skip: u32,
     pub action: Box<dyn Action>,
-    /// Where the packets wait that go on after this action when it has emitted copies or put packets behind them: an edge
-    /// that leads back into the chain. `NONE` for actions that do no such thing.
+    /// An edge that leads back into the chain, to the next action. If this action has emitted copies or put
+    /// packets behind others, the packets that go on wait there. `NONE` for actions that do neither.
     pub resume: u32,
 }
 
-/// The code of a node.
+/// What a node runs.
 pub(crate) enum Body {
-    /// Actions in order.
+    /// The actions of a chain, in order.
     Chain(Box<[Member]>),
     /// An element that neither pulls nor calls handlers.
     Element(Box<dyn Element>),
-    /// One that pulls or calls handlers, so that the others must be within its reach while it runs; what it emits waits on
-    /// edges of its own until it has returned.
+    /// An element that pulls or calls handlers, so that it must reach the other elements while it runs.
+    /// Packets that it emits wait on edges of its own until it has returned.
     Reaching(Box<dyn Element>, Box<[Edge]>),
-    /// It is running, further up the call stack.
+    /// The node is running, further up the call stack.
     Busy,
 }
 
 #[repr(C)]
 pub(crate) struct Node {
     pub body: Body,
-    /// The element, or the first of the chain.
+    /// The element, or the first action of the chain.
     pub me: u32,
-    /// Where its edges start, and how many they are. An element has one for each output. A chain has that of its last
-    /// output 0, then those that lead back into it, then its side outputs.
+    /// The index of its first edge. An element has one edge for each output. A chain has first the edge for
+    /// output 0 of its last action, then the edges that lead back into the chain, then those of its side
+    /// outputs.
     pub base: u32,
+    /// The number of its edges.
     pub count: u32,
     /// The number of a chain's edges before its side outputs; 0 for an element.
     pub mains: u32,
@@ -50,24 +54,25 @@ pub(crate) struct Node {
     pub loses: bool,
     /// Whether the edges of an element are followed from the last to the first.
     pub descending: bool,
-    /// For each pull input the node and output it pulls from.
+    /// For each pull input, the node and output that it pulls from.
     pub sources: Box<[(u32, u32)]>,
-    /// The only element that it reaches, if that one reaches no other: the queue that a task pulls from.
+    /// The node and output that it pulls from, if it reaches only this node and this node reaches no other.
+    /// Typically a task's queue.
     pub direct: Option<(u32, u32)>,
 }
 
 /// Work that is left after a packet moved without a batch.
 pub(crate) enum Rest {
-    /// Something waits on the edges of a node.
+    /// Packets wait on edges of a node: the node, and the edges as bits.
     Touched(usize, u64),
-    /// The packet waits before an edge that takes batches only.
+    /// A packet waits for an edge that it cannot cross without a batch: the edge, and the packet.
     Queue(usize, Packet),
-    /// There was nothing where an edge of this element leads.
+    /// A packet was lost, because an edge of this element leads nowhere.
     Nowhere(u32),
 }
 
 impl Body {
-    /// An element that reaches others, with so many outputs.
+    /// Makes the body of an element that reaches others and has the given number of outputs.
     pub(crate) fn reaching(element: Box<dyn Element>, outputs: u32) -> Body {
         Body::Reaching(element, (0..outputs).map(|_| Edge::default()).collect())
     }
@@ -81,7 +86,7 @@ impl Member {
 }
 
 impl Node {
-    /// The edges of an element that stands alone.
+    /// The edges of an element that is not in a chain.
     #[inline(always)]
     pub(crate) fn edges(&self) -> EdgeRange {
         EdgeRange { me: self.me, base: self.base, count: self.count, skip: self.mains }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements of one worker, linked: what runs, and where packets wait.
+//! The linked elements of one worker, and the edges on which packets wait between them.
 //!
-//! The run loop owns every element and calls one at a time with `&mut`: no recursion on push. A node is a chain of actions or
-//! one element. After a node has run, the first of its outputs that has packets is followed at once; the others wait
-//! on a stack, so that, as when pushing packet by packet, all of output 0's downstream runs before output 1's.
+//! The run loop owns every element and calls one at a time with `&mut`, so push does not recurse. A node is a
+//! chain of actions or one element. After a node has run, its first output with packets is followed at once;
+//! the other outputs wait on a stack. So everything downstream of output 0 runs before output 1, as when
+//! packets are pushed one by one.
 
 use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};
@@ -15,7 +16,7 @@ use castanet_packet::Batch;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// The limit of calls that lead to further calls.
+/// The maximum nesting of handler calls that lead to further handler calls.
 const CALLS: u32 = 64;
 
 /// The elements of one worker.
@@ -23,22 +24,24 @@ pub struct Nodes {
     pub(crate) nodes: Vec<Node>,
     /// The edges of all nodes.
     pub(crate) edges: Vec<Edge>,
-    /// For each element of the router its node and place in the chain; `u32::MAX` where it is not on this worker.
+    /// For each element of the router, its node and its place in the node's chain. The node is `u32::MAX` if
+    /// the element is not on this worker.
     pub(crate) places: Vec<(u32, u32)>,
-    /// Edges with packets that wait, last first.
+    /// Edges with waiting packets. The last edge is followed first.
     pub(crate) stack: Vec<u32>,
-    /// Edges with packets that wait until those that went back into a cycle have come to their ends, with the packets.
+    /// Edges that are set aside, with their packets, until the packets that re-entered a cycle have reached
+    /// their ends.
     suspended: Vec<Vec<(u32, Batch)>>,
-    /// Edges that lead to a running element.
+    /// Edges with packets for an element that is still running.
     pub(crate) parked: Vec<u32>,
-    /// The batch on its way.
+    /// The batch that is being moved.
     pub(crate) current: Batch,
-    /// Work that is left after the last packet that moved without a batch.
+    /// Work that is left after a packet has moved without a batch.
     pub(crate) rest: Option<Rest>,
     /// Empty batches for pulls.
     pub(crate) spare: Vec<Batch>,
     pub(crate) rounds: u64,
-    /// Nested calls that are being carried out.
+    /// The current nesting of handler calls.
     pub(crate) calls: u32,
     /// Elements that have panicked.
     pub(crate) casualties: Casualties,
@@ -87,7 +90,7 @@ impl Nodes {
         self.node_of(element).and_then(|n| self.nodes.get(n)).is_some_and(|n| matches!(n.body, Body::Busy))
     }
 
-    /// Carries out calls that elements left for after their return.
+    /// Carries out the handler calls that elements have deferred until after their return.
     #[inline]
     pub(crate) fn settle(&mut self, core: &mut Core) {
         if !core.deferred.is_empty() {
@@ -109,12 +112,13 @@ impl Nodes {
         self.calls += 1;
         for (from, call) in std::mem::take(&mut core.deferred) {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
-            // An element that pulls, further up the call stack, is called when it has returned.
+            // The target is still running further up the call stack (it pulls): call its handler after it has
+            // returned.
             if element.is_some_and(|e| self.is_busy(e)) {
                 core.deferred.push((from, call));
                 continue;
             }
-            // The call has the rights of the client that set it, not of the element that makes it.
+            // The call has the rights of the client that configured it, not of the element that makes it.
             let caller = std::mem::replace(&mut core.origin, call.origin);
             let done = self.write(core, element, &call.handler, &call.value);
             core.origin = caller;
@@ -126,7 +130,7 @@ impl Nodes {
         self.calls -= 1;
     }
 
-    /// The edge of a node to follow at once. `touched` has the edges with emissions.
+    /// Returns the edge of node `n` to follow at once. The bits of `touched` are the edges with emissions.
     #[inline(always)]
     pub(crate) fn next_of(&mut self, n: usize, touched: u64) -> Option<usize> {
         if touched == 0 {
@@ -141,7 +145,8 @@ impl Nodes {
         self.pending(n)
     }
 
-    /// Marks the edges of a node that have packets; the first of them is returned, the others go on the stack.
+    /// Marks all edges of a node that have packets as pending. Returns the first of these edges, and puts the
+    /// others on the stack.
     #[inline]
     fn pending(&mut self, n: usize) -> Option<usize> {
         let Nodes { nodes, edges, stack, .. } = self;
@@ -156,7 +161,7 @@ impl Nodes {
                 stack.push(later);
             }
         };
-        // A copy that left a chain by a side output goes before the packet itself.
+        // A copy that left a chain by a side output is delivered before the packet itself.
         let (base, end) = (node.base, node.base + node.count);
         let sides = if node.descending { end } else { base + node.mains };
         (base..sides).for_each(&mut mark);
@@ -164,14 +169,14 @@ impl Nodes {
         next.map(|x| x as usize)
     }
 
-    /// Puts the edges of a node that have packets on the stack.
+    /// Puts those edges of a node that have packets onto the stack.
     pub(crate) fn defer(&mut self, n: usize) {
         if let Some(x) = self.pending(n) {
             self.stack.push(x as u32);
         }
     }
 
-    /// Runs whatever waits on the stack.
+    /// Follows the edges on the stack until no packets wait.
     pub(crate) fn drain(&mut self, core: &mut Core) {
         loop {
             while let Some(x) = self.stack.pop() {
@@ -184,8 +189,8 @@ impl Nodes {
         self.rounds = 0;
     }
 
-    /// Takes the packets that wait off their edges, so that what goes back into a cycle does not queue up behind them:
-    /// packet by packet, pushing is depth first.
+    /// Takes waiting packets off their edges, so that packets that re-enter a cycle do not queue up behind
+    /// them. When packets move one by one, pushing is depth-first.
     #[cold]
     pub(crate) fn suspend(&mut self) {
         let Nodes { edges, stack, suspended, .. } = self;
@@ -197,7 +202,7 @@ impl Nodes {
         suspended.push(taken.collect());
     }
 
-    /// Puts the packets that were taken off last back on their edges; false when there are none.
+    /// Puts the packets of the last `suspend` back on their edges. Returns false if no packets are suspended.
     fn resume(&mut self) -> bool {
         let Some(taken) = self.suspended.pop() else { return false };
         for (x, mut batch) in taken {
@@ -210,7 +215,8 @@ impl Nodes {
         true
     }
 
-    /// Packets on edges and stacks, for accounting when the router stops.
+    /// Returns the number of packets on edges, including suspended ones, for accounting when the router
+    /// stops.
     pub fn waiting(&self) -> usize {
         let suspended = self.suspended.iter().flatten().map(|s| s.1.len()).sum::<usize>();
         suspended + self.edges.iter().map(|e| e.batch.len()).sum::<usize>()

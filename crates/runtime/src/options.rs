@@ -12,11 +12,12 @@ pub type ThreadStart = Arc<dyn Fn(u32) + Send + Sync>;
 /// Where messages of elements go.
 pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The reaction of a router to an element that panics over a packet, in its task or in a timer.
+/// The reaction of a router to an element that panics while it handles a packet, in its task or in a timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPanic {
     /// Stop in an orderly way.
-    // An element that panicked may be inconsistent. A run that ends is noticed; one that goes on may give wrong results unnoticed.
+    // An element that panicked may be inconsistent. A run that stops is noticed; a run that continues may
+    // give wrong results unnoticed.
     #[default]
     Stop,
     /// Continue without the element, which drops its packets from then on.
@@ -29,20 +30,22 @@ pub enum OnPanic {
 pub struct Options {
     /// Number of workers.
     pub workers: usize,
-    /// The most packets of a batch, 1 to 256.
+    /// The maximum number of packets in a batch, 1 to 256.
     pub batch: usize,
-    /// Seed of random numbers. None: numbers of the kernel that others cannot predict, or under simulated time, where each run
-    /// is to give the same, the seed 1. A seed that is given overrides that of the configuration (RandomSeed).
+    /// Seed of random numbers. Without it, random numbers come from the kernel, so that nobody can predict
+    /// them; under simulated time the seed is 1, so that every run gives the same result. A seed that is
+    /// given here overrides the one in the configuration (RandomSeed).
     pub seed: Option<u64>,
-    /// Time; with simulated time there is one worker.
+    /// The clock. Under simulated time there is only one worker.
     pub clock: Clock,
     /// Where messages go.
     pub printer: Printer,
     /// The reaction to elements that panic.
     pub on_panic: OnPanic,
-    /// The text of the configuration, for the handler of that name.
+    /// The text of the configuration, for the handler `config`.
     pub config: String,
-    /// The folder below which clients with the token may name files. None: they may name no file.
+    /// The folder below which clients with the token may name files. If there is none, they may name no
+    /// files.
     pub client_files: Option<PathBuf>,
     /// Whether scripts report variables that are not defined.
     pub report_undefined: bool,
@@ -75,12 +78,12 @@ pub(crate) struct Settings {
     pub requested: usize,
     pub batch: usize,
     pub seed: Seed,
-    /// Whether the seed was given on the command line, so that the configuration's does not count.
+    /// Whether a seed was given on the command line, which overrides the seed of the configuration.
     pub seed_given: bool,
     pub clock: Clock,
     /// Where the configuration comes from.
     pub origin: Origin,
-    /// The folder for files of clients.
+    /// The folder below which clients may name files.
     pub folder: Option<Arc<Path>>,
     /// Whether scripts report variables that are not defined.
     pub report_undefined: bool,
@@ -97,7 +100,8 @@ impl Options {
             None => Seed::System,
         }
     }
-    /// The settings that later configurations have too, where messages go, and the text of this configuration.
+    /// Splits the options into the settings that later configurations share, the printer, and the text of
+    /// this configuration.
     pub(crate) fn split(self) -> (Settings, Printer, String) {
         let (seed, seed_given) = (self.seed(), self.seed.is_some());
         let Options {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Panics of elements: they are caught around the run loop of a worker, packets that were lost are counted, and the router goes
-//! on as [`OnPanic`] says.
+//! Panics of elements: they are caught around a worker's run loop, the lost packets are counted, and then
+//! [`OnPanic`] decides whether the router continues.
 
 use crate::node::{Body, Rest};
 use crate::nodes::Nodes;
@@ -18,7 +18,7 @@ use std::any::Any;
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
 
-/// Stands in the place of an element that is disabled.
+/// The substitute for a disabled element. It drops all packets.
 struct Disabled {
     /// The number of its inputs.
     inputs: usize,
@@ -52,7 +52,8 @@ impl Element for Disabled {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         cx.drop_all(batch, Reason::Panicked);
     }
-    // The notifier upstream is on while packets wait there, so they must be pulled and dropped: otherwise the puller would poll.
+    // The upstream notifier stays on while packets wait upstream. They must be pulled and dropped, or the
+    // puller would spin.
     fn pull(&mut self, _: usize, max: usize, _: &mut Batch, cx: &mut Cx<'_>) {
         for input in 0..self.inputs {
             let mut batch = cx.spare_batch();
@@ -64,8 +65,8 @@ impl Element for Disabled {
 }
 
 impl Nodes {
-    /// Puts what ran when a panic came back in its place, and counts the packets that unwinding dropped. The element, how many
-    /// packets, and the message.
+    /// Puts the bodies that ran during the panic back into their nodes, and counts the lost packets. Returns
+    /// the element that panicked, the number of lost packets, and the message.
     fn collect(&mut self, core: &mut Core, trail: Trail, caller: Option<u32>) -> (Option<u32>, u64, String) {
         let culprit = trail.culprit.or(caller);
         let mut lost = trail.dropped.map_or(0, |before| pool::dropped().wrapping_sub(before)) as u64;
@@ -80,7 +81,8 @@ impl Nodes {
         (culprit, lost, trail.what)
     }
 
-    /// Drops what was between two elements when the run loop was left; what waits on edges is to go on.
+    /// Drops the packets that were between two elements when the panic left the run loop, and returns their
+    /// number. Packets that wait on edges are kept.
     fn abandon(&mut self, core: &mut Core) -> u64 {
         let mut lost = self.current.len() + core.abandon();
         self.current.clear();
@@ -99,7 +101,8 @@ impl Nodes {
         lost as u64
     }
 
-    /// Calls `f` for element `me` from outside the run loop: a handler, or what happens once. A panic becomes an error.
+    /// Calls `f` for element `me` outside the packet path: for a handler, initialisation, cleanup or a swap.
+    /// A panic becomes an error.
     pub(crate) fn guard<R>(
         &mut self,
         core: &mut Core,
@@ -108,7 +111,7 @@ impl Nodes {
     ) -> Result<R, CallError> {
         let (nesting, calls, origin) = (core.nesting, self.calls, core.origin);
         caught(|| f(self, core)).map_err(|(trail, _)| {
-            // A call that unwinding has left must not leave its rights to the next one.
+            // The rights of the interrupted call must not carry over to the next call.
             (core.nesting, self.calls, core.origin) = (nesting, calls, origin);
             let (culprit, _, what) = self.collect(core, trail, Some(me));
             let who = self.shared.declared_at(culprit.unwrap_or(me));
@@ -130,8 +133,8 @@ impl Nodes {
 }
 
 impl Worker {
-    /// Runs until the router has ended, or until all workers have met because another router is to take its place. After
-    /// an element panics it continues as [`OnPanic`] says.
+    /// Runs until the router has ended, or until all workers wait at the barrier for a hot swap. When an
+    /// element panics, [`OnPanic`] decides how to continue.
     pub(crate) fn run(&mut self) {
         while let Err((trail, panic)) = caught(|| self.run_loop()) {
             let (culprit, lost, what) = self.nodes.collect(&mut self.core, trail, None);
@@ -142,7 +145,8 @@ impl Worker {
             };
             let policy = shared.session.on_panic;
             let times = self.nodes.casualties.count(culprit);
-            // A packet may come as often as its sender likes.
+            // A sender may repeat the packet that causes the panic: report only the 1st, 2nd, 4th, 8th panic
+            // and so on.
             if times.is_power_of_two() {
                 let who = shared.declared_at(culprit);
                 let again = if times > 1 { format!(" {times} times, the last time") } else { String::new() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first phase of building: the elements of a checked graph are placed and built, and none is initialised.
+//! The first phase of building: places and builds the elements of a checked graph, but initialises none.
 
 use crate::errors::{explain, failed};
 use crate::mail::{Inbox, Mail};
@@ -25,8 +25,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
-/// The elements whose tasks run: those that have one, push what they have and are not pushed to; sources of any kind; and
-/// those that push packets of their own, which nothing that is pushed to them becomes: devices and sockets.
+/// Returns the elements whose tasks run. None of them has a pull output. They are: all sources; elements with
+/// a task that are not pushed to; and elements with a task that are pushed to but also have an output that no
+/// input's packets reach, such as devices and sockets.
 pub(crate) fn tasks_of(graph: &Graph) -> Vec<usize> {
     let pushed = |e: usize| (0..graph.inputs(e)).any(|p| graph.input_kind(e, p) == PortKind::Push);
     let pulled = |e: usize| (0..graph.outputs(e)).any(|p| graph.output_kind(e, p) == PortKind::Pull);
@@ -36,7 +37,7 @@ pub(crate) fn tasks_of(graph: &Graph) -> Vec<usize> {
     (0..graph.len()).filter(|&e| !pulled(e) && (task(e) && (!pushed(e) || own(e)) || source(e))).collect()
 }
 
-/// Names of all elements, and names that information elements define.
+/// Collects the names of all elements, and the names that information elements define.
 fn names_of(
     graph: &Graph,
     classes: &dyn Classes,
@@ -74,17 +75,17 @@ pub(crate) struct Built {
     replicas: Replicas,
 }
 
-/// What an element is built with, besides its configuration.
+/// The input for building an element, besides its configuration.
 pub(crate) struct Site<'a> {
     pub graph: &'a Graph,
     pub names: &'a Names,
     pub seed: Seed,
     pub batch: usize,
-    /// Which replica it is, and of how many.
+    /// The index of the replica, and the number of replicas.
     pub replica: (usize, usize),
 }
 
-/// Builds element `e` from a configuration. The second value are warnings.
+/// Builds element `e` from a configuration. The second return value holds the warnings.
 pub(crate) fn build_one(
     site: &Site<'_>,
     e: usize,
@@ -174,7 +175,7 @@ fn build_elements(
     built
 }
 
-/// Which worker reaches what, with so many workers.
+/// Computes which of the given number of workers reaches which elements.
 pub fn place(graph: &Graph, classes: &dyn Classes, workers: usize) -> (Placement, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let names = names_of(graph, classes, Some(workers), &mut diagnostics);
@@ -187,9 +188,9 @@ fn place_named(graph: &Graph, names: &Names, workers: usize) -> (Placement, Vec<
     Placement::new(graph, workers, &|e| names.home(e), &tasks_of(graph))
 }
 
-/// Everything that configuring the elements of a graph finds, without initialising any.
+/// Builds the elements of a graph without initialising them, and returns all errors and warnings.
 pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<Diagnostic> {
-    // Add elements that complete offloads before classes that do not know them.
+    // Insert elements that complete offloads before classes that cannot handle offloaded packets.
     let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
     if failed(&diagnostics) {
         return diagnostics;
@@ -204,7 +205,7 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     diagnostics
 }
 
-/// The errors of the arguments of all elements, on a graph that has errors itself.
+/// Returns the errors in the arguments of all elements, for a graph that has errors itself.
 pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut names = names_of(&graph, classes, None, &mut diagnostics);
@@ -216,7 +217,7 @@ pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Elements that were built, and all that a run loop needs around them.
+/// The elements after building, and everything else that a run loop needs.
 pub(crate) struct Prepared {
     pub built: Built,
     pub shared: Arc<Shared>,
@@ -227,7 +228,7 @@ pub(crate) struct Prepared {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Resources outside the router that the elements have open, or will have.
+/// Returns the resources outside the router that elements have open, or will open when they are initialised.
 fn held(graph: &Graph, built: &Built) -> Held {
     let mut held = Held::new();
     for (e, instance) in built.workers.iter().flatten() {
@@ -236,7 +237,7 @@ fn held(graph: &Graph, built: &Built) -> Held {
         }
     }
     for elements in held.values_mut() {
-        // Replicas are one element.
+        // Replicas count as one element.
         elements.sort_unstable();
         elements.dedup();
     }
@@ -252,7 +253,7 @@ pub(crate) fn prepare(
     settings: Settings,
     config: String,
 ) -> Result<Prepared, Vec<Diagnostic>> {
-    // Add elements that complete offloads before classes that do not know them.
+    // Insert elements that complete offloads before classes that cannot handle offloaded packets.
     let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
     if failed(&diagnostics) {
         return Err(diagnostics);
@@ -335,7 +336,7 @@ pub(crate) fn prepare(
     let held = held(&graph, &built);
     let effects = built.effects.clone();
     let workshop = Workshop::new((seed, batch), (notes, notes_of), gauges, limits, effects, &built.replicas);
-    // From here on the elements alone keep what they share.
+    // From here on, only the elements keep their shared state alive.
     built.replicas.clear();
     let shared = Arc::new(Shared {
         graph,

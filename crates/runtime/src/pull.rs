@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moving packets by pull: the puller requests packets upstream, as far as the element that stores them.
+//! Moves packets by pull: a request goes upstream as far as the element that stores packets.
 
 use crate::node::{Body, NONE, Node};
 use crate::nodes::Nodes;
@@ -9,10 +9,10 @@ use castanet_element::seam::{EdgeRange, Seam as _};
 use castanet_element::{CallError, Core, Cx, Edge};
 use castanet_packet::{Batch, Packet};
 
-/// The reach of a task that pulls from one element and calls no handlers.
+/// The router as seen by a task that pulls from a single element and calls no handlers.
 pub(crate) struct Direct<'a> {
     pub node: &'a mut Node,
-    /// Where what it emits waits until the task has returned.
+    /// Packets that the pulled element emits wait here until the task has returned.
     pub outbox: &'a mut [Edge],
     pub port: usize,
     /// Whether the pull left packets on edges.
@@ -47,7 +47,8 @@ impl castanet_element::Router for Direct<'_> {
 }
 
 impl Nodes {
-    /// Pulls through an output of a node: the packets that single pulls give, up to the first pull that gives none.
+    /// Pulls up to `max` packets through an output of a node. The result is that of single pulls, up to the
+    /// first one that returns no packet.
     fn pull_node(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
         let Nodes { nodes, edges, .. } = self;
         let Some(node) = nodes.get_mut(n) else { return };
@@ -81,7 +82,8 @@ impl Nodes {
             Body::Reaching(..) => {
                 spoiled(into, |into| self.reach(core, n, false, |e, cx| e.pull(port, max, into, cx)));
             }
-            // The graph refuses pull cycles; a handler that pulls while its element runs finds nothing.
+            // This is a handler that pulls while its element runs, because the graph refuses pull cycles. It
+            // gets no packets.
             Body::Busy => return,
         }
         self.settle(core);
@@ -90,7 +92,8 @@ impl Nodes {
         self.drain(core);
     }
 
-    /// The same, by single pulls: a packet that a chain does not pass on ends a burst, and those behind it stay upstream.
+    /// Does the same with single pulls. If a chain does not pass a packet on, the burst ends, and the packets
+    /// behind it stay upstream.
     #[cold]
     fn pull_singly(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
         let mut one = self.spare.pop().unwrap_or_default();
@@ -112,7 +115,7 @@ impl Nodes {
         }
     }
 
-    /// The pull of [`castanet_element::Router`].
+    /// Implements `pull` of [`castanet_element::Router`].
     pub(crate) fn pull_input(
         &mut self,
         core: &mut Core,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moving packets by push: in batches, or one alone without any batch.
+//! Moves packets by push: in batches, or a single packet without a batch.
 
 use crate::node::{Body, Member, NONE, Node, Rest};
 use crate::nodes::Nodes;
@@ -9,13 +9,15 @@ use castanet_element::{Core, Cx, Edge, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
 
-/// The limit of rounds that one packet may take through cycles.
+/// The maximum number of rounds that one packet may take through cycles.
 pub(crate) const HOPS: u16 = 1000;
-/// The limit of rounds through cycles for each packet of the first batch: copies in a cycle multiply.
+/// The maximum number of rounds through cycles for each packet of the first batch, including its copies,
+/// because copies in a cycle multiply.
 pub(crate) const ROUNDS: u64 = 20_000;
 
 impl Nodes {
-    /// Follows an edge, and from there the first pending edge of each node, until nothing is left there.
+    /// Follows an edge, and then the first pending edge of each node that it reaches, until a node has no
+    /// packets to pass on.
     pub(crate) fn follow(&mut self, core: &mut Core, mut x: usize) {
         loop {
             // Take the packets off the edge.
@@ -24,7 +26,8 @@ impl Nodes {
             std::mem::swap(&mut self.current, &mut edge.batch);
             let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
             if core.limit == 1 && self.current.len() > 1 {
-                // One at a time also where an element made several of one: each goes to its end before the next.
+                // If an element made several packets from one, still move them one at a time: each reaches
+                // its end before the next.
                 edge.batch.extend(self.current.as_mut_vec().drain(1..));
                 edge.pending = true;
                 self.stack.push(x as u32);
@@ -35,7 +38,7 @@ impl Nodes {
                     self.suspend();
                 }
             }
-            // Where one output alone has packets nothing is marked and looked up again.
+            // If only a chain's main output has packets, continue with it at once, without marking its edge.
             let touched = loop {
                 let Nodes { nodes, edges, current, .. } = self;
                 let Some(node) = nodes.get_mut(to) else {
@@ -72,7 +75,7 @@ impl Nodes {
                     }
                     Body::Reaching(..) => self.push_reaching(core, to, port),
                     Body::Busy => {
-                        // Put the packets back; the edge is taken up again when the element has returned.
+                        // Put the packets back; the edge is followed again when the element has returned.
                         if let Some(edge) = edges.get_mut(x) {
                             edge.pending = true;
                             edge.batch.append(current);
@@ -90,7 +93,7 @@ impl Nodes {
         }
     }
 
-    /// Brings to its end what a packet that went alone has left, and whatever waits besides.
+    /// Finishes the work that the single-packet path has left in `rest`, then follows all waiting edges.
     #[inline(never)]
     pub(crate) fn finish(&mut self, core: &mut Core) {
         match self.rest.take() {
@@ -106,11 +109,12 @@ impl Nodes {
             }
             Some(Rest::Nowhere(from)) => core.count_drops(from, Reason::NoPort, 1),
         }
-        // Only what `follow` does puts packets aside or counts rounds, so a packet that left by itself needs none of this.
+        // Only `follow` sets packets aside or counts rounds, so nothing needs draining after a packet that
+        // reached its end on the single-packet path.
         self.drain(core);
     }
 
-    /// After a node has run: calls first, then what it emitted.
+    /// Continues after a node has run: first carries out its handler calls, then follows its emitted packets.
     #[inline]
     pub(crate) fn go_on(&mut self, core: &mut Core, n: usize, touched: u64) {
         self.settle(core);
@@ -119,7 +123,7 @@ impl Nodes {
         }
     }
 
-    /// Pushes the current batch to an element that has the others within its reach.
+    /// Pushes the current batch to an element that reaches others. Returns the edges with packets, as bits.
     fn push_reaching(&mut self, core: &mut Core, n: usize, port: usize) -> u64 {
         let me = self.nodes.get(n).map_or(NONE, |node| node.me);
         let mut batch = std::mem::replace(&mut self.current, self.spare.pop().unwrap_or_default());
@@ -130,8 +134,9 @@ impl Nodes {
     }
 }
 
-/// Takes the packet that node `n` has left in the slot of `cx` from element to element, without any batch as long as each of
-/// them emits one. True when nothing else is to be moved; otherwise the work is in `rest`.
+/// Moves the packet that node `n` has left in the slot of `cx` from element to element, without a batch, as
+/// long as each element emits exactly one packet. Returns true when nothing is left to move. Otherwise the
+/// remaining work is in `rest`.
 #[inline(always)]
 pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Option<Rest>) -> bool {
     match cx.outputs().take_slot() {
@@ -140,8 +145,9 @@ pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Opt
     }
 }
 
-/// Whether a node that has emitted nothing that goes on by itself has touched no edge either.
-// The result goes through memory, because registers would be kept for it all the way.
+/// Ends the single-packet path at node `n`. Returns true if the node has touched no edge. Otherwise puts the
+/// touched edges in `rest`.
+// The edges are passed through memory: a return value would occupy registers on the whole path.
 #[inline(always)]
 pub(crate) fn is_all(n: usize, touched: u64, rest: &mut Option<Rest>) -> bool {
     if touched != 0 {
@@ -152,7 +158,7 @@ pub(crate) fn is_all(n: usize, touched: u64, rest: &mut Option<Rest>) -> bool {
     true
 }
 
-/// As [`walk`], with a packet that is to cross edge `x`.
+/// Like [`walk`], but starts with packet `p`, which is to cross edge `x`.
 #[inline(always)]
 pub(crate) fn pass(
     nodes: &mut [Node],
@@ -207,7 +213,7 @@ pub(crate) fn pass(
     }
 }
 
-/// Carries out a verdict other than the plain `Next` of a packet without copies; `resume` leads to the next action.
+/// Carries out a verdict other than a plain `Next`. Edge `resume` leads to the next action.
 #[inline(never)]
 fn leave(verdict: Verdict, p: Packet, resume: u32, cx: &mut Cx<'_>) {
     match verdict {
@@ -217,7 +223,7 @@ fn leave(verdict: Verdict, p: Packet, resume: u32, cx: &mut Cx<'_>) {
     }
 }
 
-/// Counts a round of a cycle for each packet on its way, and drops those that went round too often.
+/// Counts a round through a cycle for each packet of the batch, and drops packets that went round too often.
 #[cold]
 #[inline(never)]
 fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32) {
@@ -228,7 +234,7 @@ fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32) {
     core.count_drops(from, Reason::PushLoop, (before - batch.len()) as u64);
 }
 
-/// Drops what an element left of a batch that was pushed to it.
+/// Drops the packets that an element left in a batch that was pushed to it.
 #[cold]
 #[inline(never)]
 fn leftover(batch: &mut Batch, core: &mut Core, me: u32) {
@@ -236,8 +242,8 @@ fn leftover(batch: &mut Batch, core: &mut Core, me: u32) {
     batch.clear();
 }
 
-/// Runs actions of a chain over a batch; what is left in the batch goes on by output 0 of the last.
-/// The bits of edges that something waits on are returned.
+/// Runs actions of a chain over a batch. The packets left in the batch go on by output 0 of the last action.
+/// Returns the edges with packets, as bits.
 #[inline]
 pub(crate) fn run_chain(
     members: &mut [Member],
@@ -262,8 +268,9 @@ pub(crate) fn run_chain(
     cx.outputs().touched()
 }
 
-/// Runs an action that may emit copies or put packets behind others. If it did, they must go first, or one by one: the batch
-/// waits on the edge that leads to the next action.
+/// Runs an action that may emit copies or put packets behind others. If it did, returns true and leaves the
+/// batch on the edge that leads to the next action, because the copies must go first or the packets must go
+/// one by one.
 fn copied(m: &mut Member, batch: &mut Batch, cx: &mut Cx<'_>) -> bool {
     let (before, len) = (cx.outputs().take_touched(), batch.len());
     m.action.action_batch(batch, cx);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calling an element that has the others within its reach, because it pulls or calls handlers.
+//! Calls elements that must reach other elements, because they pull or call handlers.
 
 use crate::node::Body;
 use crate::nodes::Nodes;
@@ -11,15 +11,16 @@ use castanet_packet::Packet;
 /// The result of a call, and what the element emitted during it.
 pub(crate) struct Reached<R> {
     pub out: R,
-    /// The only packet, with the index of the edge that it goes to, if the call was made with `single`.
+    /// The emitted packet, with the index of the edge that it goes to, if the call was made with `single` and
+    /// emitted exactly one packet.
     pub emitted: Option<(usize, Packet)>,
     /// The edges of the node that have packets, as bits.
     pub touched: u64,
 }
 
 impl Nodes {
-    /// Calls the element of node `n`; none if it does not reach others, or is running. With `single` one packet is on its way, and the
-    /// only one emitted stays off the edges.
+    /// Calls the element of node `n`. Returns none if the element does not reach others, or is running. With
+    /// `single`, if the element emits exactly one packet, this packet is returned instead of put on its edge.
     pub(crate) fn reach<R>(
         &mut self,
         core: &mut Core,
@@ -43,7 +44,7 @@ impl Nodes {
         Some(Reached { out, emitted, touched })
     }
 
-    /// Ends the run of a body that was taken out of its node; what it emitted goes to its edges.
+    /// Puts a body back into its node after it has run, and moves its emitted packets to the edges.
     pub(crate) fn put_back(&mut self, n: usize, body: Body, touched: u64) {
         let Nodes { nodes, edges, stack, parked, .. } = self;
         if let Some(node) = nodes.get_mut(n) {
@@ -60,7 +61,7 @@ impl Nodes {
     }
 }
 
-/// Moves what an element has emitted while it reached others to its edges, which start at `base`.
+/// Moves the packets in an element's outbox to its edges, which start at index `base`.
 pub(crate) fn deliver(outbox: &mut [Edge], edges: &mut [Edge], base: u32) {
     for (own, edge) in outbox.iter_mut().zip(edges.iter_mut().skip(base as usize)) {
         if !own.batch.is_empty() {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Live reconfiguration: an element gets another configuration while the router runs, by a write to its handler `config`.
+//! Live reconfiguration: an element gets another configuration while the router runs, by a write to its
+//! handler `config`.
 //!
-//! A second element is built from the new text and initialised beside the first, takes over its state as in a hot swap, and
-//! replaces it. Until then the first one is unchanged, so an error leaves it as it was. Each worker does this with its replica.
+//! A second element is built from the new text and initialised beside the first, takes over its state as in a
+//! hot swap, and replaces it. Until then the first one is unchanged, so an error leaves it as it was. Each
+//! worker does this with its replica.
 
 use crate::handlers::missing;
 use crate::initialise::Context;
@@ -28,7 +30,7 @@ use std::sync::{Mutex, PoisonError, RwLock, Weak};
 /// The state that replicas share, as long as an element uses it.
 type Reused = HashMap<(u32, TypeId), Weak<dyn Any + Send + Sync>>;
 
-/// What the elements of a router were made with, and what may change by live reconfiguration.
+/// The data that the elements of a router were built with, and the data that live reconfiguration may change.
 pub(crate) struct Workshop {
     pub seed: Seed,
     pub batch: usize,
@@ -36,11 +38,11 @@ pub(crate) struct Workshop {
     /// The number of each notifier, by its element and capability.
     pub notes_of: HashMap<(u32, Capability), u32>,
     pub gauges: HashMap<u32, Gauge>,
-    /// By element: the most packets that its task may move at once.
+    /// By element: the maximum number of packets that its task may move at once.
     pub limits: Box<[AtomicU32]>,
     effects: Mutex<Vec<Effects>>,
     replicas: Mutex<Reused>,
-    /// The configurations of elements that have another one than the graph says.
+    /// The configurations of elements that were reconfigured, so that they differ from the graph.
     configs: RwLock<HashMap<u32, String>>,
 }
 
@@ -88,12 +90,13 @@ impl Workshop {
 }
 
 impl Shared {
-    /// Whether an element takes another configuration while it runs.
+    /// Whether an element can be reconfigured while the router runs.
     pub(crate) fn is_reconfigurable(&self, element: u32) -> bool {
         self.spec(element).is_some_and(|s| s.reconfigure != Reconfigure::Refused)
     }
 
-    /// Changes the configuration of an element as a write to one of its handlers has, if the class says so.
+    /// Updates the configuration text of an element after a write to one of its handlers, if the class
+    /// declares that it follows.
     pub(crate) fn follow(&self, core: &Core, element: u32, handler: &str, value: &str) {
         let (Some(spec), Some(info)) = (self.spec(element), self.info.get(element as usize)) else { return };
         if !spec.config_follows {
@@ -106,7 +109,7 @@ impl Shared {
         }
     }
 
-    /// Builds an element from another configuration, for the worker of that number.
+    /// Builds an element from another configuration, for the worker of `core`.
     fn rebuild(&self, core: &Core, element: u32, text: &str) -> Result<Instance, CallError> {
         let e = element as usize;
         let def = self.graph.element(e).and_then(|x| self.classes.get(&x.class));
@@ -139,7 +142,8 @@ impl Shared {
         })
     }
 
-    /// Has tasks move so many packets at once as the effects of an element allow that was configured anew.
+    /// Adjusts how many packets each task may move at once, after a reconfiguration has changed the effects
+    /// of an element.
     fn limit_batches(&self, element: u32, new: Effects) {
         let mut effects = self.workshop.effects.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(x) = effects.get_mut(element as usize).filter(|x| **x != new) else { return };
@@ -154,13 +158,13 @@ impl Shared {
     }
 }
 
-/// Where an element of a worker is kept.
+/// The place where a worker keeps an element.
 pub(crate) enum Place<'a> {
     Action(&'a mut Box<dyn Action>),
     Element(&'a mut Box<dyn Element>),
 }
 
-/// Has an element take over what another one holds.
+/// Moves the counts and state of one element to another.
 fn hand(
     from: &mut (dyn Object + 'static),
     to: &mut (dyn Object + 'static),
@@ -171,7 +175,7 @@ fn hand(
 }
 
 impl Nodes {
-    /// The place of an element that is on this worker and does not run.
+    /// Returns the place of an element; none if it is not on this worker, or is running.
     pub(crate) fn place_of(&mut self, element: u32) -> Option<Place<'_>> {
         let &(n, member) = self.places.get(element as usize)?;
         match &mut self.nodes.get_mut(n as usize)?.body {
@@ -212,14 +216,15 @@ impl Nodes {
             let moved = self.with(core, element, |old, cx| {
                 let moved = hand(old, heir.common(), cx);
                 if moved.is_err() {
-                    // The first error is what counts.
+                    // Move the state back. Errors are dropped, because the first error is what counts.
                     let _ = hand(heir.common(), old, cx);
                 }
                 moved
             });
             moved.ok_or_else(|| missing(&format!("{name}.config"), "write"))???;
         }
-        // The former element goes without being cleaned up: what it had open, or shares with replicas, the new one has now.
+        // The old element is dropped without cleanup, because the new one now has its open resources and the
+        // state shared with replicas.
         match (self.place_of(element), new) {
             (Some(Place::Action(place)), Instance::Action(new)) => *place = new,
             (Some(Place::Element(place)), Instance::Element(new)) => *place = new,
@@ -239,7 +244,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Has an element that did not reach others run with the others within its reach from now on.
+    /// Lets an element reach other elements from now on.
     fn let_reach(&mut self, element: u32) {
         let Some(n) = self.node_of(element) else { return };
         for node in self.nodes.iter_mut().filter(|x| x.direct.is_some_and(|d| d.0 as usize == n)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handler calls from threads outside: each goes to the workers of the element, and to the next configuration if a swap was faster.
+//! Handler calls from threads that are not workers. Each call goes to the workers of the element. If a swap
+//! comes first, the call is repeated on the new configuration.
 
 use crate::mail::Mail;
 use crate::merge::merge;
@@ -18,18 +19,18 @@ use std::time::{Duration, Instant};
 /// The interval at which a thread that waits for a worker checks that the worker still runs.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// How long a thread that asks a worker spins before it sleeps.
+/// How long a thread that waits for a worker's answer spins before it sleeps.
 const AWAKE: Duration = Duration::from_micros(150);
 
 /// Why a worker gave no answer.
 enum Silent {
     /// The router has stopped.
     Stopped,
-    /// Its configuration was swapped before the worker read the request.
+    /// The configuration was swapped before the worker read the request.
     Swapped,
 }
 
-/// Asks a worker and waits for its answer.
+/// Sends a request to a worker and waits for the answer.
 fn ask<T>(
     shared: &Shared,
     worker: usize,
@@ -38,7 +39,8 @@ fn ask<T>(
     let (tx, rx) = sync_channel(1);
     let Some(inbox) = shared.inboxes.get(worker) else { return Err(Silent::Stopped) };
     inbox.send(mail(tx));
-    // A busy worker answers after some turns of tasks. Waking a sleeping thread would cost it more than the answer.
+    // Spin first: a busy worker answers after a few turns of tasks, and waking this thread would cost the
+    // worker more than the answer.
     let soon = Instant::now() + AWAKE;
     while Instant::now() < soon {
         match rx.try_recv() {
@@ -58,7 +60,7 @@ fn ask<T>(
 }
 
 impl Running {
-    /// Calls the router of the moment, and the next one if it was swapped meanwhile.
+    /// Calls the current configuration. If it is swapped meanwhile, repeats the call on the next one.
     fn call<T>(
         &self,
         element: Option<&str>,
@@ -77,7 +79,7 @@ impl Running {
             match f(&shared, e) {
                 Ok(answer) => return answer,
                 Err(Silent::Stopped) => return Err(gone()),
-                // The old workers are gone a moment before the next configuration is current.
+                // The old workers stop answering shortly before the next configuration becomes current.
                 Err(Silent::Swapped) => std::thread::yield_now(),
             }
         }
@@ -130,7 +132,8 @@ impl Remote for Running {
         value: &str,
     ) -> Result<String, CallError> {
         let swap = |text: &str| self.swap(from, BY_HANDLER, text).map(drop);
-        // No worker is kept from its packets meanwhile. Under simulated time the worker alone knows what time it is, and swaps.
+        // Swap on this thread, so that all workers keep moving packets. Under simulated time, the worker must
+        // swap, because only its clock has the current time.
         if element.is_none()
             && (handler != "hotconfig" || !self.settings.clock.is_simulated())
             && let Some(done) = self.write_swap(from, handler, value, Style::Snippets, swap)

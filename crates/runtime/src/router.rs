@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A router: built from a graph, run, and examined when it has stopped.
+//! A router: it is built from a graph, run, and examined after it has stopped.
 
 use crate::assemble::assemble;
 use crate::assembly::Assembly;
@@ -23,15 +23,17 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 /// A router that was built. It is run at most once.
 pub struct Router {
-    /// The configuration of the moment.
+    /// The current configuration.
     pub(crate) assembly: Assembly,
     running: Arc<Running>,
 }
 
-/// Builds a router from a graph whose checks have passed, and initialises it. The second value are warnings.
+/// Builds a router from a graph whose checks have passed, and initialises it. The second return value holds
+/// the warnings.
 ///
 /// # Errors
-/// Everything that keeps the router from running, phase by phase: errors of one phase hide those of the next.
+/// Everything that prevents the router from running. If one phase has errors, the later phases are not
+/// checked.
 pub fn build(
     graph: Graph,
     classes: Arc<dyn Classes>,
@@ -46,7 +48,8 @@ pub fn build(
     Ok((Router { assembly, running }, diagnostics))
 }
 
-/// The thread of a worker. After a swap it runs the worker of the new configuration, because packet pools belong to threads.
+/// The thread of a worker. After a swap it runs the worker of the new configuration, because packet pools
+/// belong to threads.
 struct Thread<'scope> {
     work: Sender<Worker>,
     done: Receiver<Worker>,
@@ -78,17 +81,18 @@ impl<'scope> Thread<'scope> {
 }
 
 impl Router {
-    /// The data that its workers share; it stays usable while the router runs.
+    /// Returns the data that the workers share. It stays usable while the router runs.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.assembly.shared
     }
 
-    /// The way to the router for other threads while it runs, whatever its configuration is then.
+    /// Returns the access to the running router for other threads. It stays valid across hot swaps.
     pub fn running(&self) -> &Arc<Running> {
         &self.running
     }
 
-    /// Runs until the router is stopped, each worker on a thread of its own. After hot swaps this is the router that ran last.
+    /// Runs until the router is stopped, each worker on a thread of its own. After hot swaps, `self` holds
+    /// the configuration that ran last.
     ///
     /// # Errors
     /// When a thread cannot be started; the router has not run then.
@@ -116,7 +120,8 @@ impl Router {
                 running.slot.release();
             }
             cleaner.finish();
-            // A scope does not wait for what threads do at their very end, such as giving up their pools.
+            // Join the threads: a scope does not wait for the last actions of its threads, such as the
+            // release of their packet pools.
             for Thread { work, done, thread } in threads {
                 drop((work, done));
                 if let Err(panic) = thread.join() {
@@ -126,8 +131,8 @@ impl Router {
             Ok(())
         });
         running.slot.close();
-        // A class that does not count what it should is found by any test that runs it.
-        // Packets that an element had when it panicked are beyond counting.
+        // In debug builds, check the ledger, so that any test that runs a class finds out if it miscounts.
+        // After a panic, the packets that the element had cannot be counted.
         if cfg!(debug_assertions) && result.is_ok() && running.panics() == 0 {
             self.ledger().check();
         }
@@ -174,12 +179,13 @@ impl Router {
         self.assembly.write(element, handler, value)
     }
 
-    /// The ledger: where packets came from and what became of them, also at elements that swaps removed.
+    /// Returns the ledger: where packets came from and what became of them. It includes elements that swaps
+    /// removed.
     pub fn ledger(&self) -> Ledger {
         self.assembly.ledger()
     }
 
-    /// Cleans all elements up, in order. Returns the declarations of those that failed, with the errors.
+    /// Cleans up all elements, in order. Returns the declarations of those that failed, with the errors.
     pub fn cleanup(&mut self) -> Vec<(String, String)> {
         self.assembly.cleanup()
     }
@@ -189,12 +195,12 @@ impl Router {
         self.assembly.drops()
     }
 
-    /// Packets that wait between elements; none when every task has returned.
+    /// Returns the number of packets that wait between elements. It is 0 when every task has returned.
     pub fn waiting(&self) -> usize {
         self.assembly.waiting()
     }
 
-    /// The number of the element of that name in handler calls.
+    /// Returns the number that handler calls use for the element with this name.
     pub fn find(&self, name: &str) -> Option<u32> {
         self.assembly.shared.find(name)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A running router, as threads outside its workers reach it: swaps replace its configuration and leave this.
+//! The access to a running router for threads that are not workers. It stays valid when swaps replace the
+//! configuration.
 
 use crate::options::{Printer, Settings};
 use crate::session::Session;
@@ -11,22 +12,22 @@ use castanet_spec::Origin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
-/// A running router, whatever its configuration is at the moment.
+/// A running router. It stays the same when swaps replace the configuration.
 pub struct Running {
     pub(crate) session: Arc<Session>,
     current: RwLock<Weak<Shared>>,
     swaps: AtomicU64,
     pub(crate) settings: Settings,
     pub(crate) loader: OnceLock<Arc<dyn Loader>>,
-    /// Whether handlers may swap.
+    /// Whether the handlers that swap are enabled.
     pub(crate) open: AtomicBool,
     pub(crate) slot: Slot,
-    /// Itself.
+    /// A reference to itself.
     me: Weak<Running>,
 }
 
 impl Running {
-    /// For a router whose messages go to `printer`.
+    /// Creates the state of a router whose messages go to `printer`.
     pub(crate) fn new(printer: Printer, settings: Settings) -> Arc<Running> {
         Arc::new_cyclic(|me| Running {
             session: Arc::new(Session::new(printer, settings.on_panic)),
@@ -39,23 +40,24 @@ impl Running {
             me: me.clone(),
         })
     }
-    /// The parts of it that a configuration needs.
+    /// Returns the parts that a configuration needs.
     pub(crate) fn parts(self: &Arc<Running>) -> (Arc<Session>, Arc<dyn Supervisor>) {
         (self.session.clone(), self.clone())
     }
     pub(crate) fn strong(&self) -> Option<Arc<Running>> {
         self.me.upgrade()
     }
-    /// The router of the moment; none once it is gone.
+    /// Returns the current configuration; none once it is gone.
     pub fn current(&self) -> Option<Arc<Shared>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
-    /// Handler calls that failed in scripts which run by themselves.
+    /// The number of failed handler calls in scripts that run by themselves, so that no caller gets the
+    /// error.
     pub fn failed_calls(&self) -> u64 {
         self.session.failed_calls.load(Ordering::Relaxed)
     }
-    /// Under simulated time: stops the router when no task is scheduled and no timer is set, because time cannot advance then.
-    /// For programs that have no other access to the router by which something might happen.
+    /// Under simulated time: stops the router when no task is scheduled and no timer is set, because time
+    /// cannot advance then. For programs that have no other way to make something happen in the router.
     pub fn stop_when_idle(&self) {
         self.session.set_stops_when_idle(true);
     }
@@ -63,12 +65,12 @@ impl Running {
     pub fn panics(&self) -> u64 {
         self.session.panics.load(Ordering::Relaxed)
     }
-    /// The first router.
+    /// Sets the first configuration.
     pub(crate) fn set_current(&self, shared: &Arc<Shared>) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(shared);
     }
-    /// Replaces the current configuration. `forward` passes on requests that the old one has not carried out; none is made
-    /// of either meanwhile, so that none is lost.
+    /// Replaces the current configuration. `forward` passes on requests that the old configuration has not
+    /// carried out. The write lock blocks new requests meanwhile, so that none is lost.
     pub(crate) fn succeed(&self, old: &Shared, new: &Arc<Shared>, forward: impl FnOnce()) {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         old.retired.store(true, Ordering::SeqCst);
@@ -79,14 +81,14 @@ impl Running {
         self.swaps.fetch_add(1, Ordering::SeqCst);
         *current = Arc::downgrade(new);
     }
-    /// Sends a signal of the operating system to the elements that watch it; false if none does.
+    /// Sends a signal of the operating system to the elements that watch it. Returns false if none does.
     pub fn signal(&self, signal: i32) -> bool {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         let Some(shared) = current.upgrade() else { return false };
         let watchers = shared.signals.iter().filter(|w| w.1 == signal);
         watchers.map(|&(e, _)| shared.signal(e, signal)).count() > 0
     }
-    /// The number of swaps.
+    /// The number of swaps so far.
     pub(crate) fn swapped(&self) -> u64 {
         self.swaps.load(Ordering::SeqCst)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of a running router that no swap replaces: messages and their listeners, counts of failures, and the ledger of
-//! elements that swaps removed.
+//! The state of a running router that no swap replaces: messages and their listeners, counts of failures, and
+//! the ledger of elements that swaps removed.
 
 use crate::ledger::Former;
 use crate::options::{OnPanic, Printer};
@@ -8,24 +8,24 @@ use castanet_element::remote::Listener;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, Weak};
 
-/// The channel of messages that name none.
+/// The channel of messages that name no channel.
 pub(crate) const DEFAULT: &str = "default";
 
 /// The state of a running router that no swap replaces.
 pub(crate) struct Session {
     printer: Printer,
     listeners: Mutex<Vec<(String, Weak<dyn Listener>)>>,
-    /// Whether there are listeners: messages may be many.
+    /// Whether there are listeners. Saves the lock if there are none, because there may be many messages.
     heard: AtomicBool,
     /// Whether the router is to stop when nothing can happen any more (simulated time only).
     stops_when_idle: AtomicBool,
-    /// Whether the message about that has been printed.
+    /// Whether the message about stopping for this reason has been printed.
     idle_reported: AtomicBool,
     /// The reaction to elements that panic.
     pub on_panic: OnPanic,
-    /// Panics of elements.
+    /// The number of panics of elements.
     pub panics: AtomicU64,
-    /// Handler calls of scripts that failed.
+    /// The number of failed handler calls in scripts.
     pub failed_calls: AtomicU64,
     /// Accounts of elements that swaps removed.
     pub former: Former,
@@ -81,7 +81,8 @@ impl Session {
     pub fn set_stops_when_idle(&self, stops: bool) {
         self.stops_when_idle.store(stops, Ordering::Relaxed);
     }
-    /// Whether the router stops when nothing can happen any more. The first time, prints a message about it.
+    /// Whether the router stops when nothing can happen any more. Prints a message the first time that it
+    /// does.
     pub fn stops_when_idle(&self) -> bool {
         if !self.stops_when_idle.load(Ordering::Relaxed) {
             return false;

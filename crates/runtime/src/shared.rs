@@ -14,21 +14,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// By class and key the elements that hold it, in order: mostly one.
+/// The elements that hold a resource, in order, by class and key of the resource. Mostly there is one
+/// element.
 pub(crate) type Held = HashMap<(&'static str, String), Vec<u32>>;
 
-/// The running router, as its configurations see it: swaps replace them and leave it.
+/// The running router, as its configurations see it. It stays the same when swaps replace the configuration.
 pub(crate) trait Supervisor: Remote {
     /// Calls `f` for a configuration, or for its successor if it has been replaced. `f` must not call the supervisor.
     fn reach(&self, shared: &Shared, f: &dyn Fn(&Shared));
-    /// Rereads a configuration on another thread, unless it is replaced before. Returns whether that was started.
+    /// Starts a thread that rereads a configuration, unless it has been replaced. Returns whether the thread
+    /// was started.
     fn reread(&self, shared: &Shared) -> bool;
-    /// Whether there are handlers that swap.
+    /// Whether the handlers that swap are enabled.
     fn allows_swaps(&self) -> bool;
     /// The names of the packages that are loaded.
     fn packages(&self) -> Vec<String>;
-    /// Carries out a write to a handler that swaps, for a worker: the swap begins when the worker has ended its turn. None if
-    /// there is no such handler.
+    /// Carries out a worker's write to a handler that swaps. The swap begins when the worker has ended its
+    /// turn. Returns none if there is no such handler.
     fn write_soon(
         &self,
         from: Origin,
@@ -46,23 +48,25 @@ pub struct Shared {
     pub info: Arc<[Info]>,
     /// Names that the configuration defines.
     pub names: Arc<Names>,
-    /// Which worker reaches what.
+    /// Which worker reaches which elements.
     pub placement: Placement,
     /// The text that the configuration was read from.
     pub config: String,
     /// The elements whose tasks run.
     pub tasks: Vec<usize>,
-    /// The element that drives the stop of the router.
+    /// The element that decides on requests to stop (a driver script).
     pub driver: Option<u32>,
     /// Signals of the operating system that elements watch: element and signal.
     pub signals: Vec<(u32, i32)>,
-    /// What elements are configured anew with. Before the classes, whose code it may need when it is dropped.
+    /// The data for live reconfiguration. It is declared before `classes`, because dropping it may need their
+    /// code.
     pub(crate) workshop: Workshop,
     /// Known classes.
     pub classes: Arc<dyn Classes>,
     pub(crate) inboxes: Vec<Inbox>,
     pub(crate) requests: AtomicU32,
-    /// Whether the workers are to return: the router has ended, or another configuration is about to take its place.
+    /// Whether the workers are to return: the router has ended, or another configuration is about to replace
+    /// this one.
     pub(crate) halted: AtomicBool,
     pub(crate) ended: AtomicBool,
     /// Whether another configuration has replaced this one. Changes only while the supervisor holds its lock.
@@ -70,13 +74,14 @@ pub struct Shared {
     pub(crate) meeting: Meeting,
     /// Resources outside the router that elements have open and that only one element can hold.
     pub(crate) held: Held,
-    /// The state that later configurations have too.
+    /// The state that hot swaps keep.
     pub(crate) session: Arc<Session>,
     pub(crate) supervisor: Arc<dyn Supervisor>,
 }
 
 impl Shared {
-    /// Rounds of all run loops: many while a task polls, none while all workers sleep.
+    /// Returns the number of rounds of all run loops. It grows fast while a task polls, and stands still
+    /// while all workers sleep.
     pub fn rounds(&self) -> u64 {
         self.inboxes.iter().map(|i| i.rounds.load(Ordering::Relaxed)).sum()
     }
@@ -97,14 +102,14 @@ impl Shared {
         self.ended.store(true, Ordering::SeqCst);
         self.halt();
     }
-    /// Has the workers return as soon as each is between two batches.
+    /// Makes each worker return as soon as it is between two batches.
     pub(crate) fn halt(&self) {
         self.halted.store(true, Ordering::SeqCst);
         for i in &self.inboxes {
             i.waker.wake();
         }
     }
-    /// The workers are to go on after all, unless the router has ended.
+    /// Undoes `halt`: the workers run again, unless the router has ended.
     pub(crate) fn go_on(&self) {
         self.meeting.open();
         self.halted.store(false, Ordering::SeqCst);
@@ -112,7 +117,7 @@ impl Shared {
             self.halted.store(true, Ordering::SeqCst);
         }
     }
-    /// Asks the driver to stop, so many times.
+    /// Sends `times` requests to stop to the driver.
     pub(crate) fn stop_here(&self, times: u32) {
         let add = |n: u32| Some(n.saturating_add(times));
         let _ = self.requests.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
@@ -120,10 +125,10 @@ impl Shared {
             i.waker.wake();
         }
     }
-    /// Under simulated time, when nothing can happen any more: requests a stop, with a message. False if the router waits
-    /// instead.
+    /// Called under simulated time when nothing can happen any more. Requests a stop, with a message. Returns
+    /// false if the router is to wait instead.
     pub(crate) fn stop_idle(&self) -> bool {
-        // A script may wait for a signal.
+        // If signals are watched, a script may be waiting for one.
         let stops = self.signals.is_empty() && self.session.stops_when_idle();
         if stops {
             self.stop_here(1);
@@ -134,14 +139,14 @@ impl Shared {
     pub fn spec(&self, element: u32) -> Option<&'static ClassSpec> {
         self.graph.spec(element as usize)
     }
-    /// The workers that have an element; the first one has what no task reaches.
+    /// Returns the workers that have an element. The first worker has the elements that no task reaches.
     pub fn workers_of(&self, element: u32) -> &[usize] {
         match self.placement.workers_of(element as usize) {
             [] => &[0],
             some => some,
         }
     }
-    /// How messages name an element: name, class, and where it is declared.
+    /// Returns the name of an element for messages: name, class, and place of declaration.
     pub(crate) fn declared_at(&self, element: u32) -> String {
         let declaration = self.graph.declaration(element as usize);
         match self.info.get(element as usize).map_or("", |i| i.place.as_str()) {
@@ -149,7 +154,7 @@ impl Shared {
             place => format!("{declaration} ({place})"),
         }
     }
-    /// The element of that name, as handler calls number it.
+    /// Returns the number that handler calls use for the element with this name.
     pub fn find(&self, name: &str) -> Option<u32> {
         self.graph.find(name).and_then(|e| u32::try_from(e).ok())
     }
@@ -173,7 +178,7 @@ impl Messages for Shared {
         self.session.failed_calls.fetch_add(1, Ordering::Relaxed);
     }
     fn remote(&self) -> Option<Arc<dyn Remote>> {
-        // Threads outside may call the router at any time from here on.
+        // From here on, threads other than workers may call the router at any time.
         self.session.set_stops_when_idle(false);
         Some(self.supervisor.clone())
     }

@@ -11,16 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Most descriptors that one look takes up.
+/// The maximum number of events that one epoll call returns.
 const EVENTS: usize = 64;
 
-/// The epoll data of the eventfd that wakes the worker; descriptors are smaller numbers.
+/// The epoll data of the eventfd that wakes the worker. Descriptor numbers are always smaller.
 const WAKER: u64 = u64::MAX;
-/// The system counts how long it waits for descriptors in milliseconds. A sleep that ends sooner than this is timed in
-/// nanoseconds, which takes two calls.
+/// The timeout of epoll has a resolution of 1 ms. A sleep that is shorter than this constant is timed in
+/// nanoseconds instead, which takes two system calls.
 const COARSE: Duration = Duration::from_millis(20);
 
-/// Epoll flags for a descriptor that is ready for reading, for writing.
+/// Epoll flags of readiness: for reading, for writing.
 const FLAGS: [epoll::EventFlags; 2] = [epoll::EventFlags::IN, epoll::EventFlags::OUT];
 
 /// Wakes a worker from other threads.
@@ -32,19 +32,20 @@ pub(crate) struct Waker {
 }
 
 impl Waker {
-    /// Wakes the worker if it sleeps. What it is to see when awake must have been stored before, sequentially consistent.
+    /// Wakes the worker if it sleeps. Data that the worker is to see must be stored before, with sequentially
+    /// consistent ordering.
     pub fn wake(&self) {
         if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
-            // It fails only when the counter is full, and then the worker wakes anyhow.
+            // The write fails only if the counter is full, and then the worker wakes anyway.
             let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
         }
     }
 }
 
-/// A descriptor that epoll waits for, and the watches that wait for it: for reading, for writing.
+/// A descriptor that is registered with epoll, and the watches that wait for it: for reading, for writing.
 ///
-/// Once no watch waits, the descriptor is removed from epoll. Otherwise each packet that arrives at a socket would cost its sender a
-/// call of the wake-up function, though the worker is awake.
+/// Once no watch waits, the descriptor is removed from epoll. Otherwise the sender of each packet to a socket
+/// would pay for a call of the kernel's wake-up function, though the worker is awake.
 struct Waits {
     fd: Arc<OwnedFd>,
     keys: [Option<u64>; 2],
@@ -59,24 +60,24 @@ impl Waits {
         }
         flags
     }
-    /// The number of the descriptor.
+    /// The number of the descriptor, as epoll data.
     fn data(&self) -> epoll::EventData {
         epoll::EventData::new_u64(u64::from(self.fd.as_raw_fd().unsigned_abs()))
     }
 }
 
-/// The sleep of one worker, on an epoll descriptor.
+/// Lets one worker sleep on an epoll descriptor.
 pub(crate) struct Sleeper {
     waker: Arc<Waker>,
     epoll: OwnedFd,
-    /// The events that epoll waits for, by descriptor: it knows each only once.
+    /// The registered descriptors. Epoll accepts each only once, so reading and writing share one entry.
     waits: HashMap<RawFd, Waits>,
-    /// Descriptors that the system does not wait for, such as plain files: they are always ready.
+    /// Watches of descriptors that epoll refuses, such as regular files. They are treated as always ready.
     ready: Vec<u64>,
 }
 
 impl Sleeper {
-    /// For one worker.
+    /// Creates the sleeper of one worker.
     ///
     /// # Errors
     /// When the process may open no more descriptors.
@@ -96,7 +97,7 @@ impl Sleeper {
         self.waker.clone()
     }
 
-    /// Tells the system what elements wait for.
+    /// Registers with epoll what elements wait for.
     fn register(&mut self, watches: &mut Watches) {
         for change in watches.changes() {
             match change {
@@ -116,7 +117,7 @@ impl Sleeper {
         }
     }
 
-    /// Changes which watches wait for a descriptor that epoll waits for.
+    /// Changes the watches of a registered descriptor.
     fn change(&mut self, number: RawFd, change: impl FnOnce(&mut Waits)) {
         if let Some(waits) = self.waits.get_mut(&number) {
             change(waits);
@@ -133,26 +134,27 @@ impl Sleeper {
             (false, true) => epoll::add(epoll, fd, waits.data(), flags),
             (false, false) => epoll::modify(epoll, fd, waits.data(), flags),
         };
-        // Epoll refuses regular files, which are always ready: their watches are polled.
+        // Epoll refuses regular files. They are always ready, so their watches go to `ready`.
         if flags.is_empty() || done.is_err() {
             self.ready.extend(self.waits.remove(&number).into_iter().flat_map(|w| w.keys).flatten());
         }
     }
 
-    /// Wakes the tasks whose descriptors are ready, without waiting; false when there was none.
+    /// Wakes the tasks whose descriptors are ready, without waiting. Returns false if there were none.
     pub fn look(&mut self, watches: &mut Watches, wake: impl FnMut(u32)) -> bool {
         self.register(watches);
         self.collect(watches, Some(Duration::ZERO), wake)
     }
 
-    /// Waits for so many whole milliseconds at most, or without end, and wakes the tasks whose descriptors are ready.
+    /// Waits for at most `time`, in whole milliseconds, or without a timeout. Wakes the tasks whose
+    /// descriptors are ready, and returns whether there were any.
     fn collect(&mut self, watches: &mut Watches, time: Option<Duration>, mut wake: impl FnMut(u32)) -> bool {
         let time = time.map(|t| Timespec {
             tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(t.subsec_millis()) * 1_000_000,
         });
         let mut events = [MaybeUninit::uninit(); EVENTS];
-        // When it is interrupted, the next look finds the same.
+        // If a signal interrupts the call, the next call reports the same events.
         let found = epoll::wait(&self.epoll, &mut events, time.as_ref());
         let found = found.map_or(&mut [] as &mut [epoll::Event], |(found, _)| found);
         let mut keys = std::mem::take(&mut self.ready);
@@ -162,7 +164,7 @@ impl Sleeper {
                 continue;
             }
             let Ok(fd) = RawFd::try_from(e.data.u64()) else { continue };
-            // Errors and the end of the other side are news for both.
+            // Errors and hang-ups wake both readers and writers.
             let flags = e.flags;
             let other = !(epoll::EventFlags::IN | epoll::EventFlags::OUT);
             self.change(fd, |waits| {
@@ -183,8 +185,8 @@ impl Sleeper {
         any
     }
 
-    /// Sleeps for so long, or without end, unless `stay` says that there is something to do; woken by [`Waker::wake`] and by
-    /// descriptors that are ready, whose tasks it wakes.
+    /// Sleeps for `time`, or without a timeout. Does not sleep if `stay` returns true. The sleep ends early
+    /// on [`Waker::wake`], or when descriptors are ready. Wakes the tasks of ready descriptors.
     pub fn sleep(
         &mut self,
         watches: &mut Watches,
@@ -200,7 +202,7 @@ impl Sleeper {
         }
         if let Some(short) = time.filter(|t| *t < COARSE && !t.is_zero()) {
             let short = Timespec { tv_sec: 0, tv_nsec: short.subsec_nanos().into() };
-            // When it is interrupted, the worker looks round and sleeps again.
+            // If a signal interrupts the call, the run loop finds nothing to do and sleeps again.
             let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&short));
             time = Some(Duration::ZERO);
         }
@@ -240,7 +242,7 @@ mod tests {
         assert!(start.elapsed() >= Duration::from_millis(2));
     }
 
-    /// The number of descriptors that epoll waits for, with the eventfd (proc_pid_fdinfo(5)).
+    /// The number of descriptors registered with epoll, including the eventfd (proc_pid_fdinfo(5)).
     fn known(s: &Sleeper) -> usize {
         let path = format!("/proc/self/fdinfo/{}", s.epoll.as_raw_fd());
         std::fs::read_to_string(path).unwrap().lines().filter(|l| l.starts_with("tfd:")).count()
@@ -273,7 +275,7 @@ mod tests {
         w.wait(a);
         w.remove(a);
         assert_eq!(look(&mut s, &mut w), []);
-        // Both kinds of interest in one descriptor get their own events.
+        // Watches for reading and for writing of the same descriptor get separate events.
         let (left, right) = std::os::unix::net::UnixStream::pair().unwrap();
         let left: Arc<OwnedFd> = Arc::new(left.into());
         let (c, d) = (w.add(6, left.clone(), Interest::Read), w.add(7, left, Interest::Write));
@@ -287,7 +289,7 @@ mod tests {
         w.wait(c);
         w.remove(c);
         assert_eq!(look(&mut s, &mut w), [7]);
-        // A plain file is always ready.
+        // A regular file is always ready.
         let file: OwnedFd = std::fs::File::open("/proc/self/exe").unwrap().into();
         let c = w.add(5, Arc::new(file), Interest::Read);
         w.wait(c);

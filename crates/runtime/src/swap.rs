@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot swap: a router gives way to another one without losing what it holds (TOCS 2000, §2.6).
+//! Hot swap: a new router replaces the running one without losing packets or state (TOCS 2000, §2.6).
 //!
-//! It has two phases. A thread that wants a swap *prepares*: it builds and initialises the new router beside the running one,
-//! which does not notice. Then the workers return, each between two batches, and the thread that runs the router
-//! *commits*: what is open outside is handed over, counts and state move, the new router takes the place of the old. What goes
-//! wrong up to then leaves the old router as it was.
+//! It has two phases. The thread that requests the swap *prepares* it: it builds and initialises the new
+//! router, while the old one runs undisturbed. Then the workers return, each between two batches, and the
+//! thread that runs the router *commits* the swap: it hands over open devices and files, moves counts and
+//! state, and replaces the old router with the new one. If anything fails before that, the old router stays
+//! as it was.
 
 pub(crate) mod candidate;
 pub(crate) mod cleaner;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The known classes as the language and the graph ask for them.
+//! Adapts the known classes to the traits that the language and the graph use.
 
 use castanet_element::Classes;
 use castanet_spec::ClassSpec;

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scheduled tasks: turns in rotation while all have the same tickets, by stride scheduling as soon as one has others.
+//! Scheduled tasks: they take turns in rotation while all have the same number of tickets, and by stride
+//! scheduling as soon as the numbers differ.
 
 use castanet_tables::Stride;
 use std::collections::HashMap;
 
 /// The default number of tickets.
 pub const TICKETS: u32 = 1024;
-/// Packets of one burst after which other tasks, timers and requests to stop have their turn.
+/// The number of packets of one burst after which other tasks, timers and requests to stop get their turn.
 pub const LONGEST_BURST: usize = 16_384;
 
 /// The scheduled tasks of one worker, by element.
 pub struct Tasks {
-    /// The run queue; with equal tickets stride scheduling is this rotation.
+    /// The run queue while all tickets are equal. Stride scheduling would give the same order.
     rotation: Vec<u32>,
-    /// The place of the one whose turn is next.
+    /// The index in `rotation` of the task whose turn is next.
     next: usize,
-    /// Once tickets differ, in place of the rotation.
+    /// Replaces `rotation` once tickets differ.
     stride: Option<Stride>,
     tickets: HashMap<u32, u32>,
     scheduled: Vec<bool>,
 }
 
 impl Tasks {
-    /// For a router with so many elements.
+    /// Creates the run queue of a worker. `elements` is the number of elements of the router.
     pub fn new(elements: usize) -> Tasks {
         Tasks {
             rotation: Vec::new(),
@@ -32,7 +33,7 @@ impl Tasks {
             scheduled: vec![false; elements],
         }
     }
-    /// The tickets of an element's task.
+    /// Returns the number of tickets of an element's task.
     pub fn tickets(&self, element: u32) -> u32 {
         self.tickets.get(&element).copied().unwrap_or(TICKETS)
     }
@@ -40,7 +41,7 @@ impl Tasks {
     pub fn contains(&self, element: u32) -> bool {
         self.scheduled.get(element as usize).copied().unwrap_or(false)
     }
-    /// Gives an element's task tickets.
+    /// Sets the number of tickets of an element's task.
     pub fn set_tickets(&mut self, element: u32, tickets: u32) {
         let tickets = tickets.max(1);
         self.tickets.insert(element, tickets);
@@ -76,10 +77,11 @@ impl Tasks {
             }
         }
     }
-    /// Gives the next turn. The task stays scheduled; call [`Tasks::remove`] if it wants no other turn.
+    /// Returns the element whose task has the next turn. The task stays scheduled; call [`Tasks::remove`] if
+    /// it needs no further turn.
     #[inline]
     pub fn turn(&mut self) -> Option<u32> {
-        // The rotation is empty once there are strides.
+        // Under stride scheduling, the rotation is empty.
         let Some(&e) = self.rotation.get(self.next) else { return self.stride.as_mut()?.turn() };
         self.next += 1;
         if self.next == self.rotation.len() {
@@ -87,7 +89,7 @@ impl Tasks {
         }
         Some(e)
     }
-    /// Unschedules the task that had the last turn, or any other.
+    /// Unschedules an element's task. This is fast if the task had the last turn.
     pub fn remove(&mut self, element: u32) {
         if let Some(s) = self.scheduled.get_mut(element as usize) {
             *s = false;
@@ -97,7 +99,7 @@ impl Tasks {
                 s.remove(element);
             }
             None => {
-                // A task that sleeps has just had its turn.
+                // A task that goes to sleep has just had its turn: check its place first.
                 let last = self.next.checked_sub(1).unwrap_or(self.rotation.len().wrapping_sub(1));
                 let at = match self.rotation.get(last) {
                     Some(&e) if e == element => Some(last),

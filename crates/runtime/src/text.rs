@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routers and graphs from the text of a configuration, in one call.
+//! Builds routers and graphs from the text of a configuration in one call.
 
 use crate::errors::failed;
 use crate::options::Options;
@@ -12,9 +12,9 @@ use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
 use std::fmt;
 use std::sync::Arc;
 
-/// Errors of a text that was to become a router. Prints each with its line of the text, a caret and help.
+/// Errors in the text of a configuration. Each is printed with its line of the text, a caret and help.
 pub struct TextError {
-    /// The text.
+    /// The text of the configuration.
     pub sources: Sources,
     /// Errors and warnings; at least one error.
     pub diagnostics: Vec<Diagnostic>,
@@ -35,8 +35,8 @@ impl fmt::Debug for TextError {
 impl std::error::Error for TextError {}
 
 impl Loaded {
-    /// Reads and checks a text, which diagnostics call `name`. `defines` are its variables, with their values. The second value
-    /// are warnings. `require(library)` finds no files.
+    /// Reads and checks the text of a configuration, which diagnostics call `name`. `defines` are variables
+    /// with their values. `require(library)` finds no files. The second return value holds the warnings.
     ///
     /// # Errors
     /// When the text is not a valid configuration of these classes.
@@ -62,7 +62,7 @@ impl Loaded {
         Ok((Loaded { graph, classes, sources }, diagnostics))
     }
 
-    /// Builds and initialises a router. The second value are warnings.
+    /// Builds and initialises a router. The second return value holds the warnings.
     ///
     /// # Errors
     /// Those of [`build`].

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The trail of a panic: the element that ran, its message, and the parts of nodes that unwinding took out of their places.
+//! The trail of a panic: the element that ran, the message, and the node bodies that were running.
 //!
-//! The packet path pays nothing: guards collect the trail while the stack unwinds, and are forgotten when a call returns.
+//! The packet path pays nothing for it: guards collect the trail while the stack unwinds. When a call returns
+//! normally, they are forgotten.
 
 use crate::node::Body;
 use castanet_element::{Cx, Instance};
@@ -12,12 +13,12 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
-/// Facts about the panic that unwinds a thread.
+/// What is known about the panic that is unwinding a thread.
 #[derive(Default)]
 pub(crate) struct Trail {
     /// Its message, and the place in the source.
     pub what: String,
-    /// [`pool::dropped`] before unwinding.
+    /// The value of [`pool::dropped`] before unwinding.
     pub dropped: Option<usize>,
     /// The element that ran.
     pub culprit: Option<u32>,
@@ -26,19 +27,19 @@ pub(crate) struct Trail {
 }
 
 thread_local! {
-    /// Whether panics of this thread are caught here.
+    /// Whether the panics of this thread are caught by `caught`.
     static WATCHED: Cell<bool> = const { Cell::new(false) };
     static TRAIL: RefCell<Trail> =
         const { RefCell::new(Trail { what: String::new(), dropped: None, culprit: None, bodies: Vec::new() }) };
 }
 
-/// Adds to what is known of the panic.
+/// Adds facts to the trail of this thread's panic.
 fn note(f: impl FnOnce(&mut Trail)) {
-    // A destructor of the thread may run after that of the trail.
+    // This may be called in a thread-local destructor, after the trail itself was destroyed.
     let _ = TRAIL.try_with(|t| t.try_borrow_mut().map(|mut t| f(&mut t)));
 }
 
-/// Begins the trail of a panic, while the stack still stands.
+/// Starts the trail of a panic, before the stack unwinds.
 fn begin(info: &PanicHookInfo<'_>) {
     let message = info.payload_as_str().unwrap_or("a panic without text");
     let what = match info.location() {
@@ -48,12 +49,13 @@ fn begin(info: &PanicHookInfo<'_>) {
     note(|t| *t = Trail { what, dropped: Some(pool::dropped()), ..Trail::default() });
     let trace = std::backtrace::Backtrace::capture();
     if trace.status() == std::backtrace::BacktraceStatus::Captured {
-        // Standard error may be closed.
+        // Ignore the error: standard error may be closed.
         let _ = writeln!(std::io::stderr().lock(), "{trace}");
     }
 }
 
-/// Calls `f`; the result of a panic is what is known of it. Panics of other threads are reported as before.
+/// Calls `f`. If it panics, returns the trail and the payload of the panic. Panics of other threads are
+/// reported as before.
 pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (Trail, Box<dyn Any + Send>)> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -68,7 +70,7 @@ pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (Trail, Box<dyn Any 
     WATCHED.set(before);
     out.map_err(|panic| {
         let mut trail = TRAIL.with(RefCell::take);
-        // A panic that a package raises again does not pass the hook.
+        // The panic hook does not run for a panic that is raised again for a package.
         if trail.what.is_empty() {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             trail.what = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default().into();
@@ -77,7 +79,8 @@ pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (Trail, Box<dyn Any 
     })
 }
 
-/// Calls an element, or several in turn. If one panics, it is the one that `cx` names.
+/// Calls an element, or several in turn. If one of them panics, `cx` tells which, and it is recorded as the
+/// culprit.
 #[inline(always)]
 pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -> R {
     struct Guard<'c, 'a>(&'c mut Cx<'a>);
@@ -86,7 +89,8 @@ pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -
         #[inline(never)]
         fn drop(&mut self) {
             let me = self.0.me();
-            // A panic that a package raises again has not passed the hook: its unwinding here begins with this frame.
+            // The panic hook has not run for a panic that is raised again for a package. Its unwinding begins
+            // with this frame, so read the counter of dropped packets here.
             let dropped = pool::dropped();
             note(|t| {
                 t.culprit = t.culprit.or(Some(me));
@@ -100,8 +104,8 @@ pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -
     out
 }
 
-/// Calls code that puts packets into a batch of its caller, or works on packets there. A panic clears the batch: packets that an element
-/// has not finished with must not go on as if it had.
+/// Calls `f`, which adds packets to the caller's batch or changes them there. A panic clears the batch,
+/// because packets that an element has not finished must not go on.
 #[inline(always)]
 pub(crate) fn spoiled<R>(batch: &mut Batch, f: impl FnOnce(&mut Batch) -> R) -> R {
     struct Guard<'b>(&'b mut Batch);
@@ -118,7 +122,7 @@ pub(crate) fn spoiled<R>(batch: &mut Batch, f: impl FnOnce(&mut Batch) -> R) -> 
     out
 }
 
-/// A body that was taken out of its node while it runs; a panic leaves it on the trail.
+/// The body of a node, taken out of the node while it runs. A panic puts it on the trail.
 pub(crate) struct Taken {
     n: usize,
     pub body: Body,
@@ -129,7 +133,7 @@ impl Taken {
     pub fn new(n: usize, body: &mut Body) -> Taken {
         Taken { n, body: std::mem::replace(body, Body::Busy) }
     }
-    /// The body, to be put back.
+    /// Returns the body, to be put back into its node.
     #[inline(always)]
     pub fn back(mut self) -> Body {
         let body = std::mem::replace(&mut self.body, Body::Busy);
@@ -152,14 +156,14 @@ impl Drop for Taken {
 /// The elements of a worker that have panicked.
 #[derive(Default)]
 pub(crate) struct Casualties {
-    /// Elements that are disabled; their places have substitutes that drop all packets.
+    /// The disabled elements. Substitutes that drop all packets have taken their places.
     pub disabled: Vec<(u32, Instance)>,
-    /// The number of panics of each.
+    /// By element: the number of its panics.
     counts: Vec<(u32, u64)>,
 }
 
 impl Casualties {
-    /// Counts a panic of an element; the number of its panics.
+    /// Counts a panic of an element, and returns the number of its panics.
     pub fn count(&mut self, element: u32) -> u64 {
         match self.counts.iter_mut().find(|c| c.0 == element) {
             Some(c) => {

@@ -10,12 +10,13 @@ use castanet_element::{Core, Drive, Turn};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
-/// Turns of tasks before timers and mail are looked at again.
+/// The number of task turns between two checks of timers and mail.
 const TURNS: usize = 128;
-/// Timers that expire before tasks and mail get their turn: one that is set to now whenever it expires must not hold up the rest.
+/// The maximum number of timers that run before tasks and mail get their turn. Without it, a timer that is
+/// always set again for the current time would block everything else.
 const TIMERS: usize = 4096;
 
-/// Stack of a worker's thread: pulls recurse, one frame an element.
+/// The stack size of a worker's thread, in bytes. Pulls recurse, with one frame for each element.
 pub(crate) const STACK: usize = 256 << 20;
 
 /// One worker: its elements and its run loop.
@@ -23,7 +24,7 @@ pub struct Worker {
     pub(crate) nodes: Nodes,
     pub(crate) core: Core,
     pub(crate) sleeper: Sleeper,
-    /// The most packets that anything else may move at once.
+    /// The maximum number of packets that a timer may move at once.
     pub(crate) batch: usize,
 }
 
@@ -39,7 +40,7 @@ impl Worker {
         Worker { nodes, core, sleeper, batch }
     }
 
-    /// Runs until the router has ended, or until all workers have met because another router is to take its place.
+    /// Runs until the router has ended, or until all workers wait at the barrier for a hot swap.
     pub(crate) fn run_loop(&mut self) {
         // Finish work that was under way when an element panicked.
         self.nodes.settle(&mut self.core);
@@ -49,7 +50,7 @@ impl Worker {
         let drives = shared.driver_worker() == me;
         while !shared.halted.load(Ordering::Relaxed) {
             if let Some(inbox) = shared.inboxes.get(me) {
-                // No other thread writes it.
+                // No other thread writes this counter, so a load and a store suffice.
                 let rounds = inbox.rounds.load(Ordering::Relaxed);
                 inbox.rounds.store(rounds.wrapping_add(1), Ordering::Relaxed);
             }
@@ -64,7 +65,7 @@ impl Worker {
             let more = self.run_tasks(&shared);
             let fired = self.run_timers();
             if more || fired || !self.core.wakes.is_empty() {
-                // Before it sleeps, the worker checks descriptors in any case.
+                // `sleep` always checks descriptors. A busy worker must check them here.
                 if self.core.watches.any() {
                     self.look();
                 }
@@ -72,11 +73,12 @@ impl Worker {
                 self.sleep(&shared, me, drives);
             }
         }
-        // Another worker may be waiting for an answer of this one.
+        // At the barrier this worker still answers mail, because another worker may be waiting for an answer.
         shared.meeting.wait(&shared.inboxes, me, || shared.is_stopped(), || self.take_mail(&shared, me));
     }
 
-    /// Reads the clock, and returns the time, which is the recent time from here on. (Simulated recent time is always exact.)
+    /// Reads the clock, stores the time as the recent time, and returns it. (Simulated recent time is always
+    /// exact.)
     fn look_at_clock(&mut self) -> i64 {
         self.core.recent = self.core.clock.now();
         self.core.recent
@@ -114,13 +116,13 @@ impl Worker {
         }
     }
 
-    /// Gives scheduled tasks turns; false when none is left that is scheduled.
+    /// Gives turns to scheduled tasks. Returns false when no task is scheduled any more.
     #[inline(never)]
     fn run_tasks(&mut self, shared: &Shared) -> bool {
         let mut left = TURNS;
         while left > 0 {
             if !self.core.wakes.is_empty() {
-                // In the order in which they were woken.
+                // Schedule them in the order in which they were woken.
                 self.core.wakes.reverse();
                 self.wake();
             }
@@ -128,10 +130,11 @@ impl Worker {
             let limit = shared.workshop.limits.get(task as usize);
             let limit = limit.map_or(1, |l| l.load(Ordering::Relaxed) as usize);
             self.core.limit = limit;
-            // Turns of the only task follow each other with nothing in between, so several of them may move one batch.
+            // If the router has only one task, nothing runs between its turns, so several turns may move one
+            // batch.
             self.core.turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
             self.core.taken = 1;
-            // A burst is cut in pieces of at most `limit` packets. A request to stop does not end it.
+            // A burst is cut into pieces of at most `limit` packets. A request to stop does not end it.
             let mut moved = 0;
             loop {
                 let turn = self.nodes.run_task(&mut self.core, task);
@@ -157,12 +160,13 @@ impl Worker {
         true
     }
 
-    /// Calls elements whose timers have expired; false when none had.
+    /// Calls elements whose timers have expired. Returns false if no timer had expired.
     fn run_timers(&mut self) -> bool {
         if self.core.timers.is_empty() {
             return false;
         }
-        // A timer must not find that its time is still ahead: the element would set the same timer again.
+        // Read the clock again: if the recent time were still before the expiry of a timer, the element would
+        // set the same timer again.
         let now = self.look_at_clock();
         for fired in 0..TIMERS {
             let Some((_, (e, id))) = self.core.timers.pop_due(now) else { return fired > 0 };

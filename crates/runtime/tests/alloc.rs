@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nothing on the packet path allocates. Alone in its file, because allocation_counter replaces the allocator of the whole process.
+//! Nothing on the packet path allocates. This test has a file of its own, because allocation_counter replaces
+//! the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_classes::Registry;
 use castanet_testkit::{Log, number, router, simulated};
 
-/// Allocations while a configuration runs that many packets through.
+/// Returns the number of allocations while a configuration moves that many packets.
 fn calls(text: &str, packets: u64, batch: usize) -> u64 {
     let (mut options, _) = simulated(batch);
     let log = Log::default();
@@ -14,14 +15,14 @@ fn calls(text: &str, packets: u64, batch: usize) -> u64 {
     let taken = allocation_counter::measure(|| r.run().unwrap());
     assert_eq!(r.waiting(), 0);
     if r.find("out").is_some() {
-        // What is measured must not be the dropping of packets.
+        // The packets must reach the end, so that the test does not measure drops.
         assert_eq!(number(&mut r, "out", "count"), packets, "{:?}", r.drops());
     }
     assert_eq!(log.lines(), [""; 0], "a message is not steady state");
     taken.count_total
 }
 
-/// An IPv4 header with a right checksum, and UDP: 10.0.0.1 to 10.1.0.2.
+/// An Ethernet frame with IPv4 (correct header checksum) and UDP, from 10.0.0.1 to 10.1.0.2.
 const FRAME: &str = "\\<02000000000b 02000000000a 0800 4500002e00000000401166bc0a0000010a010002 00010002001a0000 000000000000000000000000000000000000>";
 
 #[test]
@@ -79,7 +80,8 @@ fn steady_state_allocates_nothing() {
         ),
     ] {
         for batch in [1, 32, 256] {
-            // Starting and stopping allocates, and buffers grow to the size that is needed: packets beyond must not.
+            // Starting and stopping allocates, and so do buffers until they have the needed size. Additional
+            // packets must not allocate.
             let few = calls(&text, 10_000, batch);
             let many = calls(&text, 60_000, batch);
             if many > few + 20 {

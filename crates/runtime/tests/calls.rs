@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handler calls between elements: across workers, tests whether a handler exists, and handlers that hide those of the runtime.
+//! Handler calls between elements: calls across workers, checks whether a handler exists, and handlers of a
+//! class that replace those of the runtime.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use castanet_element::element;
@@ -8,7 +9,7 @@ use castanet_element::remote::Remote as _;
 use castanet_runtime::{Options, Router};
 use castanet_testkit::*;
 
-/// Has a handler of its own by the name of one that the runtime provides.
+/// Has a handler with the name of one that the runtime provides.
 #[derive(Class)]
 #[class(name = "Own", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate, handlers)]
 #[class(drops(Discarded))]
@@ -85,7 +86,7 @@ fn elements_call_handlers_of_other_workers() {
 #[test]
 fn scripts_find_out_which_handlers_there_are() {
     let names = [
-        // Global ones, those of a class, those that the runtime provides, and those of one element.
+        // Handlers that are global, of a class, of the runtime, and of a single element.
         ("stop", "false true"),
         ("version", "true false"),
         ("nothing", "false false"),
@@ -148,7 +149,7 @@ fn a_call_reaches_an_element_that_is_pulling_when_it_has_returned() {
     r.run().unwrap();
     assert_eq!((number(&mut r, "d", "count"), value(&mut r, "s", "switch").as_str()), (2, "1"));
     assert_eq!(log.lines(), Vec::<String>::new());
-    // The interpreter that calls elements one packet at a time does the same.
+    // The naive interpreter gives the same result.
     let (options, log) = simulated(1);
     let mut naive = try_naive(text, options).unwrap();
     naive.run_until_idle(10_000).unwrap();

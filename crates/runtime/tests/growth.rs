@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parsing, checking, building and initialising take time in proportion to the elements. It measures,
-//! so `.ci/long` runs it, on a machine that has nothing else to do.
+//! The time for parsing, checking, building and initialising is proportional to the number of elements. The
+//! test measures time, so `.ci/long` runs it on a machine that is otherwise idle.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_testkit::{router, simulated};
@@ -17,7 +17,7 @@ fn large(n: usize) -> String {
     (0..n / 10).map(path).collect()
 }
 
-/// Nanoseconds that this thread has run: what other programs do meanwhile does not count.
+/// Returns the CPU time of this thread in nanoseconds, which does not depend on other programs.
 fn worked() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split(' ').next().and_then(|n| n.parse().ok());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handlers that the runtime provides: global ones, and those of every element.
+//! The handlers that the runtime provides: global handlers, and handlers of every element.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use castanet_classes::Registry;
@@ -44,7 +44,7 @@ fn global_handlers_describe_the_router() {
 fn elements_list_their_handlers() {
     let (mut r, _) = run(TEXT, 32);
     let listing = |e: &str, r: &mut _| value(r, e, "handlers");
-    // A task and drops each add handlers, and the standard ones stand last, once.
+    // Handlers are added for a task, and for drops. The standard handlers come last, and only once.
     for (element, task, drops) in [("s", true, false), ("c", false, false), ("q", false, true)] {
         let text = listing(element, &mut r);
         let all = pairs(&text);
@@ -106,13 +106,13 @@ fn time_is_warped_only_by_positive_factors_and_never_if_simulated() {
         let good = (write("timewarp", " 2 "), read());
         let bad = BAD.map(|v| write("timewarp", v));
         let after = read();
-        // The router ends before anything can fail, so that a failure does not hang.
+        // Stop the router before the assertions, so that a failure does not make the test hang.
         write("stop", "").unwrap();
         assert_eq!(good, (Ok(String::new()), Ok("2".into())));
         assert!(bad.iter().all(|b| matches!(b, Err(CallError::Failed(_)))), "{bad:?}");
         assert_eq!(after, Ok("2".into()));
     });
-    // The answers that need no worker are known after the end.
+    // Handlers that need no worker still answer after the router has ended.
     let read = |h: &str| running.read(Some("c"), h, "");
     assert_eq!((read("class"), read("name")), (Ok("Counter".into()), Ok("c".into())));
     assert!(matches!(read("count"), Err(CallError::Missing(e)) if e.contains("stopped")));

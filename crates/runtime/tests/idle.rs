@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The workers of an idle router sleep, and simulated time ends there.
+//! The workers of an idle router sleep. In simulated time, an idle router can be made to stop.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_testkit::{FEW_ROUNDS, real, rounds_while_idle, router, simulated, watched};
 
 #[test]
 fn an_idle_router_sleeps() {
-    // Everything that can wait for something waits: a source for its limit, for room, for a timer; a puller for packets.
+    // Every task waits: sources wait for room or a timer, or have reached their limit; pullers wait for
+    // packets.
     let text = "InfiniteSource(LIMIT 3) -> Discard;
         InfiniteSource -> full :: Queue(5) -> Discard(ACTIVE false);
         TimedSource(3600) -> Queue -> Unqueue -> Discard;
@@ -20,7 +21,7 @@ fn an_idle_router_sleeps() {
 
 #[test]
 fn a_router_that_polls_is_told_apart() {
-    // SimpleQueue has no notifier, so its puller asks again and again.
+    // SimpleQueue has no notifier, so its puller polls.
     let mut r = router("Idle -> SimpleQueue -> Unqueue -> Discard;", real(1).0);
     let shared = r.shared().clone();
     let watch = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ledger of a router, and the handlers that tell what was dropped.
+//! The ledger of a router, and the handlers that show drops.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_element::action;
@@ -37,7 +37,7 @@ fn drops_can_be_read_by_element_and_reason() {
     assert_eq!(value(&mut r, "i", "drop_reasons"), "discarded\t3\n");
     assert_eq!(value(&mut r, "d", "drop_reasons"), "", "what a sink takes is not dropped");
     assert_eq!(r.read(None, "drop_reasons", "").unwrap(), "q\tqueue-full\t6\ni\tdiscarded\t3\n");
-    // Listed where the class may drop packets, and only there.
+    // The handler is listed only if the class may drop packets.
     assert!(value(&mut r, "q", "handlers").contains("drop_reasons\trU\n"));
     let source = r.find("Numbers@1");
     assert!(!r.read(source, "handlers", "").unwrap().contains("drop_reasons"));
@@ -71,7 +71,7 @@ fn drops_of_several_workers_are_added_up() {
     assert_eq!(account(&r, "q").held, 10);
 }
 
-/// Forgets to count what it copies.
+/// Forgets to count the packets that it copies.
 #[derive(Class)]
 #[class(name = "Forgets", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, copies)]
 struct Forgets {}

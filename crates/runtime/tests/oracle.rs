@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The run loop against the naive interpreter, on random graphs, at several batch sizes.
+//! Compares the run loop with the naive interpreter, on random graphs, at several batch sizes.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/random_graph.rs"]
@@ -11,20 +11,20 @@ use castanet_testkit::{simulated, try_naive, try_router};
 use random_graph::{Configuration, Wish};
 use std::collections::BTreeMap;
 
-/// What can be seen of a run.
+/// The observable results of a run.
 #[derive(Debug, PartialEq)]
 struct Seen {
     /// Records, in order.
     records: Vec<String>,
     /// Drops by element and reason.
     drops: BTreeMap<(u32, &'static str), u64>,
-    /// Handlers.
+    /// The values of handlers.
     values: BTreeMap<String, String>,
     /// The ledger: packets entered, made, left, held, by element.
     ledger: BTreeMap<String, [u64; 4]>,
 }
 
-/// The ledger of a run, which must balance.
+/// Returns the ledger of a run, which must balance.
 fn booked(ledger: &Ledger) -> BTreeMap<String, [u64; 4]> {
     ledger.check();
     ledger.accounts.iter().map(|a| (a.element.clone(), [a.entered, a.made, a.left, a.held])).collect()
@@ -82,7 +82,7 @@ fn naive(c: &Configuration) -> Result<Seen, String> {
     Ok(Seen { records: log.lines(), drops, values, ledger })
 }
 
-/// Records by place, source and way; each in order.
+/// Groups records by place, source and path. The records of a group are in order.
 fn by_path(records: &[String]) -> BTreeMap<String, Vec<&str>> {
     let mut out: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for r in records.iter().filter(|r| !r.starts_with("say ")) {
@@ -117,7 +117,8 @@ fn map_difference<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     Some(format!("{what} of {key:?}:\n  naive {}\n  fast  {}", short(a.get(key)), short(b.get(key))))
 }
 
-/// How the run loop differs from the naive interpreter, if it does; none for a configuration that cannot be run.
+/// Describes how the run loop differs from the naive interpreter; none if it does not, or if the
+/// configuration cannot be run.
 fn differs(c: &Configuration, wish: Wish) -> Option<String> {
     let want = naive(c).ok()?;
     let batches: &[usize] = if wish.marks { &[1, 2, 3, 32, 256] } else { &[1] };
@@ -154,7 +155,8 @@ fn shrink(mut c: Configuration, wish: Wish) -> (Configuration, String) {
     }
 }
 
-/// Compares as many configurations as there are seeds, or, for a long run, as many times that as ORACLE_ROUNDS says.
+/// Compares one configuration for each seed. For a long run, the environment variable ORACLE_ROUNDS
+/// multiplies the number of seeds.
 fn compare(seeds: std::ops::Range<u64>, wish: Wish) {
     let rounds = std::env::var("ORACLE_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(1);
     let seeds = seeds.start..seeds.start + (seeds.end - seeds.start) * rounds;
@@ -174,7 +176,7 @@ fn compare(seeds: std::ops::Range<u64>, wish: Wish) {
         }
     }
     assert!(bad.is_empty(), "{} configurations differ\n{}", bad.len(), bad.join("\n"));
-    // A generator that makes nothing worth comparing is no test.
+    // The generator must produce enough records to make the comparison meaningful.
     assert!(records as u64 > 20 * (seeds.end - seeds.start), "{records} records");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Order and completeness of what one element emits: to many outputs, and in long bursts.
+//! Order and completeness of the packets that one element emits: to many outputs, and in long bursts.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use castanet_element::element;
@@ -11,7 +11,7 @@ const BATCHES: [usize; 5] = [1, 2, 3, 32, 256];
 /// Annotation that holds the source of packets of [`Numbers`](classes::Numbers).
 const SOURCE: usize = 18;
 
-/// The end of packets: counts how many of the same source follow each other.
+/// Consumes packets, and counts how many of the same source come in a row.
 #[derive(Class)]
 #[class(name = "Runs", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, handlers)]
 #[class(drops(Consumed), ends(Consumed))]
@@ -34,7 +34,7 @@ impl Element for Runs {
 
 #[handlers]
 impl Runs {
-    /// Sources and how many of their packets came in a row.
+    /// The sources, and how many of their packets came in a row.
     #[read]
     fn runs(&self) -> String {
         self.runs.iter().map(|(s, n)| format!("{s}:{n}")).collect::<Vec<_>>().join(" ")
@@ -115,7 +115,8 @@ fn elements_may_have_more_outputs_than_bits() {
 
 #[test]
 fn copies_reach_their_end_before_the_packet_goes_on_in_its_chain() {
-    // Effects on both ways make packets go singly. The Tee hands them to the chain as a batch, a source alone does not.
+    // Outside effects on both paths make packets go one by one. The Tee pushes them to the chain as a batch;
+    // a source alone does not.
     for (source, batch) in
         ["", "-> t :: Tee(2)", "-> Queue -> Unqueue"].iter().flat_map(|s| BATCHES.map(|b| (s, b)))
     {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements that panic: the router names them, counts what they had, and goes on as it is told to.
+//! Elements that panic: the router names them, counts the packets that they had, and continues as `OnPanic`
+//! says.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use castanet_classes::Registry;
@@ -9,7 +10,7 @@ use castanet_element::{CallError, action, element};
 use castanet_runtime::{OnPanic, Options, Router};
 use castanet_testkit::*;
 
-/// Panics over each Nth packet.
+/// Panics on every Nth packet.
 #[derive(Class)]
 #[class(name = "FaultyAction", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 struct FaultyAction {
@@ -22,7 +23,7 @@ struct FaultyAction {
 /// Arguments of faulty elements.
 #[derive(Args)]
 struct Nth {
-    /// Which packets it does not survive.
+    /// The element panics on every packet whose number is a multiple of this.
     n: u64,
 }
 
@@ -34,7 +35,7 @@ impl Action for FaultyAction {
     }
 }
 
-/// The same, for an element that stands alone.
+/// The same for an element that is not an action, on a push path.
 #[derive(Class)]
 #[class(name = "FaultyPush", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
 struct FaultyPush {
@@ -54,7 +55,7 @@ impl Element for FaultyPush {
     }
 }
 
-/// The same, on a pull path.
+/// The same for an element on a pull path.
 #[derive(Class)]
 #[class(name = "FaultyPull", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
 struct FaultyPull {
@@ -75,7 +76,7 @@ impl Element for FaultyPull {
     }
 }
 
-/// Panics in one of the calls that bring no packets.
+/// Panics in a call without packets: task, timer, initialisation, cleanup or handler.
 #[derive(Class)]
 #[class(name = "Faulty", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle, handlers)]
 #[class(books(enters))]
@@ -89,7 +90,7 @@ struct Faulty {
 /// Arguments of Faulty.
 #[derive(Args)]
 struct Call {
-    /// Which call.
+    /// The call that panics.
     call: String,
 }
 
@@ -152,7 +153,7 @@ fn faulty(text: &str, options: Options) -> Router {
     try_router_with(text, options, more).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Runs a configuration in simulated time; the messages.
+/// Runs a configuration in simulated time. Returns the router and its messages about panics.
 fn ran(text: &str, batch: usize, on_panic: OnPanic) -> (Router, Vec<String>) {
     let (options, log) = simulated(batch);
     let mut r = faulty(text, Options { on_panic, ..options });
@@ -172,7 +173,8 @@ fn panicked(r: &Router) -> u64 {
 
 const N: u64 = 1000;
 
-/// Where packets meet an element that panics over some: in a chain, by itself, behind copies, behind a queue, on a pull path.
+/// Paths to an element that panics on some packets: in a chain, by itself, behind copies, behind a queue, on
+/// a pull path.
 const WAYS: [&str; 7] = [
     "-> Counter -> f :: FaultyAction(70) -> Counter -> s :: Sink(0)",
     "-> f :: FaultyPush(70) -> s :: Sink(0)",
@@ -193,7 +195,7 @@ fn what_an_element_had_when_it_panicked_is_counted() {
             let (came, lost) = (number(&mut r, "s", "count"), panicked(&r));
             assert_eq!(number(&mut r, "n", "count"), N, "{what}");
             assert_eq!(came + lost, N, "{what}");
-            // One or a batch of them each time: none goes on that the element has not finished with.
+            // Each panic loses one packet or one batch: no packet goes on that the element has not finished.
             assert!((14..=14 * 32).contains(&lost), "{lost}, {what}");
             let first = lines.first().unwrap();
             for part in ["f :: Faulty", "(config:1) panicked: over a packet (at ", "panics.rs:", "it goes on"]
@@ -247,7 +249,7 @@ fn a_router_that_stops_does_so_in_good_order() {
         assert_eq!(number(&mut r, "f", "seen"), 70);
         assert_eq!(r.running().panics(), 1);
     }
-    // So do its other workers.
+    // The other workers stop in good order, too.
     watched(|| {
         let (options, log) = real(2);
         let mut r = faulty(
@@ -309,7 +311,7 @@ fn who_asks_an_element_that_panics_gets_an_error() {
             let e = running.write(Origin::Operator, Some("f"), "boom", "").unwrap_err().to_string();
             assert!(e.contains("panicked: over an order"), "{e}");
         }
-        // Questions do not stop the router.
+        // Panics in handlers do not stop the router.
         while running.read(Some("s"), "count", "").unwrap() != "20" {}
         running.current().unwrap().end();
         let mut r = thread.join().unwrap();

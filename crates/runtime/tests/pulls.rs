@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements that emit while they are pulled, and elements that are pushed to while they pull.
+//! Elements that emit while they are pulled from, and elements that are pushed to while they pull.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use castanet_element::prelude::*;
@@ -7,7 +7,8 @@ use castanet_element::{CallError, element};
 use castanet_runtime::Router;
 use castanet_testkit::*;
 
-/// Makes TOTAL packets when it is pulled; each second packet goes to output 1. It declares no calls of handlers and tries them.
+/// Makes TOTAL packets when it is pulled from; every second packet goes to output 1. It tries to call
+/// handlers, although its class does not declare calls.
 #[derive(Class)]
 #[class(name = "Spring", ports = "0/2", processing = "a/lh", packets = "/any", workers = exclusive, books(enters))]
 struct Spring {
@@ -64,9 +65,9 @@ struct Drain {
 /// Arguments of Drain.
 #[derive(Args)]
 struct DrainArgs {
-    /// Most packets of a pull.
+    /// Maximum number of packets of a pull.
     max: u32,
-    /// Whether it tries calls of handlers, too.
+    /// Whether it also tries to call handlers.
     #[arg(keyword, default = false)]
     calls: bool,
 }
@@ -112,7 +113,8 @@ impl Element for Both {
     }
 }
 
-/// Runs a configuration in simulated time; nothing may wait at the end, and nothing may be said.
+/// Runs a configuration in simulated time. At the end, no packet may wait and no message may have been
+/// printed.
 fn finished(text: &str, batch: usize) -> Router {
     let (options, log) = simulated(batch);
     let more = |r: &mut castanet_classes::Registry| {
@@ -128,8 +130,8 @@ fn finished(text: &str, batch: usize) -> Router {
 
 #[test]
 fn packets_emitted_during_a_pull_leave_by_their_own_outputs() {
-    // The run loop lets a task pull directly from a storage or source, but not through a chain or a scheduler. The first line of the
-    // configuration gives Spring edges whose numbers do not start at 0.
+    // The run loop lets a task pull directly from a storage or source, but not through a chain or a
+    // scheduler. The first line of the configuration gives Spring edges whose numbers do not start at 0.
     for (path, direct) in [("", true), ("-> RoundRobinSched", false), ("-> Null", false)] {
         for max in [0, 1, 2, 5] {
             for batch in [1, 3, 32] {

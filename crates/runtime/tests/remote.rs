@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A running router, called from threads that are none of its workers.
+//! Calls to a running router from threads that are not workers.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use castanet_element::remote::{Listener, Remote};
@@ -39,7 +39,7 @@ fn handlers_are_called_while_packets_move() {
             assert_eq!(read("q", "capacity").unwrap(), "7");
             running.write(Origin::Operator, Some("q"), "capacity", "9").unwrap();
             assert_eq!(read("q", "capacity").unwrap(), "9");
-            // What does not go on starts again in each replica.
+            // When the sources are inactive, a reset sets the count of each replica to 0.
             running.write(Origin::Operator, Some("a"), "active", "false").unwrap();
             running.write(Origin::Operator, Some("ja"), "active", "false").unwrap();
             running.write(Origin::Operator, Some("jb"), "active", "false").unwrap();
@@ -112,7 +112,7 @@ fn a_long_burst_keeps_neither_mail_nor_stop_waiting() {
     }
 }
 
-/// Stops a router at the end of a test, also of one that fails.
+/// Stops a router at the end of a test, even if the test fails.
 struct Stop<'a>(&'a castanet_runtime::Running);
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
@@ -151,17 +151,17 @@ fn a_call_has_the_rights_of_the_one_who_makes_it() {
                 assert_eq!(write(Origin::User, "agg", h, &path("file")), Ok(String::new()));
                 assert!(is_there("file"), "{h}");
             }
-            // A call that a client leaves with an element is still the client's.
+            // A call that a client configures in an element has only the rights of the client.
             let call = format!("1 agg.write_file {}", path("file"));
             write(Origin::Anonymous, "c", "count_call", &call).unwrap();
             write(Origin::Anonymous, "i", "active", "true").unwrap();
             while running.read(Some("c"), "count", "").unwrap() != "10" {}
             assert!(!is_there("file"));
             assert!(log.lines().iter().any(|l| l.contains("permission denied for 'agg.write_file'")));
-            // What a script does is what the configuration says.
+            // A script has the rights of the configuration, even if a client runs it.
             write(Origin::Anonymous, "s", "run", &path("file")).unwrap();
             assert!(is_there("file") && is_there("printed"));
-            // Neither may a read open files for its caller.
+            // A read must not open files for its caller, either.
             std::fs::write(path("secret"), "secret").unwrap();
             let cat = running.read(Some("s"), "cat", &path("secret"));
             assert!(matches!(&cat, Err(CallError::Failed(e)) if e.contains("may not name files")), "{cat:?}");

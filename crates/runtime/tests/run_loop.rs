@@ -14,7 +14,7 @@ fn dropped(r: &Router, reason: Reason) -> u64 {
     r.drops().iter().filter(|d| d.0.1 == reason).map(|d| d.1).sum()
 }
 
-/// When the packets passed that a run recorded, in milliseconds since the start of simulated time.
+/// Returns the times of recorded packets, in milliseconds since the start of simulated time.
 fn times(log: &[String]) -> Vec<i64> {
     let stamp = |l: &String| l.rsplit(", ").next().and_then(|t| t.trim_end_matches(')').parse::<i64>().ok());
     log.iter().filter_map(stamp).map(|t| (t - START) / 1_000_000).collect()
@@ -22,11 +22,11 @@ fn times(log: &[String]) -> Vec<i64> {
 
 #[test]
 fn stop_requests_and_driver_scripts() {
-    // Configuration, what is told and when in milliseconds.
+    // A configuration, and the messages that it prints, with their times in milliseconds.
     for (text, told) in [
         // One request stops a router without a driver script.
         ("Numbers(1, 5, STOP true) -> Sink(1);", &[][..]),
-        // A pause takes one request; the end of the script stops.
+        // A pause takes one request to stop; the end of the script stops the router.
         (
             "TimedSource(0.1, LIMIT 1, STOP true) -> Discard; t :: Tell;
              DriverManager(write t.say begin, pause, write t.say end);",
@@ -49,7 +49,7 @@ fn stop_requests_and_driver_scripts() {
              DriverManager(wait 1.5s, write t.say a, wait 250ms, write t.say b);",
             &["1500 a", "1750 b"],
         ),
-        // A request cuts a wait short; the next one is whole.
+        // A request cuts a wait short; the next wait has its full length.
         (
             "TimedSource(0.5, LIMIT 1, STOP true) -> Discard; t :: Tell;
              DriverManager(wait 20s, write t.say cut, wait 2s, write t.say whole);",
@@ -67,7 +67,7 @@ fn stop_requests_and_driver_scripts() {
 
 #[test]
 fn a_router_whose_sources_run_dry_goes_on() {
-    // Were time not simulated, this would run for an hour.
+    // If time were not simulated, this would run for an hour.
     let (mut r, _) = run("InfiniteSource(LIMIT 2) -> c :: Counter -> Discard; Quit(3600);", 32);
     assert_eq!(value(&mut r, "c", "count"), "2");
 }
@@ -95,7 +95,7 @@ fn timers_are_exact_in_simulated_time() {
     let steps = |first: i64, step: i64, n: i64| (0..n).map(|i| first + i * step).collect::<Vec<_>>();
     for (text, want, slack) in [
         ("TimedSource(0.5, LIMIT 4, STOP true) -> SetTimestamp -> Sink(1);", steps(500, 500, 4), 0),
-        // A bucket of two is full at the start, here, and one of one below.
+        // The token bucket is full at the start. It holds two tokens here, and one in the next case.
         (
             "RatedSource(RATE 10, LIMIT 5, STOP true) -> SetTimestamp -> Sink(1);",
             vec![0, 0, 100, 200, 300],
@@ -119,7 +119,8 @@ fn timers_are_exact_in_simulated_time() {
 #[test]
 fn sleepers_are_woken() {
     for batch in BATCHES {
-        // Simulated time jumps only when no task has anything to do: that it comes to an end shows that all sleep.
+        // Simulated time jumps only when no task has anything to do, so the end of the run shows that all
+        // tasks sleep.
         let text = "TimedSource(0.1, LIMIT 5) -> q :: Queue -> u :: Unqueue -> s :: Sink(1); Quit(3600);";
         let (mut r, _) = run(text, batch);
         assert_eq!((number(&mut r, "s", "count"), value(&mut r, "u", "scheduled")), (5, "false".into()));
@@ -132,7 +133,7 @@ fn sleepers_are_woken() {
             "batch {batch}: {log:?}"
         );
         assert_eq!(value(&mut r, "s", "scheduled"), "false");
-        // It goes on when there is room.
+        // The source continues when there is room.
         let text = "InfiniteSource(LIMIT 500) -> q :: Queue(2) -> RatedUnqueue(1000) -> c :: Counter -> Discard; Quit(9);";
         let (mut r, _) = run(text, batch);
         assert_eq!((number(&mut r, "c", "count"), number(&mut r, "q", "drops")), (500, 0), "batch {batch}");
@@ -168,13 +169,13 @@ fn calls_take_place_before_the_packet_goes_on() {
 fn cycles_end() {
     for batch in BATCHES {
         let (mut r, _) = run("Numbers(1, 7, 7) -> n :: Null -> c :: Counter -> n; Quit(1);", batch);
-        // Each packet passes once, and once for every round.
+        // Each packet passes the counter once, and once more for every round.
         assert_eq!(
             (dropped(&r, Reason::PushLoop), number(&mut r, "c", "count")),
             (7, 7 * 1001),
             "batch {batch}"
         );
-        // A copy leaves every round.
+        // A copy leaves in every round.
         let text = "Numbers(1, 3, 3) -> n :: Null -> t :: Tee -> n; t [1] -> s :: Discard; Quit(1);";
         let (mut r, _) = run(text, batch);
         assert_eq!(
@@ -184,7 +185,7 @@ fn cycles_end() {
         );
     }
     for batch in [1, 3] {
-        // Copies that multiply: the number of rounds is bounded as a whole, and nothing is lost from the counts.
+        // Copies multiply: the total number of rounds is bounded, and the counts still balance.
         let text = "Numbers(1, 2, 2) -> n :: Null -> c :: Counter -> t :: Tee -> n; t [1] -> n; Quit(1);";
         let (mut r, _) = run(text, batch);
         let entered = number(&mut r, "c", "count");
@@ -247,7 +248,7 @@ fn two_workers_share_a_queue() {
     }
 }
 
-/// Runs a router until `done` says so of its handlers, which are numbers or truth values.
+/// Runs a router until `done` returns true. `done` gets a function that reads handlers.
 fn run_until(r: &mut Router, done: impl Fn(&dyn Fn(&str, &str) -> String) -> bool + Send) {
     let _watchdog = Watchdog::arm();
     let (shared, running) = (r.shared().clone(), r.running().clone());
@@ -270,7 +271,7 @@ fn placed<const N: usize>(r: &Router, elements: [&str; N]) -> [usize; N] {
 #[test]
 fn one_source_overflows_no_queue_of_another_worker() {
     const LIMIT: u64 = 20_000;
-    // One and many packets a turn, queues with and without cells beyond their capacity.
+    // One packet or many in a turn, and queues with and without cells beyond their capacity.
     for (source, capacity) in [
         ("InfiniteSource(LIMIT 20000)", 3),
         ("InfiniteSource(LIMIT 20000, BURST 8)", 4),
@@ -298,9 +299,11 @@ fn sources_of_several_workers_overflow_a_queue_by_what_is_on_its_way() {
     let source = |name: &str, more: &str| format!("{name} :: InfiniteSource(BURST {BURST}{more}) -> q;");
     for workers in 2..=4 {
         for round in 0..25 {
-            // Nothing pulls, so the queue is full once and stays so. A source that then asks for room gets none. Each of the two
-            // may have been granted a burst before and be about to send it. What the last grant gave had room when it was given;
-            // so at most the other burst is lost: one for each source but one, of which a worker has at most one.
+            // Nothing pulls, so the queue fills up and stays full. A source that then requests room gets
+            // none. But each of the two sources may have been granted a burst before, and still send it.
+            // There was room for one of these bursts when it was granted, so at most the other burst is lost.
+            // In general, at most one burst is lost for each source but one, and each worker counts as at
+            // most one source.
             let text = format!(
                 "q :: FullNoteQueue({}) -> Unqueue(ACTIVE false) -> Discard; {} {} StaticThreadSched(a 0, b 1);",
                 20 + round,
@@ -316,7 +319,7 @@ fn sources_of_several_workers_overflow_a_queue_by_what_is_on_its_way() {
             assert_eq!((a + b, held), (held + drops, 20 + round), "{workers} workers");
             assert!(drops <= BURST, "{workers} workers: {drops} dropped");
         }
-        // While packets are pulled, the queue is full again and again, and every packet is counted.
+        // While packets are pulled, the queue gets full again and again, and every packet is counted.
         let limit = 20_000;
         let more = format!(", LIMIT {limit}");
         let text = format!(
@@ -331,7 +334,7 @@ fn sources_of_several_workers_overflow_a_queue_by_what_is_on_its_way() {
         });
         let counts = [("a", "count"), ("b", "count"), ("q", "length")].map(|(e, h)| number(&mut r, e, h));
         assert_eq!(counts, [limit, limit, 0], "{workers} workers");
-        // The queue is full anew only after something was pulled, at most so often.
+        // The queue gets full again only after a packet was pulled. This bounds the number of drops.
         let (came, drops) = (number(&mut r, "c", "count"), number(&mut r, "q", "drops"));
         assert!(
             came + drops == 2 * limit && drops <= BURST * (1 + came),
@@ -358,7 +361,7 @@ fn handlers_are_read_across_workers() {
 
 #[test]
 fn timers_are_due_after_the_same_turns_at_every_batch_size() {
-    // The only task, and one that takes several turns in a call where the batch allows it.
+    // The source is the only task, so it takes several turns in one call if the batch size allows it.
     for source in ["InfiniteSource", "Numbers(1, 1000)", "FromIPSummaryDump(DUMP, CHECKSUM true)"] {
         let dump = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(dump.path(), "!data ip_src\n".to_string() + &"1.0.0.1\n".repeat(1000)).unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot swaps: signals that arrive meanwhile, resources that are handed over, rights, a loader that panics, and a router that stops meanwhile.
+//! Hot swaps: signals that arrive meanwhile, resources that are handed over, rights, a loader that panics,
+//! and a router that stops meanwhile.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use castanet_classes::Registry;
@@ -104,7 +105,7 @@ impl Element for Holder {}
 
 #[handlers]
 impl Holder {
-    /// Whether it expected to inherit its resource, and whether it was given it.
+    /// Whether it expected to inherit its resource, and whether it got the resource.
     #[read]
     fn origin(&self) -> String {
         format!("{} {}", self.inherits, self.taken)
@@ -125,7 +126,7 @@ impl Lifecycle for Holder {
     }
 }
 
-/// Holds the packets that it gets, also when it is cleaned up.
+/// Holds the packets that it gets, even when it is cleaned up.
 #[derive(Class)]
 #[class(name = "Keeper", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, lifecycle, books(holds))]
 struct Keeper {
@@ -161,7 +162,7 @@ impl Lifecycle for Shut {
     }
 }
 
-/// Reads configurations. Panics after a swap if it has a text, with that text.
+/// Reads configurations. If it has a text, panics with that text after a swap.
 struct Texts(Option<&'static str>);
 
 fn more(r: &mut Registry) {
@@ -186,7 +187,8 @@ impl Loader for Texts {
     }
 }
 
-/// Reads configurations. When one has been prepared, it ends the router that runs, and waits until that has returned.
+/// Reads configurations. When one has been prepared, ends the running router, and waits until that router has
+/// returned.
 struct Late {
     running: Arc<Running>,
     returned: AtomicBool,
@@ -242,7 +244,7 @@ fn signals_that_come_in_a_commit_reach_the_element_that_watches_them_next() {
     for workers in [1, 2] {
         for (k, (next, element, seen)) in [
             ("w :: Watcher(10)", "w", "1"),
-            // Elements with another signal or another name do not get it.
+            // Elements with another signal or another name do not get the signal.
             ("w :: Watcher(12)", "w", "0"),
             ("x :: Watcher(10)", "x", "0"),
             ("w :: Counter; Idle -> w -> Discard; x :: Watcher(10)", "x", "0"),
@@ -259,9 +261,9 @@ fn signals_that_come_in_a_commit_reach_the_element_that_watches_them_next() {
                 let call = move || assert!(here.signal(USR1));
                 CALLS.lock().unwrap().push((format!("signal {workers} {k}"), Box::new(call)));
                 r.swap(Origin::Operator, "config", &new).unwrap();
-                // A worker answers in the order in which it was asked.
+                // A worker handles its mail in order, so it has handled the signal before this read.
                 assert_eq!(read(r, element, "seen"), seen, "{next}");
-                // Signals that come later go to the new router at once.
+                // Signals that arrive later go to the new router at once.
                 assert_eq!(r.signal(USR1), !next.contains("12"), "{next}");
                 let more = if next.contains("12") {
                     seen.to_string()

@@ -78,7 +78,7 @@ fn an_inserted_element_does_not_take_the_state_of_another_with_its_number() {
         swap(r, "n :: Numbers(1, 100) -> Queue(7) -> u :: Unqueue(ACTIVE false) -> Queue(200) -> i :: Idle");
         assert_eq!((count(r, "Queue@2", "length"), count(r, "Queue@4", "length")), (0, 100));
     });
-    // In another line, between other elements.
+    // The inserted queue is on another path, between other elements.
     running("n :: Numbers(1, 100) -> Queue(200) -> i :: Idle", |r| {
         while count(r, "Queue@2", "length") < 100 {}
         swap(r, "Idle -> Queue(200) -> Idle; n :: Numbers(1, 100) -> Queue(200) -> i :: Idle");
@@ -100,7 +100,7 @@ fn nothing_is_guessed_when_the_neighbours_are_renamed_too() {
     );
 }
 
-/// The pairs under another number, and the number of elements that come.
+/// Returns the pairs whose number changes, and the number of added elements.
 fn pairs(old: &str, new: &str) -> (Vec<String>, usize) {
     let plan = plan(old, new);
     let short = |(now, before): &(String, String)| format!("{} {before}", now.split(' ').next().unwrap());
@@ -119,28 +119,29 @@ fn elements_are_paired_by_class_configuration_and_neighbours() {
             &["Queue@3 Queue@2"],
             2,
         ),
-        // Without any name: the source is the only one of its kind, and leads to the others.
+        // No element has a name. The source is the only one of its class, and its connections lead to the
+        // others.
         (
             "RatedSource(LIMIT 0) -> Queue -> Unqueue -> Discard",
             "Idle -> Counter -> Discard; RatedSource(LIMIT 0) -> Paint(2) -> Queue -> Unqueue -> Discard",
             &["Discard@8 Discard@4", "Queue@6 Queue@2", "RatedSource@4 RatedSource@1", "Unqueue@7 Unqueue@3"],
             4,
         ),
-        // By ports, not by order.
+        // Elements are paired by ports, not by order.
         (
             "Idle -> t :: Tee -> Counter -> d :: Discard; t [1] -> Counter -> d",
             "Idle -> t :: Tee; d :: Discard; t [1] -> Counter -> d; t [0] -> Counter -> d",
             &["Counter@4 Counter@5", "Counter@5 Counter@3"],
             0,
         ),
-        // Two that cannot be told apart stay in their order.
+        // Two paths that cannot be told apart stay in their order.
         (
             "Idle -> Counter -> d :: Discard; Idle -> Counter -> d",
             "AddressInfo(x 1.2.3.4); Idle -> Counter -> d :: Discard; Idle -> Counter -> d",
             &["Counter@3 Counter@2", "Counter@6 Counter@5", "Idle@2 Idle@1", "Idle@5 Idle@4"],
             1,
         ),
-        // Of three it is not known which ones were there before.
+        // With three such paths, it is not known which two were there before.
         (
             "Idle -> Counter -> d :: Discard; Idle -> Counter -> d",
             "d :: Discard; Idle -> Counter -> d; Idle -> Counter -> d; Idle -> Counter -> d",
@@ -148,21 +149,21 @@ fn elements_are_paired_by_class_configuration_and_neighbours() {
             6,
         ),
         ("a :: Idle -> Counter -> d :: Discard", "a :: Idle -> Counter -> Counter -> d :: Discard", &[], 2),
-        // A name that both have is believed: this counter is in another place.
+        // A name that both configurations have is trusted, so the new counter is in another place.
         (
             "a :: Idle -> Counter -> d :: Discard",
             "a :: Idle -> d :: Discard; Idle -> Counter -> Discard",
             &[],
             3,
         ),
-        // Another configuration, in the same place.
+        // The queue has another configuration, but the same place.
         (
             "a :: Idle -> Queue(5) -> b :: Idle",
             "Idle -> Discard; a :: Idle -> Queue(7) -> b :: Idle",
             &["Queue@4 Queue@2"],
             2,
         ),
-        // The configuration decides between two in the same place.
+        // The configuration decides between two queues in the same place.
         (
             "a :: Idle -> Queue(5) -> b :: Idle",
             "a :: Idle -> Queue(7) -> Unqueue -> Queue(5) -> b :: Idle",

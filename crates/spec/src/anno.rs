@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packet annotations: their names and places in the 48 bytes that every packet carries.
+//! Packet annotations: their names and offsets in the 48 bytes that every packet carries.
 
 use crate::value::ValueError;
 
@@ -11,11 +11,11 @@ pub const SIZE: usize = 48;
 pub struct Annotation {
     /// The name in configurations.
     pub name: &'static str,
-    /// First byte.
+    /// The offset of its first byte.
     pub offset: usize,
-    /// Bytes.
+    /// The size in bytes.
     pub size: usize,
-    /// What it is for.
+    /// One line on its purpose.
     pub doc: &'static str,
 }
 
@@ -48,7 +48,7 @@ annotations! {
     PERFCTR 40 8 "performance counter",
 }
 
-/// Finds an annotation by name or byte offset, such that `size` bytes fit; the error says what is wrong.
+/// Returns the byte offset of an annotation of `size` bytes, which `text` gives by name or as an offset.
 pub fn find(text: &str, size: usize) -> Result<usize, ValueError> {
     if let Ok(offset) = text.parse::<usize>() {
         return match offset.checked_add(size) {

@@ -58,20 +58,20 @@ impl ArgSpec {
     };
 }
 
-/// What is wrong with an argument.
+/// An error or warning about an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgError {
-    /// `LENGTH: invalid number`.
+    /// The message, such as `LENGTH: invalid number`.
     pub message: String,
     /// The offending bytes of the configuration string.
     pub range: Range<usize>,
     /// The line of the classic format, if it is not the message.
     pub classic: Option<String>,
-    /// How to mend it, or empty.
+    /// How to fix the argument; empty if unknown.
     pub help: String,
     /// The text that the offending bytes were probably meant to be.
     pub replacement: Option<String>,
-    /// Whether the configuration may run all the same.
+    /// Whether this is a warning, so that the configuration may still run.
     pub warning: bool,
 }
 
@@ -85,7 +85,7 @@ impl ArgError {
     pub fn warning(message: impl Into<String>, range: Range<usize>) -> ArgError {
         ArgError { warning: true, ..ArgError::new(message, range) }
     }
-    /// Adds how to mend it.
+    /// Adds a help text that says how to fix the argument.
     pub fn help(mut self, text: impl Into<String>) -> ArgError {
         self.help = text.into();
         self
@@ -99,20 +99,20 @@ impl ArgError {
     }
 }
 
-/// What arguments are read against: the names that the configuration defines, seen from one element.
+/// The context for parsing arguments: the names that the configuration defines, as seen from one element.
 #[derive(Clone, Copy)]
 pub struct ArgCx<'a> {
     /// The scope prefix of the element, such as `two/`.
     pub scope: &'a str,
     /// Names of addresses, ports and elements.
     pub names: &'a Names,
-    /// Where the text comes from.
+    /// The origin of the text.
     pub origin: Origin,
 }
 
 impl ArgCx<'_> {
-    /// The offset of an annotation of `size` bytes: by a name that AnnotationInfo defined, a name that always exists, or an
-    /// offset.
+    /// Returns the offset of an annotation of `size` bytes. `text` is a name that AnnotationInfo defined, a
+    /// predefined name, or an offset.
     pub fn annotation(&self, text: &str, size: usize) -> Result<usize, ValueError> {
         match self.names.annotation(self.scope, text) {
             Some((offset, s)) if s == size => Ok(offset),
@@ -122,20 +122,20 @@ impl ArgCx<'_> {
     }
 }
 
-/// The arguments of a class; `#[derive(Args)]` writes this.
+/// The arguments of a class; `#[derive(Args)]` implements this.
 pub trait Args: Sized {
-    /// Their declarations, positional ones first in order.
+    /// The declarations of the arguments: positional ones first, in order.
     const SPECS: &'static [ArgSpec];
     /// Handlers that read and write single arguments.
     const HANDLERS: &'static [HandlerSpec];
-    /// Takes the values from a parser to which [`Args::SPECS`] was bound; errors are left with the parser.
+    /// Takes the values from a parser that was made with [`Args::SPECS`]. Errors are left in the parser.
     fn take(parser: &mut Parser<'_>) -> Option<Self>;
-    /// The value that a handler shows, if it is one of these.
+    /// Returns the value that a handler shows; none if the handler does not belong to an argument.
     fn read(&self, handler: &str) -> Option<String>;
-    /// Changes the value behind a handler, if it is one of these.
+    /// Changes the value that a handler sets; none if the handler does not belong to an argument.
     fn write(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), ValueError>>;
 
-    /// Reads a configuration string; all errors and warnings at once.
+    /// Parses a configuration string. Returns all errors and warnings at once.
     fn parse(config: &str, cx: ArgCx<'_>) -> (Option<Self>, Vec<ArgError>) {
         let mut parser = Parser::new(config, Self::SPECS, cx);
         let args = Self::take(&mut parser);
@@ -144,9 +144,9 @@ pub trait Args: Sized {
     }
 }
 
-/// A configuration string in which the value of one argument is another one, written in the same way as before, or as a keyword
-/// at the end. The argument is that whose name the handler has; `tickets2` is the third of the arguments TICKETS. None if the
-/// handler has the name of no argument.
+/// Returns the configuration string with a new value for the argument that `handler` is named after. The
+/// argument keeps its form; if it was not given, it is added as a keyword at the end. `tickets2` is the third
+/// value of a rest argument TICKETS. Returns none if the handler is not named after an argument.
 pub fn with_value(
     config: &str,
     specs: &'static [ArgSpec],
@@ -173,8 +173,9 @@ pub fn with_value(
     }
 }
 
-/// Checks a value against the limits that its declaration sets, which both count as allowed. `off`, which switches something
-/// off, is allowed outside the limits. The error is what follows `NAME: `.
+/// Checks a value against the limits of its declaration. The limits themselves are allowed. `off`, a value
+/// that switches something off, is allowed outside the limits. The text of the error is what follows the name
+/// of the argument and a colon.
 pub fn within<T: PartialOrd + Show>(
     value: &T,
     min: Option<T>,
@@ -190,7 +191,7 @@ pub fn within<T: PartialOrd + Show>(
     }
 }
 
-/// No arguments.
+/// The arguments of a class that has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoArgs;
 
@@ -212,11 +213,12 @@ impl Args for NoArgs {
 pub struct Parser<'a> {
     config: &'a str,
     specs: &'static [ArgSpec],
-    /// For each declaration the values given: the last for a positional or keyword, all for a rest.
+    /// For each declaration, the values given: only the last one for a positional or keyword argument, all
+    /// for a rest.
     given: Vec<Vec<Range<usize>>>,
     cx: ArgCx<'a>,
     errors: Vec<ArgError>,
-    /// Where the declarations begin that indices are relative to: 0, or more within flattened arguments.
+    /// The index of the declaration that other indices count from: 0, or more within flattened arguments.
     base: usize,
 }
 
@@ -273,8 +275,8 @@ impl<'a> Parser<'a> {
         });
     }
 
-    /// Positional arguments go to declarations in order. What looks like a keyword but is none counts as positional
-    /// where a position is free for it, and is an error otherwise.
+    /// Assigns positional arguments to declarations in order. An argument that begins like a keyword, but not
+    /// with a known one, counts as positional if a position is free for it. Otherwise it is an error.
     fn assign_positional(
         &mut self,
         positional: Vec<(Range<usize>, bool)>,
@@ -345,7 +347,7 @@ impl<'a> Parser<'a> {
         self.errors.push(error);
     }
 
-    /// What names are looked up in.
+    /// The context for parsing arguments.
     pub fn cx(&self) -> &ArgCx<'a> {
         &self.cx
     }
@@ -396,7 +398,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Arguments whose declarations begin at `index` of the declarations of others.
+    /// Takes flattened arguments, whose declarations begin at `index` of the outer declarations.
     pub fn nested<T: Args>(&mut self, index: usize) -> Option<T> {
         let before = self.base;
         self.base = before.saturating_add(index);
@@ -405,18 +407,19 @@ impl<'a> Parser<'a> {
         args
     }
 
-    /// The last value given for an argument, and its index among all declarations.
+    /// Returns the index of an argument among all declarations, and the last value given for it.
     fn last_given(&self, index: usize) -> (usize, Option<Range<usize>>) {
         let index = self.base.saturating_add(index);
         (index, self.given.get(index).and_then(|g| g.last()).cloned())
     }
 
-    /// A mandatory argument.
+    /// Takes a mandatory argument.
     pub fn required<T: ArgValue>(&mut self, index: usize) -> Option<T> {
         self.required_if(index, |_| Ok(()))
     }
 
-    /// The same, refused with the message of `check`, which follows the name of the argument.
+    /// Like [`Parser::required`], but `check` may refuse the value. Its message follows the name of the
+    /// argument.
     pub fn required_if<T: ArgValue>(
         &mut self,
         index: usize,
@@ -437,12 +440,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An argument that may be left out: the outer none is an error, the inner one its absence.
+    /// Takes an argument that may be left out. The outer none is an error; the inner none means that it was
+    /// left out.
     pub fn optional<T: ArgValue>(&mut self, index: usize) -> Option<Option<T>> {
         self.optional_if(index, |_| Ok(()))
     }
 
-    /// The same, refused with the message of `check`, which follows the name of the argument.
+    /// Like [`Parser::optional`], but `check` may refuse the value. Its message follows the name of the
+    /// argument.
     pub fn optional_if<T: ArgValue>(
         &mut self,
         index: usize,
@@ -454,7 +459,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// All arguments that are left.
+    /// Takes all remaining arguments.
     pub fn rest<T: ArgValue>(&mut self, index: usize) -> Option<Vec<T>> {
         let index = self.base.saturating_add(index);
         let given = self.given.get(index).cloned().unwrap_or_default();
@@ -463,7 +468,7 @@ impl<'a> Parser<'a> {
         (values.len() == n).then_some(values)
     }
 
-    /// The bytes of the configuration string where argument `index` stands, if it was given.
+    /// Returns the range of argument `index` in the configuration string, if it was given.
     pub fn place(&self, index: usize) -> Option<Range<usize>> {
         self.last_given(index).1
     }

@@ -9,33 +9,33 @@ use crate::reason::Reason;
 /// What happens when several workers reach an element of the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
-    /// Each worker has its own; read handlers are merged, write handlers go to all.
+    /// Each worker has its own replica. Read handlers are merged; write handlers go to all replicas.
     Replicate,
-    /// Each worker has a handle on one concurrent state.
+    /// All workers use one concurrent state, each through its own handle.
     Share,
-    /// One worker only; more is an error that names the element and the paths.
+    /// Only one worker may reach it. Otherwise an error names the element and the paths to it.
     Exclusive,
 }
 
-/// What becomes of an element that gets another configuration while the router runs.
+/// What happens to an element that gets another configuration while the router runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reconfigure {
-    /// It takes none: its handler `config` is read only.
+    /// It accepts none: its handler `config` is read-only.
     Refused,
-    /// It keeps what it counted and what it holds, as in a hot swap.
+    /// It keeps its counts and what it holds, as in a hot swap.
     Keeps,
-    /// It begins anew.
+    /// It starts anew.
     Restarts,
 }
 
-/// What the class makes of partial checksums and super-packets.
+/// How the class handles partial checksums and super-packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// Passes them on.
+    /// Passes them on unchanged.
     Transparent,
-    /// Knows and handles them.
+    /// Handles them.
     Aware,
-    /// Must see only complete packets.
+    /// Cannot handle them, so it must get only complete packets.
     None,
 }
 
@@ -51,35 +51,37 @@ bitflags::bitflags! {
         const CALLS = 4;
         /// May stop the driver.
         const STOPS = 8;
-        /// Looks at what other packets change one by one: the length of a storage downstream, what a packet of another input left.
+        /// Reads state that other packets change one by one, such as the length of a storage downstream, or
+        /// what a packet on another input left behind.
         const LOOKS = 16;
     }
 
-    /// The entries of the router's ledger that a class makes. The ledger balances: packets that entered or were made are packets
-    /// that left, were dropped, or are held. Packets that arrive at an element and leave it again need no entry.
+    /// The entries of the router's ledger that a class makes. The ledger balances: the packets that entered
+    /// or were made have either left, been dropped, or are held. A packet that arrives at an element and
+    /// leaves it again needs no entry.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Books: u8 {
-        /// Packets enter the router by it: it generates, reads or receives them.
+        /// It brings packets into the router: it generates, reads or receives them.
         const ENTERS = 1;
         /// It makes packets from others: copies, fragments, answers.
         const MAKES = 2;
-        /// Packets leave the router by it: it sends, writes or counts them.
+        /// It takes packets out of the router: it sends, writes or counts them.
         const LEAVES = 4;
         /// It holds packets from one call to the next.
         const HOLDS = 8;
     }
 }
 
-/// What elements find each other by through flow-based router context (TOCS 2000 §2.4).
+/// A property by which elements find each other through flow-based router context (TOCS 2000 §2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Capability {
     /// Stores packets; has a length and a capacity.
     Storage,
-    /// Says when it becomes non-empty, so that pullers can sleep.
+    /// Signals when it becomes non-empty, so that pullers can sleep until then.
     EmptyNotifier,
-    /// Says when it is full, so that sources can sleep.
+    /// Signals whether it is full, so that sources can sleep.
     FullNotifier,
-    /// Emits packets whose checksums are partial and which stand for many segments.
+    /// Emits packets that have partial checksums and stand for many segments.
     Offloads,
 }
 
@@ -90,7 +92,7 @@ pub struct ClassSpec {
     pub name: &'static str,
     /// Other names of the same class.
     pub aliases: &'static [&'static str],
-    /// The Rust module that it is declared in.
+    /// The Rust module that declares the class.
     pub module: &'static str,
     /// The documentation comment: a summary line, then Markdown.
     pub doc: &'static str,
@@ -100,58 +102,62 @@ pub struct ClassSpec {
     pub processing: &'static str,
     /// Flow code: `x/x`.
     pub flow: &'static str,
-    /// Packet types per port, `/` between inputs and outputs, the last repeated: `ip/ip`, `ether/ether`, `any/same`.
+    /// Packet types by port, with `/` between inputs and outputs: `ip/ip`, `ether/ether`, `any/same`. The
+    /// last type of a side applies to all further ports.
     pub packets: &'static str,
-    /// Alignment wanted on input and given on output, `MODULUS OFFSET / MODULUS OFFSET`; empty: no wish, unchanged.
+    /// The alignment required on input and given on output, `MODULUS OFFSET / MODULUS OFFSET`. Empty if none
+    /// is required and the alignment stays unchanged.
     pub alignment: &'static str,
     /// Arguments in order.
     pub args: &'static [ArgSpec],
-    /// Handlers of the element's own.
+    /// Handlers that the class declares itself.
     pub handlers: &'static [HandlerSpec],
-    /// Handlers of arguments.
+    /// Handlers that belong to arguments.
     pub arg_handlers: &'static [HandlerSpec],
-    /// What several workers make of it.
+    /// What happens when several workers reach an element.
     pub workers: Workers,
-    /// What it makes of offloads.
+    /// How it handles offloads.
     pub offload: Offload,
     /// Outside effects that an element of the class may have.
     pub effects: Effects,
-    /// Whether elements take another configuration while they run.
+    /// Whether and how an element takes another configuration while the router runs.
     pub reconfigure: Reconfigure,
-    /// Whether `config` follows its handlers: a write to one that sets an argument changes that argument in the text.
+    /// Whether `config` follows the handlers of arguments: a write to such a handler also changes the
+    /// argument in the text of `config`.
     pub config_follows: bool,
-    /// What hot swap moves, in words; empty: nothing.
+    /// What a hot swap moves, in words; empty if nothing.
     pub takes_state: &'static str,
-    /// The numbers that its elements keep. Replicas add theirs up, and hot swap moves them.
+    /// The counts that its elements keep. The counts of replicas are added, and a hot swap moves them.
     pub counts: &'static [CountSpec],
-    /// Why it may drop packets.
+    /// The reasons for which it may drop packets.
     pub drops: &'static [Reason],
     /// The entries of the ledger that it makes.
     pub books: Books,
-    /// Those of its reasons for drops that end packets where they are meant to end: they count as packets that left.
+    /// The drop reasons of packets that are meant to end here. These packets count as having left.
     pub ends: &'static [Reason],
-    /// What it exports to others.
+    /// The capabilities by which other elements can find its elements.
     pub capabilities: &'static [Capability],
     /// Whether it runs a task.
     pub task: bool,
     /// Whether it may emit a copy of a packet beside the packet itself.
     pub copies: bool,
-    /// Whether packets on its highest output go before those on lower ones, which is so for floods of switches.
+    /// Whether packets on its highest output go before those on lower ones, as in the floods of switches.
     pub descending: bool,
-    /// Whether it is configured before all others, so that they can use what it says (AddressInfo...).
+    /// Whether it is configured before all other classes, so that they can use its information
+    /// (AddressInfo...).
     pub information: bool,
 }
 
 impl ClassSpec {
-    /// The first sentence of the documentation.
+    /// The first line of the documentation, which is a summary.
     pub fn summary(&self) -> &'static str {
         self.doc.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("")
     }
-    /// Every handler, the element's own and those of arguments, in order of declaration.
+    /// All handlers: those of the class, then those of arguments, each in order of declaration.
     pub fn all_handlers(&self) -> impl Iterator<Item = &'static HandlerSpec> {
         self.handlers.iter().chain(self.arg_handlers)
     }
-    /// Whether it exports a capability.
+    /// Whether the class has a capability.
     pub fn has(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)
     }

@@ -4,9 +4,9 @@
 /// How many ports of one side an element may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// At least.
+    /// The minimum.
     pub min: usize,
-    /// At most; none: no limit.
+    /// The maximum; none for no limit.
     pub max: Option<usize>,
 }
 
@@ -45,13 +45,13 @@ impl Count {
 /// The outputs of a port count code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outputs {
-    /// A number or range of its own.
+    /// A number or range that does not depend on the inputs.
     Count(Count),
-    /// As many as there are inputs, plus so many.
+    /// As many as there are inputs, plus this number.
     Same(usize),
 }
 
-/// A port count code, `IN/OUT` or one for both sides.
+/// A port count code: `IN/OUT`, or one count for both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// Inputs.
@@ -61,11 +61,12 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Any number on both sides, as for a class that is not known.
+    /// Any number on both sides, as for an unknown class.
     pub const ANY: Ports =
         Ports { inputs: Count { min: 0, max: None }, outputs: Outputs::Count(Count { min: 0, max: None }) };
 
-    /// Reads a code such as `1/1-2`, `-/1`, `2/=+`; none if malformed. Constant, because macros check codes at compile time.
+    /// Parses a code such as `1/1-2`, `-/1`, `2/=+`; none if malformed. A `const fn`, because macros check
+    /// codes at compile time.
     pub const fn parse(code: &str) -> Option<Ports> {
         let (i, o) = sides(code.as_bytes());
         let outputs = match o {
@@ -81,7 +82,7 @@ impl Ports {
             _ => None,
         }
     }
-    /// The outputs allowed for an element with so many inputs.
+    /// Returns how many outputs an element with `inputs` inputs may have.
     pub fn outputs_for(self, inputs: usize) -> Count {
         match self.outputs {
             Outputs::Count(c) => c,
@@ -96,15 +97,15 @@ impl Ports {
 /// How packets move through one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Processing {
-    /// The upstream element hands packets over.
+    /// The upstream element pushes packets.
     Push,
-    /// The downstream element asks for packets.
+    /// The downstream element pulls packets.
     Pull,
-    /// Either, as its neighbours want.
+    /// Push or pull, depending on the neighbours.
     Agnostic,
 }
 
-/// A processing code: one letter a port, the last repeated.
+/// A processing code: one letter per port. The last letter applies to all further ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessingCode {
     inputs: Vec<Processing>,
@@ -126,11 +127,11 @@ impl ProcessingCode {
         };
         Some(ProcessingCode { inputs: side(i)?, outputs: side(o)? })
     }
-    /// Of an input.
+    /// Returns how packets move through an input.
     pub fn input(&self, port: usize) -> Processing {
         Self::of(&self.inputs, port)
     }
-    /// Of an output.
+    /// Returns how packets move through an output.
     pub fn output(&self, port: usize) -> Processing {
         Self::of(&self.outputs, port)
     }
@@ -192,7 +193,8 @@ impl Flow {
         let i = self.inputs.get(input).or(self.inputs.last());
         let o = self.outputs.get(output).or(self.outputs.last());
         match (i, o) {
-            // `#` is a letter that each port has for itself: `[^#]` is every port but that of the same number.
+            // `#` is a letter that differs from port to port, so `[^#]` is every port except the one of the
+            // same number.
             (Some(FlowPort::SameIndex), Some(FlowPort::Not(b)))
             | (Some(FlowPort::Not(b)), Some(FlowPort::SameIndex)) => input != output || !b.contains(&'#'),
             (Some(FlowPort::SameIndex), _) | (_, Some(FlowPort::SameIndex)) => input == output,
@@ -205,18 +207,18 @@ impl Flow {
     }
 }
 
-/// Whether [`Ports::parse`] takes a code. For checks at compile time.
+/// Whether [`Ports::parse`] accepts a code. For checks at compile time.
 pub const fn ports_are_valid(code: &str) -> bool {
     Ports::parse(code).is_some()
 }
 
-/// Whether [`ProcessingCode::parse`] takes a code. For checks at compile time.
+/// Whether [`ProcessingCode::parse`] accepts a code. For checks at compile time.
 pub const fn processing_is_valid(code: &str) -> bool {
     let (i, o) = sides(code.as_bytes());
     !i.is_empty() && !o.is_empty() && only(i, b"hla") && only(o, b"hla")
 }
 
-/// Whether [`Flow::parse`] takes a code. For checks at compile time.
+/// Whether [`Flow::parse`] accepts a code. For checks at compile time.
 pub const fn flow_is_valid(code: &str) -> bool {
     let (i, o) = sides(code.as_bytes());
     flow_side_is_valid(i) && flow_side_is_valid(o)
@@ -251,7 +253,7 @@ const fn only(text: &[u8], set: &[u8]) -> bool {
     true
 }
 
-/// A decimal number of digits alone; none if there is none or it does not fit.
+/// Parses a number of decimal digits only; none if the text is empty, has other characters, or is too large.
 const fn number(text: &[u8]) -> Option<usize> {
     if text.is_empty() || !only(text, b"0123456789") {
         return None;
@@ -355,7 +357,8 @@ mod tests {
         }
     }
 
-    /// All texts of up to five of these characters: the checks at compile time agree with the parsers.
+    /// Checks all texts of up to five of these characters: the checks at compile time must agree with the
+    /// parsers.
     #[test]
     fn codes_are_checked_as_they_are_parsed() {
         fn all(set: &str, check: &dyn Fn(&str)) {

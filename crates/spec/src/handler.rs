@@ -8,11 +8,11 @@ pub enum Merge {
     Sum,
     /// All replicas agree; the first one answers.
     First,
-    /// The largest number counts.
+    /// The largest number is taken.
     Max,
 }
 
-/// What the value of a read handler is, so that tools need not guess it from its text.
+/// The kind of value that a read handler returns, so that tools need not guess it from the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ValueKind {
     /// A number that only grows until it is reset: packets, bytes, events.
@@ -48,8 +48,8 @@ impl ValueKind {
             ValueKind::Text => "text",
         }
     }
-    /// How values of this kind of several workers become one, unless their handler says otherwise: counters and rates
-    /// are added; of anything else all workers have the same.
+    /// How the values of several workers are combined, unless the handler says otherwise. Counters and rates
+    /// are added. For all other kinds, the workers are assumed to have the same value.
     pub const fn merge(self) -> Merge {
         match self {
             ValueKind::Counter | ValueKind::Rate => Merge::Sum,
@@ -67,15 +67,16 @@ impl ValueKind {
 pub struct HandlerSpec {
     /// Its name.
     pub name: &'static str,
-    /// Flags as the `handlers` listing prints them: `r`, `w`, `rw`, `+` read with parameters, `b` button, `U` uncommon...
+    /// The flags as the `handlers` listing prints them: `r`, `w`, `rw`, `+` read with parameters, `b` button,
+    /// `U` uncommon...
     pub flags: &'static str,
     /// One line for the manual.
     pub doc: &'static str,
-    /// What its value is, if it can be read.
+    /// The kind of its value, if it can be read.
     pub kind: ValueKind,
     /// The unit of its value, such as `packets`; empty when the value has none or its text gives it.
     pub unit: &'static str,
-    /// How the values of several workers become one.
+    /// How the values of several workers are combined.
     pub merge: Merge,
 }
 
@@ -83,7 +84,7 @@ impl HandlerSpec {
     /// A declaration without content, to fill arrays with.
     pub const EMPTY: HandlerSpec = HandlerSpec::new("", "", "", ValueKind::Text);
 
-    /// A handler without unit whose values merge as is usual for their kind.
+    /// A handler without a unit, whose values are combined as usual for their kind.
     pub const fn new(
         name: &'static str,
         flags: &'static str,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an element class declares, once, for everybody: the runtime, the checker, the tools, the manual.
+//! What an element class declares, written once and used by the runtime, the checker, the tools and the
+//! manual.
 //!
-//! [`class`] holds the declaration, [`handler`] that of handlers, [`count`] that of counts, [`codes`] the port, processing and flow codes, [`reason`] why packets are dropped,
-//! [`arg`] how arguments are bound, [`value`] the argument types, [`anno`] the packet annotations, [`names`] the names
-//! that AddressInfo and PortInfo define, [`origin`] who may do what; [`lists`] joins lists of declarations.
+//! [`class`] holds the declaration of a class, [`handler`] that of a handler, [`count`] that of a count.
+//! [`codes`] has the port, processing and flow codes, [`reason`] the reasons for drops, [`arg`] the binding
+//! of arguments, [`value`] the argument types, [`anno`] the packet annotations. [`names`] has the names that
+//! AddressInfo and PortInfo define, [`origin`] the rights of callers. [`lists`] joins lists of declarations.
 #![forbid(unsafe_code)]
 
 pub mod anno;

@@ -26,7 +26,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// These, and where one is missing, that of others.
+    /// Returns these addresses, with missing ones taken from `other`.
     fn or(self, other: Addresses) -> Addresses {
         Addresses {
             ip: self.ip.or(other.ip),
@@ -39,10 +39,10 @@ impl Addresses {
     }
 }
 
-/// Asks the system for the addresses of its devices.
+/// A function that returns the addresses of the machine's devices, by device name.
 pub type Devices = fn() -> HashMap<String, Addresses>;
 
-/// The most elements whose names are compared with a misspelt one.
+/// With more names than this, a misspelt name is not compared with them.
 const MOST_COMPARED: usize = 5000;
 
 /// Names by full name, looked up from a scope outward.
@@ -55,9 +55,9 @@ pub struct Names {
     tickets: HashMap<usize, u32>,
     homes: HashMap<usize, usize>,
     devices: Option<Devices>,
-    /// The addresses of devices, once they were asked for.
+    /// The addresses of devices, once they have been read.
     asked: OnceLock<HashMap<String, Addresses>>,
-    /// The devices whose addresses were given out.
+    /// The devices whose addresses were used.
     used: Arc<Mutex<BTreeSet<String>>>,
     seed: Option<u64>,
     workers: Option<usize>,
@@ -79,7 +79,8 @@ fn outward<T>(scope: &str, name: &str, mut get: impl FnMut(&str) -> Option<T>) -
 }
 
 impl Names {
-    /// No names, of a configuration without rights until [`Names::set_origin`] says where it comes from.
+    /// Makes an empty set of names. The configuration has the fewest rights until [`Names::set_origin`] is
+    /// called.
     pub fn new() -> Names {
         Names::default()
     }
@@ -95,28 +96,29 @@ impl Names {
     pub fn define_annotation(&mut self, scope: &str, name: &str, offset: usize, size: usize) {
         self.annotations.insert(format!("{scope}{name}"), (offset, size));
     }
-    /// First byte and size of the annotation behind a name: one that was defined, or a name that always exists.
+    /// Returns the first byte and the size of the annotation with this name, which the configuration defines
+    /// or which always exists.
     pub fn annotation(&self, scope: &str, name: &str) -> Option<(usize, usize)> {
         let defined = outward(scope, name, |n| self.annotations.get(n).copied());
         defined.or_else(|| anno::ALL.iter().find(|a| a.name == name).map(|a| (a.offset, a.size)))
     }
-    /// Names an element by its full name, with its index and the proper name of its class.
+    /// Defines an element by its full name, with its index and the name of its class, which is not an alias.
     pub fn define_element(&mut self, name: &str, index: usize, class: &'static str) {
         self.elements.insert(name.to_string(), (index, class));
     }
-    /// Gives the task of an element a share of the processor (ScheduleInfo).
+    /// Sets the tickets of an element's task, which determine its share of the processor (ScheduleInfo).
     pub fn define_tickets(&mut self, element: usize, tickets: u32) {
         self.tickets.insert(element, tickets);
     }
-    /// The tickets of an element's task, if they were given.
+    /// The tickets of an element's task, if they were set.
     pub fn tickets(&self, element: usize) -> Option<u32> {
         self.tickets.get(&element).copied()
     }
-    /// Says which worker is to run the task of an element (StaticThreadSched).
+    /// Sets the worker that is to run the task of an element (StaticThreadSched).
     pub fn define_home(&mut self, element: usize, worker: usize) {
         self.homes.insert(element, worker);
     }
-    /// The worker that is to run the task of an element, if one was named.
+    /// The worker that is to run the task of an element, if one was set.
     pub fn home(&self, element: usize) -> Option<usize> {
         self.homes.get(&element).copied()
     }
@@ -128,7 +130,7 @@ impl Names {
     pub fn workers(&self) -> Option<usize> {
         self.workers
     }
-    /// Sets the seed of the elements' random numbers (RandomSeed), or unsets it.
+    /// Sets the seed of the elements' random numbers (RandomSeed), or removes it.
     pub fn set_seed(&mut self, seed: Option<u64>) {
         self.seed = seed;
     }
@@ -140,19 +142,20 @@ impl Names {
     pub fn elements_in(&self, prefix: &str) -> Vec<usize> {
         self.elements.iter().filter(|(n, _)| n.starts_with(prefix)).map(|(_, e)| e.0).collect()
     }
-    /// Lets names of devices stand for their addresses, where nothing else was said of the name.
+    /// Sets the function that reads the addresses of devices. Device names then stand for these addresses,
+    /// except where the configuration defines other ones.
     pub fn set_devices(&mut self, devices: Devices) {
         self.devices = Some(devices);
     }
-    /// Says where the configuration comes from.
+    /// Sets the origin of the configuration.
     pub fn set_origin(&mut self, origin: Origin) {
         self.origin = origin;
     }
-    /// Where the configuration comes from.
+    /// The origin of the configuration.
     pub fn origin(&self) -> Origin {
         self.origin
     }
-    /// Names the folder below which clients with the token may name files.
+    /// Sets the folder below which clients with the token may name files.
     pub fn set_folder(&mut self, folder: Option<Arc<Path>>) {
         self.folder = folder;
     }
@@ -160,24 +163,25 @@ impl Names {
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
-    /// Has Ethernet addresses of devices that are not here taken on trust, for looking at a configuration elsewhere than on
-    /// the machine that it is for.
+    /// Accepts names of unknown devices as Ethernet addresses. For checking a configuration on another
+    /// machine than the one it is meant for.
     pub fn trust_devices(&mut self) {
         self.trusting = true;
     }
-    /// Has scripts report variables that are not defined.
+    /// Makes scripts report undefined variables.
     pub fn report_undefined(&mut self) {
         self.reporting = true;
     }
-    /// Whether scripts report variables that are not defined.
+    /// Whether scripts report undefined variables.
     pub fn reports_undefined(&self) -> bool {
         self.reporting
     }
-    /// Whether Ethernet addresses of devices that are not here are taken on trust.
+    /// Whether names of unknown devices are accepted as Ethernet addresses.
     pub fn trusts_devices(&self) -> bool {
         self.trusting
     }
-    /// The addresses behind a name: those that were defined, and those of the device of that name.
+    /// The addresses that a name stands for: those that were defined, completed by those of the device of
+    /// that name.
     pub fn addresses(&self, scope: &str, name: &str) -> Option<Addresses> {
         let defined = outward(scope, name, |n| self.addresses.get(n).copied());
         let of_device = self.devices.and_then(|ask| self.asked.get_or_init(ask).get(name).copied());
@@ -189,22 +193,24 @@ impl Names {
             (a, b) => a.or(b),
         }
     }
-    /// The defined name or device whose name is nearest to a misspelt one. None in large configurations, as for elements.
+    /// The defined name or device whose name is nearest to a misspelt one. None in large configurations, as
+    /// in [`Names::nearest_element`].
     pub fn nearest_address(&self, name: &str) -> Option<&str> {
         let devices = self.devices.map(|ask| self.asked.get_or_init(ask)).into_iter().flat_map(|d| d.keys());
         let few = self.addresses.len() <= MOST_COMPARED;
         let names = self.addresses.keys().chain(devices).map(String::as_str);
         few.then(|| castanet_lang::nearest(name, names)).flatten()
     }
-    /// Whether the addresses of a device were asked for and given out.
+    /// Whether the addresses of a device were used.
     pub fn uses_device(&self, device: &str) -> bool {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).contains(device)
     }
-    /// The port behind a name: as it was defined, otherwise as the services database of the machine has it.
+    /// The port that a name stands for: as the configuration defines it, otherwise from the machine's
+    /// services database.
     pub fn port(&self, scope: &str, name: &str, protocol: u8) -> Option<u16> {
         self.defined_port(scope, name, protocol).or_else(|| services::port(name, protocol))
     }
-    /// The port that the configuration gave a name.
+    /// The port that the configuration defines for a name.
     pub fn defined_port(&self, scope: &str, name: &str, protocol: u8) -> Option<u16> {
         outward(scope, name, |n| self.ports.get(&(n.to_string(), protocol)).copied())
     }
@@ -216,12 +222,12 @@ impl Names {
     pub fn element_class(&self, scope: &str, name: &str) -> Option<(usize, &'static str)> {
         outward(scope, name, |n| self.elements.get(n).copied())
     }
-    /// Full names of all elements, in no order.
+    /// The full names of all elements, in no particular order.
     pub fn element_names(&self) -> impl Iterator<Item = &str> {
         self.elements.keys().map(String::as_str)
     }
-    /// The element whose name is nearest to a misspelt one. None in large configurations, where comparing each wrong name with
-    /// all others would take most of the time.
+    /// The element whose name is nearest to a misspelt one. None in large configurations, where comparing
+    /// each wrong name with all others would take most of the time.
     pub fn nearest_element(&self, name: &str) -> Option<&str> {
         let few = self.elements.len() <= MOST_COMPARED;
         few.then(|| castanet_lang::nearest(name, self.element_names())).flatten()
@@ -274,7 +280,7 @@ mod tests {
         assert_eq!((a.ip, a.ether, a.gateway), (Some([10, 0, 0, 1]), Some([2; 6]), Some([8; 4])));
         assert_eq!(n.addresses("", "eth1").and_then(|a| a.ip), Some([9; 4]));
         assert_eq!(n.addresses("", "eth2"), None);
-        // It is known which devices said something.
+        // Only devices that had addresses count as used.
         assert_eq!(["eth0", "eth1", "eth2"].map(|d| n.uses_device(d)), [true, true, false]);
     }
 }

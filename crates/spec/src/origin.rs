@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a configuration or a handler call comes from, and what it may therefore do.
+//! The origin of a configuration or of a handler call, and the rights that follow from it.
 
 /// The source of a configuration or of a handler call.
 ///
-/// Code that loads configurations, opens files by name or calls stored handlers asks this type, so that a new way in has to
-/// say which of these it is.
+/// Code that loads configurations, opens files by name or calls stored handlers checks the rights of this
+/// type. So every new way into the router has to state its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The operator: the command line, the files that it names, signals, and scripts of the operator's configuration.
@@ -15,39 +15,40 @@ pub enum Origin {
     Authorised,
     /// Any other client on this host.
     Anonymous,
-    /// Any other client of a TCP port that does not connect from the loopback address. It has the fewest rights, so that code that
-    /// forgets to name an origin gives none away.
+    /// Any other client of a TCP port that does not connect from the loopback address. It has the fewest
+    /// rights and is the default, so that code that forgets to set an origin grants none.
     #[default]
     Network,
 }
 
-/// The flag of a handler that replaces the configuration, plans to, or loads code.
+/// The flag of a handler that replaces the configuration, plans a replacement, or loads code.
 pub const RECONFIGURES: char = 'R';
-/// The flag of a handler that opens a file which its caller names.
+/// The flag of a handler that opens a file that its caller names.
 pub const OPENS_FILES: char = 'F';
 
 impl Origin {
-    /// Whether it may call handlers at all.
+    /// Whether this origin may call handlers at all.
     pub fn may_call(self) -> bool {
         self != Origin::Network
     }
-    /// Whether it may replace the configuration.
+    /// Whether this origin may replace the configuration.
     pub fn may_reconfigure(self) -> bool {
         matches!(self, Origin::Operator | Origin::User | Origin::Authorised)
     }
-    /// Whether it may name files that the router opens, if only some.
+    /// Whether this origin may name files that the router opens, at least those below one folder.
     pub fn may_name_files(self) -> bool {
         matches!(self, Origin::Operator | Origin::User | Origin::Authorised)
     }
-    /// Whether it may name files outside the folder that the operator gives to clients.
+    /// Whether this origin may name files outside the folder that the operator gives to clients.
     pub fn may_name_any_file(self) -> bool {
         matches!(self, Origin::Operator | Origin::User)
     }
-    /// Whether configurations may require libraries and packages from anywhere in the file system.
+    /// Whether configurations of this origin may require libraries and packages from anywhere in the file
+    /// system.
     pub fn may_require_anything(self) -> bool {
         self == Origin::Operator
     }
-    /// Whether it may write a handler with these flags.
+    /// Whether this origin may write a handler with these flags.
     pub fn may_write(self, flags: &str) -> bool {
         self.may_call()
             && (!flags.contains(RECONFIGURES) || self.may_reconfigure())

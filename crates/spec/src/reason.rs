@@ -17,7 +17,7 @@ macro_rules! reasons {
                 match self { $(Reason::$variant => $name,)+ }
             }
 
-            /// One line on what it means.
+            /// One line that explains the reason.
             pub const fn doc(self) -> &'static str {
                 match self { $(Reason::$variant => concat!($($doc),+),)+ }
             }
@@ -56,17 +56,17 @@ reasons! {
     LinkBroadcast = "link-broadcast",
     /// No ICMP error may be sent about this packet (RFC 1812 section 4.3.2.7).
     NoIcmpError = "no-icmp-error",
-    /// Not a packet the element answers.
+    /// Not a packet that the element answers.
     NotAnswered = "not-answered",
-    /// The element took what it wanted from the packet.
+    /// The element used up the packet.
     Consumed = "consumed",
-    /// Waited for an ARP answer and had to make room.
+    /// Waited for an ARP answer and was dropped to make room.
     ArpQueueFull = "arp-queue-full",
     /// An ARP packet that was malformed or not for this element.
     BadArp = "bad-arp",
     /// The destination IP address annotation was not set.
     NoDestination = "no-destination",
-    /// Colour other than the one checked for.
+    /// The paint colour was not the one checked for.
     OtherPaint = "other-paint",
     /// Went round a cycle of the configuration too often.
     PushLoop = "push-loop",
@@ -74,7 +74,7 @@ reasons! {
     NoBuffer = "no-buffer",
     /// Still inside the router when it stopped.
     Stopped = "stopped",
-    /// A script said so.
+    /// A script decided to drop the packet.
     Script = "script",
     /// Left out by sampling.
     Sampled = "sampled",
@@ -96,17 +96,17 @@ reasons! {
     OwnPacket = "own-packet",
     /// Waited for an ARP answer that did not come in time.
     ArpTimeout = "arp-timeout",
-    /// Was stored, and a handler or a smaller capacity cleared it out.
+    /// Was stored, then removed by a handler or because the capacity was reduced.
     Cleared = "cleared",
-    /// The device did not take it.
+    /// The device did not accept it.
     SendFailed = "send-failed",
-    /// A checksum or segments that a device left to be done could not be done.
+    /// A checksum or segmentation that a device had left open could not be completed.
     BadOffload = "bad-offload",
     /// Only a part of it could be received.
     Truncated = "truncated",
-    /// The port it came or left by was suppressed.
+    /// It came or left by a port that was suppressed.
     Suppressed = "suppressed",
-    /// Its destination is where it came from.
+    /// Its destination is on the segment that it came from.
     SameSegment = "same-segment",
     /// A message of the spanning tree protocol that was malformed or out of range.
     BadBpdu = "bad-bpdu",
@@ -116,7 +116,7 @@ reasons! {
     OverRate = "over-rate",
     /// The TCP, UDP or ICMP header, the length or the checksum did not pass the checks.
     BadTransport = "bad-transport-header",
-    /// A mark of congestion was due on a packet that does not take part in ECN (RFC 3168 section 5).
+    /// A congestion mark was due on a packet that does not take part in ECN (RFC 3168 section 5).
     NotEcnCapable = "not-ecn-capable",
     /// A fragment that overlaps, repeats or contradicts others, or ends where no packet can.
     BadFragment = "bad-fragment",
@@ -126,19 +126,19 @@ reasons! {
     ReassemblyFull = "reassembly-full",
     /// The socket has no peer.
     NotConnected = "not-connected",
-    /// Belongs to no flow that a rewriter knows, and its input makes none.
+    /// Belongs to no flow of a rewriter, and its input creates none.
     NoMapping = "no-mapping",
-    /// A rewriter can make nothing of it: another protocol, a later fragment, cut short.
+    /// A rewriter cannot handle it: another protocol, a later fragment, or a truncated packet.
     NotRewritable = "not-rewritable",
     /// Every address and port of a rewriter's pattern was taken.
     PatternFull = "pattern-full",
-    /// A table of flows was full, and none old enough to make room.
+    /// A table of flows was full, and no flow was old enough to be removed.
     TableFull = "table-full",
-    /// Carries a command that points at somebody else (RFC 2577 section 3).
+    /// Carries an FTP command that names another host (RFC 2577 section 3).
     RefusedCommand = "refused-command",
-    /// Dropped before a queue was full, so that those who send slow down.
+    /// Dropped before a queue was full, so that senders slow down.
     EarlyDrop = "early-drop",
-    /// Has a source route that is not followed here, or that cannot be.
+    /// Has a source route that this router does not follow or cannot follow.
     SourceRoute = "source-route",
     /// The CRC-32 at its end was wrong.
     BadCrc = "bad-crc",

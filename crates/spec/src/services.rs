@@ -9,14 +9,14 @@ const FILE: &str = "/etc/services";
 
 type Ports = HashMap<String, Vec<(u8, u16)>>;
 
-/// The port of a service with this protocol. The file is read once; without it no service is known.
+/// The port of a service with this protocol. The file is read once. Without the file, no service is known.
 pub(crate) fn port(name: &str, protocol: u8) -> Option<u16> {
     static PORTS: OnceLock<Ports> = OnceLock::new();
     let ports = PORTS.get_or_init(|| parse(&std::fs::read(FILE).unwrap_or_default()));
     ports.get(name)?.iter().find(|p| p.0 == protocol).map(|p| p.1)
 }
 
-/// Lines of the form `NAME PORT/PROTOCOL [ALIAS...]`, with comments; other lines are passed over.
+/// Parses lines of the form `NAME PORT/PROTOCOL [ALIAS...]`, with comments. Other lines are skipped.
 fn parse(file: &[u8]) -> Ports {
     let mut ports = Ports::new();
     for line in String::from_utf8_lossy(file).lines() {

@@ -15,7 +15,7 @@ pub use reference::{ElementRef, Filename, HandlerRef};
 use crate::arg::ArgCx;
 use crate::handler::ValueKind;
 
-/// Why a text is no value of a type.
+/// The reason a text is not a valid value of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueError {
     text: String,
@@ -35,11 +35,11 @@ impl ValueError {
         let text = format!("out of range, bound {bound}");
         ValueError::from(text).help(format!("write a number from {low} to {high}"))
     }
-    /// Adds how to mend it.
+    /// Adds a help text that says how to fix it.
     pub fn help(self, text: impl Into<String>) -> ValueError {
         ValueError { help: text.into(), ..self }
     }
-    /// Adds the text that was probably meant, without a help that says so.
+    /// Adds the text that was probably meant, without changing the help text.
     pub fn replacement(self, text: impl Into<String>) -> ValueError {
         ValueError { replacement: Some(text.into()), ..self }
     }
@@ -49,7 +49,7 @@ impl ValueError {
         let help = format!("did you mean '{text}'?");
         self.replacement(text).help(help)
     }
-    /// How to mend it, and the text that was probably meant.
+    /// How to fix it, and the text that was probably meant.
     pub fn mend(&self) -> (&str, Option<&str>) {
         (&self.help, self.replacement.as_deref())
     }
@@ -57,7 +57,7 @@ impl ValueError {
     pub fn under(self, name: &str) -> ValueError {
         ValueError { text: self.about(name), whole: true, ..self }
     }
-    /// The message about the argument `name`: `NAME: text`, or the text alone where it is complete.
+    /// The message about the argument `name`: `NAME: text`, or the text alone if it is complete.
     pub fn about(&self, name: &str) -> String {
         if self.whole { self.text.clone() } else { format!("{name}: {}", self.text) }
     }
@@ -93,22 +93,22 @@ impl From<ValueError> for String {
 pub trait ArgValue: Sized {
     /// The name in the manual: `ip-prefix`.
     const TYPE: &'static str;
-    /// Whether it may stand in quotes as a whole, as words and patterns may, and numbers and addresses may not. The quotes are
-    /// removed before [`ArgValue::parse`].
+    /// Whether a value may be quoted as a whole. Words and patterns may, numbers and addresses may not. The
+    /// quotes are removed before [`ArgValue::parse`].
     const WORD: bool = false;
-    /// What messages call an argument of this type that is one of several; its number from 0 follows. Empty where they have no
-    /// name.
+    /// What messages call one of several arguments of this type, followed by its number from 0. Empty if such
+    /// arguments have no name.
     const NUMBERED: &'static str = "";
     /// Reads the text of one argument, trimmed and free of comments.
     ///
     /// # Errors
-    /// When the text is no value of this type.
+    /// When the text is not a valid value of this type.
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError>;
 }
 
 /// A value as handlers show it.
 pub trait Show {
-    /// What it is.
+    /// The kind of the value.
     const KIND: ValueKind = ValueKind::Text;
     /// The text of the value, without a line end.
     fn show(&self) -> String;

@@ -14,7 +14,8 @@ pub struct Fifo<T> {
     /// Position of the oldest item. Positions increase and wrap around.
     head: usize,
     /// Position after the newest item.
-    // INVARIANT: tail - head <= capacity <= cells.len(), a power of two; exactly the cells of positions head..tail hold items.
+    // INVARIANT: tail - head <= capacity <= cells.len(), a power of two; exactly the cells of positions
+    // head..tail hold items.
     tail: usize,
 }
 
@@ -74,7 +75,7 @@ impl<T> Fifo<T> {
         position & (self.cells.len() - 1)
     }
 
-    /// Appends an item. Returns it if the queue is full.
+    /// Appends an item. Returns the item if the queue is full.
     #[inline]
     pub fn push(&mut self, item: T) -> Result<(), T> {
         if self.is_full() {
@@ -88,7 +89,7 @@ impl<T> Fifo<T> {
         Ok(())
     }
 
-    /// Inserts an item before the oldest one. Returns it if the queue is full.
+    /// Inserts an item before the oldest one. Returns the item if the queue is full.
     #[inline]
     pub fn push_front(&mut self, item: T) -> Result<(), T> {
         if self.is_full() {
@@ -140,11 +141,11 @@ impl<T> Fifo<T> {
         let (count, rest) = (items.len().min(self.room()), items.len() - items.len().min(self.room()));
         let at = self.index(self.tail);
         let first = count.min(self.cells.len() - at);
-        // SAFETY: by the invariant, the `count <= capacity - len` cells from `tail` on are free. `first` of
-        // them extend to the end of the box; the others, fewer than the box has, start at its beginning. The
-        // cells are not in the allocation of `items`, which holds `count + rest` items. The first `count` items
-        // are moved out, the others move down over them, and the length is set to `rest` before anything could
-        // drop the moved items.
+        // SAFETY: by the invariant, the `count <= capacity - len` cells from `tail` on are free. The first
+        // `first` of these cells reach at most to the end of the box. The others start at its beginning, and
+        // are fewer than the cells of the box. The cells are not in the allocation of `items`, which holds
+        // `count + rest` items. The first `count` items are moved out, the others move down over them, and
+        // the length is set to `rest` before anything could drop the moved items.
         unsafe {
             let from = items.as_mut_ptr();
             let to = self.cells.as_mut_ptr().cast::<T>();
@@ -157,16 +158,18 @@ impl<T> Fifo<T> {
         count
     }
 
-    /// Removes up to `max` of the oldest items and appends them to `items`. Returns the number.
+    /// Removes up to `max` of the oldest items and appends them to `items`. Returns the number of items
+    /// removed.
     #[inline]
     pub fn drain_into(&mut self, max: usize, items: &mut Vec<T>) -> usize {
         let count = self.len().min(max);
         items.reserve(count);
         let at = self.index(self.head);
         let first = count.min(self.cells.len() - at);
-        // SAFETY: by the invariant, the `count <= len` cells from `head` on hold items. `first` of them extend
-        // to the end of the box; the others start at its beginning. `items` has room for `count` more in
-        // another allocation. `head` moves past the cells, so they are not read again.
+        // SAFETY: by the invariant, the `count <= len` cells from `head` on hold items. The first `first` of
+        // these cells reach at most to the end of the box, and the others start at its beginning. `items` has
+        // room for `count` more in another allocation. `head` moves past the cells, so they are not read
+        // again.
         unsafe {
             let to = items.as_mut_ptr().add(items.len());
             let from = self.cells.as_ptr().cast::<T>();
@@ -224,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    /// xorshift64*
+    /// The pseudo-random generator xorshift64*.
     fn random(seed: &mut u64) -> usize {
         *seed ^= *seed >> 12;
         *seed ^= *seed << 25;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The flag on one thread. `models` has it under several.
+//! Tests the flag on one thread. The tests in `models` use several threads.
 
 use crate::Flag;
 

@@ -36,10 +36,11 @@ impl Bucket {
 
 /// A hash index for keys that are stored elsewhere. It holds a 32-bit tag and a value for each entry.
 ///
-/// A lookup reads one cache line and almost always yields the one correct value. The caller compares the key,
-/// which it needs to read anyway. Full buckets overflow into the next one. Each bucket counts the entries that
-/// overflowed past it, which bounds a search, so removing an entry needs no tombstone. The table doubles when
-/// three quarters of the places are used. Tags alone determine the new positions, so no key is hashed again.
+/// A lookup reads one cache line and almost always yields the one correct value. The caller then compares the
+/// key of that entry, which it needs to read anyway. Full buckets overflow into the next one. Each bucket
+/// counts the entries that overflowed past it. This count bounds a search, so removing an entry needs no
+/// tombstone. The table doubles when three quarters of the places are used. Tags alone determine the new
+/// positions, so no key is hashed again.
 ///
 /// The caller computes the hash with a secret seed. With a known seed, an attacker could choose keys that all
 /// fall into one bucket.
@@ -77,8 +78,9 @@ impl FlowIndex {
     fn home(&self, tag: u32) -> usize {
         tag as usize & (self.buckets.len() - 1)
     }
-    /// The first value with this tag in the tag's own bucket; almost always the correct one, if there is one.
-    /// Callers can issue many guesses before they use the first, so that the cache misses overlap.
+    /// The first value with this tag in the tag's own bucket. If the key is in the index, this is almost
+    /// always its value. Callers can issue many guesses before they use the first, so that the cache misses
+    /// overlap.
     #[inline(always)]
     pub fn guess(&self, tag: u32) -> Option<u32> {
         let b = self.buckets.get(self.home(tag))?;
@@ -93,7 +95,7 @@ impl FlowIndex {
             let b = self.buckets.get(at)?;
             let mut bits = b.matches(tag);
             while bits != 0 {
-                // A free place has tag 0, so it can match.
+                // A free place has tag 0, so a search for tag 0 can match it.
                 if let Some(&v) = b.values.get(bits.trailing_zeros() as usize)
                     && v != NONE
                     && is(v)
@@ -140,7 +142,7 @@ impl FlowIndex {
             at = (at + 1) & mask;
         }
     }
-    /// Removes an entry. Returns false if there is none.
+    /// Removes an entry. Returns false if there is no such entry.
     pub fn remove(&mut self, tag: u32, value: u32) -> bool {
         let (home, mask) = (self.home(tag), self.buckets.len() - 1);
         for step in 0..self.buckets.len() {
@@ -197,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Compares the index with a standard map. Few keys make collisions, and short tags make buckets overflow.
+    /// Compares the index with a standard map. With few bits in a tag, tags collide and buckets overflow.
     fn against_a_map(bits: u32, keys: u64, turns: u32) {
         let mut index = FlowIndex::with_capacity(1);
         let (mut model, mut owner) = (HashMap::<u64, u32>::new(), HashMap::<u32, u64>::new());

@@ -56,7 +56,7 @@ impl<K: Ord + Copy> Heap<K> {
         self.settle(place);
     }
 
-    /// Gives the top slot a key that is not less than its current one.
+    /// Replaces the key of the top slot, which is the least, by a key that is not less.
     #[inline]
     pub fn lower_top(&mut self, key: K) {
         match &mut self.items[..] {

@@ -2,8 +2,8 @@
 //! A bounded lock-free queue for multiple producers and consumers.
 //!
 //! After Vyukov's bounded queue: each cell has a sequence number that shows whether it is free or holds an
-//! item. A thread claims a cell only after its sequence number shows the required state, by moving the shared
-//! position past it. Therefore no thread ever waits for a cell.
+//! item. A thread claims a cell by moving the shared position past it. The thread does this only after the
+//! cell's sequence number shows the required state. Therefore no thread ever waits for a cell.
 #![allow(unsafe_code)]
 
 use std::collections::TryReserveError;
@@ -61,8 +61,8 @@ impl<T> Ring<T> {
         Ok(Self::over(cells, physical, capacity))
     }
 
-    /// At least two cells: with a single cell, "full at p" and "free for p + 1" would be the same sequence
-    /// number.
+    /// The number of cells for a capacity. It is at least two, because with a single cell, "full at p" and
+    /// "free for p + 1" would be the same sequence number.
     fn cells_for(capacity: usize) -> usize {
         capacity.next_power_of_two().max(2)
     }
@@ -128,7 +128,7 @@ impl<T> Ring<T> {
         count
     }
 
-    /// The number of items that fit, given the tail.
+    /// The number of items that fit if the position of the next push is `tail`.
     #[inline]
     fn room_at(&self, tail: usize) -> usize {
         self.probe.interleave();
@@ -138,7 +138,8 @@ impl<T> Ring<T> {
         if inside > self.mask + 1 { self.capacity } else { self.capacity.saturating_sub(inside) }
     }
 
-    /// Claims up to `want` cells with `sequence == position + ready`, limited by `room` at the position.
+    /// Claims up to `want` consecutive cells from the current position on, each with `sequence == its position + ready`. Claims at
+    /// most `room(position)` cells.
     #[inline]
     fn claim(
         &self,
@@ -174,7 +175,7 @@ impl<T> Ring<T> {
         self.claim(&self.tail, 0, want, |tail| self.room_at(tail))
     }
 
-    /// The number of `want` pushes that would succeed now, provided that no other thread pushes. It is less
+    /// How many of `want` pushes would succeed now, provided that no other thread pushes. The number is less
     /// than `capacity - len` while another thread is still reading a cell.
     pub fn room(&self, want: usize) -> usize {
         let tail = self.tail.guess();
@@ -204,7 +205,7 @@ impl<T> Ring<T> {
         item
     }
 
-    /// Appends an item. Returns it if the ring is full.
+    /// Appends an item. Returns the item if the ring is full.
     #[inline]
     pub fn push(&self, item: T) -> Result<(), T> {
         match self.claim_free(1) {
@@ -250,7 +251,8 @@ impl<T> Ring<T> {
         pushed
     }
 
-    /// Removes up to `max` of the oldest items and appends them to `items`. Returns the number.
+    /// Removes up to `max` of the oldest items and appends them to `items`. Returns the number of items
+    /// removed.
     pub fn pop_many(&self, max: usize, items: &mut Vec<T>) -> usize {
         let mut popped = 0;
         while popped < max {

@@ -2,8 +2,8 @@
 //! Stride scheduling: turns in proportion to tickets.
 //!
 //! After Waldspurger and Weihl, "Stride Scheduling: Deterministic Proportional-Share Resource Management"
-//! (1995). Each client has a pass. With each turn it grows by the client's stride, a constant divided by its
-//! tickets. The client with the least pass is next.
+//! (1995). Each client has a pass. With each turn, the pass grows by the client's stride, which is a constant
+//! divided by the client's tickets. The client with the least pass is next.
 
 use crate::heap::Heap;
 
@@ -18,8 +18,8 @@ fn stride(tickets: u32) -> u64 {
 }
 
 /// A stride scheduler for any number of clients, which are identified by small numbers. A turn takes
-/// logarithmic time. Of clients with equal passes the one that entered first is next, so clients with equal
-/// tickets take turns in the order in which they were added.
+/// logarithmic time. If clients have equal passes, the client that entered first is next. So clients with
+/// equal tickets take turns in the order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub struct Stride {
     /// Keys are the pass and the order of entry.
@@ -89,7 +89,7 @@ impl Stride {
         let new = stride(tickets);
         let wait = u128::from(pass.saturating_sub(self.now)) * u128::from(new) / u128::from((*old).max(1));
         *old = new;
-        // A wait is at most one stride, so the result is too.
+        // A wait is at most one stride, so the scaled wait is at most one stride too.
         self.heap.set(client, (self.now + wait as u64, order));
     }
 
@@ -99,7 +99,8 @@ impl Stride {
         self.heap.top().map(|(_, client)| client)
     }
 
-    /// Takes the next turn. Its client stays scheduled, and its pass grows by its stride.
+    /// Takes the next turn and returns its client. The client stays scheduled, and its pass grows by its
+    /// stride.
     #[inline]
     pub fn turn(&mut self) -> Option<u32> {
         let ((pass, _), client) = self.heap.top()?;
@@ -153,7 +154,7 @@ mod tests {
         let tickets = [1, 2, 3, 10, 0, 1024, 960];
         let total: u32 = tickets.iter().map(|&t: &u32| t.max(1)).sum();
         let mut scheduler = Stride::new();
-        // Each client's pass, and when it entered.
+        // For each client, its pass and the order of its entry.
         let mut list: Vec<(u64, u64)> = Vec::new();
         for (client, &tickets) in tickets.iter().enumerate() {
             scheduler.add(client as u32, tickets);

@@ -6,8 +6,8 @@ use std::hash::Hash;
 
 use crate::heap::Heap;
 
-/// Timers by key; each is scheduled at most once. Timers with equal times expire in the order in which they
-/// were scheduled. Every change takes logarithmic time.
+/// Timers that are identified by keys. Each timer is scheduled for at most one time. Timers with equal times
+/// expire in the order in which they were scheduled. Every change takes logarithmic time.
 #[derive(Clone, Debug)]
 pub struct TimerQueue<K> {
     heap: Heap<(i64, u64)>,
@@ -46,7 +46,7 @@ impl<K: Copy + Eq + Hash> TimerQueue<K> {
     }
 
     /// Schedules a timer for a time in nanoseconds. A timer that is already scheduled moves to the new time,
-    /// after others with that time.
+    /// after other timers with that time.
     pub fn schedule(&mut self, key: K, time: i64) {
         let keys = &mut self.keys;
         let slot = *self.slots.entry(key).or_insert_with(|| match self.free.pop() {

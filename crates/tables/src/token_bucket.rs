@@ -27,7 +27,7 @@ impl TokenBucket {
         Self { rate, capacity, level: capacity, updated: 0 }
     }
 
-    /// Creates a full bucket that holds the tokens of `nanoseconds`, at least one.
+    /// Creates a full bucket. Its capacity is the tokens that arrive in `nanoseconds`, at least one token.
     pub const fn with_duration(rate: u64, nanoseconds: u64) -> Self {
         // Both factors are below 2^64. The multiplication saturates if the product exceeds the range of i128.
         let capacity = (rate as i128).saturating_mul(nanoseconds as i128);
@@ -39,7 +39,7 @@ impl TokenBucket {
         Self::new(rate, if rate < 200 { 2 } else { rate / 100 })
     }
 
-    /// The bucket of RatedUnqueue and RatedSplitter: the tokens of 20 ms, at least one.
+    /// The bucket of RatedUnqueue and RatedSplitter: the tokens that arrive in 20 ms, at least one.
     pub const fn for_rated_unqueue(rate: u64) -> Self {
         Self::with_duration(rate, 20_000_000)
     }
@@ -93,7 +93,7 @@ impl TokenBucket {
         self.level = self.level.saturating_sub(i128::from(tokens) * TOKEN);
     }
 
-    /// Removes `tokens` if there are enough. Returns whether it did.
+    /// Removes `tokens` if there are enough. Returns whether they were removed.
     #[inline]
     pub fn remove_if(&mut self, tokens: u64, now: i64) -> bool {
         self.refill(now);
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn debts_are_paid_first() {
-        // 500 bytes a second and packets of 100 bytes. A packet may go while 131072 tokens are available, on
-        // top of a burst of 10 bytes.
+        // Tokens are bytes: 500 arrive a second, and each packet removes 100. A packet may be sent when
+        // 131,072 tokens are available. The bucket holds 10 more, which allow a burst of 10 bytes.
         let mut bucket = TokenBucket::new(500, 131_072 + 10);
         let mut now = 0;
         let mut times = Vec::new();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes for tests: numbered packets, and elements that record, mark, choose and go round by the numbers.
+//! Classes for tests: a source of numbered packets, and elements that record, mark, select or loop packets by
+//! number.
 
 use castanet_classes::Registry;
 use castanet_element::prelude::*;
 use castanet_element::{action, element};
 
-/// Where a packet keeps its source, its number in that source, its way, and how often it went round.
+/// The annotation offsets of a packet's source, its number in that source, its trail, and its laps.
 const SOURCE: usize = 18;
 const NUMBER: usize = 36;
 const TRAIL: usize = 40;
@@ -49,10 +50,11 @@ fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |h, &b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193))
 }
 
-/// What is recorded of a packet: `ID SOURCE TRAIL NUMBER` and what it is made of.
+/// The record of a packet: `ID SOURCE TRAIL NUMBER` and its contents.
 fn describe(id: u32, p: &Packet) -> String {
     let (trail, all) = (p.anno_u32(TRAIL), p.annotations());
-    // Simulated time goes on by a nanosecond whenever somebody looks at it, and how often they do is their own affair.
+    // Simulated time advances by 1 ns with each reading, and the number of readings may differ. So timestamps
+    // are rounded down to 10 µs.
     let headers = (p.network_offset(), p.mac_offset(), p.timestamp() / 10_000 * 10_000);
     let sum = hash(p.data());
     format!(
@@ -64,7 +66,7 @@ fn describe(id: u32, p: &Packet) -> String {
     )
 }
 
-/// Emits COUNT numbered packets, BURST a turn; sleeps while everything downstream is full.
+/// Emits TOTAL numbered packets, BURST per turn; sleeps while everything downstream is full.
 #[derive(Class)]
 #[class(name = "Numbers", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle)]
 #[class(books(enters))]
@@ -73,7 +75,7 @@ pub struct Numbers {
     /// Packets emitted.
     #[count(unit = "packets")]
     count: Count,
-    /// What is left of the turn.
+    /// Packets left to emit in this turn.
     rest: u32,
     downstream: Signal,
 }
@@ -81,11 +83,11 @@ pub struct Numbers {
 /// Arguments of Numbers.
 #[derive(Args)]
 pub struct NumbersArgs {
-    /// What packets carry as their source.
+    /// The source number that the packets carry.
     id: u8,
-    /// Packets in all.
+    /// The number of packets.
     total: u32,
-    /// Packets a turn.
+    /// Packets per turn.
     #[arg(default = 1)]
     burst: u32,
     /// Stop the driver at the end.
@@ -147,7 +149,7 @@ impl Action for Stamp {
     }
 }
 
-/// The end of packets: records them.
+/// Records packets and drops them.
 #[derive(Class)]
 #[class(name = "Sink", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate, drops(Consumed), ends(Consumed))]
 pub struct Sink {
@@ -160,7 +162,7 @@ pub struct Sink {
 /// Arguments of classes that record.
 #[derive(Args)]
 pub struct Id {
-    /// What records start with.
+    /// The number that records start with.
     id: u32,
 }
 
@@ -188,7 +190,7 @@ impl Action for Record {
     }
 }
 
-/// Records packets on their way, and says that this is an outside effect.
+/// Records packets on their way, and declares this as an outside effect.
 #[derive(Class)]
 #[class(name = "Say", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, effects(prints))]
 pub struct Say {
@@ -202,7 +204,7 @@ impl Action for Say {
     }
 }
 
-/// Tells ways apart: the trail annotation becomes a hash of the marks on the way.
+/// Makes paths distinguishable: the trail annotation becomes a hash of the marks on the path.
 #[derive(Class)]
 #[class(name = "Mark", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct Mark {
@@ -284,7 +286,7 @@ impl Action for Copy {
     }
 }
 
-/// Sends packets whose number is REM modulo MOD twice, one behind the other.
+/// Sends packets whose number is REM modulo MOD twice, one copy after the other.
 #[derive(Class)]
 #[class(name = "Twice", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate, copies, books(makes))]
 pub struct Twice {
@@ -304,7 +306,7 @@ impl Action for Twice {
     }
 }
 
-/// Lets packets go round N times; then they leave on output 1. All such elements count together.
+/// Sends a packet to output 0 N times, then to output 1. All such elements share the count of a packet.
 #[derive(Class)]
 #[class(name = "Lap", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate)]
 pub struct Lap {
@@ -314,7 +316,7 @@ pub struct Lap {
 /// Arguments of Lap.
 #[derive(Args)]
 pub struct LapArgs {
-    /// Rounds.
+    /// The number of laps.
     n: u8,
 }
 
@@ -369,13 +371,13 @@ impl Lifecycle for Quit {
     }
 }
 
-/// Sets a timer each millisecond, and computes all the time. Counts how often it found its time to come too early, as by the
-/// clock that costs nothing. Stops the driver after N.
+/// Sets a timer for every millisecond and keeps the worker busy. Counts how often the timer expired too early
+/// according to `Cx::recent`. Stops the driver after N times.
 #[derive(Class)]
 #[class(name = "Busy", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, build, task, lifecycle, effects(stops))]
 pub struct Busy {
     args: BusyArgs,
-    /// Times that had not come.
+    /// Timers that expired too early.
     #[count(unit = "packets")]
     early: Count,
     due: i64,
@@ -384,7 +386,7 @@ pub struct Busy {
 /// Arguments of Busy.
 #[derive(Args)]
 pub struct BusyArgs {
-    /// How many timers.
+    /// The number of timers.
     n: u32,
 }
 
@@ -455,7 +457,8 @@ impl Tell {
 
 impl Element for Tell {}
 
-/// Reads a handler every millisecond, N times, and stops the driver then. A task of its own puts it on a worker.
+/// Reads a handler every millisecond, N times, then stops the driver. Has a task of its own, which puts it on
+/// a worker.
 #[derive(Class)]
 #[class(name = "Ask", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle)]
 #[class(effects(calls, stops))]
@@ -469,9 +472,9 @@ pub struct Ask {
 /// Arguments of Ask.
 #[derive(Args)]
 pub struct AskArgs {
-    /// What to read.
+    /// The handler to read.
     handler: HandlerRef,
-    /// How often.
+    /// The number of reads.
     n: u32,
 }
 

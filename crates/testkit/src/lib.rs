@@ -26,18 +26,19 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A test that takes longer hangs.
+/// A test that takes longer than this counts as hanging.
 const HANGS: Duration = Duration::from_secs(300);
 
-/// When simulated time starts.
+/// The start of simulated time, in nanoseconds since 1970.
 pub const START: i64 = 1_000_000_000_000_000_000;
 
-/// A checked graph of the classes of the project and of tests, or the errors of the text.
+/// Returns the checked graph of a configuration that may use the classes of the project and of tests, or the
+/// errors of the text.
 pub fn load(text: &str) -> Result<Loaded, TextError> {
     load_with(text, |_| {})
 }
 
-/// The same, with the classes that `more` adds.
+/// Like [`load`], with the classes that `more` adds.
 pub fn load_with(text: &str, more: impl FnOnce(&mut Registry)) -> Result<Loaded, TextError> {
     let mut registry = Registry::new();
     classes::add_to(&mut registry);
@@ -68,7 +69,7 @@ pub fn try_naive(text: &str, options: Options) -> Result<Naive, String> {
     built.map_err(|diagnostics| TextError { sources, diagnostics }.to_string())
 }
 
-/// Waits until something holds. The limit only ends a hang.
+/// Waits until something holds. The time limit only ends a hang.
 #[track_caller]
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -95,13 +96,13 @@ impl Log {
     }
 }
 
-/// Simulated time, one worker, messages into a log.
+/// Options for simulated time and one worker, with messages going to a log.
 pub fn simulated(batch: usize) -> (Options, Log) {
     let log = Log::default();
     (Options { batch, printer: log.printer(), clock: Clock::simulated(START), ..Options::default() }, log)
 }
 
-/// Real time, messages into a log.
+/// Options for real time, with messages going to a log.
 pub fn real(workers: usize) -> (Options, Log) {
     let log = Log::default();
     (Options { workers, printer: log.printer(), ..Options::default() }, log)
@@ -128,7 +129,7 @@ pub fn number(r: &mut Router, element: &str, handler: &str) -> u64 {
     v.trim().parse().unwrap_or_else(|_| panic!("{element}.{handler}: {v}"))
 }
 
-/// Runs a test that would hang if what it tests were broken: after minutes it fails instead.
+/// Runs a test that could hang. It fails instead, after five minutes.
 pub fn watched<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     let (tx, rx) = channel();
     let thread = std::thread::spawn(move || tx.send(f()));
@@ -142,8 +143,8 @@ pub fn watched<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     }
 }
 
-/// Ends the process, with all its tests, when a test has not ended after minutes: where a call itself may hang, no loop around it
-/// can tell. Disarmed when dropped.
+/// Ends the process, with all its tests, if a test has not ended after five minutes. For tests in which a
+/// single call may hang, where no loop around the call can check the time. Disarmed when dropped.
 pub struct Watchdog {
     _disarm: Sender<()>,
 }
@@ -162,13 +163,14 @@ impl Watchdog {
     }
 }
 
-/// Rounds of the run loop that a router with nothing to do makes at most, from its start on; one that polls makes thousands.
+/// The maximum number of run-loop rounds, from the start, of a router that has nothing to do. A router that
+/// polls makes thousands.
 pub const FEW_ROUNDS: u64 = 200;
 
-/// Runs a router for a while, in which it has nothing to do, and returns how many rounds of the run loop it made.
+/// Runs a router that has nothing to do for 0.3 s, and returns how many rounds of the run loop it made.
 ///
-/// How long it runs only decides how well a router that polls is told apart: a sleeping one makes the same few rounds, however
-/// long it takes and whatever else the machine does.
+/// The duration only decides how clearly a router that polls stands out. A sleeping router makes the same few
+/// rounds, however long it runs and whatever else the machine does.
 pub fn rounds_while_idle(r: &mut Router) -> u64 {
     let shared = r.shared().clone();
     let watch = {

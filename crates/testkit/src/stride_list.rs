@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stride scheduling as simple as can be, to compare others with.
+//! A stride scheduler that is as simple as possible, to compare other implementations with.
 
 /// The stride of a client with one ticket.
 const ONE_TICKET: u64 = 1 << 32;
 
-/// Clients 0, 1, 2... Of those with equal passes the one that entered last is next.
+/// Clients 0, 1, 2... Among clients with equal passes, the one that entered last is next.
 pub struct StrideList {
     /// For each client its pass, how many entered before it, and its stride.
     clients: Vec<(u64, u64, u64)>,

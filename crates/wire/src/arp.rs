@@ -8,11 +8,11 @@ use crate::{Be16, Be32};
 
 /// Values of the operation field.
 pub mod op {
-    /// Asks for the Ethernet address of an IPv4 address (RFC 826).
+    /// Request for the Ethernet address of an IPv4 address (RFC 826).
     pub const REQUEST: u16 = 1;
     /// Answer to a request (RFC 826).
     pub const REPLY: u16 = 2;
-    /// Asks for the sender's own protocol address (RFC 903).
+    /// Request for the sender's own protocol address (RFC 903).
     pub const RARP_REQUEST: u16 = 3;
     /// Answer to a reverse request (RFC 903).
     pub const RARP_REPLY: u16 = 4;
@@ -33,9 +33,9 @@ pub struct ArpHeader {
     pub hardware: Be16,
     /// Protocol type, an Ethernet type.
     pub protocol: Be16,
-    /// Bytes of a hardware address.
+    /// Length of a hardware address, in bytes.
     pub hardware_len: u8,
-    /// Bytes of a protocol address.
+    /// Length of a protocol address, in bytes.
     pub protocol_len: u8,
     /// Operation, see [`op`].
     pub op: Be16,
@@ -51,7 +51,7 @@ pub struct ArpHeader {
 crate::views!(ArpHeader, 28);
 
 impl ArpHeader {
-    /// An ARP packet for IPv4 over Ethernet.
+    /// Makes an ARP packet for IPv4 over Ethernet.
     #[inline]
     pub const fn new(op: u16, sender: (EtherAddr, u32), target: (EtherAddr, u32)) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl ArpHeader {
         Self::new(op::REQUEST, (sender_ether, sender_ip), (EtherAddr::ZERO, target_ip))
     }
 
-    /// The reply to this request, with `ether` as the Ethernet address asked for.
+    /// The reply to this request, with `ether` as the requested Ethernet address.
     #[inline]
     pub fn reply(&self, ether: EtherAddr) -> Self {
         Self::new(op::REPLY, (ether, self.target_ip.get()), (self.sender_ether, self.sender_ip.get()))

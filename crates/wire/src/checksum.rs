@@ -64,8 +64,8 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     !sum(bytes)
 }
 
-/// The sum of two consecutive parts. The second starts `offset` bytes after a word boundary; if the offset is
-/// odd, its bytes are swapped (RFC 1071 §2(B)).
+/// The sum of two consecutive parts. The second part starts `offset` bytes after a word boundary. If the
+/// offset is odd, the bytes of its sum are swapped (RFC 1071 §2(B)).
 #[inline]
 pub const fn combine(first: u16, second: u16, offset: usize) -> u16 {
     add(first, if offset & 1 == 1 { second.swap_bytes() } else { second })
@@ -123,7 +123,7 @@ pub const fn update32(checksum: u16, old: u32, new: u32) -> u16 {
 /// `old` cancels out.
 #[inline]
 pub const fn update_ttl_decrement(checksum: u16) -> u16 {
-    // ~(~c + 0xfeff) is c + 0x0100 with end-around carry, but for c = 0xfeff, which gives 0 and not 0xffff.
+    // ~(~c + 0xfeff) is c + 0x0100 with end-around carry, except that c = 0xfeff gives 0 instead of 0xffff.
     checksum.wrapping_add(0x0100).wrapping_add((checksum >= 0xfeff) as u16)
 }
 

@@ -177,8 +177,9 @@ pub fn set_checksum(message: &mut [u8]) {
     }
 }
 
-/// Corrects a checksum that an incremental update made 0: that of a message whose other bytes are all 0 is 0xffff, which RFC
-/// 1624 cannot tell from 0. Only ICMP needs this: the sums of all other headers contain a byte that is not 0.
+/// Corrects a checksum that an incremental update has set to 0. If all other bytes of the message are 0, the
+/// right checksum is 0xffff, but the update of RFC 1624 cannot distinguish 0xffff from 0. Only ICMP needs
+/// this correction, because the sum of every other header includes a byte that is not 0.
 #[inline]
 pub fn settle_checksum(message: &mut [u8]) {
     let Some(header) = IcmpHeader::from_prefix_mut(message) else { return };

@@ -34,9 +34,9 @@ pub mod protocol {
 pub const DONT_FRAGMENT: u16 = 0x4000;
 /// The "more fragments" flag of the fragment word.
 pub const MORE_FRAGMENTS: u16 = 0x2000;
-/// The fragment offset, in units of 8 bytes, of the fragment word.
+/// Mask of the fragment offset in the fragment word. The offset is in units of 8 bytes.
 pub const OFFSET_MASK: u16 = 0x1fff;
-/// Longest header, options included.
+/// Length of the longest header in bytes, options included.
 pub const MAX_HEADER_LEN: usize = 60;
 
 /// The first 20 bytes of an IPv4 header; options follow.
@@ -73,9 +73,9 @@ pub enum Ipv4Error {
     Tiny,
     /// The version is not 4.
     Version,
-    /// The header length is less than 20 bytes, or more than there are.
+    /// The header length is less than 20 bytes, or more than the available bytes.
     HeaderLen,
-    /// The total length is less than the header length, or more than there are bytes.
+    /// The total length is less than the header length, or more than the available bytes.
     TotalLen,
     /// The checksum is wrong.
     Checksum,
@@ -166,7 +166,7 @@ impl Ipv4Header {
         self.fragment.get() & MORE_FRAGMENTS != 0
     }
 
-    /// Whether routers must not fragment.
+    /// Whether routers must not fragment the packet.
     #[inline]
     pub fn dont_fragment(&self) -> bool {
         self.fragment.get() & DONT_FRAGMENT != 0
@@ -178,7 +178,8 @@ impl Ipv4Header {
         self.fragment.get() & (MORE_FRAGMENTS | OFFSET_MASK) != 0
     }
 
-    /// Whether the data starts with the transport header: the packet is no fragment, or the first one.
+    /// Whether the data starts with the transport header: the packet is not a fragment, or is the first
+    /// fragment.
     #[inline]
     pub fn is_first_fragment(&self) -> bool {
         self.fragment.get() & OFFSET_MASK == 0
@@ -235,8 +236,8 @@ impl Ipv4Header {
     }
 
     /// The header at the start of `bytes`, if it passes all tests of RFC 1812 §5.2.2. The checksum is tested
-    /// only on request. `bytes` may be longer than the packet. The tests are made in the order of
-    /// [`Ipv4Error`].
+    /// only if `with_checksum` is set. `bytes` may be longer than the packet. The tests are made in the order
+    /// of [`Ipv4Error`].
     #[inline]
     pub fn checked(bytes: &[u8], with_checksum: bool) -> Result<&Self, Ipv4Error> {
         let header = Self::from_prefix(bytes).ok_or(Ipv4Error::Tiny)?;

@@ -44,7 +44,7 @@ macro_rules! views {
             /// The length on the wire in bytes.
             pub const LEN: usize = $len;
 
-            /// The header at the start of `bytes`; `None` if there are fewer than [`Self::LEN`].
+            /// The header at the start of `bytes`; `None` if there are fewer than [`Self::LEN`] bytes.
             #[inline]
             pub fn from_prefix(bytes: &[u8]) -> Option<&Self> {
                 <Self as zerocopy::FromBytes>::ref_from_prefix(bytes).ok().map(|(header, _)| header)
@@ -84,7 +84,7 @@ macro_rules! views {
 }
 pub(crate) use views;
 
-/// Configuration for this number of property-test cases, with a fixed seed.
+/// Configuration of a property test with this number of cases and a fixed seed.
 #[cfg(test)]
 fn cases(cases: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config {

@@ -56,8 +56,8 @@ impl<'a> Ipv4Option<'a> {
     }
 }
 
-/// A malformed option. `offset` is the position of the bad byte from the start of the IPv4 header, the value
-/// for the pointer of an ICMP parameter problem (RFC 792: "the octet where an error was detected").
+/// A malformed option. `offset` is the position of the bad byte from the start of the IPv4 header, which is
+/// the value for the pointer of an ICMP parameter problem (RFC 792: "the octet where an error was detected").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionError {
     /// The position of the bad byte: the length byte, or the type byte if the header ends after it.
@@ -105,14 +105,14 @@ impl<'a> Iterator for Options<'a> {
 
 impl std::iter::FusedIterator for Options<'_> {}
 
-/// The first malformed option in `bytes`, which are as for [`Options::new`].
+/// Returns the first malformed option in `bytes`, the part of a header after its first 20 bytes.
 #[inline]
 pub fn first_error(bytes: &[u8]) -> Option<OptionError> {
     Options::new(bytes).find_map(Result::err)
 }
 
-/// Copies the options that belong into fragments other than the first (RFC 791 §3.2): those with the copied
-/// bit, without no-operations, padded with END to a multiple of 4. Returns the number of bytes written, at most
+/// Copies the options that later fragments must carry (RFC 791 §3.2): those with the copied bit, without
+/// no-operations. Pads them with END to a multiple of 4 bytes. Returns the number of bytes written, at most
 /// 40. A malformed option and everything after it are omitted.
 pub fn copy_for_fragment(options: &[u8], out: &mut [u8; 40]) -> usize {
     let mut len = 0;

@@ -47,7 +47,7 @@ pub struct Ip {
 }
 
 impl Ip {
-    /// A UDP datagram from port 1000 to port 2000.
+    /// Builds a UDP datagram from port 1000 to port 2000.
     pub fn udp(from: &str, to: &str, payload: &[u8]) -> Ip {
         let (from, to) = (address(from), address(to));
         let header = UdpHeader::with_ipv4_checksum(
@@ -60,7 +60,7 @@ impl Ip {
         Ip::with(from, to, IpNumber::UDP.0, [&header, payload].concat())
     }
 
-    /// An ICMP message: type, code, the rest of the header, and the payload.
+    /// Builds an ICMP message from type, code, the rest of the header, and the payload.
     pub fn icmp(from: &str, to: &str, kind: u8, code: u8, rest: [u8; 4], payload: &[u8]) -> Ip {
         let mut message = [&[kind, code, 0, 0], &rest[..], payload].concat();
         let sum = checksum(&message);
@@ -73,7 +73,7 @@ impl Ip {
         Ip { from, to, ttl: 64, id: 0x1234, whole, more, offset, options, protocol, payload }
     }
 
-    /// The packet's bytes, with a correct header checksum.
+    /// Returns the packet's bytes, with a correct header checksum.
     ///
     /// # Panics
     /// The fields cannot form a packet.
@@ -104,7 +104,7 @@ pub fn address(text: &str) -> Ipv4Addr {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// The Internet checksum (RFC 1071). It is 0 over data that includes a correct checksum.
+/// Computes the Internet checksum (RFC 1071). It is 0 over data that includes a correct checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
     let mut sum: u32 = bytes.chunks(2).map(word).sum();

@@ -14,7 +14,7 @@ fn bad(what: impl std::fmt::Display) -> io::Error {
     io::Error::other(what.to_string())
 }
 
-/// The contents of the file, the same on client and server.
+/// Generates the contents of the file, the same on client and server.
 pub fn content() -> Vec<u8> {
     (0..300_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }

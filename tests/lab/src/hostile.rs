@@ -88,7 +88,7 @@ impl Hostile {
         }
     }
 
-    /// A frame of random bytes, usually addressed to the router.
+    /// Generates a frame of random bytes, usually addressed to the router.
     pub fn noise(&mut self) -> Vec<u8> {
         let to = match self.below(4) {
             0 => self.ether(),
@@ -110,7 +110,7 @@ impl Hostile {
         frames::ethernet(to, self.scene.host.0, kind, &body)
     }
 
-    /// A valid packet of any type that the router handles.
+    /// Generates a valid packet of any type that the router handles.
     fn packet(&mut self) -> Ip {
         let (from, to) = (self.address().to_string(), self.address().to_string());
         let length = self.one_of(&[0, 1, 8, 60, 500, 1400], 0);
@@ -136,7 +136,8 @@ impl Hostile {
         ip
     }
 
-    /// A packet with some bytes changed. Half of them get a correct header checksum again.
+    /// Generates a packet and changes some of its bytes. Half of these packets get a correct header checksum
+    /// again.
     pub fn mutated(&mut self) -> Vec<u8> {
         let mut bytes = self.packet().bytes();
         for _ in 0..self.below(4) {
@@ -162,7 +163,7 @@ impl Hostile {
         frames::ethernet(self.scene.router.0, self.scene.host.0, 0x0800, &bytes)
     }
 
-    /// ARP requests and replies in the name of other hosts: true or false, well-formed or not.
+    /// Generates an ARP request or reply in the name of another host: true or false, well-formed or not.
     pub fn arp(&mut self) -> Vec<u8> {
         let Scene { host, router, .. } = self.scene;
         let claimed = loop {
@@ -187,7 +188,8 @@ impl Hostile {
         frames::ethernet(to, liar, 0x0806, &body)
     }
 
-    /// An unsolicited reply that maps some address, inside or outside this network, to some station.
+    /// Generates an unsolicited ARP reply that maps some address, inside or outside this network, to some
+    /// station.
     pub fn spoof(&mut self) -> Vec<u8> {
         let Scene { host, router, .. } = self.scene;
         let claimed = Ipv4Addr::from_bits(self.number() as u32);
@@ -195,7 +197,7 @@ impl Hostile {
         frames::ethernet(router.0, liar, 0x0806, &frames::arp(2, (liar, claimed), (router.0, host.1)))
     }
 
-    /// A packet to any address in the network behind the router, or in the host's own network.
+    /// Generates a packet to any address in the network behind the router, or in the host's own network.
     pub fn scan(&mut self) -> Vec<u8> {
         let [a, b, c, _] = self.one_of(&[self.scene.beyond, self.scene.host.1], self.scene.beyond).octets();
         let last = self.below(250) + 3;
@@ -205,8 +207,8 @@ impl Hostile {
     }
 
     /// Fragments that overlap, contradict each other, never become complete, or exceed the maximum packet
-    /// length. Some are for the router, which reassembles them, and some for other hosts, for which it does
-    /// not.
+    /// length. Some are for the router, which reassembles them. Others are for hosts behind the router, which
+    /// forwards them as they are.
     pub fn fragments(&mut self) -> Vec<Vec<u8>> {
         let Scene { host, router, beyond } = self.scene;
         let to = self.one_of(&[router.1, router.1, beyond], router.1).to_string();

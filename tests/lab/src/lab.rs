@@ -29,7 +29,7 @@ pub struct Lab {
     helper: PathBuf,
     holder: Process,
     links: Cell<u8>,
-    /// All hosts. A host stays alive for the others even if its last handle outside is dropped.
+    /// All hosts. A host stays alive here even if its last handle outside the lab is dropped.
     hosts: RefCell<Vec<Host>>,
     _exclusion: Exclusion,
 }
@@ -44,7 +44,7 @@ struct Inside {
     holder: Process,
 }
 
-/// The helper command, which is built into the directory of the running test.
+/// Returns the path of the helper command, which is built into the directory of the running test.
 fn helper() -> PathBuf {
     let test = std::env::current_exe().unwrap_or_else(|e| panic!("this test has no file: {e}"));
     // target/PROFILE/deps/TEST-HASH
@@ -158,7 +158,7 @@ impl Host {
         &self.0.name
     }
 
-    /// A command that runs on this host.
+    /// Returns a command that will run on this host.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(&self.0.helper);
         command.arg("enter").arg(self.0.holder.id().to_string()).arg(program);
@@ -184,14 +184,15 @@ impl Host {
         self.spawn(line).wait(PATIENCE)
     }
 
-    /// Sends echo requests, all at once, and waits for the replies to all of them. The arguments are those of `ping`.
+    /// Sends all echo requests at once, and waits for all replies. The arguments are those of `ping`.
     ///
     /// # Panics
     /// A reply is missing after a minute.
     #[track_caller]
     pub fn ping(&self, requests: usize, arguments: &str) -> String {
-        // After the first reply, `ping -W` waits for the others only as long as its interval. So that is a minute, and
-        // the requests are sent as preload. It ends earlier when all replies have come.
+        // After the first reply, `ping -W` waits for the other replies only as long as its interval. So the
+        // interval is a minute, and the requests are sent as preload. `ping` ends earlier when all replies
+        // have come.
         let text = self.run(&format!("ping -c {requests} -l {requests} -i 60 -W 60 {arguments}")).good();
         let complete = format!("{requests} packets transmitted, {requests} received,");
         assert!(text.contains(&complete), "{text}");
@@ -247,8 +248,8 @@ impl Host {
         found.unwrap_or_else(|| panic!("{device} has no counter {counter}:\n{text}"))
     }
 
-    /// The neighbour entry of an address with its state, such as `REACHABLE`, and Ethernet address; `None` if
-    /// there is none.
+    /// Returns the neighbour entry of an address with its state, such as `REACHABLE`, and Ethernet address;
+    /// `None` if there is none.
     pub fn neighbour(&self, address: Ipv4Addr) -> Option<String> {
         let text = self.ip(&format!("neigh show {address}"));
         Some(text.trim().to_string()).filter(|t| !t.is_empty())

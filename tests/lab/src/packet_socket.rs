@@ -64,8 +64,8 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Asks for a receive buffer of [`RECEIVE_BUFFER`] bytes. The default holds 256 short frames, which is too few on
-    /// a busy machine. Without privileges the system limits the size to net.core.rmem_max.
+    /// Requests a receive buffer of [`RECEIVE_BUFFER`] bytes. The default holds 256 short frames, which is
+    /// too few on a busy machine. Without privileges the kernel limits the size to net.core.rmem_max.
     fn enlarge_buffer(&self) {
         for option in [libc::SO_RCVBUF, libc::SO_RCVBUFFORCE] {
             // SO_RCVBUFFORCE needs privileges.

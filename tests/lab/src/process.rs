@@ -29,7 +29,7 @@ impl Output {
         self.code == Some(0)
     }
 
-    /// Standard output of a command that must have succeeded.
+    /// Returns the standard output of a command that must have succeeded.
     ///
     /// # Panics
     /// The command failed.
@@ -175,7 +175,7 @@ impl Process {
         }
     }
 
-    /// The number of voluntary context switches of all threads.
+    /// Returns the number of voluntary context switches of all threads.
     pub fn sleeps(&self) -> u64 {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).into_iter().flatten().flatten();
         let status = threads.filter_map(|t| std::fs::read_to_string(t.path().join("status")).ok());
@@ -187,7 +187,7 @@ impl Process {
         status.filter_map(count).sum()
     }
 
-    /// User and system CPU time used.
+    /// Returns the user and system CPU time used.
     pub fn cpu(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
         let after_name = stat.rsplit(')').next().unwrap_or_default();

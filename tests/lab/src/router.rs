@@ -80,12 +80,12 @@ impl Router {
         Router { host, process: Some(process) }
     }
 
-    /// CPU time used; `None` for the kernel, which does not account for it.
+    /// Returns the CPU time used; `None` for the kernel, which does not account for it.
     pub fn cpu(&self) -> Option<Duration> {
         self.process.as_ref().map(Process::cpu)
     }
 
-    /// The number of voluntary context switches; `None` for the kernel.
+    /// Returns the number of voluntary context switches; `None` for the kernel.
     pub fn sleeps(&self) -> Option<u64> {
         self.process.as_ref().map(Process::sleeps)
     }
@@ -104,7 +104,7 @@ impl Router {
         }
     }
 
-    /// Current and maximum memory use in bytes; `None` for the kernel.
+    /// Returns the current and the maximum memory use in bytes; `None` for the kernel.
     pub fn memory(&self) -> Option<(u64, u64)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.as_ref()?.id())).ok()?;
         // The line is `VmRSS:      1234 kB` (proc_pid_status(5)).
@@ -132,7 +132,7 @@ impl Router {
     }
 }
 
-/// The configuration written by `castanet new ip-router` on a host, with further arguments.
+/// Returns the configuration that `castanet new ip-router` writes on a host, with further arguments.
 ///
 /// # Panics
 /// The command fails.

@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(200);
 /// The number of bytes per write, enough for super-packets of any length.
 const BLOCK: usize = 256 << 10;
 
-/// A block of the stream. It differs from the preceding and following blocks.
+/// Generates a block of the stream, which differs from the preceding and following blocks.
 fn block(number: u64) -> impl Iterator<Item = u8> {
     let first = number * (BLOCK as u64 / 8);
     (first..first + BLOCK as u64 / 8).flat_map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())

@@ -129,9 +129,10 @@ impl Wire {
         }
     }
 
-    /// All frames not yet read, and those that arrive until the link has been quiet for some time: `quiet`, and longer on a
-    /// busy machine, where the helper answers ten requests meanwhile. With a `quiet` of zero, all that were sent have left
-    /// and all that arrived are returned.
+    /// Returns all frames not yet read, and those that arrive until the link has been quiet for some time.
+    /// That time is `quiet`; on a busy machine it is longer, because the helper must answer ten requests
+    /// without a new frame in between. With a `quiet` of zero, all frames sent before have left, and all that
+    /// have arrived are returned.
     pub fn rest(&mut self, quiet: Duration) -> Vec<Frame> {
         let mut all = Vec::new();
         self.find(quiet, |frame| {
@@ -139,7 +140,7 @@ impl Wire {
             None::<()>
         });
         let rounds = if quiet.is_zero() { 1 } else { CALM };
-        // A link on which frames are sent all the time never gets quiet.
+        // Limits the rounds, because a link on which frames are sent all the time never gets quiet.
         for _ in 0..CALM {
             let before = all.len();
             for _ in 0..rounds {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The names of all scenarios, as `module::test`.
+/// Returns the names of all scenarios, as `module::test`.
 fn scenarios() -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
     let mut all = BTreeSet::new();

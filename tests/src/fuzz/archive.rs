@@ -4,7 +4,7 @@
 use super::at_most;
 use castanet_lang::archive::{is_safe_name, read, write};
 
-/// Parses bytes as an archive. Writing its members and parsing them again must give the same members.
+/// Parses bytes as an archive. Writing the members and parsing the result must give the same members.
 pub fn archive(data: &[u8]) {
     let Ok(members) = read(at_most(data, 1 << 16)) else { return };
     assert!(members.iter().all(|(name, _)| is_safe_name(name)), "an unsafe name");

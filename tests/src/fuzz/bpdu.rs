@@ -59,7 +59,7 @@ fn sane(bridge: &Bridge, id: BridgeId) {
     }
 }
 
-/// Seed inputs: a root, a loop, topology changes, false times, truncated messages.
+/// Returns seed inputs: a root, a loop, topology changes, false times, truncated messages.
 pub fn seeds() -> Vec<Vec<u8>> {
     let config = |n: u8, port: u16, seconds: [i64; 4]| {
         let root = BridgeId::new(0x8000, EtherAddr([2, 0, 0, 0, 0, n]));

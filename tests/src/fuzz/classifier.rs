@@ -7,7 +7,8 @@ use castanet_classify::{NoNames, Output, Program};
 /// The maximum number of patterns in an input.
 const MOST: usize = 16;
 
-/// Classifying with each pattern alone must be consistent with all patterns together: the first match decides.
+/// Checks that classifying with each pattern alone is consistent with all patterns together: the first match
+/// decides.
 fn agree(whole: &Program, alone: &[(Program, Output)], packet: &[u8]) {
     let first = alone.iter().find(|(p, _)| p.classify(packet) != Output::DROP);
     let expected = first.map_or(Output::DROP, |(_, output)| *output);

@@ -59,7 +59,7 @@ impl Remote for Two {
 /// The token that authorises clients.
 const TOKEN: &str = "0123456789abcdef";
 
-/// The replies to bytes that arrive in pieces of this size, and the recorded writes.
+/// Passes bytes to a session in pieces of this size. Returns the replies and the recorded writes.
 fn talk(bytes: &[u8], piece: usize, rules: &Rules, from: Origin, limits: &Limits) -> (Vec<u8>, Vec<String>) {
     let two = Arc::new(Two::default());
     let (mut access, mut session) = (Access::new(two.clone()), Session::new(limits.clone(), from));
@@ -143,7 +143,7 @@ pub fn control(data: &[u8]) {
     assert!(!rules.readonly || whole.1.is_empty(), "it may only read: {:?}", whole.1);
 }
 
-/// Seed inputs: every command, data of every kind, too much data, too long lines, nonsense.
+/// Returns seed inputs: every command, data of every kind, too much data, too long lines, nonsense.
 pub fn seeds() -> Vec<Vec<u8>> {
     let all: &[&[u8]] = &[
         b"\0READ c.echo a b\r\nGET 1.echo x\nread list\rWRITE c.w\nSET p.x y\nWRITE stop 1\nQUIT\n",

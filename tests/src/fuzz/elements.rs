@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 /// Divides bytes into frames for `n` inputs.
 ///
-/// A frame begins with two bytes. The low three bits of the first select the input. Its bit 8 repeats the data
-/// to 8 times its length; bits 16 and 32 make an IP header at offset 0 or 14 consistent. The second byte is the
-/// length.
+/// A frame begins with two bytes. In the first byte, the low three bits select the input. The bit with value
+/// 8 repeats the data to 8 times its length. The bits with values 16 and 32 make an IP header at offset 0 or
+/// 14 consistent. The second byte is the length.
 pub fn frames(mut data: &[u8], n: usize) -> Vec<Vec<Vec<u8>>> {
     let mut all = vec![Vec::new(); n];
     while let [what, length, rest @ ..] = data {
@@ -54,7 +54,7 @@ fn mend(ip: &mut [u8]) {
     }
 }
 
-/// A source of these frames in a configuration, or an Idle if there are none.
+/// Returns a source of these frames for a configuration, or an Idle if there are no frames.
 pub fn source(frames: &[Vec<u8>]) -> String {
     if frames.is_empty() {
         return "Idle".into();

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock, Weak};
 /// The start of simulated time.
 const START: i64 = 1_000_000_000_000_000_000;
 
-/// All classes, and Fuse.
+/// Returns all classes, and Fuse.
 pub fn table() -> Table {
     static TABLE: OnceLock<Arc<dyn Classes>> = OnceLock::new();
     let made = TABLE.get_or_init(|| {
@@ -24,7 +24,7 @@ pub fn table() -> Table {
     Table(made.clone())
 }
 
-/// The graph of a text, its sources, and all diagnostics.
+/// Builds the graph of a text. Also returns its sources and all diagnostics.
 pub fn graph(text: &str) -> (Graph, Sources, Vec<Diagnostic>) {
     let table = table();
     let mut sources = Sources::new();

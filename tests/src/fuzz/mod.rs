@@ -47,7 +47,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "summary", body: summary::summary },
 ];
 
-/// The bytes up to a limit.
+/// Returns the bytes up to a limit.
 fn at_most(data: &[u8], longest: usize) -> &[u8] {
     data.get(..longest).unwrap_or(data)
 }

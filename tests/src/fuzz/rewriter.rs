@@ -20,7 +20,7 @@ const SPECS: &[&str] = &[
     "drop",
 ];
 
-/// A packet with few possible addresses and ports, so that replies match flows.
+/// Builds a packet with few possible addresses and ports, so that replies match flows.
 fn made([kind, addrs, sport, dport, what]: [u8; 5]) -> Option<Vec<u8>> {
     let ip = |n: u8| [[10, 0, 0, 1], [10, 0, 0, 2], [9, 9, 9, 9], [9, 9, 9, 10]][usize::from(n & 3)];
     let port = |n: u8| match n >> 7 {

@@ -5,7 +5,7 @@ use super::elements::{frames, source};
 use super::{at_most, load};
 use std::sync::OnceLock;
 
-/// conf/ip-router-trace.click, split where its sources were, without elements that write files.
+/// Returns conf/ip-router-trace.click without elements that write files, split where its sources were.
 fn pieces() -> &'static [String] {
     static PIECES: OnceLock<Vec<String>> = OnceLock::new();
     PIECES.get_or_init(|| {

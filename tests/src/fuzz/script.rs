@@ -9,7 +9,7 @@ use castanet_lang::args::split;
 const OUTSIDE: &[&str] =
     &["kill", "cat", "save", "append", "handlers", "list", "classes", ">", "\\", "%c", "$$"];
 
-/// The harmless instructions of a script. Output goes to /dev/null.
+/// Keeps only the harmless instructions of a script. Output goes to /dev/null.
 fn harmless(text: &str) -> String {
     let mut kept = Vec::new();
     for range in split(text) {
@@ -31,7 +31,8 @@ fn harmless(text: &str) -> String {
 const CLASSES: &[&str] =
     &["InfiniteSource", "Counter", "Queue", "Unqueue", "Script", "Discard", "DriverManager", "Fuse"];
 
-/// A driver script up to a zero byte, then a script that processes packets and has an exported variable.
+/// The input is a driver script up to a zero byte, then a script that processes packets and has an exported
+/// variable.
 pub fn script(data: &[u8]) {
     let text = String::from_utf8_lossy(at_most(data, 2048));
     let (driver, packet) = text.split_once('\0').unwrap_or((&text, ""));

@@ -23,7 +23,7 @@ pub struct Setting {
     pub others: String,
 }
 
-/// The first configuration in the `# Example` section of the documentation.
+/// Returns the first configuration in the `# Example` section of the documentation.
 pub fn example(spec: &ClassSpec) -> Option<&'static str> {
     let (_, rest) = spec.doc.split_once("# Example")?;
     let (_, rest) = rest.split_once("```click\n")?;
@@ -70,7 +70,7 @@ fn setting(graph: &Graph, e: usize, spec: &'static ClassSpec) -> Option<Setting>
     })
 }
 
-/// For each class, sorted by name, the element of its example.
+/// Returns the element from the example of each class, sorted by class name.
 pub fn settings() -> &'static [Setting] {
     static ALL: OnceLock<Vec<Setting>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -93,14 +93,14 @@ pub fn settings() -> &'static [Setting] {
     })
 }
 
-/// The position of a class on a ring of 65536 places.
+/// Returns the position of a class on a ring of 65536 places.
 pub fn place(name: &str) -> u16 {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     (hash ^ hash >> 16) as u16
 }
 
-/// The setting selected by the first two bytes, which is the next one on the ring, and the remaining bytes.
-/// Because of the ring, existing inputs usually keep their class when classes are added.
+/// Returns the setting that the first two bytes select, which is the next one on the ring, and the remaining
+/// bytes. Because of the ring, existing inputs usually keep their class when classes are added.
 pub fn chosen(data: &[u8], usable: impl Fn(&Setting) -> bool) -> Option<(&'static Setting, &[u8])> {
     let (&start, rest) = data.split_first_chunk()?;
     let start = u16::from_be_bytes(start);
@@ -109,8 +109,8 @@ pub fn chosen(data: &[u8], usable: impl Fn(&Setting) -> bool) -> Option<(&'stati
 }
 
 impl Setting {
-    /// A router with the element `x` and whatever it needs. It stops after `turns` runs of its fuse. `from`
-    /// returns the elements before each input.
+    /// Returns a router with the element `x` and whatever it needs. It stops after `turns` runs of its fuse.
+    /// `from` returns the elements before each input.
     pub fn router(&self, config: &str, turns: u32, from: impl Fn(usize) -> String) -> String {
         let mut text = format!("{}x :: {}({config});\nFuse({turns});\n", self.others, self.spec.name);
         for (i, pulled) in self.inputs.iter().enumerate() {

@@ -25,7 +25,7 @@ impl Write for Kept {
     }
 }
 
-/// A packet as a router would pass it to a writer.
+/// Returns a packet as a router would pass it to a writer.
 fn view<'a>(data: &'a [u8], made: &Made) -> View<'a> {
     let network = if made.header > 0 { data.get(made.link..) } else { None };
     let mac = if made.link > 0 { Some(data) } else { None };

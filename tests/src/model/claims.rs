@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Expected results, and what was found of them in the output.
+//! Expected results, and their matches in the output.
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
@@ -35,7 +35,7 @@ impl Claim<'_> {
     }
 }
 
-/// The expected results that `choose` selects, in the order of the traces.
+/// Returns the expected results that `choose` selects, in the order of the traces.
 pub(super) fn claims<'a>(fates: &'a Fates, choose: impl Fn(&Due) -> bool) -> Vec<Claim<'a>> {
     let numbered = fates.all.iter().enumerate().flat_map(|(interface, all)| {
         all.iter().enumerate().map(move |(position, fate)| ((interface, position), fate))
@@ -91,7 +91,7 @@ pub(super) fn report_missing(claims: &[Claim<'_>], report: &mut Report) {
     }
 }
 
-/// A short description of a packet.
+/// Describes a packet in a few words.
 pub(super) fn describe(packet: &[u8]) -> String {
     match Fields::of(packet) {
         None => format!("{} bytes", packet.len()),

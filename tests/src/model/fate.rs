@@ -62,7 +62,7 @@ impl Fate {
 /// Length of an Ethernet header plus an ARP packet.
 const ARP_FRAME: usize = 42;
 
-/// The operation of a complete ARP packet for IPv4 over Ethernet.
+/// Returns the operation of a complete ARP packet for IPv4 over Ethernet.
 fn arp_operation(frame: &[u8]) -> Option<u16> {
     let whole = frame.len() >= ARP_FRAME && frame[14..20] == [0, 1, 8, 0, 6, 4];
     whole.then(|| u16::from_be_bytes([frame[20], frame[21]]))
@@ -78,14 +78,14 @@ fn mac_at(frame: &[u8], at: usize) -> [u8; 6] {
     mac
 }
 
-/// The mapping that the router learns from an ARP reply.
+/// Returns the mapping that the router learns from an ARP reply.
 pub(super) fn learned(frame: &[u8]) -> Option<(Ipv4Addr, [u8; 6])> {
     let is_reply = frame.get(12..14) == Some(&[8, 6]) && arp_operation(frame) == Some(2);
     let mac = is_reply.then(|| mac_at(frame, 22)).filter(|mac| mac[0] & 1 == 0)?;
     Some((address_at(frame, 28), mac))
 }
 
-/// The required fate of a frame that arrives on an interface.
+/// Determines the required fate of a frame that arrives on an interface.
 pub(super) fn of_frame(interface: usize, frame: &[u8], neighbours: &Neighbours) -> Fate {
     if frame.len() < 14 {
         return Fate::just("dropped: shorter than an Ethernet header");
@@ -114,7 +114,7 @@ fn of_arp(interface: usize, frame: &[u8]) -> Fate {
     }
 }
 
-/// The tests of CheckIPHeader in order (RFC 1812, 5.2.2), and the filter for invalid sources. Returns the
+/// Performs the tests of CheckIPHeader in order (RFC 1812, 5.2.2), and filters invalid sources. Returns the
 /// packet without padding.
 fn checked(packet: &[u8]) -> Result<&[u8], &'static str> {
     if packet.len() < 20 {
@@ -275,8 +275,8 @@ impl Journey<'_> {
     }
 }
 
-/// RFC 1812, 4.3.2.7: no error about an ICMP error, a broadcast or multicast, a later fragment, or a packet
-/// whose source is no single host.
+/// Whether an error may be sent about a packet. RFC 1812, 4.3.2.7: no error about an ICMP error, a broadcast
+/// or multicast, a later fragment, or a packet whose source does not stand for a single host.
 fn may_be_answered(fields: &Fields<'_>) -> bool {
     let nobody = |address: Ipv4Addr| BROADCASTS.contains(&address) || address.octets()[0] >= 224;
     let no_sender = nobody(fields.src()) || matches!(fields.src().octets()[0], 0 | 127);

@@ -32,7 +32,7 @@ pub(super) fn fault(want: &Masked, fragments: &[&[u8]]) -> Option<String> {
     (done < whole.payload().len()).then(|| format!("only {done} of {} bytes of data", whole.payload().len()))
 }
 
-/// The expected fragment, except for its checksum.
+/// Builds the expected fragment, except for its checksum.
 fn fragment_of(whole: Fields<'_>, options: &[u8], done: usize, more: bool, payload: &[u8]) -> Vec<u8> {
     let mut header = whole.packet[..20].to_vec();
     let length = 20 + options.len() + payload.len();

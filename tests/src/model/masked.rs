@@ -43,13 +43,13 @@ impl Masked {
         header_fault(actual)
     }
 
-    /// The first `length` bytes.
+    /// Returns the first `length` bytes.
     pub(super) fn cut(&self, length: usize) -> Masked {
         Masked { bytes: self.bytes[..length.min(self.bytes.len())].to_vec(), stamps: self.stamps.clone() }
     }
 }
 
-/// Describes what is wrong with a header according to etherparse.
+/// Describes what etherparse finds wrong with a header.
 pub(super) fn header_fault(packet: &[u8]) -> Option<String> {
     match Ipv4HeaderSlice::from_slice(packet) {
         Err(error) => Some(error.to_string()),

@@ -40,7 +40,7 @@ pub(super) fn has_source_route(options: &[u8]) -> bool {
     split(options).0.iter().any(|(_, option)| matches!(option[0], LOOSE_SOURCE_ROUTE | STRICT_SOURCE_ROUTE))
 }
 
-/// The options that fragments after the first carry, padded to whole words.
+/// Returns the options that fragments after the first carry, padded to whole words.
 pub(super) fn copied(options: &[u8]) -> Vec<u8> {
     let parts = split(options).0;
     let mut kept: Vec<u8> = parts
@@ -54,7 +54,7 @@ pub(super) fn copied(options: &[u8]) -> Vec<u8> {
 
 /// Fills in record route and timestamp options with the address `own` of the outgoing interface; `others` are
 /// the router's other addresses. An error contains the acceptable offsets of the bad byte within the packet,
-/// because RFC 792 ("the octet where an error was detected") leaves room.
+/// because RFC 792 ("the octet where an error was detected") permits several.
 pub(super) fn fill_in(
     packet: &[u8],
     header_len: usize,

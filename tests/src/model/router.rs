@@ -38,7 +38,7 @@ pub(super) fn is_host(dst: Ipv4Addr) -> bool {
     ADDRESS.contains(&dst) || BROADCASTS.contains(&dst) || dst.is_broadcast()
 }
 
-/// The route of a destination. (A chain of cases instead of a prefix table, to be independent of the
+/// Returns the route of a destination. (A chain of cases instead of a prefix table, to be independent of the
 /// implementation.)
 pub(super) fn route(dst: Ipv4Addr) -> Way {
     match dst.octets() {

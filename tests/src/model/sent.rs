@@ -250,7 +250,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// RFC 1812, 3.3.2 and RFC 826: unknown next hops are requested, and no others.
+    /// Checks RFC 1812, 3.3.2 and RFC 826: the router sends requests for unknown next hops, and for no
+    /// others.
     fn check_queries(&self, fates: &Fates, report: &mut Report) {
         let held = fates.all.iter().flatten().flat_map(|fate| &fate.held);
         let held: HashSet<Ipv4Addr> = held.filter(|(out, _)| *out == self.out).map(|(_, hop)| *hop).collect();
@@ -276,7 +277,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Packets that arrived on this interface before the ARP reply cannot have been sent before a request.
+    /// Checks that packets that arrived on this interface before the ARP reply were not sent before a
+    /// request.
     fn check_asked_first(
         &self,
         cause: (usize, usize),

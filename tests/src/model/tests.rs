@@ -18,7 +18,7 @@ fn seen(data: Vec<u8>) -> Seen {
     Seen { time_ns: 5, data }
 }
 
-/// An ARP reply from a host to the router.
+/// Builds an ARP reply from a host to the router.
 fn reply(interface: usize, host: Ipv4Addr, mac: [u8; 6]) -> Seen {
     seen(ether(MAC[interface], mac, 0x0806, &arp(2, mac, host, MAC[interface], ADDRESS[interface])))
 }
@@ -27,7 +27,7 @@ fn query(interface: usize, host: Ipv4Addr) -> Seen {
     seen(ether([0xff; 6], MAC[interface], 0x0806, &arp(1, MAC[interface], ADDRESS[interface], [0; 6], host)))
 }
 
-/// Both hosts are known. The packets from A arrive on eth0.
+/// Returns evidence in which both hosts are known. The packets from A arrive on eth0.
 fn from_a(packets: &[Vec<u8>]) -> Evidence {
     let mut evidence = Evidence::default();
     evidence.arrived[0].push(reply(0, A, MAC_A));
@@ -201,7 +201,7 @@ fn options_are_filled_in() {
     );
 }
 
-/// The bytes of an error as the router must build them.
+/// Builds the bytes of an error as the router must build them.
 fn error_packet(error: &IcmpError, own: Ipv4Addr) -> Vec<u8> {
     Ipv4::icmp(own, error.to, 4242, error.kind, error.rest[0], &with_checksum(&error.quote.bytes))
         .ttl(199)
@@ -244,7 +244,7 @@ fn fragments_of(packet: &[u8]) -> Vec<Vec<u8>> {
     pieces
 }
 
-/// The frames that fulfil an expected result.
+/// Builds the frames that fulfil an expected result.
 fn frame_of(due: &Due, neighbours: &Neighbours) -> Vec<Vec<u8>> {
     match due {
         Due::Host { packet } => vec![packet.clone()],
@@ -263,7 +263,7 @@ fn frame_of(due: &Due, neighbours: &Neighbours) -> Vec<Vec<u8>> {
     }
 }
 
-/// A run of a perfect router over the stored traces, or over every n-th frame and all ARP replies.
+/// Simulates a perfect router over the stored traces, or over every n-th frame and all ARP replies.
 fn perfect(each: usize) -> Evidence {
     let mut evidence = Evidence {
         arrived: trace::ip_router(trace::SEED).interfaces.map(|frames| {

@@ -2,7 +2,7 @@
 //! Builds frames from their fields.
 use std::net::Ipv4Addr;
 
-/// The Internet checksum (RFC 1071) of `parts`. All but the last must have even length.
+/// Computes the Internet checksum (RFC 1071) of `parts`. All but the last must have even length.
 pub fn checksum(parts: &[&[u8]]) -> u16 {
     let mut sum: u32 = 0;
     for part in parts {
@@ -66,7 +66,7 @@ pub struct Ipv4 {
 }
 
 impl Ipv4 {
-    /// A packet with default values.
+    /// Makes a packet with default values.
     pub fn new(src: Ipv4Addr, dst: Ipv4Addr, id: u16, protocol: u8, payload: Vec<u8>) -> Ipv4 {
         Ipv4 {
             tos: 0,
@@ -83,7 +83,7 @@ impl Ipv4 {
         }
     }
 
-    /// A UDP datagram with a correct checksum (RFC 768).
+    /// Makes a UDP datagram with a correct checksum (RFC 768).
     pub fn udp(src: Ipv4Addr, dst: Ipv4Addr, id: u16, ports: (u16, u16), data: &[u8]) -> Ipv4 {
         let length = u16::try_from(data.len() + 8).unwrap_or(u16::MAX).to_be_bytes();
         let mut segment =
@@ -96,7 +96,7 @@ impl Ipv4 {
         Ipv4::new(src, dst, id, 17, segment)
     }
 
-    /// A TCP segment with a correct checksum (RFC 9293).
+    /// Makes a TCP segment with a correct checksum (RFC 9293).
     pub fn tcp(
         src: Ipv4Addr,
         dst: Ipv4Addr,
@@ -121,7 +121,7 @@ impl Ipv4 {
         Ipv4::new(src, dst, id, 6, segment)
     }
 
-    /// An ICMP message with a correct checksum (RFC 792).
+    /// Makes an ICMP message with a correct checksum (RFC 792).
     pub fn icmp(
         src: Ipv4Addr,
         dst: Ipv4Addr,
@@ -160,7 +160,7 @@ impl Ipv4 {
         self
     }
 
-    /// The packet's bytes, with correct lengths and header checksum.
+    /// Returns the packet's bytes, with correct lengths and header checksum.
     pub fn bytes(&self) -> Vec<u8> {
         let mut options = self.options.clone();
         options.resize(options.len().next_multiple_of(4), 0);

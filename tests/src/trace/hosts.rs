@@ -21,12 +21,12 @@ pub(super) const SILENT: [u8; 2] = [200, 201];
 /// The gateways of each network (last byte), with the networks behind them (first byte).
 pub(super) const GATEWAYS: [&[(u8, u8)]; 2] = [&[(88, 4)], &[(77, 3), (99, 7)]];
 
-/// A host on the network of an interface.
+/// Returns the address of a host on the network of an interface.
 pub(super) fn near(interface: usize, last: u8) -> Ipv4Addr {
     Ipv4Addr::new(if interface == 0 { 1 } else { 2 }, 0, 0, last)
 }
 
-/// The Ethernet address of a host, or of the gateway in front of it.
+/// Returns the Ethernet address of a host, or of the gateway in front of it.
 pub(super) fn mac(interface: usize, address: Ipv4Addr) -> [u8; 6] {
     let [first, _, _, last] = address.octets();
     let gateway = GATEWAYS[interface].iter().find(|(_, network)| *network == first);

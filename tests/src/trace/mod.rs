@@ -101,13 +101,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A random number below `limit` (0 for a limit of 0).
+    /// Returns a random number below `limit` (0 for a limit of 0).
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.next() % limit).unwrap_or(0)
     }
 
-    /// A random item; the default value if there are none.
+    /// Picks a random item; the default value if there are none.
     pub(crate) fn pick<T: Copy + Default>(&mut self, items: &[T]) -> T {
         items.get(self.below(items.len())).copied().unwrap_or_default()
     }

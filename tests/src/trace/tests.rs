@@ -48,7 +48,7 @@ fn size_and_order() {
     assert_eq!(ip_router(SEED), traces);
 }
 
-/// Forwardable packets have correct transport checksums according to etherparse.
+/// Checks with etherparse that forwardable packets have correct transport checksums.
 #[test]
 fn checksums_are_right() {
     let (mut udp, mut tcp) = (0, 0);

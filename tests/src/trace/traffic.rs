@@ -39,7 +39,7 @@ impl Flow {
     }
 }
 
-/// The hosts reached through an interface: on its network and behind its gateways.
+/// Returns the hosts reached through an interface: on its network and behind its gateways.
 fn hosts(interface: usize) -> Vec<Ipv4Addr> {
     let own = ANSWERING.iter().map(|last| near(interface, *last));
     let behind = GATEWAYS[interface].iter().flat_map(|(_, net)| [(0, 1), (44, 9)].map(|(b, d)| (*net, b, d)));
@@ -62,7 +62,7 @@ fn flows(interface: usize, random: &mut Random) -> Vec<Flow> {
         .collect()
 }
 
-/// All frames that arrive on an interface, in order.
+/// Generates all frames that arrive on an interface, in order.
 pub(super) fn frames(interface: usize, random: &mut Random, ids: &mut u16) -> Vec<Wire> {
     let mut flows = flows(interface, random);
     let to_router = |packet: &Ipv4| {

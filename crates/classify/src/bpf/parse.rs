@@ -332,7 +332,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Only the protocol of the qualifiers.
+/// Keeps only the protocol of the qualifiers.
 fn only_protocol(q: Qualifiers<'_>) -> Qualifiers<'_> {
     Qualifiers { protocol: q.protocol, ..Qualifiers::default() }
 }

@@ -142,8 +142,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether a test with a mask follows that repeats the field of the test before it, as in
-    /// `src 10.0.0.0 & 8.0.0.0 = 8.0.0.0`.
+    /// Whether the next test repeats the field of the previous test and begins with a mask.
+    /// Example: `src 10.0.0.0 & 8.0.0.0 = 8.0.0.0`.
     fn repeats_with_mask(&self) -> bool {
         let ((token, _), behind) = self.lexer.clone_and_next();
         let ((mask, _), behind) = behind.clone_and_next();

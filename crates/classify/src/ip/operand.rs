@@ -134,7 +134,7 @@ impl Parser<'_> {
         let mut fitting: Vec<(&str, Type)> = Vec::new();
         for (name, ty, possible) in candidates {
             // A host name is often also the name of its network and of its Ethernet address. The host takes
-            // precedence, and so it does over a service of the machine that is called the same.
+            // precedence over these, and over a service of that name in the machine's services database.
             let shadowed = !fitting.is_empty()
                 && match ty {
                     Type::Net | Type::EtherHost => true,

@@ -99,7 +99,7 @@ fn numbers(proto: &str) -> &'static [u8] {
     }
 }
 
-/// Applies `equal` to one or both sides. `!=` negates the whole result if both sides are present.
+/// Applies `ask` to one or both sides. `!=` negates the whole result if both sides are present.
 fn directed<T: Copy>(
     dir: Dir,
     rel: &str,

@@ -22,7 +22,7 @@ pub struct Control {
     pub json: bool,
 }
 
-/// Measures.
+/// Runs the benchmark and prints the results.
 pub fn main(a: &Control) -> Result<(), String> {
     let results = run(&Settings { seconds: a.seconds, reads: a.reads, groups: a.groups })?;
     let text = if a.json { format!("{:#}\n", results.json()) } else { results.text() };

@@ -6,14 +6,14 @@ use castanet_bench::curves::{self, Hosts, Settings, report};
 use clap::Args;
 use std::path::PathBuf;
 
-/// What `--help` of `diffserv` says first.
+/// Introductory text of `castanet bench diffserv --help`.
 pub const DIFFSERV: &str = "Draws the output rates of four streams over their input rate (Figure 18 of the SOSP 1999 paper).
 
 Each point is a run of conf/diffserv.click in simulated time, so it takes seconds and is the same each time. Stream A is dropped while \
 it is above 7,500 packets a second, B is shaped to 10,000, C joins best effort above 12,500, and D is best effort: it gets the \
 rest of a link of 100,000. The table shows the measured rates and, in brackets, the ideal ones.";
 
-/// What `--help` of `priority` says first.
+/// Introductory text of `castanet bench priority --help`.
 pub const PRIORITY: &str = "Draws the output rates of three classes of packets over their input rate (Figure 20 of the TOCS 2000 paper).
 
 Each point is a run of conf/priority-late.click and of conf/priority-early.click in simulated time. High priority is limited to 30,000 \
@@ -23,7 +23,7 @@ processor, at rates far beyond its limit. From 100,000 on it is overloaded. If p
 classified late, after the processor, it loses packets of every class, and low gets the rate that medium loses. If they are classified \
 early, before the processor, medium keeps the link. The table shows the measured rates and, in brackets, the ideal ones.";
 
-/// What `--help` of `red` says first.
+/// Introductory text of `castanet bench red --help`.
 pub const RED: &str = "Draws the share of packets that RED drops over the average length of the queues that it watches, for each placement (Figures 5 \
 and 11 of the TOCS 2000 paper).
 
@@ -32,7 +32,7 @@ RED elements with different arguments before one queue. The first column is the 
 drops must reach. Then come the average length, the share dropped and, in brackets, the share by the formula of Floyd and \
 Jacobson 1993 for that length.";
 
-/// What `--help` says last.
+/// Closing text of `--help`.
 pub const EXAMPLES: &str = "Examples:
   castanet bench diffserv --svg diffserv.svg --csv diffserv.csv
   castanet bench priority --points 14 --to 140000
@@ -48,10 +48,11 @@ consequence of this choice. For red, times shrink as rates grow.";
 /// Arguments of `castanet bench diffserv`, `priority` and `red`.
 #[derive(Args)]
 pub struct Curve {
-    /// Number of loads, in equal steps; with --hosts the default depends on the time.
+    /// Number of loads, in equal steps; with --hosts the default depends on --seconds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub points: Option<u16>,
-    /// The greatest load: packets a second of each stream or class; for red, the excess as a share of the load, below 1.
+    /// The greatest load: packets a second of each stream or class; for red, the excess as a share of the
+    /// load, below 1.
     #[arg(long, value_name = "LOAD", value_parser = positive)]
     pub to: Option<f64>,
     /// Largest number of packets in a batch; the curves do not depend on it.
@@ -85,7 +86,7 @@ fn positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a number above 0, at most 1000000".to_string())
 }
 
-/// Measures and shows.
+/// Runs the benchmark called `name`, then prints the results and writes the requested files.
 pub fn main(name: &str, a: &Curve) -> Result<(), String> {
     let what = curves::named(name).ok_or("there is no such curve")?;
     // The excess (R - link) / R of a load R is below 1 for every load.

@@ -30,7 +30,7 @@ fn elements(text: &str) -> Result<usize, String> {
     n.ok_or_else(|| "expected a number from 10 to 200000".to_string())
 }
 
-/// Measures.
+/// Runs the benchmark and prints the results.
 pub fn main(a: &Swap) -> Result<(), String> {
     let workers = usize::from(a.workers);
     let settings = Settings { elements: a.elements.clone(), workers, swaps: a.swaps };

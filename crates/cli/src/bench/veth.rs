@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench veth`: compares a router between devices with the kernel's.
+//! `castanet bench veth`: compares Castanet's router between two devices with the kernel's router.
 
 use crate::load::write_out;
 use castanet_bench::veth::{self, ADDRESSES, Generator, NEXT_HOP, RECEIVER, Settings, report};
 use clap::Args;
 use std::path::PathBuf;
 
-/// What `--help` says first.
+/// Introductory text of `--help`.
 pub const ABOUT: &str = "Measures the forwarding rate against the offered rate, of a router and of the kernel's router.
 
 The sender, both routers and the receiver are network namespaces on this machine, joined by veth: sender - router - receiver. This needs \
@@ -31,7 +31,7 @@ of a processor that also generates, and Castanet's are those of the other proces
 With --steer, which needs root, receive processing runs \
 on the routers' processor, as with a network card whose interrupts go there (Receive Packet Steering).";
 
-/// What `--help` says last.
+/// Closing text of `--help`.
 pub const EXAMPLES: &str = "Examples:
   castanet bench veth --seconds 60 --svg veth.svg --csv veth.csv
   castanet bench veth --json --points 5 --rounds 1 --seconds 10
@@ -72,11 +72,12 @@ pub struct Veth {
     /// The generator: `packet`, a packet socket, or `live`, the kernel; default: live where it is permitted.
     #[arg(long, value_name = "packet|live")]
     pub generator: Option<Generator>,
-    /// Hide the frames of Castanet's devices from the host's own network stack, which would look up a route for each packet too, on
-    /// the generator's processor.
+    /// Hide the frames of Castanet's devices from the host's network stack. Otherwise the stack also looks up
+    /// a route for each packet, on the generator's processor.
     #[arg(long, conflicts_with = "file")]
     pub shield: bool,
-    /// Slow down Castanet's router by this number of extra checks per packet, so that the generator can send twice its rate.
+    /// Slow down Castanet's router by this number of extra checks per packet, so that the generator can send
+    /// packets at twice the router's rate.
     #[arg(long, value_name = "N", conflicts_with = "file", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub burden: u16,
     /// Print JSON.
@@ -108,7 +109,8 @@ fn processors(text: &str) -> Result<[usize; 2], String> {
     both.filter(|p| p.iter().all(|n| *n < 1024)).ok_or_else(|| "expected two numbers, as in 0,1".to_string())
 }
 
-/// The router of `castanet new ip-router`, with a script that refreshes the ARP entry of the next hop, because no host answers ARP.
+/// Returns the configuration of `castanet new ip-router`, with a script that refreshes the ARP entry of the
+/// next hop, because no host answers ARP.
 fn router(a: &Veth) -> Result<String, String> {
     const CHECK: &str = "CheckIPHeader(INTERFACES $OURS)";
     let mut router = crate::new::ip_router(&ADDRESSES, a.shield)?;
@@ -120,7 +122,7 @@ fn router(a: &Veth) -> Result<String, String> {
     Ok(format!("{router}\nScript(label again, {known}, wait 20s, goto again);\n"))
 }
 
-/// Measures.
+/// Runs the benchmark, then prints the results and writes the requested files.
 pub fn main(a: &Veth) -> Result<(), String> {
     let configuration = match &a.file {
         Some(file) => {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One error for one mistake: errors that follow from others are left out.
+//! One error per mistake: leaves out errors that other errors cause.
 
 use castanet_lang::{Diagnostic, Span};
 use std::collections::HashSet;
 
-/// Adds the errors of arguments, except those of elements that earlier errors are about. `elements` are the positions of all elements.
+/// Adds errors of arguments to `all`, except errors in elements that `all` already mentions. `elements` holds
+/// the positions of all elements.
 pub fn independent(all: &mut Vec<Diagnostic>, arguments: Vec<Diagnostic>, elements: &[Span]) {
     let spans = all.iter().flat_map(|d| d.span.into_iter().chain(d.labels.iter().map(|l| l.span)));
     let mentioned: HashSet<Span> = spans.collect();
@@ -13,13 +14,14 @@ pub fn independent(all: &mut Vec<Diagnostic>, arguments: Vec<Diagnostic>, elemen
     let mut seen = HashSet::new();
     let new =
         arguments.into_iter().filter(|d| d.is_error() && about(d).is_none_or(|e| !reported.contains(&e)));
-    // An element of a compound is configured once for each use of the compound.
+    // An element of a compound is configured once for each use of the compound, so its error may occur
+    // several times.
     let new: Vec<_> = new.filter(|d| seen.insert((d.message.clone(), d.span))).collect();
     all.extend(new);
 }
 
-/// An argument with an undefined variable is wrong because of the variable: the warning about the variable becomes the cause and the
-/// mend of the error about the argument.
+/// Merges the warning about an undefined variable with the error about the argument that uses the variable.
+/// The error takes over the position, text and help of the warning, and the warning is removed.
 pub fn variables(all: &mut Vec<Diagnostic>) {
     let is_cause = |d: &Diagnostic| !d.is_error() && d.message.starts_with("variable '$");
     let causes: Vec<Diagnostic> = all.iter().filter(|d| is_cause(d)).cloned().collect();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A warning about `CheckPaint` where `PaintTee` is meant.
 //!
-//! Figure 8 of the SOSP 1999 and TOCS 2000 papers has a CheckPaint that passes all packets and copies those of one colour to output 1.
-//! That element is called PaintTee in Click. A router drawn after the figure with today's CheckPaint does not forward packets of other
-//! colours.
+//! Figure 8 of the SOSP 1999 and TOCS 2000 papers has a CheckPaint that passes all packets and copies those
+//! of one colour to output 1. That element is called PaintTee in Click. A router drawn after the figure with
+//! today's CheckPaint does not forward packets of other colours.
 
 use castanet_graph::Graph;
 use castanet_lang::args::{cleaned, unquote};
 use castanet_lang::{Diagnostic, PortRef};
 use castanet_spec::{ArgCx, ClassSpec, Names, Origin, Parser};
 
-/// The type of redirects (RFC 792).
+/// The ICMP type of redirects (RFC 792).
 const REDIRECT: &str = "5";
 
-/// Warnings for each CheckPaint whose output 1 leads to an ICMPError of type redirect.
+/// Returns a warning for each CheckPaint whose output 1 leads to an ICMPError of type redirect.
 pub fn redirects(graph: &Graph) -> Vec<Diagnostic> {
     (0..graph.len()).filter(|&e| is(graph, e, "CheckPaint")).filter_map(|e| warning(graph, e)).collect()
 }
@@ -40,8 +40,8 @@ fn warning(graph: &Graph, e: usize) -> Option<Diagnostic> {
     Some(warning.help(help))
 }
 
-/// The ICMPError for redirects that packets of an output reach. The search ends at elements with several outputs, because in a router
-/// every element reaches every other one.
+/// Finds the ICMPError for redirects that packets from an output reach. The search ends at elements with
+/// several outputs: beyond them, every element of a router can be reached from every other element.
 fn redirect_behind(graph: &Graph, from: PortRef) -> Option<usize> {
     let mut todo = graph.downstream(from).to_vec();
     let mut seen = vec![false; graph.len()];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Warnings about names in scripts: calls of elements or handlers that do not exist, and misspelt variables. The calls fail when the script comes to them, which may be
-//! long after the start.
+//! Warnings about names in scripts: calls of elements or handlers that do not exist, and misspelt variables.
+//! Such a call fails only when the script executes it, which may be long after the start.
 
 use crate::load::is_script;
 use castanet_graph::Graph;
@@ -10,13 +10,14 @@ use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
 use castanet_spec::ClassSpec;
 use std::ops::Range;
 
-/// A handler that a script calls: its place in the configuration string, and whether it is written.
+/// A call of a handler in a script: its place in the configuration string, and whether it writes the handler.
 struct Call {
     place: Range<usize>,
     write: bool,
 }
 
-/// Warnings for each call of all scripts that cannot succeed. Calls whose names are computed are not judged.
+/// Warns about each call in a script that cannot succeed. Calls whose names are computed at run time are not
+/// checked.
 pub fn calls(graph: &Graph) -> Vec<Diagnostic> {
     let scripts = (0..graph.len()).filter(|&e| graph.spec(e).is_some_and(is_script));
     scripts.flat_map(|e| of_script(graph, e)).collect()
@@ -30,8 +31,8 @@ fn of_script(graph: &Graph, e: usize) -> Vec<Diagnostic> {
     wrong.chain(misspelt_variables(element)).collect()
 }
 
-/// Warnings about variables that the script never sets and whose names are near to one that it does. Others may set further variables, by
-/// the handler `set`.
+/// Warns about variables that the script never sets, if their name is similar to a variable that the script
+/// does set. Other variables are not reported, because other elements may set them by the handler `set`.
 fn misspelt_variables(script: &Element) -> Vec<Diagnostic> {
     let config = script.config.as_str();
     let mut set = Vec::new();
@@ -63,7 +64,7 @@ fn misspelt_variables(script: &Element) -> Vec<Diagnostic> {
     found
 }
 
-/// The calls of one instruction: its own, and those of substitutions `$(ELEMENT.HANDLER ...)`.
+/// Returns the calls of one instruction: its own call, and those in substitutions `$(ELEMENT.HANDLER ...)`.
 fn calls_of(config: &str, argument: Range<usize>) -> Vec<Call> {
     let text = config.get(argument.clone()).unwrap_or("");
     let at = |r: Range<usize>| argument.start + r.start..argument.start + r.end;
@@ -113,7 +114,8 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
             None => d.help("write ELEMENT.HANDLER, with the name of an element as it is declared"),
         });
     };
-    // Scripts define handlers of their own, and some classes a handler for each port, whose name ends in its number.
+    // Not checked: scripts, which define their own handlers, and names that end in a digit, because some
+    // classes have a handler for each port, with the port number at the end.
     if handler.ends_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
@@ -131,7 +133,7 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
     })
 }
 
-/// The handlers that elements of a class can be read or written by.
+/// Names of the handlers that elements of a class have for writing (if `write`) or for reading.
 fn handlers(spec: &ClassSpec, write: bool) -> Vec<&'static str> {
     let own = spec.all_handlers().filter(|h| if write { h.writable() } else { h.readable() }).map(|h| h.name);
     let provided = TASK.iter().chain(DROPS).chain(STANDARD);

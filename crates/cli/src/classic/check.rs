@@ -56,7 +56,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Parses the command line: settings for a check, or a text to print.
+/// Parses the command line. Returns the settings of a check, or a text to print (help or version).
 fn settings(words: Vec<OsString>) -> Result<Result<Settings, String>, Wrong> {
     let mut s = Settings::default();
     for word in ABOUT.read(words)? {
@@ -136,7 +136,7 @@ fn told(elements: &HashSet<String>, d: &Diagnostic) -> bool {
 /// Largest number of lines printed for one configuration.
 const MOST_LINES: usize = 1000;
 
-/// Prints the lines under the place of the first one.
+/// Prints a heading with the first position among the lines, then the lines.
 fn show_lines(sources: &Sources, lines: &[Line]) {
     let place = |span: Option<Span>| {
         let place = span.map(|s| sources.place(s));
@@ -189,7 +189,7 @@ fn ports(graph: &Graph) -> Vec<(usize, Vec<Line>)> {
     out
 }
 
-/// The number of inputs and outputs that the connections of each element use.
+/// Returns the number of inputs and outputs that the connections of each element use.
 fn used(flat: &Flat) -> (Vec<usize>, Vec<usize>) {
     let (mut inputs, mut outputs) = (vec![0; flat.elements.len()], vec![0; flat.elements.len()]);
     for c in &flat.connections {

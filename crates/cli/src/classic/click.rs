@@ -319,7 +319,8 @@ fn run(mut s: Settings) -> u8 {
     code
 }
 
-/// The exit status from a handler: an integer itself, true 0, false 1.
+/// Returns the exit status that a handler's value stands for: an integer for itself, true for 0, false for 1.
+/// An error gives 255.
 fn exit(router: &mut Router, handler: String) -> u8 {
     let answer = requests::answer(router, &[handler]);
     if let Some(e) = answer.errors.first() {

@@ -29,8 +29,8 @@ const ABOUT: About = About {
     ],
 };
 
-/// A configuration in the output format of the tools: with line directives, and as an archive if the input was one. Definitions from
-/// the command line replace those in the text.
+/// Returns a configuration in the output format of the tools: with line directives, and as an archive if the
+/// input was an archive. Definitions from the command line replace those in the text.
 pub fn tool_text(
     loaded: &Loaded,
     given: &[(String, String)],

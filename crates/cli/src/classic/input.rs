@@ -63,7 +63,7 @@ impl Input {
     pub fn file(&mut self, file: Option<String>) -> Result<(), Wrong> {
         self.set(From::File(file.unwrap_or_default()))
     }
-    /// Handles a word that is no option.
+    /// Handles a word that is not an option: a definition or a file.
     pub fn word(&mut self, word: String) -> Result<(), Wrong> {
         match definition(&word) {
             Some(d) => {

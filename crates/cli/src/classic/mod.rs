@@ -43,12 +43,12 @@ pub const NAMES: &[&str] = &[
 pub struct Tool(&'static str);
 
 impl Tool {
-    /// The tool of that name.
+    /// Returns the tool with this name.
     pub fn named(name: &str) -> Option<Tool> {
         NAMES.iter().find(|n| **n == name).map(|n| Tool(n))
     }
 
-    /// Runs it.
+    /// Runs the tool.
     pub fn main(&self, words: Vec<OsString>) -> ExitCode {
         match self.0 {
             "click" => click::main(words),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The options of the classic tools.
 //!
-//! clap parses the native command line. The classic ones have rules that clap lacks: long
-//! options abbreviated across their synonyms, `--no-X` beside `--X`, other meanings of `-h` and `-v`, options and
-//! files in any order, and errors in three fixed lines with exit code 1. So they have this small parser.
+//! clap parses the command line of `castanet`. The classic command lines have rules that clap lacks: long
+//! options abbreviated across their synonyms, `--no-X` beside `--X`, other meanings of `-h` and `-v`, options
+//! and files in any order, and errors in three fixed lines with exit code 1. So this small parser reads them.
 
 use super::input::say;
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ pub enum Value {
 pub struct Opt {
     /// Its long names; the first identifies the option.
     long: &'static [&'static str],
-    /// Its letters; the first is shown.
+    /// Its letters; `--help` shows the first.
     short: &'static str,
     value: Value,
     negatable: bool,
@@ -35,7 +35,7 @@ pub struct Opt {
 }
 
 impl Opt {
-    /// An implemented option.
+    /// Declares an implemented option.
     pub const fn new(
         long: &'static [&'static str],
         short: &'static str,
@@ -44,7 +44,7 @@ impl Opt {
     ) -> Opt {
         Opt { long, short, value, negatable: false, built: true, doc }
     }
-    /// An option of Click that is not implemented.
+    /// Declares an option of Click that is not implemented.
     pub const fn unbuilt(long: &'static [&'static str], short: &'static str, value: Value) -> Opt {
         Opt { long, short, value, negatable: false, built: false, doc: "not built yet" }
     }
@@ -58,9 +58,9 @@ impl Opt {
     }
 }
 
-/// `--help` and `--version`, which every tool has.
+/// `--help`, which every tool has.
 pub const HELP: Opt = Opt::new(&["help"], "", Value::None, "print this message and exit");
-/// See [`HELP`].
+/// `--version`, which every tool has.
 pub const VERSION: Opt = Opt::new(&["version"], "v", Value::None, "print the version and exit");
 
 /// The description of a tool, for its messages and its help.
@@ -94,7 +94,7 @@ pub enum Wrong {
 }
 
 impl About {
-    /// Prints the error.
+    /// Prints the error and returns the exit code.
     pub fn complain(&self, wrong: &Wrong) -> ExitCode {
         match wrong {
             Wrong::Usage(text) => {
@@ -107,7 +107,7 @@ impl About {
         ExitCode::FAILURE
     }
 
-    /// The output of `--help`.
+    /// Returns the output of `--help`.
     pub fn help(&self) -> String {
         let mut out = format!("{}\n\nUsage: {} {}\n\nOptions:\n", self.summary, self.name, self.usage);
         for o in self.options {
@@ -123,7 +123,7 @@ impl About {
         out
     }
 
-    /// The output of `--version`; scripts parse the first line.
+    /// Returns the output of `--version`. Scripts parse its first line.
     pub fn version(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         format!("{} (Click) {version}\nCastanet {version} under a classic name\n", self.name)
@@ -174,7 +174,8 @@ impl About {
         given(option, &format!("--{full}"), value, on, out)
     }
 
-    /// The option of a long name or of an unambiguous abbreviation, whether it is on, and the whole name.
+    /// Finds an option by its long name or an unambiguous abbreviation. Returns the option, whether it is
+    /// switched on, and the unabbreviated name.
     fn find(&self, name: &str) -> Result<(&'static Opt, bool, String), Wrong> {
         let mut near: Vec<(&'static Opt, bool, String)> = Vec::new();
         for o in self.options {
@@ -249,7 +250,8 @@ fn given(
     Ok(())
 }
 
-/// The required value of an option. Options that are not implemented are reported first.
+/// Returns the required value of an option: the next word. If the option is not implemented, a missing value
+/// is no error here, because the option itself is reported later.
 fn required(
     written: &str,
     o: &Opt,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shell completion: the shell completes subcommands and options itself, and asks the running router for its names.
+//! Shell completion. The shell completes subcommands and options itself, and reads the names of elements and
+//! handlers from the running router.
 
 use super::Failure;
 use super::list::{elements, handlers};
@@ -42,7 +43,7 @@ pub struct Words {
     pub word: String,
 }
 
-/// A command without its hidden subcommands and arguments, which clap_complete would otherwise offer.
+/// Copies a command without its hidden subcommands and arguments, which clap_complete would otherwise offer.
 fn visible(command: &clap::Command) -> clap::Command {
     let mut out = clap::Command::new(command.get_name().to_string())
         .disable_help_flag(command.is_disable_help_flag_set());
@@ -93,7 +94,8 @@ pub fn complete(client: &mut Client, w: &Words) -> Result<(), Failure> {
     Ok(write_out(None, &out.iter().map(|o| format!("{o}\n")).collect::<String>())?)
 }
 
-/// Bash splits words at `:` and `@` too, and completes the last piece only. So this script splits the line again, only at blanks.
+/// Bash also splits words at `:` and `@`, and completes only the last piece. So this script splits the line
+/// again, at blanks only.
 const BASH: &str = r#"
 _castanet_running() {
     local line="${COMP_LINE:0:COMP_POINT}" words word="" head c

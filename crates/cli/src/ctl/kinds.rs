@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kinds of handlers' values, as the classes declare them.
+//! Kinds of handler values (counter, flag and so on), as the classes declare them.
 
 use castanet_classes::Registry;
 use castanet_control::Client;
@@ -9,23 +9,25 @@ use castanet_spec::{ClassSpec, ValueKind};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// Knows the kinds of values of a router's handlers. Asks the router once for the class of each element.
+/// Looks up the kinds of a router's handler values. The class of each element is read from the router once.
 pub struct Kinds {
     registry: Registry,
-    /// The specs of elements; none if the class is not known here, because it comes from a package of the router.
+    /// The specs of elements, by name. `None` if this program does not have the class, because the router
+    /// loaded it from a package.
     specs: HashMap<String, Option<&'static ClassSpec>>,
 }
 
 impl Kinds {
-    /// Of a router of which nothing is known yet.
+    /// Creates an empty lookup table.
     pub fn new() -> Kinds {
         Kinds { registry: Registry::new(), specs: HashMap::new() }
     }
 
-    /// The kind of a handler's value; none if its class is not known here or does not declare the handler.
+    /// Returns the kind of a handler's value. `None` if this program does not have the element's class, or if
+    /// the class does not declare the handler.
     ///
     /// # Errors
-    /// When the connection breaks. A router that refuses to tell the class of the element is no error.
+    /// When the connection breaks. If the router refuses to name the element's class, that is no error.
     pub fn of(&mut self, client: &mut Client, handler: &str) -> Result<Option<ValueKind>, ClientError> {
         let Some((element, handler)) = handler.rsplit_once('.') else { return Ok(None) };
         let spec = match self.specs.get(element) {
@@ -49,7 +51,8 @@ impl Kinds {
     }
 }
 
-/// A value for JSON: numbers and flags as such where they are known to be that, and whole numbers of which nothing is known.
+/// Converts a value to JSON: to a number or boolean if its kind says so, otherwise to a string. A whole
+/// number of unknown kind also becomes a number.
 pub fn json(text: &str, kind: Option<ValueKind>) -> Value {
     let line = text.trim_end_matches('\n');
     let whole =

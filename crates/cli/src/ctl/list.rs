@@ -8,12 +8,13 @@ use castanet_control::client::ClientError;
 use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
 use serde_json::json;
 
-/// The names of all elements.
+/// Reads the names of all elements.
 pub fn elements(client: &mut Client) -> Result<Vec<String>, ClientError> {
     Ok(client.read_text("list", "")?.lines().skip(1).map(ToString::to_string).collect())
 }
 
-/// The handlers of an element, or the global ones: name and flags.
+/// Reads the handlers of an element, or the global handlers for `None`. Returns the name and the flags of
+/// each.
 pub fn handlers(client: &mut Client, element: Option<&str>) -> Result<Vec<(String, String)>, ClientError> {
     let listing = match element {
         Some(e) => client.read_text(&format!("{e}.handlers"), "")?,
@@ -24,7 +25,7 @@ pub fn handlers(client: &mut Client, element: Option<&str>) -> Result<Vec<(Strin
     Ok(listing.lines().filter_map(line).filter(|h| !h.1.contains('p')).collect())
 }
 
-/// The flags of a handler in words.
+/// Describes the flags of a handler in words.
 fn words(flags: &str) -> String {
     let has = |c| flags.contains(c);
     let mut out: Vec<&str> = Vec::new();
@@ -43,13 +44,13 @@ fn words(flags: &str) -> String {
     out.join(", ")
 }
 
-/// Lines of two aligned columns.
+/// Formats rows as two aligned columns.
 fn columns(rows: &[(String, String)]) -> String {
     let width = rows.iter().map(|r| r.0.chars().count()).max().unwrap_or(0);
     rows.iter().map(|(a, b)| format!("{a:width$}  {b}").trim_end().to_string() + "\n").collect()
 }
 
-/// Prints the elements, or the handlers of one.
+/// Prints the elements, or the handlers of one element.
 pub fn list(client: &mut Client, element: Option<&str>, json: bool) -> Result<(), Failure> {
     match element {
         None => {

@@ -58,7 +58,7 @@ pub enum What {
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         value: Vec<String>,
     },
-    /// List the elements with their classes, or the handlers of one.
+    /// List the elements with their classes, or the handlers of one element.
     List {
         /// The element; `/` for global handlers.
         element: Option<String>,
@@ -83,7 +83,7 @@ fn address(text: &str) -> Result<Address, AddressError> {
     text.parse()
 }
 
-/// A duration in seconds.
+/// Parses a duration in seconds.
 fn seconds(text: &str) -> Result<Duration, String> {
     let s = text.strip_suffix('s').unwrap_or(text).parse::<f64>().ok();
     let s = s.filter(|s| (0.001..=1e6).contains(s)).ok_or("expected a number of seconds")?;
@@ -128,7 +128,7 @@ pub fn main(a: &Ctl) -> ExitCode {
 }
 
 fn run(a: &Ctl) -> Result<(), Failure> {
-    // Local input is read before the router is contacted, so that its errors have no effect there.
+    // Local input is read before the router is contacted, so that an error in it has no effect on the router.
     let prepared = match &a.what {
         What::Write { value, .. } => value_of(value)?,
         What::Swap(s) => s.text(a.json)?.into_bytes(),
@@ -180,10 +180,10 @@ fn value_out(value: &serde_json::Value) -> Result<(), Failure> {
     Ok(write_bytes(None, format!("{value}\n").as_bytes())?)
 }
 
-/// The value to write.
+/// Returns the value to write: the words of the command line, or standard input for `-`.
 fn value_of(words: &[String]) -> Result<Vec<u8>, Failure> {
     match words {
-        // The limit is that of the largest value, a configuration for a hot swap.
+        // The size limit is that of the largest possible value, a configuration for a hot swap.
         [dash] if dash == "-" => read::stream(std::io::stdin().lock(), read::MAX_CONFIGURATION)
             .map_err(|e| format!("standard input: {}", crate::load::reason(&e)).into()),
         words => Ok(words.join(" ").into_bytes()),

@@ -14,15 +14,15 @@ pub struct Swap {
     /// The configuration file (`-` is standard input), and variables as NAME=VALUE.
     #[arg(value_name = "FILE | NAME=VALUE", required = true)]
     pub words: Vec<String>,
-    /// Only print what would be added, removed and changed, and whose state would move.
+    /// Only print which elements would be added, removed and changed, and whose state would move.
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// The name that the router's diagnostics give to a configuration that it got over a socket.
+/// The name that the router's diagnostics give to a configuration received over a socket.
 const SENT: &str = "config";
 
-/// The error of a swap, in which places refer to the file instead of [`SENT`].
+/// Replaces [`SENT`] by the name of the file in the positions of a swap error.
 fn renamed(e: ClientError, file: &str) -> ClientError {
     let ClientError::Refused { code, text } = e else { return e };
     let line = |line: &str| {
@@ -41,8 +41,8 @@ fn renamed(e: ClientError, file: &str) -> ClientError {
 }
 
 impl Swap {
-    /// The text for the router. With variables the configuration is expanded here, because a text cannot override its own
-    /// definitions.
+    /// Returns the configuration text to send. If the command line defines variables, the configuration is
+    /// expanded here, because a text cannot override its own definitions.
     pub fn text(&self, json: bool) -> Result<String, Failure> {
         let (mut defines, mut files) = (Vec::new(), Vec::new());
         for w in &self.words {
@@ -67,7 +67,8 @@ impl Swap {
         }
     }
 
-    /// The file, if the router gets its text unchanged, so that lines of diagnostics are those of the file.
+    /// Returns the file name if the file's text is sent unchanged, so that line numbers in diagnostics are
+    /// those of the file.
     fn unchanged(&self) -> Option<&str> {
         match self.words.as_slice() {
             [file] if file != "-" => Some(file),
@@ -75,7 +76,7 @@ impl Swap {
         }
     }
 
-    /// Swaps, or prints the plan of the swap.
+    /// Performs the swap, or prints its plan.
     pub fn swap(&self, client: &mut Client, text: &[u8], a: &Ctl) -> Result<(), Failure> {
         let explain = |e| match self.unchanged() {
             Some(file) => explain(renamed(e, file)),

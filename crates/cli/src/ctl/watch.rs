@@ -32,11 +32,11 @@ pub struct Watch {
 struct Reading<'a> {
     at: Instant,
     values: Vec<String>,
-    /// The kinds of the values, where they are known.
+    /// The kinds of the values; `None` for an unknown kind.
     kinds: &'a [Option<ValueKind>],
 }
 
-/// The handlers that match the patterns.
+/// Returns the names of the handlers that match the patterns.
 fn expand(client: &mut Client, patterns: &[String]) -> Result<Vec<String>, Failure> {
     let mut out = Vec::new();
     for p in patterns {
@@ -71,8 +71,8 @@ fn look<'a>(
     Ok(Reading { at: Instant::now(), values, kinds })
 }
 
-/// The growth of a count per second; `None` if the value is no count, or was reset. A whole number of unknown kind counts as a
-/// count.
+/// Returns the growth of a count per second. `None` if the value is not a count, or was reset. A whole number
+/// of unknown kind is treated as a count.
 fn rate(before: &Reading<'_>, now: &Reading<'_>, i: usize) -> Option<f64> {
     if now.kinds.get(i).copied().flatten().is_some_and(|k| k != ValueKind::Counter) {
         return None;
@@ -83,7 +83,7 @@ fn rate(before: &Reading<'_>, now: &Reading<'_>, i: usize) -> Option<f64> {
     (time > 0.0).then(|| grown as f64 / time)
 }
 
-/// A rate with a unit: `1234567.8` is `1.23 M/s`.
+/// Formats a rate with a unit: `1234567.8` becomes `1.23 M/s`.
 fn rate_text(rate: f64) -> String {
     match rate {
         r if r >= 1e9 => format!("{:.2} G/s", r / 1e9),
@@ -94,7 +94,7 @@ fn rate_text(rate: f64) -> String {
     }
 }
 
-/// The first line of a value, shortened.
+/// Returns the first line of a value, shortened.
 fn short(value: &str) -> String {
     const MOST: usize = 40;
     let line = value.lines().next().unwrap_or_default();
@@ -103,7 +103,7 @@ fn short(value: &str) -> String {
     if more { line + "..." } else { line }
 }
 
-/// One line per handler: name, value, rate.
+/// Formats one line per handler: name, value, rate.
 fn rows(names: &[String], before: Option<&Reading<'_>>, now: &Reading<'_>) -> Vec<String> {
     let values: Vec<String> = now.values.iter().map(|v| short(v)).collect();
     let width = |all: &[String]| all.iter().map(|t| t.chars().count()).max().unwrap_or(0);
@@ -132,8 +132,8 @@ fn json_line(
     json!({ "seconds": seconds, "values": values, "rates": rates })
 }
 
-/// Rows cut to the size of a terminal, columns and lines. Longer ones would wrap or scroll, and the cursor could not return to the first
-/// row. The last line is left for the cursor.
+/// Cuts rows to the size of the terminal (columns, lines). Otherwise rows would wrap or scroll, and the
+/// cursor could not return to the first row. The last line is left for the cursor.
 fn cut(mut rows: Vec<String>, (width, height): (usize, usize)) -> Vec<String> {
     let most = height.saturating_sub(1).max(1);
     if rows.len() > most {
@@ -163,11 +163,12 @@ pub fn watch(client: &mut Client, w: &Watch, json: bool) -> Result<(), Failure> 
     let mut known = Kinds::new();
     let kinds: Vec<_> = names.iter().map(|n| known.of(client, n)).collect::<Result<_, _>>()?;
     let mut before: Option<Reading<'_>> = None;
-    // Lines of the table that are on the terminal.
+    // Number of table lines that are on the terminal.
     let mut shown = 0;
     for n in 0..w.count.unwrap_or(u64::MAX) {
         if n > 0 {
-            // Counted from the start, so that the time of the readings does not add up.
+            // Readings are scheduled from the start time, so that the duration of readings does not
+            // accumulate.
             let factor = u32::try_from(n).unwrap_or(u32::MAX);
             let due = w.interval.checked_mul(factor).and_then(|d| start.checked_add(d));
             std::thread::sleep(due.map_or(w.interval, |d| d.saturating_duration_since(Instant::now())));

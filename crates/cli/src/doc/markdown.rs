@@ -5,7 +5,7 @@ use super::words::{self, Parts};
 use castanet_spec::ClassSpec;
 use std::fmt::Write as _;
 
-/// The element reference.
+/// Returns the whole element reference.
 pub fn reference(families: &[(&'static str, Vec<&'static ClassSpec>)]) -> String {
     let mut out = String::from(
         "# Elements\n\nAll element classes, from their declarations. `castanet doc CLASS` prints the same for a terminal. This file is \
@@ -42,7 +42,8 @@ fn row(out: &mut String, cells: &[&str]) {
     let _ = writeln!(out, "| {} |", cells.join(" | "));
 }
 
-/// One class, with a heading of this level. `all` adds the handlers that every element has.
+/// Returns the manual of one class, with a heading of this level. `all` adds the handlers that every element
+/// has.
 pub fn class(spec: &ClassSpec, level: usize, all: bool) -> String {
     let parts = Parts::of(spec.doc);
     let mark = "#".repeat(level);

@@ -10,12 +10,12 @@ const BOLD: &str = "\x1b[1m";
 const CODE: &str = "\x1b[36m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Text in a style.
+/// Returns text in bold.
 pub fn bold(text: &str) -> String {
     format!("{BOLD}{text}{PLAIN}")
 }
 
-/// Wraps a paragraph between indents.
+/// Appends a paragraph, wrapped. `first` is the indent of its first line, `rest` that of its other lines.
 fn paragraph(out: &mut String, text: &str, first: &str, rest: &str, width: usize) {
     let options = textwrap::Options::new(width.max(20)).initial_indent(first).subsequent_indent(rest);
     for line in
@@ -54,14 +54,15 @@ fn inline(text: &str) -> String {
     out
 }
 
-/// The text of a link at the start, and the rest.
+/// Parses a link at the start of a text. Returns the link's text, and the rest of the text after the link.
 fn link(text: &str) -> Option<(&str, &str)> {
     let (inside, after) = text.strip_prefix('[')?.split_once("](")?;
     let (_, after) = after.split_once(')')?;
     (!inside.contains(['[', ']', '\n']) && !inside.is_empty()).then_some((inside, after))
 }
 
-/// The marker of a list item (`- `, `* `, `1. `) and the rest, if the line is one.
+/// Splits a list item into its marker (`- `, `* `, `1. `) and its text. `None` if the line is not a list
+/// item.
 fn bullet(line: &str) -> Option<(&str, &str)> {
     let n = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let mark = match line.get(n..)? {
@@ -72,7 +73,7 @@ fn bullet(line: &str) -> Option<(&str, &str)> {
     Some((line.get(..mark)?, line.get(mark..)?))
 }
 
-/// The cells of a table row; `None` for the line below the header.
+/// Returns the cells of a table row. `None` for any other line, and for the line below the header.
 fn cells(line: &str) -> Option<Vec<String>> {
     let inner = line.strip_prefix('|')?;
     let inner = inner.strip_suffix('|').unwrap_or(inner);
@@ -129,7 +130,7 @@ pub fn markdown(out: &mut String, text: &str, indent: &str, width: usize) {
     table(out, &rows, indent, width);
 }
 
-/// Rows with aligned columns. The last column is wrapped.
+/// Appends rows with aligned columns. The last column is wrapped.
 pub fn table(out: &mut String, rows: &[Vec<String>], indent: &str, width: usize) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
@@ -155,7 +156,7 @@ pub fn table(out: &mut String, rows: &[Vec<String>], indent: &str, width: usize)
     }
 }
 
-/// The manual of a class.
+/// Returns the manual of a class.
 pub fn class(spec: &ClassSpec, width: usize) -> String {
     let parts = Parts::of(spec.doc);
     let code = |t: &str| format!("{CODE}{t}{PLAIN}");

@@ -41,13 +41,13 @@ impl<'a> Parts<'a> {
         let sections = sections.into_iter().map(|(t, s)| (t, trim(&s))).collect();
         Parts { summary: summary.join(" "), description: trim(&description), sections }
     }
-    /// The text below a heading.
+    /// Returns the text below a heading.
     pub fn section(&self, title: &str) -> Option<&str> {
         self.sections.iter().find(|s| s.0 == title).map(|s| s.1.as_str())
     }
 }
 
-/// `CLASS(POSITIONAL, [OPTIONAL], KEYWORD type = default)`.
+/// Formats a class as `CLASS(POSITIONAL, [OPTIONAL], KEYWORD type = default)`.
 pub fn synopsis(spec: &ClassSpec) -> String {
     if spec.args.is_empty() {
         return spec.name.to_string();
@@ -66,7 +66,7 @@ fn argument(a: &ArgSpec) -> String {
     }
 }
 
-/// How an argument is given: by position, by keyword, or both.
+/// Tells how an argument is given: by position or by keyword, and whether it is required.
 pub fn kind(a: &ArgSpec) -> &'static str {
     match (a.kind, a.mandatory) {
         (ArgKind::Positional, true) => "positional, required",
@@ -77,7 +77,7 @@ pub fn kind(a: &ArgSpec) -> &'static str {
     }
 }
 
-/// The last column of an argument's row: its description, and its aliases.
+/// Returns the last column of an argument's row: its description and its aliases.
 pub fn about(a: &ArgSpec) -> String {
     match a.aliases {
         [] => a.doc.to_string(),
@@ -98,7 +98,7 @@ pub struct Port {
     pub optional: bool,
 }
 
-/// The ports of a class; consecutive ports of a kind are one row.
+/// Describes the ports of a class. Consecutive ports of the same kind share one row.
 pub fn ports(spec: &ClassSpec) -> Vec<Port> {
     let (Some(ports), Some(code)) = (Ports::parse(spec.ports), ProcessingCode::parse(spec.processing)) else {
         return Vec::new();
@@ -127,7 +127,8 @@ fn moves(p: Processing) -> &'static str {
     }
 }
 
-/// The packet type of a port, from the code of its side: one type per port, the last one repeated.
+/// Returns the packet type of a port. `side` lists one type per port; the last type also applies to all
+/// further ports.
 fn packets(side: &str, port: usize) -> String {
     let types: Vec<&str> = side.split_whitespace().collect();
     match types.get(port).or(types.last()) {
@@ -137,7 +138,7 @@ fn packets(side: &str, port: usize) -> String {
     }
 }
 
-/// Up to this number, ports get a row each; more are shown as a range.
+/// Largest number of ports that are shown in a row each. More ports are shown as a range.
 const SINGLE: usize = 16;
 
 fn side(word: &str, count: Count, processing: &dyn Fn(usize) -> Processing, types: &str) -> Vec<Port> {
@@ -167,7 +168,7 @@ fn side(word: &str, count: Count, processing: &dyn Fn(usize) -> Processing, type
     rows
 }
 
-/// The flags of a handler in words.
+/// Describes the flags of a handler in words.
 pub fn flags(flags: &str) -> String {
     let has = |c: char| flags.contains(c);
     let mut words = vec![match (has('r'), has('w')) {
@@ -232,7 +233,8 @@ pub fn global(name: &str) -> &'static str {
     }
 }
 
-/// The handlers of a class: its own and those of its arguments, then those of its task, then those of every element.
+/// Returns the handlers of a class: its own and those of its arguments, then those of its task, then those of
+/// every element.
 pub fn handlers(spec: &ClassSpec) -> Vec<HandlerSpec> {
     use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
     let own: Vec<HandlerSpec> = spec.all_handlers().copied().collect();
@@ -243,7 +245,7 @@ pub fn handlers(spec: &ClassSpec) -> Vec<HandlerSpec> {
     own.iter().copied().chain(more).collect()
 }
 
-/// The kind of the value of a handler, and its unit if it has one; empty if the handler cannot be read.
+/// Describes the kind of a handler's value, with its unit if it has one. Empty if the handler cannot be read.
 pub fn value(h: &HandlerSpec) -> String {
     match (h.readable(), h.unit) {
         (false, _) => String::new(),
@@ -253,7 +255,7 @@ pub fn value(h: &HandlerSpec) -> String {
     }
 }
 
-/// The behaviour with several workers.
+/// Describes the behaviour of a class with several workers.
 pub fn workers(w: Workers) -> &'static str {
     match w {
         Workers::Replicate => {
@@ -266,7 +268,7 @@ pub fn workers(w: Workers) -> &'static str {
     }
 }
 
-/// The handling of partial checksums and super-packets.
+/// Describes how a class handles partial checksums and super-packets.
 pub fn offload(o: Offload) -> &'static str {
     match o {
         Offload::Transparent => "Partial checksums and super-packets pass unchanged.",
@@ -275,7 +277,7 @@ pub fn offload(o: Offload) -> &'static str {
     }
 }
 
-/// Effects outside the packets, or none.
+/// Describes the effects of a class, except those on its packets.
 pub fn effects(e: Effects) -> Vec<&'static str> {
     let all = [
         (Effects::PRINTS, "prints messages"),
@@ -287,7 +289,7 @@ pub fn effects(e: Effects) -> Vec<&'static str> {
     all.into_iter().filter(|(f, _)| e.contains(*f)).map(|f| f.1).collect()
 }
 
-/// The capabilities that it exports to other elements.
+/// Describes a capability that a class exports to other elements.
 pub fn capability(c: Capability) -> &'static str {
     match c {
         Capability::Storage => "stores packets",
@@ -297,7 +299,7 @@ pub fn capability(c: Capability) -> &'static str {
     }
 }
 
-/// Sentences about its behaviour: workers, effects, hot swap...
+/// Describes the behaviour of a class in sentences with titles: workers, effects, hot swap...
 pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
     let mut out = vec![("Workers", workers(spec.workers).to_string())];
     let join = |words: Vec<&str>| capital(&format!("{}.", words.join(", ")));
@@ -333,20 +335,20 @@ pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
     out
 }
 
-/// The text with a capital first letter.
+/// Returns the text with a capital first letter.
 pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// The folder of a class's family. Classes of several files have their own folders below it.
+/// Returns the folder of a class's family. A class with several files has a folder of its own below it.
 pub fn folder(spec: &ClassSpec) -> &'static str {
     // The classes of a package form one family.
     let package = || spec.module.split("::").next().unwrap_or_default();
     castanet_classes::family(spec).unwrap_or_else(package)
 }
 
-/// The title of a family, from its folder.
+/// Returns the title of a family from the name of its folder.
 pub fn family(folder: &str) -> String {
     match folder {
         "arp" | "ip" | "icmp" | "nat" | "aqm" | "ip6" => folder.to_uppercase(),

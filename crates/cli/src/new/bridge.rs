@@ -6,7 +6,7 @@ use clap::Args;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-/// What `--help` says first.
+/// Introductory text of `--help`.
 pub const ABOUT: &str = "Writes the configuration of an Ethernet switch: it learns the ports of stations, and takes part in the \
 spanning tree protocol (IEEE 802.1D), so cables may form cycles.
 
@@ -15,7 +15,7 @@ explains it. The switch owns the devices, so the kernel must have no address on 
 
   ip addr flush dev eth0; ip link set eth0 up";
 
-/// What `--help` says last.
+/// Closing text of `--help`.
 pub const EXAMPLES: &str = "Examples:
   castanet new bridge eth0 eth1 eth2 > switch.click && castanet run switch.click
   castanet new bridge eth0 eth1 --priority 0x1000 --forward-delay 4 --hello 1 --max-age 6
@@ -46,7 +46,7 @@ pub struct Bridge {
     max_age: u32,
 }
 
-/// A priority, checked but kept as written, because both decimal and hexadecimal are common.
+/// Checks a priority. Returns the text as it is, because both decimal and hexadecimal are common.
 fn priority(text: &str) -> Result<String, String> {
     const VALID: RangeInclusive<u32> = 0..=0xffff;
     let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |hex| u32::from_str_radix(hex, 16));
@@ -57,7 +57,7 @@ fn priority(text: &str) -> Result<String, String> {
 }
 
 impl Bridge {
-    /// Contradictions between the arguments.
+    /// Returns messages about contradictory arguments.
     fn errors(&self) -> Vec<String> {
         let devices: Vec<&str> = self.devices.iter().map(String::as_str).collect();
         let mut errors: Vec<_> =
@@ -68,7 +68,8 @@ impl Bridge {
         if devices.len() < 2 {
             errors.push("a switch has at least two devices".into());
         }
-        // IEEE 802.1D-1998, section 8.10.2: otherwise the tree may not converge.
+        // IEEE 802.1D-1998, section 8.10.2, requires 2 * (forward_delay - 1) >= max_age >= 2 * (hello + 1). If this does not hold, the
+        // spanning tree may not converge.
         let Bridge { forward_delay, hello, max_age, .. } = *self;
         if 2 * (forward_delay - 1) < max_age {
             errors
@@ -80,7 +81,7 @@ impl Bridge {
         errors
     }
 
-    /// The configuration, or all errors.
+    /// Returns the configuration, or all errors.
     pub fn configuration(&self) -> Result<String, Vec<String>> {
         let errors = self.errors();
         if errors.is_empty() { Ok(self.text()) } else { Err(errors) }

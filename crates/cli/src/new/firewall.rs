@@ -6,7 +6,7 @@ use super::parts::{device, twice};
 use clap::Args;
 use std::fmt::Write as _;
 
-/// What `--help` says first.
+/// Introductory text of `--help`.
 pub const ABOUT: &str = "Writes the configuration of a transparent firewall, placed between two networks of one subnet: packets that the \
 rules allow pass between its two devices unchanged, and hosts cannot detect it.
 
@@ -19,7 +19,7 @@ The firewall owns the devices, so the kernel must have no address on them:
 
   ip addr flush dev eth0; ip link set eth0 up";
 
-/// What `--help` says last.
+/// Closing text of `--help`.
 pub const EXAMPLES: &str = "Examples:
   castanet new firewall eth0 eth1 --in 'allow tcp opt ack' --in 'allow udp src port 53' > firewall.click
   castanet new firewall lan wan --in 'deny src net 10.0.0.0/8' --in 'allow dst host 10.0.0.80 and tcp dst port 443' \
@@ -45,7 +45,7 @@ pub struct Firewall {
     outgoing: Vec<String>,
 }
 
-/// A rule of IPFilter with the action `allow` or `deny`.
+/// Parses a rule of IPFilter, with the action `allow` or `deny`.
 fn rule(text: &str) -> Result<String, String> {
     let text = text.trim();
     let (action, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -75,7 +75,7 @@ fn rule(text: &str) -> Result<String, String> {
 }
 
 impl Firewall {
-    /// The configuration, or all errors.
+    /// Returns the configuration, or all errors.
     pub fn configuration(&self) -> Result<String, Vec<String>> {
         let again = twice(&[&self.inside, &self.outside]);
         if again.is_empty() {
@@ -93,7 +93,7 @@ impl Firewall {
         }
         let rules = |own: &[String], otherwise: &str| {
             let mut lines: Vec<_> = own.iter().map(|r| format!("\n    {r}")).collect();
-            // No packet reaches a rule after one that matches all.
+            // After a rule that matches all packets, a default rule would never be reached.
             if !matches!(own.last().map(String::as_str), Some("allow all" | "deny all")) {
                 lines.push(format!("\n    {otherwise}"));
             }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// What `--help` says first.
+/// Introductory text of `--help`.
 pub const ABOUT: &str = "Writes the configuration of an IP router between any number of devices.
 
 It forwards IPv4 as RFC 1812 requires: it sends and answers ARP requests, checks headers, drops martians, fills in options, sends ICMP \
@@ -19,7 +19,7 @@ packets a second time. Alternatively, --shield hides the received frames from th
 
   ip addr flush dev eth0; ip link set eth0 up; sysctl net.ipv4.ip_forward=0";
 
-/// What `--help` says last.
+/// Closing text of `--help`.
 pub const EXAMPLES: &str = "Examples:
   castanet new ip-router eth0=10.0.0.1/24 eth1=10.0.1.1/24 > router.click && castanet run router.click
   castanet new ip-router lan=10.1.0.1/16 wan=192.0.2.2/30 --route 0.0.0.0/0=192.0.2.1
@@ -29,8 +29,9 @@ pub const EXAMPLES: &str = "Examples:
 
 /// The definition of an interface, as in conf/ip-router.click.
 const INTERFACE: &str = include_str!("interface.click");
-/// The parts of it about received IP packets, and their replacements with --advertise: packets to all routers or to all hosts may be
-/// router solicitations (RFC 1256); the others are dropped.
+/// Two parts of [`INTERFACE`] about received IP packets, then their replacements with --advertise. Packets to
+/// all routers or to all hosts may be router solicitations (RFC 1256), which are answered. Other packets to
+/// these addresses are dropped.
 const ARRIVALS: [&str; 4] = [
     "12/0800);",
     "    kind[2] -> Paint($color) -> output;\n",
@@ -39,9 +40,10 @@ const ARRIVALS: [&str; 4] = [
      -> ICMPRouterAdvertiser($dev:net) -> [0] arp;                        // RFC 1256\n    \
      kind[3] -> asked;\n    kind[4] -> Paint($color) -> output;\n",
 ];
-/// Interfaces are marked by paint, a byte that is 0 for unpainted packets.
+/// Largest number of interfaces: each is marked by a paint, a byte that is 0 for unpainted packets.
 const MOST: usize = 255;
-/// The source of an interface: the kernel sees the frames too, or does not.
+/// The element that receives an interface's frames: without --shield, and with --shield, which hides the
+/// frames from the kernel.
 const RECEIVE: [&str; 2] = ["FromDevice($dev)", "FromDevice($dev, SNIFFER false)"];
 /// Default number of ICMP errors per second.
 const ICMP_ERRORS: u32 = 1000;
@@ -61,7 +63,8 @@ pub struct IpRouter {
     /// Largest number of ICMP errors per second (RFC 1812, section 4.3.2.8).
     #[arg(long, value_name = "RATE", default_value_t = ICMP_ERRORS, value_parser = clap::value_parser!(u32).range(1..))]
     icmp_errors: u32,
-    /// Drop packets that arrive by another interface than the one their source is routed to (RFC 1812, section 5.3.8).
+    /// Drop packets that arrive on an interface other than the one that their source is routed to (RFC 1812,
+    /// section 5.3.8).
     #[arg(long)]
     check_sources: bool,
     /// Packets with a source route: drop them, the default of RFC 7126 (section 4.3.5), or follow the route
@@ -71,13 +74,14 @@ pub struct IpRouter {
     /// Send router advertisements (RFC 1256) on all networks.
     #[arg(long)]
     advertise: bool,
-    /// Hide the received frames from the kernel's own network stack. The kernel may then have addresses on the devices, and forward.
-    /// The router also forwards more packets, because the kernel does not look up a route for each.
+    /// Hide the received frames from the kernel's own network stack. The kernel may then have addresses on
+    /// the devices, and forward. The router also forwards more packets, because the kernel does not look up a
+    /// route for each.
     #[arg(long)]
     shield: bool,
 }
 
-/// A network and the gateway to it; `None` if it is unreachable.
+/// A network and its gateway; the gateway is `None` if the network is unreachable.
 #[derive(Clone, Debug)]
 struct Route {
     network: Prefix,
@@ -106,7 +110,7 @@ impl FromStr for Route {
     }
 }
 
-/// An MTU of one device or of all.
+/// The MTU of one device, or of all devices without an MTU of their own.
 #[derive(Clone, Debug)]
 struct Mtu {
     device: Option<String>,
@@ -124,8 +128,8 @@ impl FromStr for Mtu {
 }
 
 impl IpRouter {
-    /// A router between devices with addresses as in `10.0.0.1/24`; with `shield` the kernel does not see their frames. All other
-    /// settings have their defaults.
+    /// Makes a router between devices with addresses as in `10.0.0.1/24`. With `shield` the kernel does not
+    /// see the frames of these devices. All other settings have their defaults.
     pub fn between(interfaces: &[(&str, &str)], shield: bool) -> Result<IpRouter, String> {
         let one = |(device, address): &(&str, &str)| {
             Ok::<_, String>(Interface { device: (*device).to_string(), prefix: address.parse()? })
@@ -143,7 +147,7 @@ impl IpRouter {
         })
     }
 
-    /// Contradictions between the arguments.
+    /// Returns messages about contradictory arguments.
     fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
         if self.interfaces.len() > MOST {
@@ -203,8 +207,9 @@ impl IpRouter {
         last(Some(device)).or_else(|| last(None)).map_or(1500, |m| m.bytes)
     }
 
-    /// The element that routes packets. With --check-sources packets pass two tables: the source must be routed to the interface of
-    /// the packet's paint; then the destination is looked up.
+    /// Returns the elements that route packets. With --check-sources, packets pass two tables: the first
+    /// checks that the source is routed to the interface of the packet's paint, the second looks up the
+    /// destination.
     fn routing(&self) -> String {
         let table = self.table().join(",\n        ");
         let routes = format!("routes :: StaticIPLookup(\n        {table});\n");
@@ -229,7 +234,7 @@ impl IpRouter {
         out
     }
 
-    /// The definition of an interface.
+    /// Returns the definition of an interface.
     fn interface(&self) -> String {
         let [kinds, first, more_kinds, more] = ARRIVALS;
         let mut out = INTERFACE.to_string();
@@ -243,14 +248,14 @@ impl IpRouter {
         out
     }
 
-    /// The configuration, or all errors.
+    /// Returns the configuration, or all errors.
     pub fn configuration(&self) -> Result<String, Vec<String>> {
         let errors = self.errors();
         if errors.is_empty() { Ok(self.text()) } else { Err(errors) }
     }
 
-    /// The route table. Output 0 is the router itself; interfaces count from 1; the last two outputs are `nobody` and
-    /// `unreachable`.
+    /// Returns the lines of the route table. Output 0 leads to the router itself, outputs from 1 to the
+    /// interfaces, and the last two to `nobody` and `unreachable`.
     fn table(&self) -> Vec<String> {
         let n = self.interfaces.len();
         let (nobody, unreachable) = (n + 1, n + 2);
@@ -258,7 +263,7 @@ impl IpRouter {
             self.interfaces.iter().enumerate().map(|(i, own)| format(i + 1, own)).collect()
         };
         let mut lines = vec![own(&|_, own| format!("{}:ip 0", own.device)).join(", ")];
-        // A /32 network has no other address than the router's.
+        // A /32 network contains only the router's own address, so it needs no route.
         let networks = self.interfaces.iter().enumerate().filter(|(_, own)| own.prefix.length < 32);
         let networks: Vec<_> = networks.map(|(i, own)| format!("{}:net {}", own.device, i + 1)).collect();
         lines.extend((!networks.is_empty()).then(|| networks.join(", ")));

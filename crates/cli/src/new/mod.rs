@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet new`: writes configurations as a start.
+//! `castanet new`: writes configurations to start from.
 
 mod bridge;
 mod firewall;
@@ -40,7 +40,8 @@ enum What {
     Bridge(bridge::Bridge),
 }
 
-/// The configuration of an IP router between devices with these addresses. With `shield` the kernel does not see their frames.
+/// Returns the configuration of an IP router between devices with these addresses. With `shield` the kernel
+/// does not see the frames of these devices.
 pub fn ip_router(interfaces: &[(&str, &str)], shield: bool) -> Result<String, String> {
     ip_router::IpRouter::between(interfaces, shield)?.configuration().map_err(|errors| errors.join("\n"))
 }
@@ -67,7 +68,7 @@ pub fn main(args: &New) -> ExitCode {
     }
 }
 
-/// The number of elements of a configuration, and its errors. Devices are not accessed.
+/// Checks a configuration without access to devices. Returns the number of elements, and the errors.
 fn checked(text: &str) -> (usize, Vec<String>) {
     let source = Source::text("new", text, Vec::new());
     let loaded = load(&source, None, Unknown::Error);

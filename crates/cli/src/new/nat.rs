@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// What `--help` says first.
+/// Introductory text of `--help`.
 pub const ABOUT: &str = "Writes the configuration of a NAT gateway: the inner hosts share the gateway's one outer address.
 
 It translates TCP, UDP, pings and ICMP errors about them (RFC 3022, RFC 5508), supports active FTP, and forwards ports to inner \
@@ -19,7 +19,7 @@ same packets a second time:
 
   ip addr flush dev eth0; ip link set eth0 up; sysctl net.ipv4.ip_forward=0";
 
-/// What `--help` says last.
+/// Closing text of `--help`.
 pub const EXAMPLES: &str = "Examples:
   castanet new nat eth0=10.0.0.1/24 eth1=192.0.2.2/24 --gateway 192.0.2.1 > nat.click && castanet run nat.click
   castanet new nat lan=10.1.0.1/16 wan=192.0.2.9/30 -g 192.0.2.10 --forward tcp:80=10.1.0.80 --forward udp:5353=10.1.0.53:53
@@ -91,7 +91,7 @@ impl FromStr for Forward {
 }
 
 impl Nat {
-    /// Contradictions between the arguments.
+    /// Returns messages about contradictory arguments.
     fn errors(&self) -> Vec<String> {
         let (inside, outside) = (&self.inside, &self.outside);
         let mut errors = Vec::new();
@@ -128,7 +128,7 @@ impl Nat {
         errors
     }
 
-    /// The configuration, or all errors.
+    /// Returns the configuration, or all errors.
     pub fn configuration(&self) -> Result<String, Vec<String>> {
         let errors = self.errors();
         if errors.is_empty() { Ok(self.text()) } else { Err(errors) }

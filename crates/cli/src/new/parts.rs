@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// The longest device name that Linux takes (IFNAMSIZ, netdevice(7)).
 const LONGEST_NAME: usize = 15;
-/// From the smallest MTU of a link (RFC 791, section 3.2) to the longest IPv4 packet.
+/// Valid MTUs in bytes: from the smallest MTU of a link (RFC 791, section 3.2) to the longest IPv4 packet.
 pub const MTUS: std::ops::RangeInclusive<u32> = 68..=65535;
 
 /// An address and its network.
@@ -22,7 +22,7 @@ impl Prefix {
     fn mask(self) -> u32 {
         u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0)
     }
-    /// The first address of the network.
+    /// Returns the first address of the network.
     pub fn network(self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.address.to_bits() & self.mask())
     }
@@ -30,7 +30,7 @@ impl Prefix {
     pub fn contains(self, address: Ipv4Addr) -> bool {
         address.to_bits() & self.mask() == self.network().to_bits()
     }
-    /// The broadcast address; networks of one or two addresses have none (RFC 3021).
+    /// Returns the broadcast address. Networks of one or two addresses have none (RFC 3021).
     pub fn broadcast(self) -> Option<Ipv4Addr> {
         (self.length < 31).then(|| Ipv4Addr::from_bits(self.network().to_bits() | !self.mask()))
     }
@@ -60,7 +60,7 @@ impl std::fmt::Display for Prefix {
     }
 }
 
-/// A device name that needs no quotes in a configuration.
+/// Parses a device name. Only names that need no quotes in a configuration are valid.
 pub fn device(text: &str) -> Result<String, String> {
     let plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
     if text.is_empty() || text.starts_with('-') || !text.bytes().all(plain) {
@@ -105,7 +105,7 @@ impl FromStr for Interface {
     }
 }
 
-/// Devices that occur more than once.
+/// Returns the devices that occur more than once.
 pub fn twice<'a>(devices: &[&'a str]) -> Vec<&'a str> {
     let again = |(i, d): &(usize, &&str)| devices.iter().take(*i).any(|e| e == *d);
     devices.iter().enumerate().filter(again).map(|(_, d)| *d).collect()

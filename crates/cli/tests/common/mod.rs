@@ -44,7 +44,7 @@ impl Bench {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    /// A command in the folder, without environment variables that affect it.
+    /// Returns a command that runs in the folder, without environment variables that affect it.
     pub fn command(&self, tool: &str) -> Command {
         let program = if tool == "castanet" { Path::new(BINARY).to_path_buf() } else { self.path(tool) };
         let mut c = Command::new(program);
@@ -66,7 +66,7 @@ impl Bench {
 pub fn run(mut c: Command, input: &str) -> Ran {
     let mut child = c.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let id = child.id();
-    // A process that reads no input may have ended before; then the write fails.
+    // The write fails if the process has ended without reading its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let (tx, rx) = channel();
     std::thread::spawn(move || tx.send(child.wait_with_output().unwrap()));
@@ -98,7 +98,7 @@ pub fn check(bench: &Bench, cases: &[Case<'_>]) {
 /// Five packets, counted.
 pub const FIVE: &str = "InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard;";
 
-/// A folder with some configurations.
+/// Makes a folder with some configurations.
 pub fn bench() -> Bench {
     let b = Bench::new();
     b.file("five.click", FIVE);
@@ -112,7 +112,7 @@ pub fn bench() -> Bench {
     b
 }
 
-/// The JSON objects of a text, one a line.
+/// Parses the JSON objects of a text, one per line.
 pub fn objects(text: &str) -> Vec<serde_json::Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -7,12 +7,13 @@ use castanet_element::prelude::*;
 
 /// Shows messages of the router to other programs.
 ///
-/// A client of the TCP port or the Unix socket gets `Click::ChatterSocket/1.0` and from then on each message of the channel,
-/// as it is shown on standard error. A channel other than `default` is one that elements name, as with `IPPrint(CHANNEL news)`; its
-/// messages do not reach standard error, unless `QUIET_CHANNEL false` says so.
+/// A client of the TCP port or the Unix socket receives the line `Click::ChatterSocket/1.0`, and then each
+/// message of the channel, as standard error shows it. An element sends its messages to another channel than
+/// `default` if it names the channel, as in `IPPrint(CHANNEL news)`. These messages do not go to standard
+/// error, unless the socket has `QUIET_CHANNEL false`.
 ///
-/// A client that does not take its messages loses those for which there is no room, 256 KiB; the router never waits for one. Places,
-/// LOCALHOST and RETRIES are those of ControlSocket, and so is what happens in a hot swap.
+/// The router never waits for a client. If a client reads too slowly, messages that do not fit into its
+/// buffer of 256 KiB are lost. The address, LOCALHOST, RETRIES and hot swaps work as with ControlSocket.
 ///
 /// # Ports
 /// None.
@@ -36,7 +37,7 @@ pub struct Args {
     /// `TCP` or `UNIX`.
     #[arg(name = "TYPE")]
     kind: Kind,
-    /// The port, `PORT+` for it or the next that is free; for Unix sockets the file.
+    /// The port (`PORT+` for the first free port from PORT on), or the file of the Unix socket.
     #[arg(name = "PORT", alias = "FILENAME")]
     place: String,
     /// The channel whose messages are shown.
@@ -48,13 +49,13 @@ pub struct Args {
     /// Whether clients are greeted.
     #[arg(keyword, default = true)]
     greeting: bool,
-    /// How often to try again, once a second, when the place is taken; then the router stops.
+    /// How often to retry, once a second, if the address is in use, before the router stops.
     #[arg(keyword, default = 0)]
     retries: i32,
-    /// Whether each attempt that failed is reported.
+    /// Whether each failed attempt is reported.
     #[arg(keyword, default = true)]
     retry_warnings: bool,
-    /// Whether TCP connections are accepted from this host alone.
+    /// Whether TCP connections are accepted only from this host.
     #[arg(keyword, default = true)]
     localhost: bool,
 }
@@ -93,7 +94,7 @@ impl Lifecycle for ChatterSocket {
         self.serving.end();
         Ok(())
     }
-    /// The channel is no part of it: the socket stays when another one is chosen.
+    /// The key does not contain the channel, so that the socket stays when the channel changes.
     fn holds(&self) -> Option<String> {
         Some(self.serving.key())
     }

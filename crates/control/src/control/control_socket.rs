@@ -11,20 +11,23 @@ use std::sync::Arc;
 
 /// Lets other programs read and write handlers while the router runs.
 ///
-/// TYPE is `TCP`, with a port (`7777+` takes the next one that is free), `UNIX`, with a file that only the router's user may open and
-/// that goes when the router ends, or `SOCKET`, with the number of a descriptor that the process was started with. Clients speak the
-/// protocol that docs/control.md describes, `Click::ControlSocket/1.3`; `castanet ctl` is one.
+/// TYPE `TCP` takes a port (`7777+` for the first free port from 7777 on). `UNIX` takes a file, which only
+/// the router's user may open, and which is removed when the router ends. `SOCKET` takes the number of a
+/// descriptor that the process was started with. Clients use the protocol `Click::ControlSocket/1.3`, which
+/// docs/control.md describes. `castanet ctl` is such a client.
 ///
-/// Any number of clients is served by one thread beside the workers; their calls are carried out by workers between two batches.
+/// One thread beside the workers serves all clients. Workers carry out the calls between two batches.
 ///
-/// TCP connections are accepted from this host alone, unless `LOCALHOST false` says from anywhere. A client that connects from the
-/// loopback address may read and write handlers; those that reconfigure the router or open files by name take the TOKEN, and
-/// with it files are those of the folder of `--library-path`. A client from elsewhere may call no handler without it. A Unix socket serves the user of the router and root, and gives all rights.
-/// docs/security.md says more.
+/// TCP connections are accepted only from this host, or from any host with `LOCALHOST false`. A client that
+/// connects from the loopback address may read and write handlers. Handlers that reconfigure the router or
+/// open files by name need the TOKEN; the files must then be in the folder of `--library-path`. A client from
+/// another host needs the TOKEN for every call. A Unix socket serves the user of the router and root, and
+/// gives all rights. docs/security.md says more.
 ///
-/// In a hot swap the socket and its clients stay with the router when the new configuration listens at the same place.
+/// A hot swap keeps the socket and its clients if the new configuration listens on the same address.
 ///
-/// With PROXY, a call of handler `e.h` is one of handler `e.h` of the element that it names, a Script of type PROXY say.
+/// With PROXY, all calls go to the element that it names, for example a Script of type PROXY: a call of
+/// handler `e.h` becomes a call of the proxy's handler `e.h`.
 ///
 /// # Ports
 /// None.
@@ -48,7 +51,8 @@ pub struct Args {
     /// `TCP`, `UNIX` or `SOCKET`.
     #[arg(name = "TYPE")]
     kind: Kind,
-    /// The port, `PORT+` for it or the next that is free; for Unix sockets the file; for SOCKET the descriptor.
+    /// The port (`PORT+` for the first free port from PORT on), the file of the Unix socket, or the
+    /// descriptor.
     #[arg(name = "PORT", alias = "FILENAME", alias = "FD")]
     place: String,
     /// Whether clients may only read.
@@ -57,19 +61,19 @@ pub struct Args {
     /// The element that all calls go to.
     #[arg(keyword)]
     proxy: Option<ElementRef>,
-    /// Whether clients that come and go are reported.
+    /// Whether it is reported when clients connect and disconnect.
     #[arg(keyword, default = false)]
     verbose: bool,
-    /// How often to try again, once a second, when the place is taken; then the router stops.
+    /// How often to retry, once a second, if the address is in use, before the router stops.
     #[arg(keyword, default = 0)]
     retries: i32,
-    /// Whether each attempt that failed is reported.
+    /// Whether each failed attempt is reported.
     #[arg(keyword, default = true)]
     retry_warnings: bool,
-    /// Whether TCP connections are accepted from this host alone; only an explicit `false` lets others in.
+    /// Whether TCP connections are accepted only from this host; only an explicit `false` admits other hosts.
     #[arg(keyword, default = true)]
     localhost: bool,
-    /// The file with the token by which clients of a TCP port may reconfigure the router and name files.
+    /// The file with the token that lets clients of a TCP port reconfigure the router and name files.
     #[arg(keyword)]
     token: Option<Filename>,
 }
@@ -177,7 +181,7 @@ mod tests {
             ("UNIX, /./tmp/x", "unix /tmp/x", "/./tmp/x"),
             ("SOCKET, 3", "descriptor 3", ""),
         ] {
-            // An element that stands alone listens nowhere.
+            // An element without a router does not listen.
             let mut kit = Kit::<ControlSocket>::new(config).unwrap();
             assert_eq!(kit.element.holds().as_deref(), Some(key));
             assert_eq!((kit.read("port"), kit.read("filename")), (Ok(String::new()), Ok(file.into())));
@@ -224,16 +228,16 @@ mod tests {
         old.cleanup().unwrap();
         assert_eq!(client.write("h", b"x").unwrap_err().to_string(), "Permission denied for 'h'");
         assert_eq!((client.read("h", "").unwrap(), inode()), (b"1".to_vec(), before));
-        // The swap failed: it goes back.
+        // The swap failed: the socket goes back.
         old.with(|e, cx| e.take_over(&mut new.element, cx)).unwrap();
         new.cleanup().unwrap();
         client.write("h", b"x").unwrap();
         assert_eq!(new.next_timer(), None);
         old.cleanup().unwrap();
         assert!(!file.exists());
-        // It may still answer requests that it had begun.
+        // The server may still answer requests that it has begun.
         while client.read("h", "").is_ok() {}
-        // From one that still tries, the other one tries.
+        // If the old element still tries to listen, the new one continues.
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         assert!(new.next_timer().is_some_and(|t| t < 1000));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of ControlSocket and ChatterSocket: where they listen, trying again, handing over.
+//! The common part of ControlSocket and ChatterSocket: addresses, retries, and handover in a hot swap.
 
 use crate::server::{Report, Service, Settings};
 use crate::{Limits, ListenAddress, Server};
@@ -38,7 +38,8 @@ impl ArgValue for Kind {
     }
 }
 
-/// The place that arguments give: a port, `7777+` for it or the next that is free, a file, or a descriptor.
+/// Parses the address in the arguments: a port, `7777+` for the first free port from 7777 on, a file, or a
+/// descriptor.
 pub(super) fn place(
     kind: Kind,
     text: &str,
@@ -65,7 +66,7 @@ pub(super) fn place(
     })
 }
 
-/// A server that an element has.
+/// The server of an element.
 pub(super) struct Serving {
     place: ListenAddress,
     pub(super) settings: Settings,
@@ -79,7 +80,8 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// For this place; so often it tries again when that is taken, and warns each time or not.
+    /// Prepares a server for an address, without listening yet. If the address is in use, it retries
+    /// `retries` times. `warnings` tells whether to report each failed attempt.
     pub(super) fn new(
         place: ListenAddress,
         service: Service,
@@ -88,7 +90,7 @@ impl Serving {
         cx: &BuildCx<'_>,
     ) -> Serving {
         let report: Report = Arc::new(|text: &str| {
-            // When standard error is closed there is no place left for a report.
+            // The error is ignored: if standard error is closed, there is no other place for a report.
             let _ = writeln!(std::io::stderr().lock(), "{text}");
         });
         let name = format!("{} :: {}", cx.name, cx.written_class);
@@ -105,7 +107,7 @@ impl Serving {
         }
     }
 
-    /// The key for a hot swap.
+    /// The key of the resource, for a hot swap.
     pub(super) fn key(&self) -> String {
         self.place.key()
     }
@@ -113,7 +115,7 @@ impl Serving {
     pub(super) fn server(&self) -> Option<&Server> {
         self.server.as_ref()
     }
-    /// The file of a Unix socket.
+    /// The file of a Unix socket; empty for other addresses.
     pub(super) fn file(&self) -> String {
         match &self.place {
             ListenAddress::Unix(path) => path.display().to_string(),
@@ -152,7 +154,7 @@ impl Serving {
         }
     }
 
-    /// Tries again; when that was the last time, the router stops.
+    /// Tries to listen again. If the last attempt fails, the router stops.
     pub(super) fn retry(&mut self, cx: &mut Cx<'_>) {
         if self.server.is_some() {
             return;
@@ -172,13 +174,13 @@ impl Serving {
         }
     }
 
-    /// Goes on with the server of another element, its clients included.
+    /// Takes over the server of another element, including its clients.
     pub(super) fn take_over(&mut self, old: &mut Serving, cx: &mut Cx<'_>) {
         if let Some(s) = old.server.take() {
             s.set(self.settings.clone());
             self.server = Some(s);
         } else if self.server.is_none() {
-            // The other one was still trying.
+            // The old element was still trying to listen, so the new one continues.
             self.left = self.retries.max(1);
             let now = cx.now();
             cx.set_timer(0, now);

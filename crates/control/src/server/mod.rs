@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Servers: one thread each for all clients.
+//! Servers. Each server has one thread for all its clients.
 
 mod peer;
 mod run;
@@ -53,7 +53,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// A control server that reports nothing.
+    /// Settings of a control server that reports nothing.
     pub fn control(rules: Rules) -> Settings {
         Settings {
             service: Service::Control(rules),
@@ -143,8 +143,8 @@ impl Drop for Server {
         self.file = None;
         self.common.stop.store(true, Ordering::SeqCst);
         self.common.waker.wake();
-        // If the router has ended, wait until the client that stopped it has its reply. In a hot swap this runs within a client's
-        // call, so waiting for the server would be a deadlock.
+        // If the router has ended, wait until the client that stopped it has its reply. In a hot swap this
+        // runs within a client's call, so waiting for the server would be a deadlock.
         if self.remote.has_ended() {
             let _ = self.ended.recv_timeout(PATIENCE);
         }

@@ -35,8 +35,9 @@ pub(super) struct Peer {
     output_broken: bool,
     /// Set after the last reply: the latest time at which the connection is closed.
     closing: Option<Instant>,
-    /// When input last arrived, and when output was last sent or complete.
+    /// When input last arrived.
     last_input: Instant,
+    /// When output was last sent, or was last found empty.
     last_output: Instant,
 }
 
@@ -152,7 +153,8 @@ impl Peer {
         }
     }
 
-    /// Whether the client can neither send nor receive; it does not count towards the limit.
+    /// Whether a client of a message server has closed its output. It may be disconnected to make room for
+    /// another client.
     pub fn is_gone(&self) -> bool {
         matches!(self.talk, Talk::Chatter(_)) && self.finished
     }
@@ -210,7 +212,7 @@ impl Peer {
         room
     }
 
-    /// When the client is disconnected unless it sends or takes something before.
+    /// Returns when the client is disconnected, unless it sends or receives something before.
     pub fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let Talk::Control(s) = &self.talk else { return None };
         if self.closing.is_some() {

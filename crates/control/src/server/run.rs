@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Numbers of the descriptors in epoll; those of clients follow.
+/// Epoll data of the waker, of the listening socket, and of the first client.
 const WAKER: u64 = 0;
 const LISTENER: u64 = 1;
 const FIRST: u64 = 2;
@@ -63,7 +63,8 @@ fn of_user(peer: Uid, owner: Uid) -> Option<Origin> {
     (peer == owner || peer.is_root()).then_some(Origin::User)
 }
 
-/// The rights of a client of a TCP socket, by its address. The kernel accepts loopback addresses from no device but its own.
+/// The rights of a client of a TCP socket, by its address. The kernel accepts packets from loopback addresses
+/// only on the loopback device.
 fn of_address(peer: Option<SocketAddr>) -> Origin {
     match peer {
         Some(a) if a.ip().to_canonical().is_loopback() => Origin::Anonymous,
@@ -225,7 +226,7 @@ impl Loop {
         self.common.lost.fetch_add(lost, Ordering::Relaxed);
     }
 
-    /// Adds the listening socket to epoll, or removes it.
+    /// Turns epoll events of the listening socket on or off.
     fn listen(&self, on: bool) {
         if let Some(l) = &self.listener {
             let flags = if on { EventFlags::IN } else { EventFlags::empty() };
@@ -249,9 +250,9 @@ impl Loop {
         }
     }
 
-    /// A client has connected.
+    /// Admits a client that has connected, unless there are too many clients.
     fn connected(&mut self, fd: OwnedFd) {
-        // At most half of the descriptors: the rest of the process needs some too.
+        // Clients use at most half of the descriptors, because the rest of the process needs some too.
         let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let files = files.map_or(usize::MAX, |n| usize::try_from(n / 2).unwrap_or(usize::MAX));
         let most = self.settings.limits.clients.min(files);

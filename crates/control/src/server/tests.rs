@@ -29,7 +29,7 @@ fn connect(s: &Server) -> TcpStream {
     c
 }
 
-/// Everything received until the other end closes.
+/// Returns everything that is received until the other end closes.
 fn rest(mut c: impl Read) -> String {
     let mut out = Vec::new();
     // A reset ends the connection too.
@@ -69,7 +69,7 @@ fn many_commands_in_one_piece_are_answered_while_the_client_waits() {
 fn what_a_client_sent_before_it_went_is_carried_out() {
     let (s, fake) = server(Limits::default());
     let mut c = connect(&s);
-    // In one write: data that the client's host has not sent when the client closes is lost.
+    // Use one write, because data that the client's host has not sent when the client closes is lost.
     let all: String = (0..50).map(|i| format!("WRITE c.reset {i}\n")).collect();
     c.write_all(all.as_bytes()).unwrap();
     // Closing a connection with unread replies resets it.
@@ -94,7 +94,7 @@ fn input_behind_the_last_command_does_not_reset_the_connection() {
     assert_eq!(c.read(&mut [0]).unwrap(), 0);
     drop(c);
     until("the client has gone", || s.clients() == 0);
-    // A client that never closes is not waited for.
+    // The server does not wait for a client that never closes.
     let mut c = connect(&s);
     c.write_all(b"QUIT\n").unwrap();
     assert!(c.read(&mut all).unwrap() > 0);
@@ -111,7 +111,8 @@ fn a_server_sleeps_while_its_clients_are_silent() {
         c.read_exact(&mut said).unwrap();
     }
     std::thread::sleep(Duration::from_millis(300));
-    // Some wake-ups per client, and some to check incomplete commands. Polling would need thousands.
+    // There are some wake-ups per client, and some to check incomplete commands. Polling would need
+    // thousands.
     let rounds = s.common.rounds.load(Ordering::Relaxed);
     assert!((1..=200).contains(&rounds), "{rounds}");
 }
@@ -159,7 +160,7 @@ fn a_thousand_connections_at_once() {
     let (s, fake) = server(Limits::default());
     let mut all: Vec<TcpStream> = (0..1000).map(|_| connect(&s)).collect();
     until("all are there", || s.clients() == 1000);
-    // Incomplete commands of all but one client; that one is served.
+    // All clients but one send incomplete commands. The other client is still served.
     for c in &mut all {
         c.write_all(b"WRITE c.rese").unwrap();
     }
@@ -196,7 +197,7 @@ fn slow_ones_go_and_silent_ones_stay() {
     let mut half = connect(&s);
     half.write_all(b"WRITEDATA c.reset 100\nabc").unwrap();
     let mut stalled = connect(&s);
-    // More than the socket buffers of a client that reads nothing.
+    // The client reads nothing, and the replies are larger than its socket buffers.
     stalled.write_all(b"READ c.big 30000000\nREAD c.big 30000000\n").unwrap();
     assert_eq!(rest(half), GREETING);
     until("two have gone", || s.clients() == 1);

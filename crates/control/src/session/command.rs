@@ -22,8 +22,8 @@ HELP
 QUIT
 A handler is element.handler, or a global handler. An element may be given by its number, counted from 1.";
 
-/// HTTP methods that are no commands of this protocol. A web page can make a browser send requests to a port of its host, with
-/// commands in the body.
+/// HTTP methods that are no commands of this protocol. A web page can make a browser send requests to a port
+/// of its host, with commands in the body.
 const HTTP: &[&str] = &["POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE", "PRI"];
 
 /// The kinds of commands for handlers.
@@ -131,7 +131,7 @@ impl Parsed {
     }
 }
 
-/// Data as text for a handler; handlers take UTF-8 only.
+/// Converts data to text for a handler. Handlers accept only UTF-8.
 fn text(bytes: &[u8], kind: &str, name: &str) -> Result<String, Refusal> {
     String::from_utf8(bytes.to_vec()).map_err(|e| {
         let at = e.utf8_error().valid_up_to();
@@ -177,14 +177,15 @@ impl Call {
         }
     }
 
-    /// The reply to a client of another host without the token: it does not learn which names exist.
+    /// Returns the reply to a client of another host without the token. The reply does not reveal which names
+    /// exist.
     fn refused(&self) -> Refusal {
         let text =
             format!("Permission denied for '{}': clients of other hosts need the token", shown(&self.name));
         Refusal(code::PERMISSION, text)
     }
 
-    /// LLRPCs: always an error, because elements have none.
+    /// Returns the reply to an LLRPC command. It is always an error, because elements have no LLRPCs.
     fn llrpc(&self, rules: &Rules, access: &Access) -> Refusal {
         let name = shown(&self.name);
         let Some((element, number)) = self.name.split_once('#') else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The protocol for one client, without input and output: bytes in, calls of handlers, bytes out.
+//! The protocol for one client, without sockets: it takes bytes, calls handlers, and returns bytes.
 
 mod command;
 mod input;
@@ -84,7 +84,8 @@ impl Session {
         }
     }
 
-    /// Whether to read more input: not while the client has replies to read, or commands wait to be executed.
+    /// Whether to read more input. Returns false while the client has replies to read, or commands wait to be
+    /// executed.
     pub fn wants_input(&self) -> bool {
         !self.over && self.out.len() < self.limits.backlog && self.input.len() <= self.limits.line
     }
@@ -215,7 +216,8 @@ impl Session {
             self.state = State::Skip { call: None, left };
             return;
         }
-        // Data of a command that will be refused is not stored. The refusal is sent after the data, as with all commands.
+        // Data of a command that will be refused is not stored. The refusal is sent after the data, as with
+        // all commands.
         let vain = match call.verb {
             _ if !self.from.may_call() => true,
             Verb::Llrpc => true,
@@ -245,8 +247,8 @@ impl Session {
         }
     }
 
-    /// Gives the client the rights of the token if it is right. If the router has no token, a client that has these rights
-    /// already, by its user, is not disconnected for sending one.
+    /// Gives the client the rights of the token if the token is correct. If the router has no token, a client
+    /// whose user already has these rights may send any token without a strike.
     fn authorise(&mut self, given: &[u8], rules: &Rules) {
         let right = match &rules.token {
             Some(token) => token.matches(given),

@@ -86,7 +86,7 @@ fn small() -> Limits {
     Limits { line: 60, data: 20, backlog: 300, ..Limits::default() }
 }
 
-/// The output for input that arrives in pieces of this size.
+/// Returns the output for input that arrives in pieces of this size.
 fn talk_in(pieces: usize, input: &[u8], rules: &Rules, from: Origin, limits: &Limits) -> (String, Arc<Fake>) {
     let fake = Arc::new(Fake::default());
     let (mut access, mut session) = (Access::new(fake.clone()), Session::new(limits.clone(), from));
@@ -296,7 +296,7 @@ fn a_client_without_the_token_may_not_reconfigure_or_name_files() {
         for command in
             ["WRITE H x\n", "SET H x\n", "WRITEDATA H 1\nx", "WRITEUNTIL H\nx\n\n", "CHECKWRITE H\n"]
         {
-            // The handler itself refuses calls that its flags allow.
+            // The flags of `c.deep` allow the write; the handler itself refuses it.
             if command.starts_with("CHECK") && handler == "c.deep" {
                 continue;
             }
@@ -337,7 +337,7 @@ fn a_client_of_another_host_without_the_token_calls_nothing() {
         let (_, fake) = talk_in(99, command.as_bytes(), &rules, Origin::Network, &small());
         assert!(fake.written.lock().unwrap().is_empty(), "{command:?}");
     }
-    // Without a token of the router there is none to send.
+    // If the router has no token, no token is accepted.
     assert_eq!(
         talk_from(&format!("AUTH {token}\n"), &Rules::default(), Origin::Network),
         "530 Permission denied\r\n"
@@ -357,7 +357,7 @@ fn the_token_gives_the_rights_and_wrong_ones_end_the_conversation() {
     assert_eq!(talk(format!("{wrong}{file}"), &rules), format!("{no}{denied}"));
     assert_eq!(talk(format!("{wrong}{wrong}{wrong}AUTH {token}\n{file}"), &rules), no.repeat(3));
     assert_eq!(talk("AUTH\n".into(), &rules), "500 Wrong number of arguments\r\n");
-    // Without a token there is nothing to guess.
+    // If the router has no token, no guess is correct.
     assert_eq!(talk(format!("AUTH {token}\n{file}"), &Rules::default()), format!("{no}{denied}"));
     // A READONLY socket stays read-only.
     let readonly = Rules { readonly: true, ..rules.clone() };
@@ -420,7 +420,7 @@ fn sessions_say_what_they_hold_and_give_it_back() {
     assert!(feed(&mut session, b"") < 1000);
     for (command, end) in [("READDATA c.echo 20000\n", ""), ("READUNTIL c.echo E\n", "E\n")] {
         feed(&mut session, command.as_bytes());
-        // In small pieces, so that the input itself needs little.
+        // Feed small pieces, so that the input buffer stays small.
         for _ in 0..199 {
             feed(&mut session, &[b'x'; 100]);
         }

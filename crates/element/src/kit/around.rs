@@ -10,8 +10,9 @@ use castanet_spec::Capability;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// The flow-based router context of the element. Of notifiers, 0 is the element's empty one, 1 its full one. Of storages,
-/// 0 is the element, 1 the only one downstream, 2 the only one upstream.
+/// The flow-based router context of the element. Notifier 0 is the element's empty notifier, 1 its full
+/// notifier, 2 and above those of its inputs. Storage 0 is the element, 1 the only one downstream, 2 the only
+/// one upstream.
 #[derive(Clone, Default)]
 pub(super) struct OneElement {
     pub(super) gauges: [Gauge; 3],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements with something around each of their calls: a guard against panics, or what keeps a library loaded.
+//! Wrappers around each call of an element: a guard against panics, or a reference that keeps a library
+//! loaded.
 
 use super::raise;
 use crate::build::InitCx;
@@ -12,9 +13,9 @@ use castanet_spec::Effects;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What happens around each call of an element.
+/// Code that runs around each call of an element.
 pub trait Wrap: Send + 'static {
-    /// Calls it.
+    /// Calls `f`.
     fn call<R>(&self, f: impl FnOnce() -> R) -> R;
 }
 
@@ -24,28 +25,29 @@ pub struct Guard;
 impl Wrap for Guard {
     #[inline]
     fn call<R>(&self, f: impl FnOnce() -> R) -> R {
-        // The element is not used again: the panic goes on in the program.
+        // The element is not used again, because the panic continues in the program.
         catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| raise(panic))
     }
 }
 
-/// An element with something around it. What is around it is dropped when the element is gone.
+/// An element with a wrapper around its calls. The wrapper is dropped after the element.
 pub struct Wrapped<T: ?Sized, W> {
-    // INVARIANT: fields are dropped in order. `wrap` may hold the library that the code of `inner` is in.
+    // INVARIANT: fields are dropped in order, so `inner` first. `wrap` may keep the library loaded that has
+    // the code of `inner`.
     inner: Box<T>,
     wrap: W,
 }
 
 impl<T: ?Sized, W: Wrap> Wrapped<T, W> {
-    /// Puts something around an element.
+    /// Wraps an element.
     pub fn new(inner: Box<T>, wrap: W) -> Wrapped<T, W> {
         Wrapped { inner, wrap }
     }
 }
 
-/// An element as what it really is.
+/// Access to the concrete type of an element.
 pub trait Inner: Object {
-    /// The element.
+    /// Returns the element, to be downcast to its concrete type.
     fn any(&mut self) -> &mut dyn Any;
 }
 
@@ -65,7 +67,8 @@ impl Inner for dyn Element {
     }
 }
 
-/// Calls `f` with the element inside, if `old` is one that is wrapped in the same way.
+/// Calls `f` with the element inside `old`, if `old` is wrapped in the same way, and with `old` itself
+/// otherwise.
 fn inside<T: Inner + ?Sized + 'static, W: Wrap, R>(
     old: &mut dyn Any,
     f: impl FnOnce(&mut dyn Any) -> R,
@@ -210,7 +213,7 @@ mod tests {
             count.add(n);
             Counts { count }
         };
-        // As in a router: what the library put around it, and around that what the program did.
+        // As in a router: the inner wrapper is that of the library, the outer one that of the program.
         let wrapped = |n| -> Wrapped<dyn Action, Around> {
             Wrapped::new(Box::new(Wrapped::new(Box::new(counts(n)), Guard)), Around)
         };
@@ -224,7 +227,7 @@ mod tests {
         assert_eq!(count(&mut old), "0");
     }
 
-    /// Fails with an error whose code is its own.
+    /// Fails with an error whose code belongs to the library.
     #[derive(crate::Class)]
     #[class(name = "Fails", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
     pub struct Fails;
@@ -258,7 +261,7 @@ mod tests {
         }
     }
 
-    /// A method with a default that is not passed on would do nothing in packages, and nobody would notice.
+    /// A default method that is not passed on would do nothing in packages, and nobody would notice.
     #[test]
     fn every_method_is_passed_on() {
         let source = include_str!("../class.rs");
@@ -271,7 +274,8 @@ mod tests {
             let wrapped = wrapped.split("\n}\n").next().unwrap();
             for line in body.lines().filter_map(|l| l.strip_prefix("    fn ")) {
                 let method = line.split('(').next().unwrap();
-                // Object::take_state_from calls it, and so the class of the element inside.
+                // These are called by `Object::take_over_from` and `Object::take_state_from`, which are
+                // passed on.
                 if matches!(method, "take_over" | "take_state") {
                     continue;
                 }

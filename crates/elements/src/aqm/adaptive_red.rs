@@ -6,14 +6,15 @@ use super::lengths::Queues;
 use super::policy;
 use castanet_element::prelude::*;
 
-/// Drops packets like `RED`, and changes the probability until the average length of queues is near TARGET.
+/// Drops packets like `RED`, and adapts the probability to keep the average length of queues near TARGET.
 ///
-/// The thresholds are half of TARGET and one and a half of it (Floyd, Gummadi and Shenker 2001). Every half second, at the first
-/// packet after it, the probability grows by a hundredth, or by a quarter of itself if that is less, when the average lies above the
-/// middle fifth between the thresholds; it becomes a tenth less when the average lies below.
+/// The thresholds are 0.5 and 1.5 times TARGET (Floyd, Gummadi and Shenker 2001). The probability is adapted
+/// every half second, when the next packet comes. If the average lies above the middle fifth between the
+/// thresholds, the probability grows by 0.01, or by a quarter of itself if that is less. If the average lies
+/// below the middle fifth, the probability shrinks by a tenth.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: those that are not dropped. Output 1 (push, optional): those that are.
+/// Input 0: packets. Output 0: packets that are not dropped. Output 1 (push, optional): dropped packets.
 ///
 /// # Example
 /// ```click
@@ -31,11 +32,11 @@ pub struct AdaptiveRed {
 /// Arguments of AdaptiveRED.
 #[derive(Args)]
 pub struct Args {
-    /// The average length that is aimed at.
+    /// The average length to aim for, in packets.
     target: u32,
-    /// The probability at the upper threshold to begin with.
+    /// The initial probability at the upper threshold.
     max_p: f64,
-    /// The queues that count, by name; the nearest ones if none are named.
+    /// The names of the queues whose lengths count; the nearest queues if not given.
     #[arg(keyword)]
     queues: Option<Queues>,
     /// How slowly the average follows the length; 0 for the length itself.
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_probability_follows_the_average() {
-        // Floyd, Gummadi and Shenker 2001: the aim lies between 18 and 22 for thresholds of 10 and 30.
+        // Floyd, Gummadi and Shenker 2001: the target range is 18 to 22 for thresholds of 10 and 30.
         for n in [1, 3, 32] {
             for (length, rises, falls) in
                 [(5, false, true), (17, false, true), (20, false, false), (23, true, false)]

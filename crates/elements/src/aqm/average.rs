@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The average length of a queue, as Floyd and Jacobson 1993 take it.
+//! The average length of a queue, as Floyd and Jacobson 1993 compute it.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// While a queue is empty, the average falls as if a packet had come so often, in nanoseconds.
+/// While a queue is empty, the average falls as if packets came at this interval, in nanoseconds.
 const IDLE: i64 = 20_000_000;
 
-/// A real number that several workers read and change. Of two changes at the same moment, one is lost.
+/// A real number that several workers read and change. If two workers change it at the same moment, one
+/// change is lost.
 pub(super) struct Real(AtomicU64);
 
 impl Real {
@@ -26,20 +27,20 @@ impl Real {
 /// An exponentially weighted moving average of the lengths that packets find.
 pub(super) struct Average {
     value: Real,
-    /// Since when the queue may be empty.
+    /// The time since which the queue may be empty.
     since: AtomicI64,
     weight: Real,
 }
 
 impl Average {
-    /// A new length weighs 2 to the minus `stability`.
+    /// Makes an average of 0, in which a new length has the weight 2 to the power of -`stability`.
     pub(super) fn new(stability: u32) -> Average {
         let average =
             Average { value: Real::new(0.0), since: AtomicI64::new(i64::MAX), weight: Real::new(0.0) };
         average.set_stability(stability);
         average
     }
-    /// Lets a new length weigh 2 to the minus `stability`.
+    /// Sets the weight of a new length to 2 to the power of -`stability`.
     pub(super) fn set_stability(&self, stability: u32) {
         self.weight.set(0.5_f64.powi(i32::try_from(stability).unwrap_or(i32::MAX)));
     }
@@ -47,13 +48,14 @@ impl Average {
     pub(super) fn get(&self) -> f64 {
         self.value.get()
     }
-    /// Goes on where another one was.
+    /// Continues from another average.
     pub(super) fn take_over(&self, old: &Average) {
         self.value.set(old.get());
         self.since.store(old.since.load(Relaxed), Relaxed);
     }
-    /// The average with one packet more, which comes `now` and finds `length` others. A packet that is pulled leaves the queue at
-    /// this time. For one that is pushed, the time at which the queue became empty is known only from the packet before.
+    /// Updates the average for a packet that comes at `now` and finds `length` others, and returns it. A
+    /// pulled packet leaves the queue at this time. With pushed packets it is not known when the queue became
+    /// empty, so the time of the previous packet is used.
     #[inline]
     pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
         let old = self.value.get();
@@ -63,12 +65,13 @@ impl Average {
         self.since.store(if pulled && length > 0 { i64::MAX } else { now }, Relaxed);
         new
     }
-    /// The rest of the average when the queue has been empty (Floyd and Jacobson 1993, section 4).
+    /// Returns what is left of the average after the queue has been empty (Floyd and Jacobson 1993, section
+    /// 4).
     fn idle(&self, old: f64, now: i64) -> f64 {
         let steps = now.saturating_sub(self.since.load(Relaxed)) / IDLE;
         old * (1.0 - self.weight.get()).powi(i32::try_from(steps.max(1)).unwrap_or(i32::MAX))
     }
-    /// The value for handlers: three decimal places.
+    /// Returns the average for handlers, rounded to three decimal places.
     pub(super) fn rounded(&self) -> f64 {
         (self.get() * 1000.0).round() / 1000.0
     }
@@ -117,7 +120,7 @@ mod tests {
                 assert!((after(pulled, lengths) - keep(steps)).abs() < 1e-9, "{lengths:?}");
             }
         }
-        // A hundred steps pass between two packets; the first of them left others in the queue.
+        // A hundred intervals pass between two packets. The first packet found others in the queue.
         let before = 100.0 + (200.0 - 100.0) / 16.0;
         let pushed = after(false, &[(200, 0), (0, 2000)]);
         assert!((pushed - before * 0.9375_f64.powi(100)).abs() < 1e-9);

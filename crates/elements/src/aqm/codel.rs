@@ -4,16 +4,17 @@
 use super::lengths::{Lengths, Queues};
 use castanet_element::prelude::*;
 
-/// Drops packets while those that come out of a queue have waited longer than TARGET for at least INTERVAL (CoDel, RFC 8289).
+/// Drops packets from a queue if waits have been longer than TARGET for at least INTERVAL (CoDel, RFC 8289).
 ///
-/// The timestamp of a packet says since when it has waited: put a `SetTimestamp` before the queue if no element before it
-/// sets one. A packet without timestamp counts as one that has not waited. The first packet is dropped when the wait
-/// was longer than TARGET for a whole INTERVAL; the next ones at intervals that shrink with the square root of their number,
-/// until a packet comes that has waited less (RFC 8289 section 5). Nothing is dropped while at most one packet is left in the queues
-/// upstream. Instead of a packet that is dropped the next one is given.
+/// The wait of a packet begins at its timestamp: put a `SetTimestamp` before the queue if no element before
+/// the queue sets timestamps. A packet without a timestamp counts as not having waited. The first packet is
+/// dropped when all waits have been longer than TARGET for a whole INTERVAL. More packets are dropped at
+/// intervals that shrink with the square root of their number, until a packet has waited less than TARGET
+/// (RFC 8289 section 5). Nothing is dropped while at most one packet is left in the queues upstream. A pull
+/// returns the next packet in place of a dropped one.
 ///
 /// # Ports
-/// Input 0 (pull): packets. Output 0 (pull): those that are not dropped.
+/// Input 0 (pull): packets. Output 0 (pull): packets that are not dropped.
 ///
 /// # Example
 /// ```click
@@ -37,10 +38,10 @@ pub struct Args {
     /// How long packets may wait.
     #[arg(default = Nanos(5_000_000), show = "5ms")]
     target: Nanos,
-    /// For how long they may wait longer.
+    /// How long waits may exceed TARGET before packets are dropped.
     #[arg(default = Nanos(100_000_000), show = "100ms")]
     interval: Nanos,
-    /// The queues that count, by name; the nearest ones upstream if none are named.
+    /// The names of the queues whose lengths count; the nearest queues upstream if not given.
     #[arg(keyword)]
     queues: Option<Queues>,
 }
@@ -48,7 +49,7 @@ pub struct Args {
 /// The state of the control law (RFC 8289 section 5.3). Times are nanoseconds since 1970.
 #[derive(Clone, Default)]
 struct Law {
-    /// When waits will have been too long for a whole interval, since they became too long.
+    /// When waits will have been too long for a whole interval; `None` while they are short enough.
     above: Option<i64>,
     dropping: bool,
     /// When the next packet is to be dropped.
@@ -76,7 +77,7 @@ impl Build for CoDel {
 }
 
 impl CoDel {
-    /// The next packet, and whether it may be dropped.
+    /// Pulls the next packet. Returns it, and whether it may be dropped.
     #[inline]
     fn next(&mut self, now: i64, cx: &mut Cx<'_>) -> Option<(Packet, bool)> {
         let Some(p) = cx.pull_one(0) else {
@@ -84,7 +85,8 @@ impl CoDel {
             return None;
         };
         let waited = if p.timestamp() == 0 { 0 } else { now.saturating_sub(p.timestamp()) };
-        // RFC 8289 stops at one packet of the greatest length. Queues count packets, not bytes.
+        // RFC 8289 drops nothing while the queue has at most the bytes of one maximum-size packet. Queues
+        // here count packets, not bytes.
         if waited < self.args.target.0 || self.lengths.total() <= 1 {
             self.law.above = None;
             return Some((p, false));
@@ -99,14 +101,14 @@ impl CoDel {
         cx.drop(p, Reason::EarlyDrop);
     }
 
-    /// When a packet is to be dropped after one at `t`.
+    /// Returns when the next packet is to be dropped after one was dropped at `t`.
     fn law(&self, t: i64) -> i64 {
         let pause = self.args.interval.0 as f64 / f64::from(self.law.count.max(1)).sqrt();
-        // Dropping goes on even where the interval is next to nothing.
+        // At least 1 ns, so that the time advances even with a tiny interval.
         t.saturating_add((pause as i64).max(1))
     }
 
-    /// Drops the packets that are due, and gives the one after them.
+    /// Drops the packets that are due, and returns the packet after them.
     #[cold]
     fn drop_due(&mut self, p: Packet, now: i64, cx: &mut Cx<'_>) -> Option<Packet> {
         let mut p = p;
@@ -114,7 +116,7 @@ impl CoDel {
             self.discard(p, cx);
             self.law.count = self.law.count.saturating_add(1);
             if !cx.try_again() {
-                // The next pull goes on where this one stops.
+                // The next pull continues where this one stops.
                 self.law.next = self.law(self.law.next);
                 return None;
             }
@@ -132,13 +134,13 @@ impl CoDel {
         Some(p)
     }
 
-    /// Drops a packet and begins to drop others, and gives the one after it.
+    /// Drops a packet, begins the dropping state, and returns the packet after it.
     #[cold]
     fn begin(&mut self, p: Packet, now: i64, cx: &mut Cx<'_>) -> Option<Packet> {
         self.discard(p, cx);
         let following = self.next(now, cx);
         self.law.dropping = true;
-        // Shortly after dropping ended it goes on at the rate at which it ended.
+        // If dropping ended only recently, it resumes at the rate at which it ended.
         let before = self.law.count.saturating_sub(self.law.first_count);
         let short = now.saturating_sub(self.law.next) < self.args.interval.0.saturating_mul(16);
         self.law.count = if before > 1 && short { before } else { 1 };
@@ -193,7 +195,7 @@ impl CoDel {
         self.args.target = target;
         Ok(())
     }
-    /// For how long they may wait longer.
+    /// How long waits may exceed the target before packets are dropped.
     #[read]
     fn codel_interval(&self) -> Elapsed {
         Elapsed(self.args.interval.0)
@@ -204,17 +206,17 @@ impl CoDel {
         self.args.interval = interval;
         Ok(())
     }
-    /// The length of the queues and the drops, one a line.
+    /// The length of the queues and the drops, one on each line.
     #[read]
     fn stats(&self) -> Table {
         Table(format!("{} current queue\n{} drops\n", self.lengths.total(), self.drops.get()))
     }
-    /// The queues that count, one a line.
+    /// The queues whose lengths count, one on each line.
     #[read]
     fn queues(&self, cx: &mut Cx<'_>) -> Table {
         Table(self.lengths.names("\n", cx) + "\n")
     }
-    /// Arguments that would make an element like this one.
+    /// Arguments that would make an element with the present settings.
     #[read]
     fn config(&self, cx: &mut Cx<'_>) -> String {
         let (target, interval) = (self.args.target.show(), self.args.interval.show());

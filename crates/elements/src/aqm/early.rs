@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How often the probability is adapted, in nanoseconds (Floyd, Gummadi and Shenker 2001, figure 1).
 const INTERVAL: i64 = 500_000_000;
-/// As many intervals as bring any probability down to the least.
+/// The most intervals that are caught up on at once. This many bring any probability down to the least.
 const MOST_INTERVALS: i64 = 100;
 
 /// The state that all workers share.
@@ -20,16 +20,16 @@ pub(super) struct State {
     max: AtomicU32,
     max_p: Real,
     average: Average,
-    /// Packets since the last one that was dropped; -1 when none may be dropped.
+    /// Packets since the last one that was dropped; -1 while none may be dropped.
     count: AtomicI64,
     /// The random number that decides which packet is dropped next.
     draw: Real,
-    /// When the probability is adapted next; never, if it is not.
+    /// When the probability is adapted next; `i64::MIN` before the first packet. RED does not use it.
     adapt: AtomicI64,
     drops: AtomicU64,
 }
 
-/// The configuration of an element of either class.
+/// The configuration of a RED or AdaptiveRED.
 pub struct Settings {
     pub(super) min: u32,
     pub(super) max: u32,
@@ -39,15 +39,15 @@ pub struct Settings {
     pub(super) gentle: bool,
 }
 
-/// The arguments of a class of early detection.
+/// The arguments of RED or AdaptiveRED.
 pub trait EarlyArgs: Args {
     /// Whether the probability is adapted.
     const ADAPTS: bool;
-    /// The settings that they give, or an error.
+    /// Returns the settings that the arguments give, or an error.
     fn settings(&self) -> Result<Settings, ConfigError>;
 }
 
-/// The policy, with the handlers of its classes.
+/// The dropping policy of RED and AdaptiveRED, with its handlers.
 #[derive(Counts)]
 pub struct Early<A> {
     args: A,
@@ -58,12 +58,13 @@ pub struct Early<A> {
     random: Random,
 }
 
-/// The greatest STABILITY: a length has to weigh something.
+/// The greatest STABILITY. It is limited, so that a new length has some weight.
 pub(super) const MOST_STABILITY: u32 = 32;
 
 impl<A: EarlyArgs> Early<A> {
-    /// The initial probability that a packet is dropped at an average length: 0 up to the first threshold, MAX_P at the second,
-    /// and when the policy is gentle 1 at twice that. None where all packets are dropped.
+    /// Returns the probability of a drop at an average length, before drops are spread evenly: 0 up to the
+    /// first threshold, MAX_P at the second and, if the policy is gentle, 1 at twice the second. `None` means
+    /// that all packets are dropped.
     fn probability(&self, average: f64) -> Option<f64> {
         let (min, max) = (self.state.min.load(Relaxed), self.state.max.load(Relaxed));
         let (min, max, max_p) = (f64::from(min), f64::from(max), self.state.max_p.get());
@@ -78,7 +79,8 @@ impl<A: EarlyArgs> Early<A> {
         }
     }
 
-    /// Adds to the probability while the average is above its aim, and takes from it while it is below.
+    /// Raises the probability if the average is above its target range, and lowers it if the average is
+    /// below.
     fn adapt(&self, average: f64, now: i64) {
         let due = self.state.adapt.load(Relaxed);
         let behind = now.saturating_sub(due);
@@ -87,7 +89,7 @@ impl<A: EarlyArgs> Early<A> {
         }
         let first = due == i64::MIN;
         let next = now.saturating_add(if first { INTERVAL } else { INTERVAL - behind % INTERVAL });
-        // Of several workers, the one that changes the time adapts the probability.
+        // If several workers come here, only the one that changes the time adapts the probability.
         let mine = self.state.adapt.compare_exchange(due, next, Relaxed, Relaxed).is_ok();
         if first || !mine {
             return;
@@ -118,7 +120,7 @@ impl<A: EarlyArgs> Early<A> {
     fn min_thresh(&self) -> u32 {
         self.state.min.load(Relaxed)
     }
-    // One threshold may be above the other for a while, until the second is written too.
+    // Nothing is checked, because MIN_THRESH may be above MAX_THRESH until both are written.
     #[write]
     fn set_min_thresh(&mut self, min: u32) {
         self.state.min.store(min, Relaxed);
@@ -142,28 +144,28 @@ impl<A: EarlyArgs> Early<A> {
         self.state.max_p.set(check_probability(max_p)?);
         Ok(())
     }
-    /// The average length.
+    /// The average length of the queues.
     #[read(unit = "packets")]
     fn avg_queue_size(&self) -> f64 {
         self.state.average.rounded()
     }
-    /// The length, the average length and the drops, one a line.
+    /// The length, the average length and the drops, one on each line.
     #[read]
     fn stats(&self) -> Table {
         let (length, average) = (self.lengths.total(), self.avg_queue_size());
         Table(format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops().0))
     }
-    /// The queues that count, one a line.
+    /// The queues whose lengths count, one on each line.
     #[read]
     fn queues(&self, cx: &mut Cx<'_>) -> Table {
         Table(self.lengths.names("\n", cx) + "\n")
     }
-    /// Arguments that would make an element like this one.
+    /// Arguments that would make an element with the present settings.
     #[read]
     fn config(&self, cx: &mut Cx<'_>) -> String {
         let (min, max) = (self.min_thresh(), self.max_thresh());
         let limits = if A::ADAPTS {
-            // The thresholds lie half of it below and above.
+            // TARGET is the mean of the thresholds, which lie half of it below and above.
             (u64::from(min) + u64::from(max)).div_ceil(2).to_string()
         } else {
             format!("{min}, {max}")
@@ -186,7 +188,7 @@ impl<A: EarlyArgs> Lifecycle for Early<A> {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // A single pull finds the queues as they are. Packets that are pushed must come one by one for that.
+        // A single pull sees the true queue lengths. Pushed packets see them only if they come one by one.
         if self.pulled { Effects::empty() } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
@@ -221,7 +223,8 @@ impl<A: EarlyArgs> Engine for Early<A> {
             adapt: AtomicI64::new(i64::MIN),
             drops: AtomicU64::new(0),
         });
-        // Workers that draw the same numbers would drop at the same moments.
+        // Each worker has its own random numbers. With the same numbers, workers would drop at the same
+        // moments.
         let random = cx.random_of_replica();
         let (lengths, pulled) = (Lengths::default(), !cx.is_push_input(0));
         Ok(Early { args, state, lengths, settings, pulled, random })
@@ -232,8 +235,8 @@ impl<A: EarlyArgs> Engine for Early<A> {
 }
 
 impl<A: EarlyArgs> Policy for Early<A> {
-    /// Floyd and Jacobson 1993, section 7 and figure 17: the packets between two that are dropped are spread evenly, and one random
-    /// number is drawn for each packet that is dropped.
+    /// Floyd and Jacobson 1993, section 7 and figure 17: the gaps between drops are distributed evenly, and
+    /// one random number is drawn for each drop.
     #[inline]
     fn refuses(&mut self, cx: &mut Cx<'_>) -> bool {
         // The average falls in steps of milliseconds, so no exact time is needed.

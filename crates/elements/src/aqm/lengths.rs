@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// Elements that store packets, by their numbers.
+/// The element numbers of elements that store packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queues(Vec<u32>);
 
@@ -22,13 +22,14 @@ impl ArgValue for Queues {
     }
 }
 
-/// The queues and how many packets wait in all of them together.
+/// The queues, and the gauges that show how many packets wait in them.
 #[derive(Default)]
 pub(super) struct Lengths(Vec<(u32, Gauge)>);
 
 impl Lengths {
-    /// The queues that are named; if none are, those nearest upstream where packets are pulled, and downstream where they are pushed.
-    /// There may be none, by flow-based router context; a message says so.
+    /// Finds the queues that are named. If none are named, finds the nearest queues by flow-based router
+    /// context: upstream if packets are pulled, downstream if they are pushed. If there are none, a message
+    /// says so.
     pub(super) fn find(
         named: Option<&Queues>,
         pulled: bool,
@@ -53,15 +54,15 @@ impl Lengths {
         Ok(Lengths(all))
     }
 
-    /// How many packets wait.
+    /// The number of packets in all queues together.
     #[inline]
     pub(super) fn total(&self) -> usize {
-        // A gauge may be short of some packets for a moment while several workers change it, and wraps below 0.
+        // While several workers change a gauge, it may be too low for a moment, and even wrap below 0.
         let sum = self.0.iter().fold(0_usize, |n, (_, gauge)| n.wrapping_add(gauge.get()));
         usize::try_from(sum.cast_signed()).unwrap_or(0)
     }
 
-    /// The names of the queues with `end` behind each but the last.
+    /// Returns the names of the queues, separated by `end`.
     pub(super) fn names(&self, end: &str, cx: &mut Cx<'_>) -> String {
         let name = |e: u32| cx.elements().get(e as usize).map_or("", |i| i.name.as_str());
         self.0.iter().map(|(e, _)| name(*e)).collect::<Vec<_>>().join(end)

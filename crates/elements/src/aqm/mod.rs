@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Active queue management: what drops packets before a queue is full.
+//! Active queue management: classes that drop packets before a queue is full.
 
 use castanet_element::{ClassDef, element};
 

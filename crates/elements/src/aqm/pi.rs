@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PI: a controller that holds a queue at a length.
+//! PI: a controller that keeps a queue near a given length.
 
 use super::average::{Average, Real};
 use super::early::MOST_STABILITY;
@@ -9,17 +9,19 @@ use castanet_element::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Drops packets with a probability that a proportional-integral controller sets (Hollot, Misra, Towsley and Gong 2001).
+/// Drops packets with a probability set by a proportional-integral controller (Hollot et al. 2001).
 ///
-/// W times a second the probability grows by A times how far the average length of queues is above TARGET, less B times how far
-/// it was above it the time before. So it rests only when the length is TARGET. Packets are dropped independently of each other.
-/// The paper gives 160, 1.822e-5 and 1.816e-5 for 60 flows over a link of 3750 packets a second, and 200 for TARGET.
+/// The controller is that of Hollot, Misra, Towsley and Gong. The excess is the average length of queues
+/// minus TARGET. W times a second, A times the excess is added to the probability, and B times the previous
+/// excess is subtracted. So the probability is steady only while the length is TARGET. Packets are dropped
+/// independently of each other. The paper gives 160 for W, 1.822e-5 for A and 1.816e-5 for B, for 60 flows
+/// over a link of 3750 packets a second, and 200 for TARGET.
 ///
-/// The length and its average are those of `RED`; with STABILITY 0 it is the length itself, as in the paper.
-/// While the queues are empty and nothing is dropped the controller rests.
+/// The length and its average are computed as in `RED`. With STABILITY 0 the length itself is used, as in the
+/// paper. While the queues are empty and nothing is dropped, the controller does not run.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: those that are not dropped. Output 1 (push, optional): those that are.
+/// Input 0: packets. Output 0: packets that are not dropped. Output 1 (push, optional): dropped packets.
 ///
 /// # Example
 /// ```click
@@ -43,16 +45,16 @@ pub struct Pi {
 /// Arguments of PI.
 #[derive(Args)]
 pub struct Args {
-    /// How often the controller looks, a second: at most 10,000.
+    /// How many times a second the controller runs, at most 10,000.
     w: f64,
-    /// The increase of the probability for an excess of one packet.
+    /// The increase of the probability for each packet of excess.
     a: f64,
-    /// The decrease of the probability for an excess of one packet the time before.
+    /// The decrease of the probability for each packet of the previous excess.
     b: f64,
-    /// The length that is aimed at.
+    /// The average length to aim for, in packets.
     #[arg(alias = "QREF")]
     target: u32,
-    /// The queues that count, by name; the nearest ones if none are named.
+    /// The names of the queues whose lengths count; the nearest queues if not given.
     queues: Option<Queues>,
     /// How slowly the average follows the length; 0 for the length itself.
     #[arg(keyword, default = 4)]
@@ -65,7 +67,7 @@ struct State {
     a: Real,
     b: Real,
     average: Average,
-    /// How far the length was above its aim when the controller last looked.
+    /// The excess when the controller last ran.
     before: Real,
     probability: Real,
     /// Whether the timer is not set.
@@ -73,7 +75,7 @@ struct State {
     drops: AtomicU64,
 }
 
-/// The policy.
+/// The dropping policy of a PI.
 struct Controller {
     state: Arc<State>,
     lengths: Lengths,
@@ -103,7 +105,8 @@ impl Build for Pi {
             resting: AtomicBool::new(true),
             drops: AtomicU64::new(0),
         });
-        // Workers that draw the same numbers would drop at the same moments.
+        // Each worker has its own random numbers. With the same numbers, workers would drop at the same
+        // moments.
         let random = cx.random_of_replica();
         let pulled = !cx.is_push_input(0);
         Ok(Pi { args, controller: Controller { state, lengths: Lengths::default(), target, pulled, random } })
@@ -111,7 +114,7 @@ impl Build for Pi {
 }
 
 impl Controller {
-    /// Sets the timer to the next moment at which the controller is to look.
+    /// Sets the timer to the next time at which the controller is to run.
     fn rearm(&self, now: i64, cx: &mut Cx<'_>) {
         let period = (1e9 / self.state.w.get()).round() as i64;
         cx.set_timer(0, now.saturating_add(period));
@@ -121,7 +124,7 @@ impl Controller {
         let (s, length) = (&self.state, self.lengths.total());
         let excess = s.average.update(length, self.pulled, now) - self.target;
         let p = s.probability.get() + s.a.get() * excess - s.b.get() * s.before.get();
-        // A value outside 0 to 1 is no probability, and would delay the way back.
+        // A value outside 0 to 1 is not a probability, and would delay the return to the range.
         let p = if p > 0.0 { p.min(1.0) } else { 0.0 };
         s.probability.set(p);
         s.before.set(excess);
@@ -181,7 +184,7 @@ impl Pi {
     fn drops(&self) -> Counted {
         Counted(self.controller.state.drops.load(Relaxed))
     }
-    /// How often the controller looks, a second.
+    /// How many times a second the controller runs.
     #[read]
     fn w(&self) -> f64 {
         self.controller.state.w.get()
@@ -191,7 +194,7 @@ impl Pi {
         self.controller.state.w.set(check_frequency(w)?);
         Ok(())
     }
-    /// The increase of the probability for an excess of one packet.
+    /// The increase of the probability for each packet of excess.
     #[read]
     fn a(&self) -> f64 {
         self.controller.state.a.get()
@@ -200,7 +203,7 @@ impl Pi {
     fn set_a(&mut self, a: f64) {
         self.controller.state.a.set(a);
     }
-    /// The decrease of the probability for an excess of one packet the time before.
+    /// The decrease of the probability for each packet of the previous excess.
     #[read]
     fn b(&self) -> f64 {
         self.controller.state.b.get()
@@ -209,23 +212,23 @@ impl Pi {
     fn set_b(&mut self, b: f64) {
         self.controller.state.b.set(b);
     }
-    /// The average length.
+    /// The average length of the queues.
     #[read(unit = "packets")]
     fn avg_queue_size(&self) -> f64 {
         self.controller.state.average.rounded()
     }
-    /// The length, the average length and the drops, one a line.
+    /// The length, the average length and the drops, one on each line.
     #[read]
     fn stats(&self) -> Table {
         let (length, average) = (self.controller.lengths.total(), self.avg_queue_size());
         Table(format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops().0))
     }
-    /// The queues that count, one a line.
+    /// The queues whose lengths count, one on each line.
     #[read]
     fn queues(&self, cx: &mut Cx<'_>) -> Table {
         Table(self.controller.lengths.names("\n", cx) + "\n")
     }
-    /// Arguments that would make an element like this one.
+    /// Arguments that would make an element with the present settings.
     #[read]
     fn config(&self, cx: &mut Cx<'_>) -> String {
         let queues = self.controller.lengths.names(" ", cx);
@@ -247,7 +250,7 @@ impl Lifecycle for Pi {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // A single pull finds the queues as they are. Packets that are pushed must come one by one for that.
+        // A single pull sees the true queue lengths. Pushed packets see them only if they come one by one.
         if self.controller.pulled { Effects::empty() } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {

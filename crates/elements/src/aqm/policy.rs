@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packets of a dropping policy, pushed and pulled: they pass, or leave on output 1.
+//! Pushing and pulling packets through a dropping policy: packets pass, or leave on output 1.
 
 use castanet_element::prelude::*;
 
-/// Decides about packets, one after the other.
+/// Decides for one packet after the other whether it is dropped.
 pub(super) trait Policy {
-    /// Whether the packet that is passing is to be dropped, which is counted.
+    /// Returns whether the next packet is to be dropped, and counts the drop.
     fn refuses(&mut self, cx: &mut Cx<'_>) -> bool;
 }
 
-/// Packets that are pushed.
+/// Pushes packets through a policy.
 pub(super) fn push(policy: &mut impl Policy, batch: &mut Batch, cx: &mut Cx<'_>) {
     for p in batch.drain() {
         push_one(policy, p, cx);
     }
 }
 
-/// A packet that is pushed.
+/// Pushes a packet through a policy.
 #[inline]
 pub(super) fn push_one(policy: &mut impl Policy, p: Packet, cx: &mut Cx<'_>) {
     if policy.refuses(cx) {
@@ -26,8 +26,8 @@ pub(super) fn push_one(policy: &mut impl Policy, p: Packet, cx: &mut Cx<'_>) {
     }
 }
 
-/// Packets that are pulled. Each is asked for when the one before has been decided about, so that queues are as long as single
-/// pulls would find them.
+/// Pulls packets through a policy. Each packet is pulled after the policy has decided about the previous one,
+/// so that the queues have the lengths that single pulls would find.
 pub(super) fn pull(policy: &mut impl Policy, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
     for _ in 0..max {
         let Some(p) = pull_one(policy, cx) else { break };
@@ -35,7 +35,7 @@ pub(super) fn pull(policy: &mut impl Policy, max: usize, into: &mut Batch, cx: &
     }
 }
 
-/// The first packet that is not dropped.
+/// Pulls packets until one is not dropped, and returns it.
 #[inline]
 pub(super) fn pull_one(policy: &mut impl Policy, cx: &mut Cx<'_>) -> Option<Packet> {
     cx.pull_until(0, |p, cx| {

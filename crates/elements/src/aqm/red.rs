@@ -6,21 +6,22 @@ use super::lengths::Queues;
 use super::policy;
 use castanet_element::prelude::*;
 
-/// Drops packets with a probability that grows with the average length of queues (random early detection, Floyd and Jacobson 1993).
+/// Drops packets with a probability that grows with the average length of queues (Floyd and Jacobson 1993).
 ///
-/// While the average is at most MIN_THRESH no packet is dropped; from there on the probability grows from 0 to MAX_P at MAX_THRESH.
-/// Above that it grows further, to 1 at twice MAX_THRESH, or all packets are dropped if GENTLE is false. The packets
-/// between two that are dropped are spread evenly: with probability p there are at most 1/p of them.
+/// RED stands for random early detection. While the average is at most MIN_THRESH, no packet is dropped. From
+/// there the probability grows from 0 to MAX_P at MAX_THRESH. Above MAX_THRESH it grows to 1 at twice
+/// MAX_THRESH. If GENTLE is false, all packets are dropped above MAX_THRESH. Drops are spread evenly: with
+/// probability p, at most 1/p packets lie between two drops.
 ///
-/// The length is the number of packets in the nearest queues: those downstream where packets are pushed, those upstream where they are
-/// pulled (flow-based router context, TOCS 2000 section 2.4). If there are several, their packets are added. Each packet
-/// counts in the average with weight 2 to the minus STABILITY. While the queues are empty, the average falls as if a packet came
-/// every 20 ms.
+/// The length is the number of packets in the nearest queues: downstream if packets are pushed, upstream if
+/// they are pulled (flow-based router context, TOCS 2000 section 2.4). The lengths of several queues are
+/// added. The length that a packet finds has a weight of 2 to the power of -STABILITY in the average. While
+/// the queues are empty, the average falls as if a packet came every 20 ms.
 ///
-/// On a pull path the packets at the front of the queue are dropped, and the next ones are given instead.
+/// On a pull path, the packets at the front of the queue are dropped, and the next ones are returned instead.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: those that are not dropped. Output 1 (push, optional): those that are.
+/// Input 0: packets. Output 0: packets that are not dropped. Output 1 (push, optional): dropped packets.
 ///
 /// # Example
 /// ```click
@@ -43,13 +44,13 @@ pub struct Args {
     max_thresh: u32,
     /// The probability at MAX_THRESH.
     max_p: f64,
-    /// The queues that count, by name; the nearest ones if none are named.
+    /// The names of the queues whose lengths count; the nearest queues if not given.
     #[arg(keyword)]
     queues: Option<Queues>,
     /// How slowly the average follows the length; 0 for the length itself.
     #[arg(keyword, default = 4)]
     stability: u32,
-    /// Whether the probability grows on above MAX_THRESH, instead of being 1.
+    /// Whether the probability grows gradually above MAX_THRESH, instead of jumping to 1.
     #[arg(keyword, default = true)]
     gentle: bool,
 }

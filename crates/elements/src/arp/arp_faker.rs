@@ -8,13 +8,13 @@ use std::net::Ipv4Addr;
 
 /// Bytes of an ARP packet with its Ethernet header.
 const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
-/// Time between replies.
+/// Time between replies, in nanoseconds.
 const INTERVAL: i64 = 10_000_000_000;
 
 /// Sends unsolicited ARP replies (RFC 826), one at the start and one every ten seconds.
 ///
-/// They are sent to the host DSTIP, whose Ethernet address is DSTETH, and say that SRCIP is at SRCETH. So packets from that host
-/// to SRCIP go to SRCETH.
+/// The replies are sent to the host DSTIP, whose Ethernet address is DSTETH, and say that SRCIP is at SRCETH.
+/// So that host sends its packets for SRCIP to SRCETH.
 ///
 /// # Ports
 /// Output 0 (push): Ethernet frames with ARP replies.
@@ -38,11 +38,11 @@ pub struct ArpFaker {
 pub struct Args {
     /// The host that receives the replies.
     dstip: Ipv4Addr,
-    /// Its Ethernet address.
+    /// The Ethernet address of that host.
     dsteth: EtherAddr,
-    /// The address in the replies.
+    /// The IP address that the replies are about.
     srcip: Ipv4Addr,
-    /// The Ethernet address that the replies give for it.
+    /// The Ethernet address that the replies give for SRCIP.
     srceth: EtherAddr,
 }
 
@@ -71,7 +71,7 @@ impl Element for ArpFaker {
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         let now = cx.now();
         cx.set_timer(0, now.saturating_add(INTERVAL));
-        // Without a buffer there is no reply; the next one makes up for it.
+        // Without a buffer this reply is skipped. The next one follows in ten seconds.
         let Some(mut p) = Packet::copy_of(&self.frame) else { return };
         p.set_mac_header(0);
         p.set_network_header(EtherHeader::LEN, ArpHeader::LEN);

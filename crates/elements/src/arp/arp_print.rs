@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// Prints ARP packets (RFC 826, 903, 2390), one line each, and passes them on.
 ///
-/// The line shows the question or the answer. It goes to the standard error, or to OUTFILE. Packets without a marked network
-/// header, and ARP packets for another protocol than IPv4, pass unprinted.
+/// A line shows a request or a reply. It is written to standard error, or to OUTFILE. Packets without a
+/// network header annotation, and ARP packets for protocols other than IPv4, pass without being printed.
 ///
 /// # Ports
 /// Input 0, output 0: ARP packets.
@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub struct ArpPrint {
     args: Args,
     file: Arc<OutFile>,
-    /// Whether the file was missing before.
+    /// Whether this element created OUTFILE.
     made: bool,
     text: String,
 }
@@ -85,7 +85,7 @@ impl Lifecycle for ArpPrint {
     }
 }
 
-/// The text of an ARP packet; none if it is for another protocol.
+/// Writes the text of an ARP packet to `out`; `None` if the packet is for another protocol than IPv4.
 fn said(packet: &[u8], out: &mut String) -> Option<()> {
     let Some(h) = ArpHeader::from_prefix(packet) else {
         let _ = write!(out, "truncated-arp ({})", packet.len());
@@ -114,7 +114,7 @@ fn said(packet: &[u8], out: &mut String) -> Option<()> {
 }
 
 impl ArpPrint {
-    /// Writes the line of a packet; none if there is none.
+    /// Writes the line of a packet to `self.text`; `None` if the packet is not printed.
     fn line(&mut self, p: &Packet) -> Option<()> {
         let network = p.network()?;
         self.text.clear();
@@ -191,7 +191,7 @@ mod tests {
             let mut kit = Kit::<ArpPrint>::new("A, TIMESTAMP false").unwrap();
             assert_eq!(kit.act([frame(&arp(op, target))]).len(), 1);
             assert_eq!(kit.messages(), [format!("A: {line}")]);
-            // Another kind of hardware.
+            // The same packet for another kind of hardware.
             let mut other = arp(op, target);
             other[1] = 6;
             kit.act([frame(&other)]);

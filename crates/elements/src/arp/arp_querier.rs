@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARPQuerier: Ethernet headers for IP packets, found by ARP.
+//! ARPQuerier: Ethernet headers for IP packets, with destinations found by ARP.
 
 mod args;
 mod cache;
@@ -22,25 +22,30 @@ use std::sync::atomic::Ordering;
 
 /// Encapsulates IP packets in Ethernet headers, whose destinations it finds by ARP (RFC 826).
 ///
-/// The next hop is the destination address annotation. While its Ethernet address is not known the packet waits and
-/// a query is sent: at most one per 100 ms for the first 10 since the last reply, then one per second (RFC 1122
-/// section 2.3.2.1), and only when packets come. After the reply the packets that waited leave, in order. A known address is
-/// asked for again, at the same pace, once it is POLL_TIMEOUT old, and counts as unknown when it is TIMEOUT old. The first two of
-/// these queries go to the known address, the others are broadcast. When another address takes the place of a known one,
-/// queries are broadcast at once, until one of the two is confirmed: claimed once, and not more often, after a query. Packets to
-/// 255.255.255.255 or to the subnet's broadcast address are broadcast, packets to multicast addresses go to the
-/// mapped address (RFC 1112 section 6.4), both without query. Packets without destination annotation are dropped.
+/// The next hop is the destination address annotation. While its Ethernet address is unknown, the packet
+/// waits and a query is sent. The first 10 queries since the last reply are at least 100 ms apart, later ones
+/// at least one second (RFC 1122 section 2.3.2.1). Queries are sent only when packets come. After the reply
+/// the waiting packets leave in order.
 ///
-/// Queries carry the timestamp and the VLAN annotation of the packet that caused them, and leave before it. ARP packets update
-/// entries that exist; a new one is made only by a packet that is addressed to the own IP address and comes from
-/// the own subnet, if that was given (RFC 826). Capacities are as for ARPTable: a querier has a table of its own unless TABLE
-/// names another.
+/// Once a known address is POLL_TIMEOUT old, it is queried again at the same pace; once it is TIMEOUT old, it
+/// counts as unknown. The first two of these queries go to the known address, the others are broadcast. When
+/// another address replaces a known one, queries are broadcast at once, until one of the two addresses is
+/// confirmed. An address is confirmed if exactly one ARP packet claims it after a query.
+///
+/// Packets to 255.255.255.255 or to the subnet's broadcast address are broadcast. Packets to multicast
+/// addresses go to the mapped Ethernet address (RFC 1112 section 6.4). Neither needs a query. Packets without
+/// a destination annotation are dropped.
+///
+/// Queries carry the timestamp and the VLAN annotation of the packet that caused them, and leave before it.
+/// Any ARP packet updates an existing entry. A new entry is made only by an ARP packet that is addressed to
+/// the querier's IP address and comes from its subnet, if the subnet is given (RFC 826). A querier has its
+/// own table, with the same capacities as ARPTable, unless TABLE names another.
 ///
 /// # Ports
-/// Input 0: IP packets. Input 1: Ethernet frames with ARP replies, or requests. Output 0: Ethernet frames. Output 1 (optional):
-/// queries, which otherwise leave on output 0. Output 2 (optional): IP packets that were given up after 3 s without a
-/// reply, for an ICMPError that reports it (RFC 1812 section 5.2.7.1). Without it packets wait for TIMEOUT and are dropped
-/// then.
+/// Input 0: IP packets. Input 1: Ethernet frames with ARP replies or requests. Output 0: Ethernet frames.
+/// Output 1 (optional): queries, which otherwise leave on output 0. Output 2 (optional): IP packets that were
+/// given up after 3 s without a reply, for an ICMPError that reports it (RFC 1812 section 5.2.7.1). Without
+/// output 2, packets wait for TIMEOUT and are then dropped.
 ///
 /// # Example
 /// ```click
@@ -64,7 +69,7 @@ pub struct ArpQuerier {
     poll: i64,
     /// The output of queries.
     last: usize,
-    /// Whether packets are given up.
+    /// Whether packets without a reply are given up after `PATIENCE`.
     gives_up: bool,
     cache: Cache,
     /// Whether timer 0 is set.
@@ -72,16 +77,16 @@ pub struct ArpQuerier {
     scratch: Batch,
     /// Whether replicas on other workers share the table.
     workers: bool,
-    /// Addresses whose packets that waited are being sent; timer 1 is set while there are any.
+    /// Addresses whose waiting packets are being sent. Timer 1 is set while there are any.
     releasing: Vec<u32>,
 }
 
-/// The timer that removes entries that are too old.
+/// The timer that removes expired entries.
 const AGE: u16 = 0;
-/// The timer after which other workers may send to an address whose packets waited.
+/// The timer after which other workers may send to an address, because its waiting packets have been sent.
 const RELEASE: u16 = 1;
 
-/// How long packets wait for a reply until they are given up.
+/// How long packets wait for a reply before they are given up, in nanoseconds.
 const PATIENCE: i64 = 3_000_000_000;
 
 impl Build for ArpQuerier {
@@ -179,7 +184,7 @@ impl ArpQuerier {
         self.own.broadcast.store(broadcast, Ordering::Relaxed);
         self.releasing.append(&mut old.releasing);
         if (former, old.ether) != (ip, self.ether) && self.args.table.is_none() {
-            // What was learned under another address may be of another subnet.
+            // Entries that were learned under another address may belong to another subnet.
             self.state.write_clear(cx);
         }
         let now = cx.now();
@@ -196,7 +201,7 @@ impl ArpQuerier {
         cx.return_batch(batch);
     }
 
-    /// From the first packet on whose address is not in the cache: packet by packet.
+    /// Sends the packets of a batch one by one, beginning with the first whose address is not in the cache.
     #[cold]
     #[inline(never)]
     fn push_rest(&mut self, batch: &mut Batch, from: usize, now: i64, cx: &mut Cx<'_>) {
@@ -206,7 +211,8 @@ impl ArpQuerier {
             cx.forward(0, batch);
         }
         for mut p in rest.drain() {
-            // Looking an address up may throw others out of the table.
+            // The generation is read for each packet, because a look-up may remove other entries from the
+            // table.
             if self.cache.encapsulate(&mut p, self.state.generation(), now) {
                 cx.emit(0, p);
             } else {
@@ -216,7 +222,7 @@ impl ArpQuerier {
         self.scratch = rest;
     }
 
-    /// The destination that needs no query.
+    /// Returns the Ethernet destination of a broadcast or multicast address, which needs no query.
     fn mapped(&self, ip: u32) -> Option<EtherAddr> {
         if ip == u32::MAX || ip == self.own.broadcast.load(Ordering::Relaxed) {
             Some(EtherAddr::BROADCAST)
@@ -232,7 +238,7 @@ impl ArpQuerier {
         if ip == 0 {
             return self.complain(p, cx);
         }
-        // Read before the table, so that an entry that changes meanwhile is not kept as a valid one.
+        // Read before the look-up, so that an entry that changes meanwhile is not cached as valid.
         let generation = self.state.generation();
         if let Some(to) = self.mapped(ip) {
             let header = header(to, self.ether);
@@ -260,7 +266,7 @@ impl ArpQuerier {
                 if query {
                     self.query(ip, EtherAddr::BROADCAST, stamp, vlan, cx);
                 }
-                // The packet may have to be given up before the time that the timer is set to.
+                // The packet may have to be given up before the time for which the timer is set.
                 if !self.timed || (first && self.gives_up) {
                     self.watch(now, cx);
                 }
@@ -288,7 +294,7 @@ impl ArpQuerier {
         }
     }
 
-    /// Sends a query; without a buffer for it, the next packet makes one.
+    /// Sends a query. If there is no buffer for it, a later packet causes another one.
     fn query(&mut self, ip: u32, to: EtherAddr, stamp: i64, vlan: [u8; 2], cx: &mut Cx<'_>) {
         let Some(mut q) = Packet::new(EtherHeader::LEN + ArpHeader::LEN) else { return };
         if let Some((head, body)) = q.data_mut().split_first_chunk_mut() {
@@ -305,7 +311,7 @@ impl ArpQuerier {
         cx.emit(self.last, q);
     }
 
-    /// Takes frames that arrive on input 1.
+    /// Learns addresses from the frames that arrive on input 1.
     fn learn(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.now();
         for p in batch.drain() {
@@ -318,7 +324,7 @@ impl ArpQuerier {
             let mut lost = Lost::new();
             let held = self.state.answer(ip, ether, now, self.workers, local && target == me, &mut lost);
             let Some(held) = held else {
-                // A request from an unknown host to others says nothing wrong.
+                // A request from an unknown host to another host is not an error.
                 cx.drop(p, if reply { Reason::BadArp } else { Reason::Consumed });
                 continue;
             };
@@ -336,7 +342,8 @@ impl ArpQuerier {
         }
     }
 
-    /// Remembers that packets that waited for an address are about to go; false when no other worker could overtake them.
+    /// Notes that the waiting packets of an address are about to be sent. Returns false if no other worker
+    /// could overtake them.
     fn wait_for(&mut self, ip: u32, held: &VecDeque<Packet>, now: i64, cx: &mut Cx<'_>) -> bool {
         if !self.workers || held.is_empty() {
             return false;
@@ -346,7 +353,8 @@ impl ArpQuerier {
         true
     }
 
-    /// Sends the packets that came to wait while those before them were sent, until there are none.
+    /// Sends the packets that began to wait while earlier ones were being sent. The timer repeats this until
+    /// there are none.
     fn release(&mut self, now: i64, cx: &mut Cx<'_>) {
         for ip in std::mem::take(&mut self.releasing) {
             if let Some((ether, held)) = self.state.release(ip) {
@@ -359,7 +367,7 @@ impl ArpQuerier {
         }
     }
 
-    /// Removes entries that are too old, and sets the timer for the next one.
+    /// Removes expired entries, and sets the timer for the next expiry.
     fn watch(&mut self, now: i64, cx: &mut Cx<'_>) {
         let mut lost = Lost::new();
         if let Some(next) = self.state.expire(now, &mut lost) {
@@ -370,7 +378,8 @@ impl ArpQuerier {
     }
 }
 
-/// Drops the packets that lost their places; those without a reply leave on output 2 if it is connected.
+/// Drops packets that were removed from the table. Those that got no reply leave on output 2 if it is
+/// connected.
 fn lose(lost: Lost, cx: &mut Cx<'_>) {
     for (p, reason) in lost {
         if reason == Reason::ArpTimeout {
@@ -385,12 +394,12 @@ fn lose(lost: Lost, cx: &mut Cx<'_>) {
 struct Sender {
     ip: u32,
     ether: EtherAddr,
-    /// The IP address that it is for, or asks for.
+    /// The target IP address: the receiver of a reply, or the address that a request asks for.
     target: u32,
     reply: bool,
 }
 
-/// The sender of a frame that is an ARP request or reply.
+/// Returns the sender of a frame if it is a valid ARP request or reply.
 fn sender(frame: &[u8]) -> Option<Sender> {
     let (ether, rest) = EtherHeader::split(frame)?;
     let h = ArpHeader::from_prefix(rest)?;
@@ -406,7 +415,7 @@ fn sender(frame: &[u8]) -> Option<Sender> {
 
 impl Lifecycle for ArpQuerier {
     fn held(&self) -> u64 {
-        // The packets in a table that TABLE names are held by that element.
+        // If TABLE names a table, that element counts the packets in it as held.
         if self.args.table.is_some() { 0 } else { self.state.size().1 as u64 }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
@@ -429,7 +438,7 @@ impl Lifecycle for ArpQuerier {
             self.watch(now, cx);
         }
         self.own.take_counts(&old.own);
-        // Packets that came to wait behind others on their way follow them now.
+        // Packets that waited while earlier ones were being sent follow them now.
         if same && !old.releasing.is_empty() {
             self.releasing.append(&mut old.releasing);
             let now = cx.now();

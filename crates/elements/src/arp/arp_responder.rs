@@ -13,10 +13,10 @@ const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 
 /// Answers ARP requests for given addresses with given Ethernet addresses (RFC 826).
 ///
-/// Each argument names addresses or prefixes and, anywhere among them, one Ethernet address; a name that
-/// AddressInfo knows may stand for both. The longest prefix that holds the address asked for decides. The reply
-/// takes the place of the request and has exactly 42 bytes; only the VLAN annotation stays. All other
-/// packets leave unchanged on output 1, or are dropped when that is not connected.
+/// Each argument lists addresses or prefixes and, anywhere among them, one Ethernet address. A name that
+/// AddressInfo defines may stand for both. The longest prefix that contains the requested address decides.
+/// The reply replaces the request, is exactly 42 bytes long, and keeps only the VLAN annotation. All other
+/// packets leave unchanged on output 1, or are dropped if that is not connected.
 ///
 /// # Ports
 /// Input 0: Ethernet frames with ARP packets. Output 0: ARP replies. Output 1 (optional): frames that are not answered.
@@ -54,7 +54,8 @@ impl ArgValue for Entry {
     const TYPE: &'static str = "IP[/MASK] ... ETHER";
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Entry, ValueError> {
         let mut prefixes = Vec::new();
-        // Ethernet addresses that can be nothing else, and those of names that stand for an IP address too.
+        // `own`: from words that are only an Ethernet address. `both`: from names that also stand for an IP
+        // address.
         let (mut own, mut both) = (Vec::new(), Vec::new());
         for word in text.split_whitespace() {
             match (Prefix::parse(word, cx), EtherAddr::parse(word, cx)) {
@@ -89,14 +90,14 @@ impl Build for ArpResponder {
 }
 
 impl ArpResponder {
-    /// A prefix that is there already gets the new address.
+    /// Adds the prefixes of an entry. A prefix that exists already gets the new Ethernet address.
     fn enter(&mut self, entry: Entry) {
         for p in entry.prefixes {
             self.take_out(p);
             self.args.entries.push(Entry { prefixes: vec![p], ether: entry.ether });
         }
     }
-    /// Whether the prefix was there.
+    /// Removes a prefix. Returns whether it existed.
     fn take_out(&mut self, prefix: Prefix) -> bool {
         let same = |p: &Prefix| p.network() == prefix.network() && p.len == prefix.len;
         let before = self.args.entries.len();
@@ -107,7 +108,7 @@ impl ArpResponder {
         let all = self.args.entries.iter().flat_map(|e| e.prefixes.iter().map(move |p| (p, e.ether)));
         all.filter(|(p, _)| p.contains(ip)).max_by_key(|(p, _)| p.len).map(|(_, e)| e)
     }
-    /// The reply to a frame that is a request for one of the addresses.
+    /// Returns the reply to a frame if it is a request for one of the addresses.
     fn reply(&self, frame: &[u8]) -> Option<[u8; FRAME]> {
         let (ether, rest) = EtherHeader::split(frame)?;
         let request = ArpHeader::from_prefix(rest)?;
@@ -128,7 +129,7 @@ impl ArpResponder {
 
 #[handlers]
 impl ArpResponder {
-    /// One line a prefix, the longest first: `IP/LENGTH ETHER`.
+    /// One line for each prefix, the longest prefix first: `IP/LENGTH ETHER`.
     #[read(merge = first)]
     fn table(&self) -> Table {
         let all = self.args.entries.iter().flat_map(|e| e.prefixes.iter().map(move |p| (p, e.ether)));
@@ -141,12 +142,12 @@ impl ArpResponder {
     fn lookup(&self, Ip(ip): Ip<Ipv4Addr>) -> Option<EtherAddr> {
         self.look_up(ip)
     }
-    /// Answers for further addresses: as one argument of the class.
+    /// Adds addresses to answer for, written as one argument of the class.
     #[write]
     fn add(&mut self, entry: Entry) {
         self.enter(entry);
     }
-    /// Answers no more for an address or prefix.
+    /// Stops answering for an address or prefix.
     #[write]
     fn remove(&mut self, Ip(prefix): Ip<Prefix>) -> Result<(), HandlerError> {
         if self.take_out(prefix) { Ok(()) } else { Err(format!("{} not found", prefix.show()).into()) }

@@ -17,10 +17,12 @@ use std::sync::Arc;
 
 /// Keeps Ethernet addresses by IP address, for the ARPQueriers that name it as their TABLE.
 ///
-/// Packets that wait for an answer are kept here too. An address is known for TIMEOUT seconds from its last update (RFC 1122
-/// section 2.3.2.1). Its entry, unknown then, stays about as long again, and longer while packets come to it. When more than
-/// CAPACITY packets would wait, the oldest entries lose packets until, with the new one, CAPACITY -
-/// CAPACITY/CAPACITY_SLIM_FACTOR wait; when there are more than ENTRY_CAPACITY entries, the oldest go in the same way, those whose address is not known first.
+/// The table also keeps the packets that wait for a reply. An address is known for TIMEOUT seconds from its
+/// last update (RFC 1122 section 2.3.2.1). After that its entry is kept as unknown for about as long again,
+/// and longer while packets are sent to it. When more than CAPACITY packets would wait, packets of the oldest
+/// entries are dropped until CAPACITY - CAPACITY/CAPACITY_SLIM_FACTOR packets wait, including the new one.
+/// When there are more than ENTRY_CAPACITY entries, the oldest are removed in the same way, those with an
+/// unknown address first.
 ///
 /// # Ports
 /// None.
@@ -42,16 +44,16 @@ pub struct ArpTable {
 /// Arguments of ARPTable.
 #[derive(Args)]
 pub struct Args {
-    /// The most packets that wait; 0: no limit.
+    /// The most waiting packets; 0: no limit.
     #[arg(keyword, default = 2048)]
     capacity: u32,
     /// The most entries; 0: no limit.
     #[arg(keyword, default = ENTRY_CAPACITY, show = "65536")]
     entry_capacity: u32,
-    /// The most packets that wait for one address, the latest being kept; 0: no limit.
+    /// The most packets that wait for one address (the latest are kept); 0: no limit.
     #[arg(keyword, default = 0)]
     entry_packet_capacity: u32,
-    /// When a capacity is exceeded, this part of it is made free.
+    /// When a capacity is exceeded, 1/CAPACITY_SLIM_FACTOR of it is made free; 0: no more than needed.
     #[arg(keyword, default = 2)]
     capacity_slim_factor: u32,
     /// How long an entry lives after its last update; 0: for ever.
@@ -69,7 +71,7 @@ impl Build for ArpTable {
             timeout: args.timeout.0,
         };
         let state = cx.share(|| State::new(settings));
-        // A querier that was built before has made the table without knowing its settings.
+        // A querier that was built earlier has made the table with default settings.
         state.configure(settings);
         Ok(ArpTable { args, state })
     }
@@ -83,12 +85,12 @@ impl Element for ArpTable {
 
 #[handlers]
 impl ArpTable {
-    /// One line an entry, oldest first: IP, 1 if known, Ethernet address, age.
+    /// One line for each entry, oldest first: IP, 1 if known, Ethernet address, age.
     #[read]
     fn table(&self, cx: &mut Cx<'_>) -> Table {
         self.state.read_table(cx)
     }
-    /// Packets that were thrown out while they waited.
+    /// Packets that were dropped while they waited.
     #[read(unit = "packets", merge = first)]
     fn drops(&self, cx: &mut Cx<'_>) -> Counted {
         expire(&self.state, cx);
@@ -99,7 +101,7 @@ impl ArpTable {
     fn count(&self, cx: &mut Cx<'_>) -> usize {
         self.state.read_size(cx).0
     }
-    /// Number of packets that wait.
+    /// Number of waiting packets.
     #[read(unit = "packets")]
     fn length(&self, cx: &mut Cx<'_>) -> usize {
         self.state.read_size(cx).1
@@ -114,7 +116,7 @@ impl ArpTable {
     fn delete(&mut self, ip: Ip<Ipv4Addr>, cx: &mut Cx<'_>) {
         self.state.write_delete(ip, cx);
     }
-    /// Forgets all entries and drops the packets that wait.
+    /// Removes all entries and drops the waiting packets.
     #[write(button)]
     fn clear(&mut self, cx: &mut Cx<'_>) {
         self.state.write_clear(cx);
@@ -136,14 +138,14 @@ impl Lifecycle for ArpTable {
     }
 }
 
-/// Drops the packets that lost their places.
+/// Drops packets that were removed from a table.
 pub fn drop_lost(lost: Lost, cx: &mut Cx<'_>) {
     for (p, reason) in lost {
         cx.drop(p, reason);
     }
 }
 
-/// Forgets entries that are too old, and sets timer 0 for the next one.
+/// Removes expired entries, and sets timer 0 for the next expiry.
 pub fn expire(state: &State, cx: &mut Cx<'_>) {
     let now = cx.now();
     let mut lost = Lost::new();
@@ -153,14 +155,14 @@ pub fn expire(state: &State, cx: &mut Cx<'_>) {
     drop_lost(lost, cx);
 }
 
-/// The handlers of tables and queriers. Entries that are too old are removed first.
+/// The handlers of tables and queriers. Each of them also removes expired entries.
 impl State {
-    /// The entries.
+    /// Lists the entries.
     pub fn read_table(&self, cx: &mut Cx<'_>) -> Table {
         expire(self, cx);
         Table(self.list(cx.now()))
     }
-    /// The numbers of entries and of packets that wait.
+    /// Returns the numbers of entries and of waiting packets.
     pub fn read_size(&self, cx: &mut Cx<'_>) -> (usize, usize) {
         expire(self, cx);
         self.size()
@@ -175,7 +177,7 @@ impl State {
         let now = cx.now();
         self.change(|lost| self.delete(ip.to_bits(), now, lost), cx);
     }
-    /// Forgets all entries.
+    /// Removes all entries.
     pub fn write_clear(&self, cx: &mut Cx<'_>) {
         self.change(|lost| self.clear(lost), cx);
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Align: data where the machine likes it.
+//! Align: aligns packet data in memory.
 
 use castanet_element::prelude::*;
 
-/// Sees to it that the address of each packet's data, divided by MODULUS, leaves OFFSET.
+/// Aligns packet data so that its address modulo MODULUS is OFFSET.
 ///
-/// A packet that is misaligned is copied; nothing changes but its headroom.
+/// A misaligned packet is replaced by an aligned copy, which differs only in its headroom and tailroom.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets, aligned.
@@ -26,7 +26,7 @@ pub struct Align {
 pub struct Args {
     /// A power of two, at most 64.
     modulus: u32,
-    /// The remainder wanted, less than MODULUS.
+    /// The required remainder, less than MODULUS.
     offset: i32,
 }
 
@@ -44,11 +44,11 @@ impl Build for Align {
 }
 
 impl Align {
-    /// How many bytes the data would have to move up.
+    /// Returns the number of bytes by which the data must move up to be aligned.
     #[inline]
     fn missing(&self, p: &Packet) -> usize {
         let mask = self.args.modulus as usize - 1;
-        // Not negative: see `build`.
+        // The offset is not negative: `build` checks it.
         (self.args.offset as usize).wrapping_sub(p.data().as_ptr() as usize) & mask
     }
 

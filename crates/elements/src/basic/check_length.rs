@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CheckLength: packets that are too long.
+//! CheckLength: separates packets that are too long.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
-/// Passes packets that are not too long.
+/// Passes packets of at most LENGTH bytes.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: those of at most LENGTH bytes. Output 1 (optional): longer ones, which are dropped otherwise.
+/// Input 0: packets. Output 0: packets of at most LENGTH bytes. Output 1 (optional): longer packets; without
+/// it they are dropped.
 ///
 /// # Example
 /// ```click
@@ -24,10 +25,10 @@ pub struct CheckLength {
 /// Arguments of CheckLength.
 #[derive(Args)]
 pub struct Args {
-    /// The most bytes of a packet that passes.
+    /// Largest length of a packet that passes, in bytes.
     #[arg(handler = "rw")]
     length: u32,
-    /// Whether the bytes of the extra length annotation count too.
+    /// Whether to add the extra length annotation to a packet's length.
     #[arg(keyword, default = false)]
     extra_length: bool,
 }

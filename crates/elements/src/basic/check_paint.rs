@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CheckPaint: packets by colour.
+//! CheckPaint: separates packets by colour.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
 /// Passes packets of one colour.
 ///
-/// The papers (SOSP 1999 and TOCS 2000, Figure 8) give this name to another element: it passes all packets to output 0 and copies
-/// those of the colour to output 1. That element is PaintTee; use it before an ICMPError for redirects.
+/// In the papers (SOSP 1999 and TOCS 2000, Figure 8) this name stands for another element, which passes all
+/// packets to output 0 and copies packets of the colour to output 1. Here that element is called PaintTee.
+/// Use PaintTee before an ICMPError for redirects.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: those painted COLOR. Output 1 (optional): the others, which are dropped otherwise.
+/// Input 0: packets. Output 0: packets painted COLOR. Output 1 (optional): other packets; without it they are
+/// dropped.
 ///
 /// # Example
 /// ```click
@@ -30,7 +32,7 @@ pub struct Args {
     /// The colour that passes, 0 to 255.
     #[arg(handler = "rw")]
     color: u8,
-    /// The annotation to look at.
+    /// The annotation to compare.
     #[arg(default = Anno1(anno::PAINT), show = "PAINT")]
     anno: Anno1,
 }

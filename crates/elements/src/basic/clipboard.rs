@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clipboard: bytes of one packet into others.
+//! Clipboard: copies bytes from some packets into others.
 
 use castanet_element::prelude::*;
 
-/// Copies bytes from packets on input 0 and writes them into packets on input 1, at the same place.
+/// Copies bytes from packets on input 0 and writes them into packets on input 1, at the same offsets.
 ///
-/// The bytes are those of the last packet on input 0. Of a range that goes beyond the end of a packet, the part inside
-/// it is copied and written. A byte that no packet on input 0 had yet leaves packets on input 1 as they are there.
+/// Each packet on input 0 replaces the bytes that were copied before. If a range extends beyond the end of a
+/// packet, only the part inside the packet is copied or written. Bytes that no packet on input 0 has
+/// contained yet are not written.
 ///
 /// # Ports
-/// Input 0: packets to copy from. Output 0: the same packets. Input 1: packets to write into. Output 1: these packets with the
-/// bytes. Each of the two paths is push or pull.
+/// Input 0: packets to copy from. Output 0: the same packets. Input 1: packets to write into. Output 1: these
+/// packets with the copied bytes. Each of the two paths is either push or pull.
 ///
 /// # Example
 /// ```click
@@ -23,7 +24,7 @@ use castanet_element::prelude::*;
 #[class(workers = exclusive, takes_state = "the bytes on the clipboard", build, lifecycle, effects(looks))]
 pub struct Clipboard {
     args: Args,
-    /// For each byte of each range, in order: the byte, and whether it is there.
+    /// The bytes of all ranges, in order; `None` for a byte that has not been copied yet.
     bytes: Vec<Option<u8>>,
 }
 
@@ -64,7 +65,7 @@ impl Show for Range {
     }
 }
 
-/// The part of a range that is inside a packet.
+/// Returns the part of a range that is inside a packet.
 fn inside(range: Range, data: &[u8]) -> std::ops::Range<usize> {
     let start = usize::from(range.offset).min(data.len());
     start..(start + usize::from(range.length)).min(data.len())

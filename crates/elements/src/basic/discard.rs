@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Discard: the end of packets.
+//! Discard: drops packets.
 
 use castanet_element::prelude::*;
 
 /// Drops every packet.
 ///
-/// On a push input it drops what comes. On a pull input its task pulls BURST packets a turn and drops them; it sleeps while
-/// there is nothing upstream. Buffers are always returned to their pools, also under its other name, `DiscardNoFree`.
+/// With a push input, it drops packets as they arrive. With a pull input, its task pulls and drops up to
+/// BURST packets per turn, and sleeps while there are no packets upstream. Buffers always return to their
+/// pools, even under the alias `DiscardNoFree`.
 ///
 /// # Ports
 /// Input 0: packets to drop, push or pull.
@@ -26,7 +27,7 @@ pub struct Discard {
     count: Count,
     /// Whether packets are pulled.
     pulls: bool,
-    /// Packets of this turn's burst so far.
+    /// Packets dropped so far in the current burst.
     done: usize,
     upstream: Signal,
     batch: Batch,
@@ -38,7 +39,7 @@ pub struct Args {
     /// When false, the task does not pull.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// The most packets to pull in a turn.
+    /// Largest number of packets that the task pulls in a turn.
     #[arg(keyword, default = 1)]
     burst: u32,
 }
@@ -60,7 +61,7 @@ impl Discard {
     }
 }
 
-/// Packets of a batch, super-packets by their segments.
+/// Returns the number of packets in a batch, where a super-packet counts as its segments.
 fn segments(batch: &Batch) -> u64 {
     batch.iter().map(|p| p.segments().0).sum()
 }

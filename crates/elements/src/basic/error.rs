@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Error: what no configuration may use.
+//! Error: rejects a configuration.
 
 use castanet_element::prelude::*;
 
-/// Fails the configuration with the text that it is given.
+/// Rejects the configuration with the given error messages.
 ///
-/// A compound element puts it where its own arguments or ports make no sense; any number of ports fits.
+/// Compound elements use it to reject arguments or ports that make no sense. It accepts any number of ports.
 ///
 /// # Ports
-/// Any number of both; no packet ever crosses them.
+/// Any number of inputs and outputs. No packet ever passes through them.
 ///
 /// # Example
 /// ```click
@@ -24,7 +24,7 @@ pub struct Error {
 /// Arguments of Error.
 #[derive(Args)]
 pub struct Args {
-    /// The error; several texts are several errors.
+    /// The error message; each further argument is a separate error.
     #[arg(rest)]
     message: Vec<String>,
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hub: a packet of one port to all other ports.
+//! Hub: copies packets from each port to all other ports.
 
 use castanet_element::prelude::*;
 
-/// Sends a copy of each packet to every output but that of the input it came from.
+/// Sends a copy of each packet to every output except the one with the same number as its input.
 ///
-/// Outputs are served in order; the packet itself goes to the last of them. Copies share the data until one of them is written
-/// to. When no buffer is free, a copy is left out and counted as dropped. A hub of one port drops all packets.
+/// Outputs get their copies in order; the last output gets the packet itself. Copies share the data until one
+/// of them is modified. If no buffer is free, the copy is omitted and counted as dropped. A hub with one port
+/// drops all packets.
 ///
 /// # Ports
 /// As many inputs as outputs, all push: packets.

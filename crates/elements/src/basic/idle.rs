@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Idle: never a packet.
+//! Idle: fills ports that are not needed.
 
 use castanet_element::prelude::*;
 
-/// Gives no packet and drops those that it gets.
+/// Emits no packets, and drops packets that it receives.
 ///
-/// It fills ports that must be connected but are not wanted. Pulls from it give nothing, and its notifier is never on, so
-/// that schedulers and pulling tasks pass it over. `SimpleIdle` is another name of it.
+/// Use it for ports that must be connected but are not needed. Pulls from it return nothing. Its notifier is
+/// never on, so schedulers and pulling tasks skip it. `SimpleIdle` is an alias.
 ///
 /// # Ports
-/// Any number of both. Inputs: packets to drop. Outputs: nothing ever.
+/// Any number of inputs and outputs. Inputs: packets to drop. Outputs: no packets.
 ///
 /// # Example
 /// ```click

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MarkMACHeader: where the link-level header is.
+//! MarkMACHeader: marks the position of the link-level header.
 
 use castanet_element::prelude::*;
 
-/// Marks the MAC header of packets; with a LENGTH also the network header behind it.
+/// Marks the MAC header of packets, and with LENGTH also the network header after it.
 ///
-/// A packet that is shorter passes without the mark.
+/// A packet that is too short for these headers passes unmarked.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same, marked.
+/// Input 0: packets. Output 0: the same packets, marked.
 ///
 /// # Example
 /// ```click
@@ -27,7 +27,7 @@ pub struct Args {
     /// Where the header starts, in bytes from the start of the packet.
     #[arg(default = 0)]
     offset: u32,
-    /// Bytes of the header; 0 for unknown.
+    /// Length of the header in bytes; 0 if unknown.
     #[arg(default = 0)]
     length: u32,
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Message: a text of the configuration, shown to its user.
+//! Message: prints a text of the configuration.
 
 use castanet_element::prelude::*;
 
 /// Shows a text when the router is initialised.
 ///
-/// With TYPE `WARNING` it is a warning about the configuration, with `ERROR` an error, so that no router is made.
+/// With TYPE `WARNING` the text is a warning about the configuration. With `ERROR` it is an error, and no
+/// router is built.
 ///
 /// # Ports
 /// None.

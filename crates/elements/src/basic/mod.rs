@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simplest classes: passing, dropping, copying, marking, printing, switching, cutting at the front.
+//! The simplest classes: they pass, drop, copy, mark, print, switch or strip packets.
 
 use castanet_element::{ClassDef, action, element};
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Null: nothing happens.
+//! Null: passes packets unchanged.
 
 use castanet_element::prelude::*;
 
 /// Passes packets unchanged.
 ///
-/// Its other names, `Null1` to `Null8`, are for benchmarks that want several classes of the same behaviour.
+/// The aliases `Null1` to `Null8` are for benchmarks that need several classes with the same behaviour.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.

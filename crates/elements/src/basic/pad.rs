@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pad: packets that are too short.
+//! Pad: lengthens packets that are too short.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
-/// Makes packets longer by zeros at their end: to LENGTH bytes, or without one by what the extra length annotation says.
+/// Appends zeros to packets, up to LENGTH bytes or as many as the extra length annotation says.
 ///
-/// The annotation is cleared: what it counted is there again.
+/// The annotation is cleared, because the packet has its full length again.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same, at least LENGTH bytes long.
+/// Input 0: packets. Output 0: the same packets, at least LENGTH bytes long.
 ///
 /// # Example
 /// ```click
@@ -25,10 +25,10 @@ pub struct Pad {
 /// Arguments of Pad.
 #[derive(Args)]
 pub struct Args {
-    /// Bytes that packets have at least; 0 for what the extra length annotation says.
+    /// Minimum length of packets in bytes; 0 to append as many bytes as the extra length annotation says.
     #[arg(default = 0)]
     length: u32,
-    /// Whether the new bytes are zero; when false they may be anything, and are zero too.
+    /// Whether the appended bytes must be zero; they are always zero here.
     #[arg(keyword, default = true, handler = "r")]
     zero: bool,
 }

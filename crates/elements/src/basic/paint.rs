@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Paint: a colour for each packet.
+//! Paint: marks packets with a colour.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PaintTee: copies by colour.
+//! PaintTee: copies packets of one colour.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
-/// Passes packets, and sends a copy of those of one colour to output 1.
+/// Passes all packets, and sends copies of packets of one colour to output 1.
 ///
-/// In an IP router it finds packets that leave by the interface they came from, for which a redirect is due (RFC 1812 section
-/// 5.2.7.2). The copy leaves before the packet goes on. When no buffer is free, it is left out and counted as dropped.
+/// An IP router uses it to find packets that leave by the interface on which they arrived, because they
+/// require a redirect (RFC 1812 section 5.2.7.2). The copy is sent before the packet itself. If no buffer is
+/// free, the copy is omitted and counted as dropped.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same packets. Output 1: copies of those painted COLOR.
+/// Input 0: packets. Output 0: the same packets. Output 1: copies of packets painted COLOR.
 ///
 /// # Example
 /// ```click
@@ -31,7 +32,7 @@ pub struct Args {
     /// The colour of packets to copy, 0 to 255.
     #[arg(handler = "rw")]
     color: u8,
-    /// The annotation to look at.
+    /// The annotation to compare.
     #[arg(default = Anno1(anno::PAINT), show = "PAINT")]
     anno: Anno1,
 }

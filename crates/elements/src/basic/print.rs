@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Print: packets as text.
+//! Print: prints packets as text.
 
 use castanet_element::prelude::*;
 use std::fmt::Write;
 
 /// Prints a line for each packet and passes it on.
 ///
-/// The line has the label, the timestamp, the length, the headroom and tailroom, the annotations and the first bytes of the
-/// packet, as far as they are asked for.
+/// The line contains the label, the timestamp, the length, headroom and tailroom, the annotations and the
+/// first bytes of the packet, as far as the arguments select them.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -21,7 +21,7 @@ use std::fmt::Write;
 #[class(reconfigure = keeps, build, effects(prints))]
 pub struct Print {
     args: Args,
-    /// The most bytes to show; none for all.
+    /// Largest number of bytes to show; `None` for all.
     most: Option<usize>,
     line: String,
 }
@@ -32,7 +32,7 @@ pub struct Args {
     /// The text at the start of each line.
     #[arg(default = String::new(), show = "")]
     label: String,
-    /// The most bytes to show; negative for all, 0 for none.
+    /// Largest number of bytes to show; negative for all, 0 for none.
     #[arg(default = 24, deprecated = "LENGTH", deprecated = "NBYTES")]
     maxlength: i32,
     /// How to show bytes: HEX, ASCII or NONE; true is HEX, false NONE.
@@ -55,7 +55,7 @@ pub struct Args {
 /// How bytes are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Not.
+    /// Not shown.
     None,
     /// As hexadecimal digits.
     Hex,
@@ -89,7 +89,7 @@ impl Build for Print {
     }
 }
 
-/// Seconds with 6 decimal places, or 9 if they are needed.
+/// Writes a time as seconds with 6 decimal places, or with 9 if it is not a whole number of microseconds.
 fn time(out: &mut String, ns: i64) -> std::fmt::Result {
     let sign = if ns < 0 { "-" } else { "" };
     let (s, ns) = (ns.unsigned_abs() / 1_000_000_000, ns.unsigned_abs() % 1_000_000_000);
@@ -104,7 +104,7 @@ fn hex(out: &mut String, bytes: &[u8]) -> std::fmt::Result {
 }
 
 impl Print {
-    /// Puts the line for a packet together.
+    /// Builds the line for a packet.
     fn write(&mut self, p: &Packet) -> std::fmt::Result {
         let out = &mut self.line;
         out.clear();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PullNull: nothing happens, on a pull connection.
+//! PullNull: passes packets unchanged on a pull path.
 
 use castanet_element::prelude::*;
 
-/// Passes packets that are pulled unchanged.
+/// Passes packets unchanged on a pull path.
 ///
-/// It says that both of its connections are pull, which Null leaves open.
+/// Its ports are always pull, whereas those of Null are agnostic.
 ///
 /// # Ports
 /// Input 0, output 0 (both pull): packets.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PushNull: nothing happens, on a push connection.
+//! PushNull: passes packets unchanged on a push path.
 
 use castanet_element::prelude::*;
 
-/// Passes packets that are pushed unchanged.
+/// Passes packets unchanged on a push path.
 ///
-/// It says that both of its connections are push, which Null leaves open.
+/// Its ports are always push, whereas those of Null are agnostic.
 ///
 /// # Ports
 /// Input 0, output 0 (both push): packets.

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RandomBitErrors: bits that change by chance, as on a noisy line.
+//! RandomBitErrors: random bit errors, as on a noisy line.
 
 use crate::trace::Probability;
 use castanet_element::prelude::*;
 
-/// Changes each bit of packets with a probability.
+/// Changes each bit of packets with a given probability.
 ///
-/// KIND says what a change is: `flip` inverts the bit, `set` makes it 1, `clear` makes it 0. The random numbers are the element's
-/// own: they depend on the seed of the run and on its name alone. Annotations stay as they are.
+/// KIND is the kind of change: `flip` inverts the bit, `set` makes it 1, `clear` makes it 0. The element has
+/// its own random numbers, which depend only on the seed of the run and on the element's name. Annotations
+/// are not changed.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same with errors.
+/// Input 0: packets. Output 0: the same packets with bit errors.
 ///
 /// # Example
 /// ```click
@@ -72,9 +73,9 @@ impl Show for Kind {
     }
 }
 
-/// Bits without an error before the next one: geometrically distributed.
+/// Draws the number of bits without an error before the next error, which is geometrically distributed.
 fn gap(p: f64, random: &mut Random) -> u64 {
-    // The inverse of the distribution, with a number from (0, 1]; a cast of what is too large gives the largest number.
+    // Inverts the distribution at a random number from (0, 1]. The cast saturates if the result is too large.
     if p <= 0.0 { u64::MAX } else { ((1.0 - random.unit()).ln() / (-p).ln_1p()) as u64 }
 }
 
@@ -130,7 +131,8 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// The bytes of packets of these lengths behind one another, after errors in bytes that were `byte`.
+    /// Sends packets of these lengths, filled with `byte`, in batches of `n`. Returns all their bytes after
+    /// errors, concatenated.
     fn damaged(config: &str, byte: u8, lengths: &[usize], n: usize) -> Vec<u8> {
         let mut kit = Kit::<RandomBitErrors>::new(config).unwrap();
         let mut out = Vec::new();
@@ -156,7 +158,7 @@ mod tests {
             for n in [2, 3, 32, 256] {
                 assert_eq!(damaged(&p.to_string(), 0, &lengths, n), one, "{p}: batch {n}");
             }
-            // Where a packet ends makes no difference: errors fall on the bits of all packets behind one another.
+            // Packet boundaries make no difference: the errors hit the same bits of the concatenated packets.
             assert_eq!(damaged(&p.to_string(), 0, &[one.len() / 16; 16], 1), one[..one.len() / 16 * 16]);
         }
     }

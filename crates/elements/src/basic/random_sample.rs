@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RandomSample: some of the packets, by chance.
+//! RandomSample: passes a random sample of the packets.
 
 use crate::trace::Probability;
 use castanet_element::prelude::*;
 
-/// Passes each packet with a probability; the others leave by output 1.
+/// Passes each packet with a given probability, and sends the others to output 1.
 ///
-/// P is the probability that a packet passes, or DROP that it does not; one of them must be given. Without output 1 packets that
-/// do not pass are dropped. While ACTIVE is false all packets pass. The random numbers are the element's own: they depend on the
-/// seed of the run and on its name alone.
+/// P is the probability that a packet passes. DROP is the probability that it does not. Exactly one of the
+/// two must be given. Without output 1, packets that do not pass are dropped. While ACTIVE is false, all
+/// packets pass. The element has its own random numbers, which depend only on the seed of the run and on the
+/// element's name.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the packets that pass. Output 1, optional: the others.
+/// Input 0: packets. Output 0: the packets that pass. Output 1 (optional): the others.
 ///
 /// # Example
 /// ```click
@@ -98,7 +99,7 @@ mod tests {
 
     const PACKETS: usize = 7680;
 
-    /// By packet, the output; 9 where it was dropped.
+    /// Returns the output of each packet, or 9 if the packet was dropped.
     fn run(config: &str, outputs: usize, n: usize) -> Vec<usize> {
         let mut kit = Kit::<RandomSample>::with_ports(config, 1, outputs).unwrap();
         let mut all = vec![9; PACKETS];

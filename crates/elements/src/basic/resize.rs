@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Resize: bytes put on or taken off at both ends.
+//! Resize: adds or removes bytes at both ends of packets.
 
 use castanet_element::prelude::*;
 
-/// Makes packets longer or shorter at their front and at their end.
+/// Adds or removes bytes at the front and at the end of packets.
 ///
-/// HEAD and TAIL are the numbers of bytes that are put on there; negative numbers take bytes off. Bytes that were stripped
-/// come back at the front; all other new bytes are zero. When more is to be taken off than a packet has, it goes on empty. A
-/// packet that would become too long is dropped. HEAD is done before TAIL.
+/// HEAD and TAIL are the numbers of bytes to add at the front and at the end; negative numbers remove bytes.
+/// Bytes that were stripped before reappear at the front; all other new bytes are zero. If more bytes are to
+/// be removed than a packet has, the packet passes empty. A packet that would become too long is dropped.
+/// HEAD is applied before TAIL.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same with another length.
+/// Input 0: packets. Output 0: the same packets with another length.
 ///
 /// # Example
 /// ```click
@@ -26,15 +27,15 @@ pub struct Resize {
 /// Arguments of Resize.
 #[derive(Args)]
 pub struct Args {
-    /// Bytes to put on at the front; negative: to take off.
+    /// Number of bytes to add at the front; negative to remove bytes.
     #[arg(default = 0, handler = "rw")]
     head: i32,
-    /// Bytes to put on at the end; negative: to take off.
+    /// Number of bytes to add at the end; negative to remove bytes.
     #[arg(default = 0, handler = "rw")]
     tail: i32,
 }
 
-/// The number as so many bytes.
+/// Returns the absolute value as a number of bytes.
 fn bytes(n: i32) -> usize {
     n.unsigned_abs() as usize
 }
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// The slow twin.
+    /// The slow twin of Resize.
     fn resized(data: &[u8], head: i32, tail: i32) -> Vec<u8> {
         let front = vec![0; usize::try_from(head).unwrap_or(0)];
         let off = usize::try_from(-head).unwrap_or(0).min(data.len());

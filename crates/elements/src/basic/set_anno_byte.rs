@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetAnnoByte: one byte of the annotations.
+//! SetAnnoByte: sets one byte of the annotations.
 
 use castanet_element::prelude::*;
 
 /// Sets an annotation of one byte.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same with the annotation.
+/// Input 0: packets. Output 0: the same packets with the annotation set.
 ///
 /// # Example
 /// ```click
@@ -22,7 +22,7 @@ pub struct SetAnnoByte {
 /// Arguments of SetAnnoByte.
 #[derive(Args)]
 pub struct Args {
-    /// The annotation, by name or byte.
+    /// The annotation, by name or byte offset.
     anno: Anno1,
     /// The value, 0 to 255.
     #[arg(handler = "rw")]
@@ -31,7 +31,7 @@ pub struct Args {
 
 #[handlers]
 impl SetAnnoByte {
-    /// The byte of the annotations that is set.
+    /// The offset of the annotation byte that is set.
     #[read(merge = first)]
     fn anno(&self) -> usize {
         self.args.anno.0

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetPacketType: how packets count as addressed at link level.
+//! SetPacketType: sets how packets are addressed at link level.
 
 use castanet_element::prelude::*;
 
 /// Sets the packet type annotation.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same with that type.
+/// Input 0: packets. Output 0: the same packets with this type.
 ///
 /// # Example
 /// ```click

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetTimestamp: when a packet came by.
+//! SetTimestamp: sets the timestamp of packets.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
-/// Sets the timestamp of packets, to the time if no other is given.
+/// Sets the timestamp of packets, by default to the current time.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -22,9 +22,9 @@ pub struct SetTimestamp {
 /// Arguments of SetTimestamp.
 #[derive(Args)]
 pub struct Args {
-    /// The time to set, in seconds since 1970; the time of passing if it is not given.
+    /// The time to set, in seconds since 1970; default: the time at which the packet passes.
     timestamp: Option<Nanos>,
-    /// Whether to set the FIRST_TIMESTAMP annotation in place of the timestamp.
+    /// Whether to set the FIRST_TIMESTAMP annotation instead of the timestamp.
     #[arg(keyword, default = false)]
     first: bool,
     /// Whether to set the timestamp to the time since FIRST_TIMESTAMP.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StaticSwitch: one of several outputs, for good.
+//! StaticSwitch: sends packets to an output that is fixed by the configuration.
 
 use castanet_element::prelude::*;
 
-/// Sends packets to one output, or drops them; the configuration alone says which.
+/// Sends all packets to one output that is fixed by the configuration, or drops them.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: packets on the one chosen.
+/// Input 0: packets. Outputs 0, 1, ...: all packets on the chosen output, none on the others.
 ///
 /// # Example
 /// ```click
@@ -23,7 +23,7 @@ pub struct StaticSwitch {
 /// Arguments of StaticSwitch.
 #[derive(Args)]
 pub struct Args {
-    /// The output; -1 drops.
+    /// The output; -1 to drop all packets.
     output: i32,
 }
 

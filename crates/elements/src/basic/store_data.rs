@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StoreData: bytes into packets.
+//! StoreData: writes bytes into packets.
 
 use castanet_element::prelude::*;
 
 /// Writes bytes into packets, as many as fit.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same with the bytes.
+/// Input 0: packets. Output 0: the same packets with the bytes written.
 ///
 /// # Example
 /// ```click
@@ -21,9 +21,9 @@ pub struct StoreData {
 /// Arguments of StoreData.
 #[derive(Args)]
 pub struct Args {
-    /// Where the bytes go, counted from the start of the packet.
+    /// Offset in the packet at which to write, in bytes.
     offset: u32,
-    /// The bytes.
+    /// The bytes to write.
     data: Data,
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Strip: bytes off the front.
+//! Strip: removes bytes from the front of packets.
 
 use castanet_element::prelude::*;
 
-/// Takes bytes off the front of packets.
+/// Removes bytes from the front of packets.
 ///
-/// They stay in the headroom, where Unstrip finds them. A packet that is shorter goes on empty, and a message says so.
+/// The bytes stay in the headroom, from which Unstrip restores them. A packet that is too short passes empty,
+/// and a message is printed.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets without their first bytes.
@@ -23,7 +24,7 @@ pub struct Strip {
 /// Arguments of Strip.
 #[derive(Args)]
 pub struct Args {
-    /// Bytes to take off.
+    /// Number of bytes to remove.
     length: u32,
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Switch: one of several outputs, by hand.
+//! Switch: sends packets to an output chosen at run time.
 
 use castanet_element::prelude::*;
 
-/// Sends packets to the output that is chosen, or drops them.
+/// Sends all packets to the chosen output, or drops them.
 ///
-/// The handler `switch` chooses at run time; a number that is no output means -1, which drops.
+/// The handler `switch` chooses the output at run time. A number that is not an output counts as -1, which
+/// drops all packets.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: packets while that output is chosen.
+/// Input 0: packets. Outputs 0, 1, ...: all packets while the output is chosen.
 ///
 /// # Example
 /// ```click
@@ -26,7 +27,7 @@ pub struct Switch {
 /// Arguments of Switch.
 #[derive(Args)]
 pub struct Args {
-    /// The output; -1 drops.
+    /// The output; -1 to drop all packets.
     #[arg(default = 0)]
     output: i32,
 }
@@ -52,7 +53,7 @@ impl Element for Switch {
 
 #[handlers]
 impl Switch {
-    /// The output that is chosen; -1 drops.
+    /// The chosen output; -1 if packets are dropped.
     #[read(merge = first)]
     fn switch(&self) -> i32 {
         self.args.output.max(-1)
@@ -62,7 +63,7 @@ impl Switch {
         let exists = usize::try_from(output).is_ok_and(|o| o < self.outputs);
         self.args.output = if exists { output } else { -1 };
     }
-    /// The number that is chosen now.
+    /// The chosen output, as configuration string.
     #[read(merge = first)]
     fn config(&self) -> String {
         self.switch().to_string()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tee: one packet to all outputs.
+//! Tee: copies packets to all outputs.
 
 use castanet_element::prelude::*;
 
 /// Sends a copy of each packet to every output.
 ///
-/// Outputs are served in order 0, 1, ...; the copies go first and the packet itself to the last output. Copies share the
-/// data until one of them is written to. When no buffer is free, a copy is left out and counted as dropped.
+/// Outputs get their copies in the order 0, 1, ...; the last output gets the packet itself. Copies share the
+/// data until one of them is modified. If no buffer is free, the copy is omitted and counted as dropped.
 ///
 /// # Ports
 /// Input 0: packets. Outputs 0, 1, ...: each packet.
@@ -28,7 +28,7 @@ pub struct Tee {
 /// Arguments of Tee.
 #[derive(Args)]
 pub struct Args {
-    /// Number of outputs; it must be the number of those in use.
+    /// Number of outputs; it must equal the number of connected outputs.
     n: Option<u32>,
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Truncate: the end of packets off.
+//! Truncate: shortens packets that are too long.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
-/// Cuts packets to a length.
+/// Shortens packets to at most LENGTH bytes.
 ///
-/// Bytes that are cut off still count in the extra length annotation, so that counters and dumps see the packet's true length.
+/// The number of bytes removed is added to the extra length annotation, so that counters and dumps see the
+/// packet's true length.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same, no longer than LENGTH.
+/// Input 0: packets. Output 0: the same packets, at most LENGTH bytes long.
 ///
 /// # Example
 /// ```click
@@ -25,10 +26,10 @@ pub struct Truncate {
 /// Arguments of Truncate.
 #[derive(Args)]
 pub struct Args {
-    /// The most bytes of a packet.
+    /// Largest length of a packet, in bytes.
     #[arg(handler = "rw", handler_name = "nbytes")]
     length: u32,
-    /// Whether bytes that are cut off count in the extra length annotation.
+    /// Whether to add the number of bytes removed to the extra length annotation.
     #[arg(keyword, default = true)]
     extra_length: bool,
 }

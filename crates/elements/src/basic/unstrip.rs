@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unstrip: bytes put back on the front.
+//! Unstrip: restores bytes at the front of packets.
 
 use castanet_element::prelude::*;
 
-/// Takes bytes of the headroom back into packets.
+/// Restores bytes from the headroom to the front of packets.
 ///
-/// They are those that were stripped, and zeros where nothing was. The data is moved when there is too little headroom.
+/// Bytes that were stripped reappear; other restored bytes are zero. If there is too little headroom, the
+/// data is moved.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets, longer at the front.
@@ -24,7 +25,7 @@ pub struct Unstrip {
 /// Arguments of Unstrip.
 #[derive(Args)]
 pub struct Args {
-    /// Bytes to put back.
+    /// Number of bytes to restore.
     length: u32,
 }
 

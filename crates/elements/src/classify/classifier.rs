@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classifier: packets by their bytes.
+//! Classifier: classifies packets by their bytes.
 
 use super::patterns::{Classify, PatternText, of_config, one_per_output};
 use castanet_classify::Program;
@@ -7,10 +7,11 @@ use castanet_element::prelude::*;
 
 /// Sends packets to the output of the first pattern that their bytes match.
 ///
-/// A pattern is `-`, which matches all packets, or clauses `OFFSET/VALUE` or `OFFSET/VALUE%MASK` that must all hold: at OFFSET,
-/// in bytes from the start of the packet, there are the bytes VALUE, hexadecimal with `?` for any digit. `!` before a
-/// clause inverts it. A clause on bytes behind the end of the packet does not hold. Packets that match no pattern are
-/// dropped. All patterns become one decision tree, so that their number hardly matters.
+/// A pattern is `-`, which matches all packets, or a list of clauses `OFFSET/VALUE` or `OFFSET/VALUE%MASK`
+/// that must all hold. A clause compares the bytes at OFFSET, counted from the start of the packet, with
+/// VALUE, which is hexadecimal with `?` for any digit. MASK selects the bits to compare. `!` before a clause
+/// inverts it. A clause on bytes beyond the end of the packet does not hold. Packets that match no pattern
+/// are dropped. All patterns are compiled to one decision tree, so their number hardly affects the speed.
 ///
 /// # Ports
 /// Input 0: packets. Outputs: one for each pattern.
@@ -84,7 +85,7 @@ mod tests {
         data
     }
 
-    /// The output by the patterns of `ROUTER`, without a decision tree.
+    /// Returns the output according to the patterns of `ROUTER`, without a decision tree.
     fn expected(data: &[u8]) -> usize {
         let at = |offset: usize, value: &[u8]| data.get(offset..offset + 2) == Some(value);
         match () {

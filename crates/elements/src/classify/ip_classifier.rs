@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPClassifier: IP packets by expressions over their headers.
+//! IPClassifier: classifies IP packets by expressions over their headers.
 
 use super::patterns::{Classify, ConfigNames, PatternText, of_config, one_per_output};
 use castanet_classify::Program;
@@ -7,9 +7,10 @@ use castanet_element::prelude::*;
 
 /// Sends IP packets to the output of the first expression that they match.
 ///
-/// An expression combines tests such as `src host 10.0.0.1`, `tcp dst port www`, `icmp type echo`, `ip ttl < 4` with `and`, `or`,
-/// `not` and parentheses; `-`, `any` and `all` match every packet. Tests on ports and other fields of the transport header hold
-/// only for first fragments. Packets that match nothing are dropped. The network header must be marked.
+/// An expression combines tests such as `src host 10.0.0.1`, `tcp dst port www`, `icmp type echo`, `ip ttl <
+/// 4` with `and`, `or`, `not` and parentheses; `-`, `any` and `all` match every packet. Tests on ports and
+/// other fields of the transport header hold only for first fragments. Packets that match no expression are
+/// dropped. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Outputs: one for each expression.
@@ -31,7 +32,8 @@ pub struct IpClassifier {
 /// Arguments of IPClassifier.
 #[derive(Args)]
 pub struct Args {
-    /// Expressions, one for each output; '-' matches all packets. The handler patternN shows and changes the one of output N.
+    /// Expressions, one for each output; '-' matches all packets. The handler patternN reads and changes the
+    /// expression of output N.
     #[arg(rest)]
     pattern: Vec<PatternText>,
 }
@@ -51,7 +53,7 @@ impl Build for IpClassifier {
     }
 }
 
-/// The output of a handler `patternN`.
+/// Parses the name of a handler `patternN`. Returns the number of the output.
 fn output(handler: &str) -> Option<usize> {
     handler.strip_prefix("pattern").and_then(|n| n.parse().ok())
 }

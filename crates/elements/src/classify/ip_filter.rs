@@ -5,11 +5,11 @@ use super::patterns::{Classify, ConfigNames, PatternText, of_config};
 use castanet_classify::Program;
 use castanet_element::prelude::*;
 
-/// Lets IP packets pass, or drops them, by rules.
+/// Passes or drops IP packets by rules.
 ///
-/// A rule is an action and an expression as IPClassifier takes it; the first rule that matches decides. The action is `allow`, which
-/// sends to output 0, `deny` or `drop`, or the number of an output. Packets that match no rule are dropped. The network
-/// header must be marked.
+/// A rule is an action and an expression in the language of IPClassifier. The first rule that matches
+/// decides. The action is `allow`, which sends packets to output 0, `deny` or `drop`, or the number of an
+/// output. Packets that match no rule are dropped. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Outputs: as the rules say.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classifiers: an output for each packet by what is in it.
+//! Classifiers: classes that choose the output of each packet by its contents.
 
 use castanet_element::{ClassDef, element};
 

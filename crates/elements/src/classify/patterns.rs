@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of all classifiers: their patterns, errors and warnings about them, the way of a batch through a program.
+//! What all classifiers share: patterns, errors and warnings about patterns, and the classification of
+//! batches.
 
 use castanet_classify::{OffsetBase, Output, PatternError, Program, Shape, Warning, names};
 use castanet_element::prelude::*;
@@ -7,7 +8,7 @@ use castanet_lang::args as text;
 use castanet_wire::ether::EtherAddr;
 use std::net::Ipv4Addr;
 
-/// The text of one pattern or rule as it stands.
+/// The text of one pattern or rule, as it is written.
 #[derive(Clone, Debug)]
 pub struct PatternText(pub(super) String);
 
@@ -19,7 +20,7 @@ impl ArgValue for PatternText {
     }
 }
 
-/// The names of a configuration as the classifier languages ask for them.
+/// Looks up names of a configuration, such as those of addresses, for the classifier languages.
 pub(super) struct ConfigNames<'a>(pub(super) ArgCx<'a>);
 
 impl names::Names for ConfigNames<'_> {
@@ -46,7 +47,8 @@ impl names::Names for ConfigNames<'_> {
 /// The result of compiling.
 pub(super) type Compiled = Result<(Program, Vec<Warning>), Vec<PatternError>>;
 
-/// Takes what was compiled from the arguments of an element; warnings and errors get their places in its configuration string.
+/// Converts the result of compiling an element's arguments. Warnings and errors get their positions in the
+/// configuration string.
 pub(super) fn of_config(compiled: Compiled, cx: &mut BuildCx<'_>) -> Result<Program, ConfigError> {
     let arguments = text::split(cx.config);
     let place = |pattern: usize, range: &std::ops::Range<usize>| match arguments.get(pattern) {
@@ -78,7 +80,7 @@ pub(super) fn of_config(compiled: Compiled, cx: &mut BuildCx<'_>) -> Result<Prog
     }
 }
 
-/// An error unless a classifier has as many patterns as outputs.
+/// Checks that a classifier has as many patterns as outputs.
 pub(super) fn one_per_output(patterns: usize, outputs: usize) -> Result<(), ConfigError> {
     if patterns == outputs {
         return Ok(());
@@ -90,10 +92,10 @@ pub(super) fn one_per_output(patterns: usize, outputs: usize) -> Result<(), Conf
     Err(ArgError::new(message, 0..usize::MAX).help(help).into())
 }
 
-/// A program and what it looks at.
+/// A program, and which headers it reads.
 pub(super) struct Classify {
     pub(super) program: Program,
-    /// Whether the program looks at Ethernet headers before IP ones.
+    /// Whether the program reads the Ethernet header before the IP header.
     looks_at_mac: bool,
 }
 
@@ -103,7 +105,7 @@ impl Classify {
         Classify { program, looks_at_mac }
     }
 
-    /// Where one packet goes; the error is why it cannot be classified.
+    /// Returns the output of a packet; the error is why the packet cannot be classified.
     #[inline(always)]
     fn output(&self, p: &Packet) -> Result<Output, Reason> {
         if self.program.kind() == OffsetBase::Data {
@@ -118,7 +120,7 @@ impl Classify {
         }
     }
 
-    /// Sends one packet where it belongs.
+    /// Sends one packet to its output.
     #[inline]
     pub(super) fn push_one(&self, p: Packet, cx: &mut Cx<'_>) {
         match self.output(&p) {
@@ -127,13 +129,14 @@ impl Classify {
         }
     }
 
-    /// Sends each packet where it belongs; all that go to one output go there as one batch.
+    /// Sends each packet to its output. Packets for the same output leave as one batch.
     #[inline]
     pub(super) fn push(&self, batch: &mut Batch, cx: &mut Cx<'_>) {
         if let (OffsetBase::Data, Shape::Always(o)) = (self.program.kind(), self.program.shape()) {
             return send_all(batch, o, cx);
         }
-        // Most batches go to one output whole. What the first packets have in common is not asked again.
+        // Most batches go to one output as a whole. The packets before the first one that differs are not
+        // classified again.
         let Some(first) = batch.as_slice().first().map(|p| self.output(p)) else { return };
         let other = match first {
             Ok(o) => batch.iter().position(|p| self.output(p) != Ok(o)),
@@ -145,7 +148,7 @@ impl Classify {
         }
     }
 
-    /// Sends each packet where it belongs; the first `alike` belong where the first does.
+    /// Sends each packet to its output. The first `alike` packets have the same result as the first packet.
     #[inline(never)]
     fn push_each(&self, batch: &mut Batch, first: Result<Output, Reason>, alike: usize, cx: &mut Cx<'_>) {
         for (i, p) in batch.drain().enumerate() {
@@ -157,7 +160,7 @@ impl Classify {
     }
 }
 
-/// The output of a packet; for those that match nothing one that no element has.
+/// Returns the port number of an output. Packets that match nothing get a number that no element has.
 #[inline(always)]
 fn port(output: Output) -> usize {
     output.number() as usize

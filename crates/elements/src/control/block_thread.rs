@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BlockThread: a worker that does nothing for a while, for tests.
+//! BlockThread: blocks a worker for a while, for tests.
 
 use castanet_element::prelude::*;
 
-/// Stops a worker for a while, to test how other workers and delayed timers behave.
+/// Blocks a worker for a while, to test how other workers and delayed timers behave.
 ///
-/// The handler `block` stops the worker that owns the element. Under simulated time the clock goes on by that time instead.
+/// The handler `block` blocks the worker that owns the element. Under simulated time, it advances the clock instead.
 ///
 /// # Ports
 /// None.
@@ -20,14 +20,14 @@ use castanet_element::prelude::*;
 #[class(name = "BlockThread", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, handlers)]
 pub struct BlockThread {}
 
-/// The longest time that a worker is stopped: a minute.
+/// The longest time that a worker is blocked, in nanoseconds: a minute.
 const LONGEST: i64 = 60_000_000_000;
 
 impl Element for BlockThread {}
 
 #[handlers]
 impl BlockThread {
-    /// Stops the worker for so many seconds, at most 60.
+    /// Blocks the worker for the given number of seconds, at most 60.
     #[write(private, files)]
     fn block(&mut self, time: Nanos, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         if !(0..=LONGEST).contains(&time.0) {

@@ -6,9 +6,9 @@ use castanet_element::prelude::*;
 
 /// Decides when the router stops.
 ///
-/// A `Script` of type DRIVER: it starts before any task, each request to stop makes one step of it, which passes a
-/// `pause` or cuts a `wait` short, and its end stops the router. Without instructions it ends at the first request. A
-/// router has one script of that type at most.
+/// This is a `Script` of type DRIVER. It starts before any task. Each request to stop is one step of the script: it
+/// passes a `pause` or cuts a `wait` short. When the script ends, the router stops. Without instructions, the script
+/// ends at the first request. A router has at most one script of this type.
 ///
 /// # Ports
 /// None.
@@ -130,7 +130,7 @@ mod tests {
             if first == 1 {
                 kit.expire().unwrap();
             }
-            // One request is that by which the script starts.
+            // The one request counted here is the request that starts the script.
             assert_eq!((kit.stops(), kit.drive()), (1, Drive::Stop), "a request that came later: {config}");
         }
         let (mut kit, _) = kit("write hotconfig Idle, stop");

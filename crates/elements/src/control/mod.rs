@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control of the router from within: scripts and progress. The control sockets are in `castanet-control`.
+//! Elements that control the router from within: scripts and progress. The control sockets are in
+//! `castanet-control`.
 
 use castanet_element::{ClassDef, element};
 

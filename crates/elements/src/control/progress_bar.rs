@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ProgressBar: how far a long run is.
+//! ProgressBar: shows the progress of a long run.
 
 use castanet_element::prelude::*;
 use std::io::{IsTerminal as _, Write};
 
-/// Draws a bar on standard error that shows how far a run is.
+/// Draws a bar on standard error that shows the progress of a run.
 ///
-/// The position is the value of POSHANDLER, the end that of SIZEHANDLER or FIXED_SIZE; several handlers are given with spaces
-/// between them, and their values are added. The line is drawn again every UPDATE; beside the bar it has the percentage, the position,
-/// and the time that is left. Its last form, with the time that was needed, follows when the handler `mark_done` or `mark_stopped` is
-/// written or the router stops. Nothing is drawn where standard error is no terminal, unless CHECK_STDERR is false.
+/// The position is the value of POSHANDLER, and the end is the value of SIZEHANDLER or FIXED_SIZE. If several
+/// handlers are given, separated by spaces, their values are added. The line is redrawn at intervals of UPDATE.
+/// Beside the bar it shows the percentage, the position, and the time that is left. When the handler `mark_done` or
+/// `mark_stopped` is written, or the router stops, a last line shows the time that was needed. Nothing is drawn if
+/// standard error is not a terminal, unless CHECK_STDERR is false.
 ///
 /// # Ports
 /// None.
@@ -24,12 +25,12 @@ use std::io::{IsTerminal as _, Write};
 #[class(build, lifecycle, handlers, effects(prints, calls), takes_state = "when it began, what was marked")]
 pub struct ProgressBar {
     args: Args,
-    /// When the run began.
+    /// The time when the run began, in nanoseconds.
     start: i64,
     state: State,
     /// Whether anything is drawn.
     drawn: bool,
-    /// Characters on the line.
+    /// Characters of the last drawn line.
     width: usize,
     out: Box<dyn Write + Send>,
 }
@@ -49,16 +50,16 @@ pub struct Args {
     /// The end, in place of SIZEHANDLER.
     #[arg(keyword)]
     fixed_size: Option<f64>,
-    /// How often the bar is drawn.
+    /// Interval at which the bar is drawn.
     #[arg(keyword, default = Nanos(250_000_000), min = Nanos(10_000_000), show = "0.25")]
     update: Nanos,
     /// When false, nothing is drawn.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// When true, nothing is drawn where standard error is no terminal.
+    /// When true, nothing is drawn if standard error is not a terminal.
     #[arg(keyword, default = true)]
     check_stderr: bool,
-    /// When true, nothing is drawn where standard output is a terminal.
+    /// When true, nothing is drawn if standard output is a terminal.
     #[arg(keyword, default = false)]
     check_stdout: bool,
 }
@@ -94,7 +95,7 @@ impl Show for Sum {
 }
 
 impl Sum {
-    /// The sum; none when a handler has no number.
+    /// Returns the sum; none if a value is not a number.
     fn value(&self, cx: &mut Cx<'_>) -> Option<f64> {
         self.0.iter().try_fold(0.0, |sum, h| {
             let element = h.element.and_then(|e| u32::try_from(e).ok());
@@ -114,7 +115,7 @@ impl Build for ProgressBar {
     }
 }
 
-/// Hours, minutes and seconds.
+/// Formats a time as hours, minutes and seconds.
 fn clock(seconds: f64) -> String {
     let s = seconds as u64;
     match (s / 3600, s / 60 % 60, s % 60) {
@@ -123,7 +124,7 @@ fn clock(seconds: f64) -> String {
     }
 }
 
-/// A number in four characters and a letter.
+/// Formats a number as up to four digits and a unit letter.
 fn short(value: f64) -> String {
     let mut rest = value;
     for unit in ["", "k", "M", "G", "T"] {
@@ -135,10 +136,10 @@ fn short(value: f64) -> String {
     format!("{rest:.0}P")
 }
 
-/// Characters between the ends of the bar.
+/// Characters inside the bar.
 const BAR: usize = 40;
 
-/// The line at a position, so many seconds after the start.
+/// Returns the line for a position, `seconds` after the start.
 fn line(banner: &str, state: State, pos: Option<f64>, size: Option<f64>, seconds: f64) -> String {
     let part = match (pos, size) {
         _ if state == State::Done => Some(1.0),
@@ -174,7 +175,7 @@ impl ProgressBar {
         let _ = write!(self.out, "\r{text:width$}{end}", width = self.width).and_then(|()| self.out.flush());
         self.width = if end.is_empty() { text.chars().count() } else { 0 };
     }
-    /// Draws the bar and sets the timer for the next time.
+    /// Draws the bar, and sets the timer for the next drawing.
     fn go_on(&mut self, cx: &mut Cx<'_>) {
         if self.state == State::Running && self.drawn && self.args.active {
             self.draw(cx);
@@ -182,7 +183,7 @@ impl ProgressBar {
             cx.set_timer(0, next);
         }
     }
-    /// Draws the last line, if there is none yet.
+    /// Draws the last line, if it is not drawn yet.
     fn end(&mut self, state: State, cx: &mut Cx<'_>) {
         if std::mem::replace(&mut self.state, state) == State::Running {
             cx.clear_timer(0);
@@ -204,7 +205,7 @@ impl ProgressBar {
     fn pos(&mut self, cx: &mut Cx<'_>) -> Option<Real> {
         self.args.poshandler.value(cx).map(Real)
     }
-    /// The end; empty when it is unknown. Writing sets it, in place of SIZEHANDLER.
+    /// The end; empty when it is unknown. A write sets the end, in place of SIZEHANDLER.
     #[read(expensive)]
     fn size(&mut self, cx: &mut Cx<'_>) -> Option<Real> {
         self.size_now(cx).map(Real)
@@ -213,17 +214,17 @@ impl ProgressBar {
     fn set_size(&mut self, size: f64) {
         self.args.fixed_size = Some(size);
     }
-    /// Says that the run has come to its end.
+    /// Declares the run complete.
     #[write(button)]
     fn mark_done(&mut self, cx: &mut Cx<'_>) {
         self.end(State::Done, cx);
     }
-    /// Says that the run ends before its end.
+    /// Declares that the run stopped before its end.
     #[write(button)]
     fn mark_stopped(&mut self, cx: &mut Cx<'_>) {
         self.end(State::Stopped, cx);
     }
-    /// Starts again from now.
+    /// Restarts the bar, and the time, from now.
     #[write(button)]
     fn reset(&mut self, cx: &mut Cx<'_>) {
         (self.state, self.start) = (State::Running, cx.peek());
@@ -257,7 +258,7 @@ impl Lifecycle for ProgressBar {
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         (self.start, self.state, self.width) = (old.start, old.state, old.width);
-        // The line goes on here, so the old element draws no last one.
+        // This element continues the line, so the old one must not draw a last line.
         old.state = State::Stopped;
         Ok(())
     }
@@ -275,7 +276,7 @@ mod tests {
         names.define_element("e", 5, "FromDump");
         Kit::with_names(config, 0, 0, names)
     }
-    /// An element that draws, and what it draws.
+    /// Returns an element that draws, and what it has drawn.
     fn kit(config: &str) -> (Kit<ProgressBar>, Printed) {
         let config = format!("e.at, {config}, CHECK_STDERR false");
         let (mut kit, printed) = (kit_of(&config).unwrap(), Printed::default());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Script: a program in the configuration.
+//! Script: runs a program written in the configuration.
 
 mod call;
 pub(super) mod class;
@@ -21,29 +21,30 @@ use castanet_element::prelude::*;
 
 /// Runs a script.
 ///
-/// Each argument is an instruction; they run in order. TYPE says what starts the script: ACTIVE (the usual one without
-/// ports) starts with the router, PASSIVE when its handler `run` is called, PACKET (with ports) for each packet, PROXY
-/// when any handler of it is called, DRIVER with the driver, SIGNAL when a signal arrives.
+/// Each argument is an instruction; instructions run in order. TYPE says what starts the script: ACTIVE (the default
+/// without ports) starts with the router, PASSIVE when its handler `run` is called, PACKET (with ports) for each
+/// packet, PROXY when any handler of it is called, DRIVER with the driver, SIGNAL when a signal arrives.
 ///
 /// | instruction | what it does |
 /// |---|---|
-/// | `set V TEXT`, `init V TEXT`, `export V TEXT` | sets a variable; when the router starts; and makes it a handler |
-/// | `print [>FILE] TEXT`, `printn` | prints a text, or the value of a handler; `printn` without a line end |
+/// | `set V TEXT`, `init`, `export` | sets a variable; `init` does it at the start; `export` also makes a handler |
+/// | `print [>FILE] TEXT`, `printn` | prints a text, or the value of a handler; `printn` prints no line end |
 /// | `save HANDLER [FILE]`, `append` | writes the value of a handler to a file |
 /// | `read HANDLER`, `write HANDLER [VALUE]` | shows a handler on standard error, calls a write handler |
-/// | `pause [N]`, `wait [TIME]` | waits for N steps; for a time or one step |
-/// | `label L`, `goto L [CONDITION]`, `loop` | `begin`, `end`, `exit`, `stop`, `error` are labels too |
+/// | `pause [N]`, `wait [TIME]` | `pause` waits for N steps; `wait` waits for a time or one step |
+/// | `label L`, `goto L [CONDITION]`, `loop` | mark a label, jump to a label, jump to the start; see below |
 /// | `return [VALUE]`, `error [TEXT]`, `end`, `exit`, `stop` | end the script; `stop` asks the driver to stop |
 ///
-/// The forms with a `q` at the end (`setq`, `printq`...) unquote the text. In texts `$x`, `${x}`, `${x-default}`,
-/// `${x[N]}` are variables, `$(handler parameters)` the value of a handler, without an element one of the script's own
-/// functions. `$?` is the status of the last `write`, `$args`, `$1`... and `$#` are what `run` was called with, `$0` and
-/// `$write` the handler of a PROXY, `$input` the port of a packet, `$$` the process. After 1000 jumps without a
-/// waiting instruction between them the script gives up; 32 KiB of substituted text count as a jump.
+/// Every script also has the labels `begin`, `end`, `exit`, `stop` and `error`. The forms with a `q` at the end
+/// (`setq`, `printq`...) unquote the text. In texts, `$x`, `${x}`, `${x-default}` and `${x[N]}` stand for variables,
+/// and `$(handler parameters)` for the value of a handler. Without an element, the handler is one of the script's own
+/// functions. `$?` is the status of the last `write`. `$args`, `$1`... and `$#` are what `run` was called with. `$0`
+/// and `$write` are the handler of a PROXY, `$input` is the port of a packet, and `$$` the process number. After 1000
+/// jumps without a waiting instruction between them, the script is ended; 32 KiB of substituted text count as a jump.
 ///
 /// # Ports
-/// Only with TYPE PACKET: a packet of any input leaves by the output whose number the script returns, by output 0 after
-/// `end`; it is dropped after `exit` and when there is no such output.
+/// Only with TYPE PACKET. A packet of any input leaves on the output whose number the script returns, or on output 0
+/// after `end`. It is dropped after `exit`, or if there is no such output.
 ///
 /// # Example
 /// ```click

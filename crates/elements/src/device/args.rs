@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values that arguments of devices have.
+//! Types of the arguments of device elements.
 
 use castanet_element::prelude::*;
 use castanet_io::LinkType;
@@ -27,11 +27,11 @@ impl Show for DeviceName {
     }
 }
 
-/// How frames come in or go out: words of old configurations, all of which mean packet sockets here.
+/// How frames are received or sent. The words come from old configurations, and all mean packet sockets here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method(pub(super) String);
 
-/// The words that METHOD takes.
+/// The words that METHOD accepts.
 const METHODS: [&str; 6] = ["LINUX", "PACKET", "PCAP", "PCAPFD", "DEVBPF", "NETMAP"];
 
 impl ArgValue for Method {

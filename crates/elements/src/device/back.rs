@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices that were lost and are back, perhaps as other devices of the same name.
+//! Reports devices that were lost and are back, perhaps as another device with the same name.
 
 use castanet_element::prelude::*;
 use castanet_io::device;
@@ -7,13 +7,14 @@ use castanet_io::device;
 /// The Ethernet address of a device.
 pub(super) type Ether = Option<[u8; 6]>;
 
-/// The Ethernet address that a device has now.
+/// Returns the Ethernet address that a device has now.
 pub(super) fn ether(name: &str) -> Ether {
     device::link_info(name).ok().and_then(|d| d.ether)
 }
 
-/// Says that a device is back. With another Ethernet address than before, it has the router evaluate again what its
-/// configuration takes from the device (`eth0:eth` and the like), and says what becomes of that.
+/// Reports that a device is back. If its Ethernet address is no longer `before`, has the router evaluate
+/// again what its configuration takes from the device (`eth0:eth` and the like), and reports the result.
+/// Returns the address that the device has now.
 pub(super) fn tell(name: &str, before: Ether, cx: &Cx<'_>) -> Ether {
     let now = ether(name).or(before);
     let start = format!("{}: {name}: device is back", cx.declaration());

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which elements of a router have which devices: what cannot be shared is an error of the configuration.
+//! Which element of a router uses which device. Two elements that claim the same thing are a configuration
+//! error.
 
 use castanet_element::prelude::*;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The key of what belongs to the router as a whole and to no element.
+/// The key of data that belongs to the whole router and to no single element.
 pub(super) const ROUTER: u32 = u32::MAX;
 
-/// The claims of elements: what, and by which element.
+/// The claims: for each claimed thing, the number and the name of the element.
 #[derive(Default)]
 struct Claims(Mutex<HashMap<String, (u32, String)>>);
 
-/// Claims something for an element; an error that names the element that has it already.
+/// Claims something for the element that is being built. The error names the element that has it already.
 pub(super) fn claim(what: &str, cx: &mut BuildCx<'_>) -> Result<(), ConfigError> {
     let claims = cx.share_as(ROUTER, Claims::default);
     let mut claims = claims.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CompleteOffload: what devices left to be done.
+//! CompleteOffload: completes the checksums and the segmentation that were left to devices.
 
 use super::offload::finish;
 use castanet_element::prelude::*;
 
 /// Completes partial checksums, and splits super-packets into the segments that they stand for.
 ///
-/// Devices hand over TCP and UDP packets whose checksums are left to the sending device, and super-packets of up to 64 kB that
-/// it is to cut into segments. Elements that only look at headers pass these as they are, and ToDevice hands them on, which
-/// saves most of the work. Before elements that must see the packets of the network (ToDump, Print, ICMPRewriter, Shaper...) the
-/// router puts an element of this class by itself, named `CompleteOffload@N`; there is seldom need to write one.
+/// Devices may deliver TCP and UDP packets whose checksums are not computed yet, because the sending device is to
+/// compute them. They may also deliver super-packets of up to 64 kB, which the sending device is to cut into
+/// segments. Elements that only look at headers pass such packets unchanged, and ToDevice hands them to the sending
+/// device, which saves most of the work. The router inserts an element of this class, named `CompleteOffload@N`,
+/// before elements that must see packets as they appear on the wire (ToDump, Print, ICMPRewriter, Shaper...). A
+/// configuration seldom needs to name it.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: packets about which nothing is left to be done.
+/// Input 0: packets. Output 0: the packets, with complete checksums, and cut into segments.
 ///
 /// # Example
 /// ```click
@@ -24,16 +26,16 @@ use castanet_element::prelude::*;
 #[class(takes_state = "the segments that wait")]
 #[class(workers = replicate, offload = aware, copies, lifecycle, drops(BadOffload, NoBuffer, Stopped))]
 pub struct CompleteOffload {
-    /// Packets that came as super-packets.
+    /// Super-packets that were split.
     #[count(unit = "packets")]
     split: Count,
-    /// Segments of the last super-packet that are not asked for yet.
+    /// Segments that have not been pulled yet.
     held: Batch,
     spare: Batch,
 }
 
 impl CompleteOffload {
-    /// Puts what becomes of a packet behind `into`.
+    /// Completes a packet, and appends the result to `into`: the packet, or its segments.
     fn complete(&mut self, p: Packet, into: &mut Batch, cx: &mut Cx<'_>) {
         if !p.has_offload() {
             return into.push(p);
@@ -85,7 +87,7 @@ impl CompleteOffload {
                 self.complete(p, &mut held, cx);
             }
             (self.held, self.spare) = (held, got);
-            // A round that gave nothing took only packets that had to be dropped.
+            // If pulled packets gave no segments, all of them were dropped.
             if !more || self.held.is_empty() && !cx.try_again() {
                 return;
             }
@@ -136,7 +138,7 @@ mod tests {
         p
     }
 
-    /// The payload of a frame that etherparse finds right in every way.
+    /// The payload of a frame, whose headers and checksums are checked with etherparse.
     fn payload(p: &Packet, stripped: usize) -> Vec<u8> {
         let whole = [&[1; 6][..], &[2; 6], &[8, 0]].concat();
         let frame = [&whole[..stripped], p.data()].concat();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FromDevice: the frames that a device receives.
+//! FromDevice: emits the frames that a device receives.
 
 mod filter;
 mod handing;
@@ -17,33 +17,34 @@ use castanet_io::device::{self, DeviceError, Instruction, PacketOptions, PacketS
 use castanet_spec::anno;
 use std::collections::VecDeque;
 
-/// The most frames of a turn: what is ready is emitted at once, whatever BURST says.
+/// The most frames of a turn: frames that are ready are emitted at once, whatever BURST says.
 const MOST: usize = 64;
-/// How often to look for more frames, for each that came, before the task sleeps: a wake-up costs more than a packet does.
+/// How many empty polls each received frame allows before the task sleeps. A wake-up costs more than a packet.
 const LOOKS: u32 = 8;
-/// The most of these: some tens of microseconds.
+/// The most empty polls before the task sleeps: some tens of microseconds.
 const MOST_LOOKS: u32 = 256;
-/// How often a device that is down or gone is looked for.
+/// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
 
 /// Emits the frames that a network device receives, through a packet socket.
 ///
-/// A frame is an Ethernet frame, VLAN tag included, or an IP packet if the device has no link header. Packets have their MAC
-/// header marked, the packet type annotation from the kernel (to this host, broadcast, multicast, to another host), and
-/// the time of reception as timestamp. Partial checksums and super-packets pass unchanged; CompleteOffload completes them before
-/// elements that need packets as they appear on the wire. Waiting frames are emitted together. The task sleeps until frames
-/// arrive, but not between frames at a high rate.
+/// A frame is an Ethernet frame with any VLAN tag, or an IP packet if the device has no link header. Packets have
+/// their MAC header marked, the packet type annotation from the kernel (to this host, broadcast, multicast, to
+/// another host), and the time of reception as timestamp. Partial checksums and super-packets pass unchanged;
+/// CompleteOffload completes them before elements that need packets as they appear on the wire. Frames that are
+/// waiting are emitted together. The task sleeps until frames arrive; at a high rate it polls between frames instead.
 ///
-/// The host's own network stack sees the frames too, and answers those to its addresses, unless SNIFFER is false. With
-/// BPF_FILTER, an expression of tcpdump, the system leaves out frames before they are copied.
+/// Unless SNIFFER is false, the host's own network stack sees the frames too, and answers those to its addresses.
+/// With BPF_FILTER, an expression of tcpdump, the kernel discards other frames before they are copied.
 ///
-/// A device that goes down or vanishes while the router runs is reported once and picked up again when it is back. When it is
-/// back with another Ethernet address, the router reads its configuration again if that takes addresses from the device. Two
-/// FromDevice on one device would give each frame twice: this is an error unless BPF_FILTER or PROTOCOL tells them apart.
+/// A device that goes down or vanishes while the router runs is reported once, and used again when it is back. If it
+/// then has another Ethernet address, and the configuration takes addresses from the device, the router reads its
+/// configuration again. Two FromDevice elements on one device would emit each frame twice. This is an error unless
+/// BPF_FILTER or PROTOCOL differs.
 ///
 /// # Ports
-/// No inputs. Output 0 (push): frames. Output 1 (optional): with FORCE_IP, frames that hold no IPv4, which are otherwise
-/// dropped.
+/// No inputs. Output 0 (push): frames. Output 1 (optional): with FORCE_IP, frames that hold no IPv4, which are
+/// otherwise dropped.
 ///
 /// # Example
 /// ```click
@@ -68,22 +69,23 @@ pub struct FromDevice {
     socket: Option<(PacketSocket, Watch)>,
     intake: Intake,
     shield: Option<Shield>,
-    /// The watch of a socket that another router took.
+    /// The watch of the socket, after another router has taken it.
     left: Left,
-    /// Packets of frames that another socket received, and how many of them the old router left.
+    /// Packets taken over in a hot swap, emitted before newly received frames. `from_old` counts those of the old
+    /// router.
     waiting: VecDeque<Packet>,
     from_old: usize,
-    /// Whether an element of another router has taken the frames that waited here, and perhaps gives them back.
+    /// Whether an element of another router has taken the waiting packets. If the swap fails, it gives them back.
     followed: bool,
     /// The Ethernet address of the device when it was opened.
     ether: Ether,
-    /// Whether the device is known to be down or gone.
+    /// Whether the device was found down or gone.
     lost: bool,
-    /// Whether frames came since the task slept.
+    /// Whether frames came since the task last slept.
     received: bool,
-    /// How often to look for frames until the task sleeps.
+    /// How many more empty polls are allowed before the task sleeps.
     patience: u32,
-    /// Drops of sockets that were closed.
+    /// Frames that the kernel dropped at sockets that are closed now.
     drops_before: u64,
     link: LinkType,
 }
@@ -96,22 +98,23 @@ pub struct Args {
     /// Whether frames to other hosts are received.
     #[arg(default = false)]
     promisc: bool,
-    /// The most bytes of a packet, 14 to 65535; more are cut off and counted by the extra length annotation. Without it packets
-    /// are whole.
+    /// The most bytes of a packet, 14 to 65535; further bytes are cut off and counted in the extra length annotation.
+    /// By default packets are whole.
     snaplen: Option<u32>,
     /// Whether the host's own network stack sees the frames too.
     #[arg(keyword, default = true)]
     sniffer: bool,
-    /// Emit only IPv4 packets, their network header marked.
+    /// Whether to emit only IPv4 packets, with their network header marked.
     #[arg(keyword, default = false)]
     force_ip: bool,
-    /// LINUX, PACKET or PCAP: understood for old configurations; a packet socket it is in any case.
+    /// LINUX, PACKET or PCAP: accepted for old configurations and ignored; frames always come through a packet
+    /// socket.
     #[arg(keyword, name = "METHOD", alias = "CAPTURE")]
     _method: Option<Method>,
-    /// Only frames for which this expression of tcpdump is true.
+    /// Receive only frames that match this expression of tcpdump.
     #[arg(keyword)]
     bpf_filter: Option<String>,
-    /// Only frames of this Ethernet type; 0 for all.
+    /// Receive only frames of this Ethernet type; 0 for all.
     #[arg(keyword, default = 0)]
     protocol: u16,
     /// Whether frames that the host sends are received too.
@@ -120,10 +123,10 @@ pub struct Args {
     /// Bytes before the data of each packet; by default about 28, so that the IP header is aligned.
     #[arg(keyword)]
     headroom: Option<u32>,
-    /// The link type that packets are to have; an error if the device has another.
+    /// The link type that the device must have; any other is an error.
     #[arg(keyword)]
     encap: Option<Encap>,
-    /// Understood for old configurations; frames that are ready are emitted together, up to 64 of them.
+    /// Accepted for old configurations and ignored; frames that are ready are emitted together, up to 64 of them.
     #[arg(keyword, default = 1)]
     burst: u32,
     /// Whether packets have timestamps.
@@ -142,7 +145,7 @@ impl Build for FromDevice {
         if args.burst == 0 {
             return Err("BURST: must be at least 1".into());
         }
-        // Wrong filters are errors of the configuration, whether the device is there or not.
+        // A wrong filter is a configuration error, even if the device does not exist.
         let filter = args.bpf_filter.as_deref().unwrap_or("").trim().to_string();
         filter::compile(&filter, LinkType::ETHERNET, cx.arg_cx())?;
         let name = &args.devname.0;
@@ -176,7 +179,7 @@ impl Build for FromDevice {
 }
 
 impl FromDevice {
-    /// Opens the device anew.
+    /// Opens a new socket on the device.
     fn open(&mut self, arguments: ArgCx<'_>) -> Result<PacketSocket, ElementError> {
         let name = &self.args.devname.0;
         let info = device::link_info(name).map_err(ElementError::refused)?;
@@ -229,11 +232,11 @@ impl FromDevice {
         }
     }
 
-    /// Nothing has come: whether the device is still there.
+    /// Called when no frame is waiting: checks whether the device is still there, and lets the task sleep.
     #[cold]
     fn idle(&mut self, cx: &mut Cx<'_>) -> Turn {
         if let Some((socket, watch)) = &self.socket {
-            // An error wakes the task and brings no frame.
+            // A socket error also wakes the task, so check the socket if the wake-up brought no frame.
             let fine = std::mem::take(&mut self.received);
             match if fine { Ok(()) } else { socket.check() } {
                 Ok(()) => cx.wait(*watch),
@@ -243,7 +246,7 @@ impl FromDevice {
         Turn::Sleep
     }
 
-    /// The device is down or gone.
+    /// Reports that the device is down or gone, and sets the timer for the next check.
     #[cold]
     fn lose(&mut self, error: &DeviceError, cx: &mut Cx<'_>) {
         if !std::mem::replace(&mut self.lost, true) {
@@ -256,7 +259,7 @@ impl FromDevice {
         cx.set_timer(0, now.saturating_add(LOOK));
     }
 
-    /// Looks whether a lost device is back.
+    /// Checks whether a lost device is back.
     fn look(&mut self, cx: &mut Cx<'_>) {
         let name = self.args.devname.0.clone();
         let (index, up) = match device::state(&name) {
@@ -278,7 +281,7 @@ impl FromDevice {
         cx.schedule();
     }
 
-    /// Takes another socket in place of the one there is.
+    /// Replaces the current socket.
     fn replace(&mut self, socket: PacketSocket, cx: &mut Cx<'_>) {
         if let Some((mut old, watch)) = self.socket.take() {
             self.drops_before = self.drops_before.saturating_add(old.drops());
@@ -343,7 +346,7 @@ impl Lifecycle for FromDevice {
         }
         let socket = cx.with_args(|args| self.open(*args))?;
         let watch = cx.watch(socket.fd().clone(), Interest::Read);
-        // A device that is down is known to be; when it comes up its frames come by the same socket.
+        // The device may be down. When it comes up, its frames arrive on this same socket.
         self.socket = Some((socket, watch));
         Ok(())
     }
@@ -372,12 +375,12 @@ impl Lifecycle for FromDevice {
     }
 
     fn effects(&self, _: Effects) -> Effects {
-        // Messages about the device concern no packet.
+        // Messages are about the device and not about packets, so batching cannot be observed in them.
         Effects::empty()
     }
 }
 
-/// Instructions as the system takes them.
+/// Converts filter instructions to the form that the kernel takes.
 fn instructions(program: Vec<castanet_classify::bpf::Instruction>) -> Vec<Instruction> {
     program.into_iter().map(|i| Instruction::new(i.code, i.jt, i.jf, i.k)).collect()
 }

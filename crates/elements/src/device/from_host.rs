@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FromHost: what the host sends by a device that the router makes for it.
+//! FromHost: emits what the host sends through a device that the router creates.
 
 use super::args::DeviceName;
 use super::claims::{ROUTER, claim};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 const MOST: usize = 64;
 const DEFAULT_MTU: u32 = 2048;
 
-/// A device that a FromHost makes and ToHost elements use as well.
+/// A device that a FromHost element creates, and that ToHost elements use as well.
 #[derive(Default)]
 pub(super) struct HostDevice {
     wanted: OnceLock<Wanted>,
@@ -26,7 +26,7 @@ pub(super) struct HostDevice {
 }
 
 impl HostDevice {
-    /// An error when no FromHost has said how the device is to be.
+    /// Returns the settings of the device, or an error if no FromHost element defines them.
     pub(super) fn check(&self, name: &str) -> Result<&Wanted, ElementError> {
         self.wanted.get().ok_or_else(|| {
             format!("no FromHost element for '{name}'\n  help: FromHost({name}) makes the device that ToHost({name}) uses").into()
@@ -35,12 +35,12 @@ impl HostDevice {
     fn tun(&self) -> MutexGuard<'_, Option<Arc<Tun>>> {
         self.tun.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// The open device, made now.
+    /// Creates and opens the device.
     fn open(&self, name: &str) -> Result<Arc<Tun>, ElementError> {
         let made = Arc::new(self.check(name)?.open().map_err(ElementError::refused)?);
         Ok(self.tun().insert(made).clone())
     }
-    /// The device if FromHost has opened or inherited it.
+    /// Returns the device if FromHost has opened or inherited it.
     pub(super) fn get(&self) -> Option<Arc<Tun>> {
         self.tun().clone()
     }
@@ -56,7 +56,7 @@ impl HostDevice {
 pub(super) struct HostDevices(Mutex<HashMap<String, Arc<HostDevice>>>);
 
 impl HostDevices {
-    /// The device of that name, whether it is open or not.
+    /// Returns the device of that name, open or not.
     pub(super) fn get(name: &str, cx: &mut BuildCx<'_>) -> Arc<HostDevice> {
         let all = cx.share_as(ROUTER, HostDevices::default);
         let mut all = all.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,10 +64,10 @@ impl HostDevices {
     }
 }
 
-/// Makes an Ethernet device for the host, and emits the frames that the host sends by it.
+/// Creates an Ethernet device on the host, and emits the frames that the host sends through it.
 ///
-/// The device gets an address if DST is given: that of DST as written, in its network, and the host a route there. Frames have
-/// their MAC header marked and the time as timestamp. While a queue downstream is full nothing is read.
+/// With DST, the device gets the address of DST, and the host a route to the network of DST. Frames have
+/// their MAC header marked and the current time as timestamp. While a queue downstream is full, nothing is read.
 /// ToHost with the same device name sends frames to the host.
 ///
 /// # Ports
@@ -90,7 +90,7 @@ pub struct FromHost {
     device: Arc<HostDevice>,
     wanted: Wanted,
     tun: Option<(Arc<Tun>, Watch)>,
-    /// The watch of a device that another router took.
+    /// The watch of the device, after another router has taken it.
     left: Left,
     downstream: Signal,
     scratch: Vec<u8>,
@@ -102,11 +102,11 @@ pub struct FromHost {
 /// Arguments of FromHost.
 #[derive(Args)]
 pub struct Args {
-    /// The device to make.
+    /// The device to create.
     devname: DeviceName,
-    /// The host's address on it, and the network that it reaches by it.
+    /// The host's address on the device, and the network that the host reaches through the device.
     dst: Option<Prefix>,
-    /// The default route of the host, if it is to lead by the device.
+    /// The gateway of the host's default route, if that route is to lead through the device.
     #[arg(keyword)]
     gateway: Option<Ipv4Addr>,
     /// The host's Ethernet address on the device.
@@ -115,7 +115,7 @@ pub struct Args {
     /// Bytes before the data of each packet.
     #[arg(keyword, default = DEFAULT_HEADROOM as u32, show = "28")]
     headroom: u32,
-    /// The longest packet, Ethernet header left out.
+    /// The longest packet in bytes, without the Ethernet header.
     #[arg(keyword, default = DEFAULT_MTU, show = "2048")]
     mtu: u32,
 }
@@ -138,7 +138,7 @@ impl Build for FromHost {
             mtu: args.mtu,
         };
         let device = HostDevices::get(&args.devname.0, cx);
-        // Claimed above, so no other element has set it.
+        // The device was claimed above, so no other element has set its settings.
         let _ = device.wanted.set(wanted.clone());
         Ok(FromHost {
             args,
@@ -158,7 +158,7 @@ impl Element for FromHost {
         let Some((tun, watch)) = &self.tun else { return Turn::Sleep };
         let now = cx.now();
         for _ in 0..MOST.min(cx.limit()).max(1) {
-            // The notifier wakes the task when there is room again.
+            // The notifier wakes the task when there is free space again.
             if let Err(turn) = cx.room(&self.downstream, 1, false) {
                 return turn;
             }
@@ -177,7 +177,7 @@ impl Element for FromHost {
                     return Turn::Sleep;
                 }
                 Err(e) => {
-                    // The other elements of the device have the same end of it, so it is not made again.
+                    // ToHost elements share the open device, so it cannot be created again here.
                     let text = e.to_string();
                     let what = text.lines().next().unwrap_or("");
                     cx.message(&format!("{}: {what}; nothing more is received", cx.declaration()));
@@ -196,7 +196,7 @@ impl FromHost {
     fn dev_name(&self) -> &str {
         &self.args.devname.0
     }
-    /// Whether there is room downstream.
+    /// Whether the queues downstream have free space.
     #[read]
     fn signal(&self, cx: &mut Cx<'_>) -> bool {
         cx.is_on(&self.downstream)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From frames of devices to packets.
+//! Makes packets from the frames of devices.
 
 use super::offload::note;
 use castanet_element::prelude::*;
@@ -9,18 +9,18 @@ use castanet_packet::DEFAULT_HEADROOM;
 use castanet_wire::ether::ethertype;
 use castanet_wire::ipv4::Ipv4Header;
 
-/// The headroom at which the network header behind a link header is aligned to four bytes: the default of devices.
+/// The default headroom of devices: it aligns the network header behind the link header to four bytes.
 pub(super) fn default_headroom(link: LinkType) -> usize {
     if link.is_ethernet() { DEFAULT_HEADROOM + 2 } else { DEFAULT_HEADROOM }
 }
 
-/// Makes packets of received frames.
+/// Makes packets from received frames.
 pub(super) struct Intake {
     pub(super) headroom: usize,
     pub(super) start: Start,
 }
 
-/// The annotation for how a frame came.
+/// Returns the packet type annotation of a frame.
 fn kind(frame: &Frame<'_>) -> PacketType {
     match frame.kind {
         FrameKind::Host => PacketType::Host,
@@ -36,7 +36,8 @@ impl Intake {
         Intake { headroom, start: if link.is_ethernet() { Start::Ethernet } else { Start::Ip } }
     }
 
-    /// The packet of a frame, none when it was lost. A partial checksum stays partial and a super-packet in one piece.
+    /// Makes a packet from a frame; none if the frame is lost. A partial checksum stays partial, and a super-packet
+    /// stays whole.
     #[inline]
     pub(super) fn packet(&mut self, frame: &Frame<'_>, cx: &mut Cx<'_>) -> Option<Packet> {
         if frame.is_cut() {
@@ -63,14 +64,14 @@ impl Intake {
     }
 }
 
-/// Counts one packet that was lost before it was one.
+/// Counts one frame that was lost before it became a packet.
 #[cold]
 fn lose<T>(reason: Reason, cx: &mut Cx<'_>) -> Option<T> {
     cx.count_drops(reason, 1);
     None
 }
 
-/// Where the IPv4 header of a frame is, and its length; none if there is none that can be right.
+/// Returns the offset and the length of a frame's IPv4 header; none if there is no plausible header.
 pub(super) fn ipv4_header(start: Start, data: &[u8]) -> Option<(usize, usize)> {
     let mut at = 0;
     if start == Start::Ethernet {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of KernelTap and KernelTun: a device of the host of which the router is the other end.
+//! The common part of KernelTap and KernelTun: a device of the host, with the router at its other end.
 
 use super::args::DeviceName;
 use super::claims::claim;
@@ -12,59 +12,59 @@ use castanet_packet::DEFAULT_HEADROOM;
 use castanet_wire::ether::EtherAddr;
 use std::net::Ipv4Addr;
 
-/// The most packets of a turn: what is ready is emitted at once, whatever BURST says.
+/// The most packets of a turn: packets that are ready are emitted at once, whatever BURST says.
 const MOST: usize = 64;
-/// How often a device that is down or gone is looked for.
+/// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
 
 /// Arguments of KernelTap and KernelTun.
 #[derive(Args)]
 pub struct Args {
-    /// The host's address on the device, and the network that it reaches by it.
+    /// The host's address on the device, and the network that the host reaches through the device.
     addr: Prefix,
-    /// The default route of the host, if it is to lead by the device.
+    /// The gateway of the host's default route, if that route is to lead through the device.
     gateway: Option<Ipv4Addr>,
-    /// Whether packets are Ethernet frames (TAP) and not IP packets (TUN); by default as the class is called.
+    /// Whether packets are Ethernet frames (TAP) or IP packets (TUN); by default as the class name says.
     #[arg(keyword)]
     tap: Option<bool>,
     /// Bytes before the data of each packet.
     #[arg(keyword, default = DEFAULT_HEADROOM as u32, show = "28")]
     headroom: u32,
-    /// Understood for old configurations; packets that are ready are emitted together, up to 64 of them.
+    /// Accepted for old configurations and ignored; packets that are ready are emitted together, up to 64 of them.
     #[arg(keyword, default = 1)]
     burst: u32,
     /// The host's Ethernet address on the device (TAP).
     #[arg(keyword)]
     ether: Option<EtherAddr>,
-    /// Whether to give no message when the host does not take packets.
+    /// Whether to suppress the message that the host does not take packets.
     #[arg(keyword, default = false)]
     ignore_queue_overflows: bool,
-    /// The longest packet, Ethernet header left out.
+    /// The longest packet in bytes, without the Ethernet header.
     #[arg(keyword, default = 1500)]
     mtu: u32,
-    /// The device; by default the first number that is free behind `tap` or `tun`.
+    /// The name of the device; by default `tap` or `tun` with the first free number.
     #[arg(keyword, deprecated = "DEV_NAME")]
     devname: Option<DeviceName>,
 }
 
-/// The other end of a device of the host: TAP says whether it is an Ethernet device unless the argument TAP does.
+/// The router's end of a device of the host. The parameter TAP is the default of the argument TAP.
 #[derive(Counts)]
 pub struct KernelDevice<const TAP: bool> {
     args: Args,
     wanted: Wanted,
     tun: Option<(Tun, Watch)>,
-    /// The key for a hot swap: the name, or the arguments while it has none.
+    /// Identifies the device in a hot swap: the name, or all settings while there is no name.
     key: String,
-    /// The watch of a device that another router took.
+    /// The watch of the device, after another router has taken it.
     left: Left,
     /// Packets that came from the host.
     #[count(unit = "packets")]
     packets: Count,
-    /// How often the device was looked at for packets.
+    /// How often the device was checked for packets.
     #[count(name = "selected_calls", unit = "calls")]
     calls: Count,
     lost: bool,
-    /// Whether a message has said that the host does not take packets.
+    /// Whether a message has reported that the host does not take packets.
     reported: bool,
     pulls: bool,
     upstream: Signal,
@@ -122,7 +122,7 @@ impl<const TAP: bool> KernelDevice<TAP> {
         self.tun.as_ref().map_or(String::new(), |t| t.0.name().to_string())
     }
 
-    /// Gives packets to the host.
+    /// Sends packets to the host.
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.drain() {
             let result = match &self.tun {
@@ -146,7 +146,7 @@ impl<const TAP: bool> KernelDevice<TAP> {
         }
     }
 
-    /// A turn: packets to the host and from it.
+    /// Runs one turn: sends packets to the host, and emits packets from it.
     pub(super) fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         if self.lost {
             return Turn::Sleep;
@@ -188,7 +188,7 @@ impl<const TAP: bool> KernelDevice<TAP> {
         Turn::Again
     }
 
-    /// The device was removed or is down.
+    /// Reports that the device was removed or is down, and sets the timer for the next check.
     #[cold]
     fn lose(&mut self, error: &DeviceError, cx: &mut Cx<'_>) {
         if !std::mem::replace(&mut self.lost, true) {
@@ -200,7 +200,7 @@ impl<const TAP: bool> KernelDevice<TAP> {
         cx.set_timer(0, now.saturating_add(LOOK));
     }
 
-    /// Makes a device that was removed again.
+    /// Creates the device again if it was removed.
     pub(super) fn look(&mut self, cx: &mut Cx<'_>) {
         let name = self.name();
         if device::state(&name).is_none() {
@@ -238,7 +238,7 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
             return Ok(());
         }
         let tun = self.wanted.open().map_err(ElementError::refused)?;
-        // From now on it has this name, whatever name was asked for.
+        // The device keeps this name, even if the configuration asked for any free number.
         self.wanted.name = Some(tun.name().to_string());
         let fd = tun.queues().first().cloned().ok_or("no queue")?;
         let watch = cx.watch(fd, Interest::Read);
@@ -249,7 +249,7 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
         self.tun = None;
         Ok(())
     }
-    /// Two devices that have no name yet may hold the same.
+    /// Devices without a configured name may have equal keys.
     fn holds(&self) -> Option<String> {
         Some(self.key.clone())
     }
@@ -263,7 +263,7 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
         if let Some((_, mine)) = self.tun.take() {
             cx.unwatch(mine);
         }
-        // One that has no queue cannot have been open.
+        // A device without a queue cannot have been open.
         if let Some(fd) = tun.queues().first().cloned() {
             let watch = cx.watch(fd, Interest::Read);
             self.wanted.name = Some(tun.name().to_string());
@@ -278,7 +278,7 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        // Messages about the device concern no packet.
+        // Messages are about the device and not about packets, so batching cannot be observed in them.
         Effects::empty()
     }
 }

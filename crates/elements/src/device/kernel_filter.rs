@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! KernelFilter: keeps the host's own network stack from devices that the router works on.
+//! KernelFilter: keeps the host's own network stack from seeing frames of devices that the router reads.
 
 use super::args::DeviceName;
 use castanet_element::prelude::*;
 use castanet_io::device::Shield;
 use castanet_spec::Show;
 
-/// Keeps the host's own network stack from seeing what devices receive, so that it does not answer too.
+/// Keeps the host's own network stack from seeing what devices receive, so that the host does not answer too.
 ///
-/// Each argument is `drop dev NAME`. While the router runs, a filter at the ingress of the device drops all frames behind the
-/// packet sockets of FromDevice, which see them as before. The kernel removes it with the program where it has TCX links (Linux
-/// 6.6, in the first user namespace). Elsewhere it needs the kernel's sch_ingress and cls_bpf; when such a program is killed
-/// the filter stays until the next one that shields the device, or until `castanet doctor --mend`. FromDevice with SNIFFER
-/// false does the same.
+/// Each argument is `drop dev NAME`. While the router runs, a filter at the ingress of the device drops all frames,
+/// after the packet sockets of FromDevice have received them. If the kernel has TCX links (Linux 6.6, in the first
+/// user namespace), it removes the filter when the program ends. Otherwise the filter needs the kernel's sch_ingress
+/// and cls_bpf. If the program is killed then, the filter stays until another program shields the device, or until
+/// `castanet doctor --mend`. FromDevice with SNIFFER false does the same as this class.
 ///
 /// # Ports
 /// None.
@@ -37,12 +37,12 @@ pub struct Args {
     /// `drop dev NAME`.
     #[arg(rest)]
     spec: Vec<Spec>,
-    /// Understood for old configurations; no command is needed.
+    /// Accepted for old configurations and ignored; no command is needed.
     #[arg(keyword)]
     iptables_command: Option<String>,
 }
 
-/// The devices to keep from the host.
+/// A device whose frames the host is not to see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec(DeviceName);
 
@@ -94,7 +94,8 @@ impl Lifecycle for KernelFilter {
         self.shields.append(&mut old.shields);
         Ok(())
     }
-    /// Where both keep the host from a device, the filter that was there first stays: it knows whether it made room for filters.
+    /// For a device that both routers shield, the older shield stays, because it records whether it created the
+    /// clsact qdisc.
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         for theirs in &mut old.shields {
             if let Some(mine) = self.shields.iter_mut().find(|s| s.name() == theirs.name()) {

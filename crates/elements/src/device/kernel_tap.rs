@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! KernelTap: an Ethernet device of the host of which the router is the other end.
+//! KernelTap: an Ethernet device of the host, with the router at its other end.
 
 use super::kernel_device::KernelDevice;
 use castanet_element::prelude::*;
 
-/// Makes a TAP device: an Ethernet device of the host of which the router is the other end.
+/// Creates a TAP device: an Ethernet device of the host, with the router at its other end.
 ///
-/// The host gets ADDR as its address on the device, and a route to the network of ADDR by it. What the host sends there
-/// leaves the element, with the time as timestamp; packets that come in are what the host receives. A device
-/// that is removed while the router runs is made again. With TAP false this is KernelTun.
+/// The host gets ADDR as its address on the device, and a route to the network of ADDR through the device. Packets
+/// that the host sends through the device leave this element, with the current time as timestamp. The host receives
+/// the packets that enter this element. A device that is removed while the router runs is created again. With TAP
+/// false this is KernelTun.
 ///
 /// # Ports
 /// Input 0 (push or pull, optional): packets for the host. Output 0 (push): packets of the host. Output 1 (push,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! McastSocket: UDP datagrams to and from a group.
+//! McastSocket: receives and sends UDP datagrams of a multicast group.
 
 use super::socket::PortArg;
 use super::socket_pump::{Pump, Shape, options};
@@ -8,14 +8,14 @@ use castanet_io::socket::Multicast;
 use castanet_wire::ipv4::{is_multicast, protocol::UDP};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Receives what is sent to a multicast group, and sends to it (RFC 1112).
+/// Receives the datagrams of a multicast group, and sends datagrams to it (RFC 1112).
 ///
-/// With SOURCEIP, datagrams that the element itself has sent are left out when they come back.
-/// A packet is the data of one datagram, without headers. What the host has no room for stays upstream, or for a push input waits here,
-/// up to 1024 packets; what it refuses is dropped and the first refusal reported.
+/// With SOURCEIP, datagrams that the element itself has sent are ignored when they come back. A packet is the data of
+/// one datagram, without headers. While the host has no free buffer, packets stay upstream, or, with a push input, up
+/// to 1024 wait here. Packets that the host refuses are dropped, and the first refusal is reported.
 ///
 /// # Ports
-/// Input 0 (optional): what is sent. Output 0 (optional): what is received.
+/// Input 0 (optional): datagrams to send. Output 0 (optional): datagrams received.
 ///
 /// # Example
 /// ```click
@@ -42,32 +42,32 @@ pub struct McastSocket {
 /// Arguments of McastSocket.
 #[derive(Args)]
 pub struct Args {
-    /// The group.
+    /// The address of the group.
     mcastip: Ipv4Addr,
-    /// Its port.
+    /// The port of the group.
     mcastport: PortArg,
-    /// The address of the interface to use; left out, the system chooses.
+    /// The address of the interface to use; by default the kernel chooses.
     #[arg(default = Ipv4Addr::UNSPECIFIED, show = "0.0.0.0")]
     sourceip: Ipv4Addr,
     /// The port to send from; 0 for any.
     #[arg(default = PortArg::default(), show = "0")]
     sourceport: PortArg,
-    /// The most bytes of a datagram that are received.
+    /// The most bytes of a received packet.
     #[arg(keyword, default = 2048)]
     snaplen: u32,
-    /// Bytes before the data of packets that are received.
+    /// Bytes before the data of received packets.
     #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28")]
     headroom: u32,
-    /// Whether packets that are received are stamped with the time.
+    /// Whether received packets have timestamps.
     #[arg(keyword, default = true)]
     timestamp: bool,
-    /// Bytes that the system keeps until they are received; -1 for its default.
+    /// Size of the kernel's receive buffer in bytes; -1 for the kernel's default.
     #[arg(keyword, default = -1)]
     rcvbuf: i32,
-    /// Bytes that the system keeps until they are sent; -1 for its default.
+    /// Size of the kernel's send buffer in bytes; -1 for the kernel's default.
     #[arg(keyword, default = -1)]
     sndbuf: i32,
-    /// Whether this host gets what it sends, too.
+    /// Whether this host also receives what it sends.
     #[arg(name = "LOOP", keyword, default = true)]
     loopback: bool,
 }
@@ -121,7 +121,7 @@ impl Lifecycle for McastSocket {
         self.pump.finish(self.socket.take().as_mut(), cx);
         Ok(())
     }
-    /// The report of the first failure is no reason to run packet by packet.
+    /// The report of the first failure does not require packets to be processed one by one.
     fn effects(&self, _: Effects) -> Effects {
         Effects::empty()
     }

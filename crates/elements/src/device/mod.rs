@@ -44,7 +44,8 @@ pub const CLASSES: &[ClassDef] = &[
 #[cfg(test)]
 mod tests;
 
-/// The addresses of the system's devices, for names such as `eth0:ip`; empty where the system does not tell.
+/// The addresses of the host's devices, for names such as `eth0:ip`; empty if the kernel does not report
+/// them.
 pub fn addresses() -> std::collections::HashMap<String, castanet_element::spec::names::Addresses> {
     let all = castanet_io::device::all().unwrap_or_default();
     all.into_iter()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work that devices leave undone, as packets and as the system describe it.
+//! Pending offloads (checksums, segmentation): converts between packet annotations and the kernel's header.
 
 use castanet_element::prelude::*;
 use castanet_io::device::{BadOffload, Segments, Start, VnetHeader, complete};
 use castanet_packet::Offload;
 
-/// The work that is left undone on a packet, in the form of the system.
+/// Returns the pending offload of a packet, as the kernel describes it.
 #[inline]
 pub(super) fn header_of(p: &Packet) -> VnetHeader {
     p.offload().map_or(VnetHeader::NONE, header)
@@ -19,10 +19,10 @@ fn header(o: Offload) -> VnetHeader {
     VnetHeader { flags, gso_type, header_len: 0, gso_size, checksum_start, checksum_offset }
 }
 
-/// Notes what the system says is left to be done about a packet.
+/// Records on a packet the offload that the kernel's header says is pending.
 ///
 /// # Errors
-/// When it could not be done, because it does not fit the packet.
+/// If the offload does not fit the packet, so that it could not be completed.
 #[inline]
 pub(super) fn note(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadOffload> {
     if !vnet.needs_checksum() && !vnet.is_super() {
@@ -46,10 +46,10 @@ fn note_some(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadO
     Ok(())
 }
 
-/// Completes the checksum of a packet that is no super-packet.
+/// Completes the checksum of a packet that is not a super-packet.
 ///
 /// # Errors
-/// Why the packet is lost.
+/// The reason for which the packet is dropped.
 pub(crate) fn complete_checksum(p: &mut Packet) -> Result<(), Reason> {
     let vnet = header_of(p);
     if vnet.is_super() {
@@ -59,11 +59,11 @@ pub(crate) fn complete_checksum(p: &mut Packet) -> Result<(), Reason> {
     complete(p.data_mut(), &vnet).map_err(|_| Reason::BadOffload)
 }
 
-/// Does what is left to be done about a packet: completes its checksum, or puts the packets of its segments into `into`, with
-/// its annotations.
+/// Completes the pending offload of a packet, and appends the result to `into`: the packet with its checksum, or the
+/// packets of its segments, with the annotations of the packet.
 ///
 /// # Errors
-/// Why the packet is lost.
+/// The reason for which the packet is dropped.
 pub(crate) fn finish(mut p: Packet, into: &mut Batch) -> Result<(), Reason> {
     let vnet = header_of(&p);
     if !vnet.is_super() {
@@ -71,7 +71,7 @@ pub(crate) fn finish(mut p: Packet, into: &mut Batch) -> Result<(), Reason> {
         into.push(p);
         return Ok(());
     }
-    // Behind a known network header it is plain what the segments start with; otherwise it is a frame.
+    // The part to segment starts at the network header if that is known. Otherwise the packet is an Ethernet frame.
     let (at, start) = match p.network_offset().and_then(|o| usize::try_from(o).ok()) {
         Some(at) => (at, Start::Ip),
         None => (0, Start::Ethernet),

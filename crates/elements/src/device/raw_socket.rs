@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RawSocket: IP packets of one protocol, by the host's own IP layer.
+//! RawSocket: receives and sends IP packets of one protocol through the host's own IP layer.
 
 use super::socket::PortArg;
 use super::socket_pump::{Pump, Shape};
@@ -9,10 +9,12 @@ use castanet_io::socket::{Options, RawIp};
 
 /// Receives and sends IP packets of one protocol through a raw socket of the host (raw(7)).
 ///
-/// Packets leave as the host gets them, IP header first, marked, and with the destination address annotation set; the host
-/// handles them too. Packets that are sent must start with their IP header; the host mends length and checksum, and takes its
-/// own routes. What it has no room for stays upstream; what it refuses is dropped and the first refusal reported. With a PORT, for TCP and UDP, only what is sent to it is received, and for UDP the
-/// host does not answer that the port is unreachable. Needs the right to open raw sockets.
+/// Received packets are emitted as the host gets them: they start with the IP header, which is marked, and the
+/// destination address annotation is set. The host processes them too. Packets to send must start with their IP
+/// header. The host corrects length and checksum, and uses its own routes. Packets for which the host has no free
+/// buffer stay upstream. Packets that it refuses are dropped, and the first refusal is reported. With a PORT, for TCP
+/// and UDP, only packets to that port are received, and for UDP the host does not answer that the port is
+/// unreachable. The element needs the right to open raw sockets.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets to send. Output 0 (optional): IP packets received.
@@ -55,10 +57,10 @@ pub struct Args {
     /// The port that packets must be for; 0 for any.
     #[arg(default = PortArg::default(), show = "0")]
     port: PortArg,
-    /// The most bytes of a packet that are received.
+    /// The most bytes of a received packet.
     #[arg(keyword, default = 2048)]
     snaplen: u32,
-    /// Bytes before the data of packets that are received.
+    /// Bytes before the data of received packets.
     #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28")]
     headroom: u32,
 }
@@ -98,7 +100,7 @@ impl Lifecycle for RawSocket {
         self.pump.finish(self.socket.take().as_mut(), cx);
         Ok(())
     }
-    /// The report of the first failure is no reason to run packet by packet.
+    /// The report of the first failure does not require packets to be processed one by one.
     fn effects(&self, _: Effects) -> Effects {
         Effects::empty()
     }

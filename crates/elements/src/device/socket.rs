@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Socket: packets from and to other programs, by TCP, UDP and Unix sockets.
+//! Socket: exchanges packets with other programs through TCP, UDP and Unix sockets.
 
 mod plan;
 #[cfg(test)]
@@ -18,20 +18,22 @@ use std::time::Duration;
 
 /// Receives packets from another program, or sends packets to one.
 ///
-/// TYPE is `TCP` or `UDP`, with an address and a port, or `UNIX` (a stream) or `UNIX_DGRAM`, with a file. A client connects to that place,
-/// from the local one if it is given; a server waits there. On a stream there are no packets: what arrives leaves in pieces of at most
-/// SNAPLEN bytes, and what is sent is strung together. A datagram is one packet, and one that is longer than SNAPLEN is cut.
+/// TYPE is `TCP` or `UDP`, with an address and a port, or `UNIX` (a stream) or `UNIX_DGRAM`, with a file. A client
+/// connects to that address, from its local address if one is given. A server listens there. A stream has no packet
+/// boundaries: received data is emitted in pieces of at most SNAPLEN bytes, and sent packets are joined. A datagram
+/// is one packet, cut to SNAPLEN bytes if it is longer.
 ///
-/// A stream server talks to one client at a time; the next is accepted when that one has gone. A client that says it will send no
-/// more still gets what waits for it. A datagram server sends to the host that sent last. Hosts that ALLOW and DENY keep out are turned
-/// away and their datagrams dropped; a host in both tables is let in, and with ALLOW alone only its hosts are.
+/// A stream server talks to one client at a time, and accepts the next one when that client has gone. A client that
+/// has closed its sending direction still receives the packets that wait for it. A datagram server sends to the host
+/// from which it last received. With ALLOW alone, only hosts in its table are admitted. Otherwise hosts in the table
+/// of DENY are refused, unless they are in that of ALLOW too. Connections and datagrams of refused hosts are dropped.
 ///
-/// Packets for which the system has no room stay upstream, or for a push input wait here, up to 1024; so they do while a client
-/// still connects. What is pushed while there is no peer is dropped, and nothing is pulled. A failure is reported once, or
-/// each time with `VERBOSE`. A client that lost its connection does not make a new one.
+/// While the kernel has no free buffer, or a client is still connecting, packets stay upstream; with a push input, up
+/// to 1024 wait here. While there is no peer, pushed packets are dropped, and nothing is pulled. The first failure is
+/// reported, or, with VERBOSE, every failure. A client that loses its connection does not connect again.
 ///
 /// # Ports
-/// Input 0 (optional): what is sent. Output 0 (optional): what is received.
+/// Input 0 (optional): packets to send. Output 0 (optional): packets received.
 ///
 /// # Example
 /// ```click
@@ -59,17 +61,17 @@ pub struct Socket {
     tables: Tables,
     listener: Option<Listener>,
     link: Link,
-    /// Whether it was initialised.
+    /// Whether the element was initialised.
     begun: bool,
     #[counts]
     pump: Pump,
-    /// Connections that were made.
+    /// Connections that were established.
     #[count(unit = "connections")]
     connections: Count,
-    /// Connections that the other end broke off, and those that could not be made.
+    /// Connections that failed: broken off by the other end, or never established.
     #[count(unit = "failures")]
     failures: Count,
-    /// Connections and datagrams of hosts that are kept out.
+    /// Connections and datagrams that were refused because of ALLOW and DENY.
     #[count(unit = "packets")]
     refused: Count,
 }
@@ -77,15 +79,15 @@ pub struct Socket {
 /// The state of a socket.
 #[derive(Debug)]
 enum Link {
-    /// No connection and no socket for datagrams.
+    /// Neither a connection nor a datagram socket.
     None,
-    /// A connection that is being made.
+    /// A connection that is not established yet.
     Connecting(Stream),
-    /// A connection.
+    /// An established connection.
     Stream(Stream),
-    /// A connection whose other end sends no more.
+    /// A connection whose other end sends nothing more.
     Ending(Stream),
-    /// Datagrams.
+    /// A datagram socket.
     Datagrams(Datagrams),
 }
 
@@ -105,37 +107,37 @@ pub struct Args {
     local_addr: Option<String>,
     /// The port that a client connects from.
     local_port: Option<PortArg>,
-    /// Whether connections and failures are reported, each of them.
+    /// Whether every connection and every failure is reported.
     #[arg(keyword, default = false)]
     verbose: bool,
-    /// The most bytes of a packet that is received.
+    /// The most bytes of a received packet.
     #[arg(keyword, default = 2048)]
     snaplen: u32,
-    /// Bytes before the data of packets that are received.
+    /// Bytes before the data of received packets.
     #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28")]
     headroom: u32,
-    /// Whether packets that are received are stamped with the time.
+    /// Whether received packets have timestamps.
     #[arg(keyword, default = true)]
     timestamp: bool,
-    /// Bytes that the system keeps until they are received; -1 for its default.
+    /// Size of the kernel's receive buffer in bytes; -1 for the kernel's default.
     #[arg(keyword, default = -1)]
     rcvbuf: i32,
-    /// Bytes that the system keeps until they are sent; -1 for its default.
+    /// Size of the kernel's send buffer in bytes; -1 for the kernel's default.
     #[arg(keyword, default = -1)]
     sndbuf: i32,
     /// Whether TCP sends small pieces at once: 0 or 1.
     #[arg(keyword, default = 1)]
     nodelay: i32,
-    /// Whether it connects to the place, else it waits there; true when there is no output.
+    /// Whether the socket connects to the address, instead of listening on it; true when there is no output.
     #[arg(keyword, show = "true without outputs")]
     client: Option<bool>,
-    /// Whether to ask a Proper service for the socket; there is none, so the system is asked.
+    /// Accepted for old configurations: there is no Proper service here, so the kernel opens the socket.
     #[arg(keyword, default = false)]
     proper: bool,
-    /// Hosts that are let in: a route table.
+    /// The route table of hosts that are admitted.
     #[arg(keyword)]
     allow: Option<Table>,
-    /// Hosts that are kept out: a route table.
+    /// The route table of hosts that are refused.
     #[arg(keyword)]
     deny: Option<Table>,
 }
@@ -167,12 +169,13 @@ impl Build for Socket {
     }
 }
 
-/// How long initialisation waits for a connection, so that a place where no server listens is an error of the configuration.
+/// How long initialisation waits for a connection, to report an address where no server listens as a configuration
+/// error.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 #[handlers]
 impl Socket {
-    /// Whether there is a connection or, for datagrams, a socket.
+    /// Whether a connection is established or, for datagrams, a socket is open.
     #[read]
     fn connected(&self) -> bool {
         !matches!(self.link, Link::None | Link::Connecting(_))
@@ -214,10 +217,10 @@ impl Lifecycle for Socket {
         self.pump.initialise(cx);
         Ok(())
     }
-    /// Its buffers' sizes are no part of it: those of a socket that is open stay as they are.
+    /// The key leaves out the buffer sizes, because an open socket keeps its sizes.
     fn holds(&self) -> Option<String> {
         let Plan { kind, place, local, client } = &self.plan;
-        // A client that has lost its connection holds nothing, so that the next router makes a new one.
+        // A client without a connection holds nothing, so that the next router connects again.
         if self.begun && *client && matches!(self.link, Link::None) {
             return None;
         }
@@ -240,11 +243,11 @@ impl Lifecycle for Socket {
             Link::Datagrams(d) => self.pump.finish(Some(d), cx),
             Link::None | Link::Connecting(_) => self.pump.finish(None::<&mut Stream>, cx),
         }
-        // Closes them, and removes their files.
+        // Closes both, and removes the files of Unix sockets.
         (self.link, self.listener) = (Link::None, None);
         Ok(())
     }
-    /// Reports of connections are no reason to run packet by packet.
+    /// Reports of connections do not require packets to be processed one by one.
     fn effects(&self, _: Effects) -> Effects {
         Effects::empty()
     }

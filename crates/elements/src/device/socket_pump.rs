@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of all elements on sockets: packets in, packets out, and those that wait in between.
+//! The common part of all socket elements: receives packets, sends packets, and stores those that wait to be sent.
 
 use castanet_element::error::reason;
 use castanet_element::prelude::*;
@@ -14,25 +14,25 @@ use std::sync::Arc;
 
 /// The most packets from a push input that wait for a socket.
 const WAITING: usize = 1024;
-/// How long to wait when there is no descriptor to wait for, in nanoseconds.
+/// How long to wait when there is no descriptor to watch, in nanoseconds.
 const LATER: i64 = 1_000_000;
 /// The timer of [`Pump`].
 const TIMER: u16 = 0;
 
-/// How packets are made of what sockets give.
+/// How packets are made from received data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// The most bytes of a packet.
     pub(super) snaplen: u32,
-    /// Bytes before its data.
+    /// Bytes before the data of a packet.
     pub(super) headroom: u32,
-    /// Whether it is stamped with the time.
+    /// Whether a packet has a timestamp.
     pub(super) timestamp: bool,
-    /// Whether it starts with an IP header.
+    /// Whether a packet starts with an IP header.
     pub(super) ip: bool,
 }
 
-/// Sizes of the system's buffers as arguments give them: negative for the default.
+/// Makes socket options from arguments. A negative buffer size stands for the kernel's default.
 pub(super) fn options(rcvbuf: i32, sndbuf: i32, nodelay: bool) -> Options {
     Options { rcvbuf: usize::try_from(rcvbuf).ok(), sndbuf: usize::try_from(sndbuf).ok(), nodelay }
 }
@@ -44,7 +44,7 @@ pub(super) enum Flow {
     More,
     /// There is nothing to do until the socket is ready.
     Idle,
-    /// The other end has gone, in order or not.
+    /// The other end has closed the connection, or it broke off with an error.
     Closed(Option<io::Error>),
 }
 
@@ -53,14 +53,15 @@ pub(super) enum Flow {
 pub(super) struct Pump {
     shape: Shape,
     buffer: Vec<u8>,
-    /// Data that was received and could not become a packet yet: bytes in the buffer, and of the whole datagram.
+    /// Received data that could not become a packet yet: its bytes in the buffer, and the bytes of the whole
+    /// datagram.
     received: Option<(usize, usize)>,
     outputs: bool,
     /// Whether there is a pull input.
     pull: bool,
     upstream: Signal,
     waiting: VecDeque<Packet>,
-    /// Bytes of the first waiting packet that went already.
+    /// Bytes of the first waiting packet that were already sent.
     gone: usize,
     blocked: bool,
     read: Option<Watch>,
@@ -112,37 +113,37 @@ impl Pump {
         if self.pull {
             self.upstream = cx.upstream(0);
         }
-        // An element with a push input is not scheduled by itself, but the socket must be listened to.
+        // An element with a push input is not scheduled by default, but it must also read from the socket.
         cx.schedule();
     }
 
-    /// How many packets wait to be sent.
+    /// Returns how many packets wait to be sent.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many packets wait to be sent.
+    /// Returns how many packets wait to be sent.
     pub(super) fn held(&self) -> u64 {
         self.waiting.len() as u64
     }
 
-    /// Whether nothing waits to be sent.
+    /// Whether no packet waits to be sent.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// How many datagrams were refused since the last time.
+    /// Returns how many datagrams were refused since the last call.
     pub(super) fn take_refused(&mut self) -> u64 {
         std::mem::take(&mut self.refused)
     }
 
-    /// Whether packets that are received go anywhere.
+    /// Whether there is an output for received packets.
     pub(super) fn has_output(&self) -> bool {
         self.outputs
     }
 
-    /// Reports a failure of the socket: the first, and each if `all`.
+    /// Reports the first failure of the socket, or every failure if `all`.
     #[cold]
     pub(super) fn report(&mut self, error: &io::Error, all: bool, cx: &Cx<'_>) {
         if all || !std::mem::replace(&mut self.reported, true) {
@@ -150,7 +151,7 @@ impl Pump {
         }
     }
 
-    /// Forgets the descriptors: the socket is about to be another one.
+    /// Ends the watches of the descriptors, because the socket is about to be replaced.
     pub(super) fn detach(&mut self, cx: &mut Cx<'_>) {
         for watch in [self.read.take(), self.write.take()].into_iter().flatten() {
             cx.unwatch(watch);
@@ -158,7 +159,7 @@ impl Pump {
         self.blocked = false;
     }
 
-    /// Wakes the task when there is something to receive.
+    /// Has the task woken when there is something to receive.
     pub(super) fn wait_to_read(&mut self, e: &impl Endpoint, cx: &mut Cx<'_>) {
         if self.read.is_none() {
             self.read = e.readable().map(|fd| cx.watch(fd, Interest::Read));
@@ -168,7 +169,7 @@ impl Pump {
         }
     }
 
-    /// Wakes the task when something can be sent.
+    /// Has the task woken when something can be sent.
     pub(super) fn wait_to_write(&mut self, e: &impl Endpoint, cx: &mut Cx<'_>) {
         self.blocked = true;
         if self.write.is_none() {
@@ -179,19 +180,19 @@ impl Pump {
         }
     }
 
-    /// Wakes the task when a descriptor of no [`Endpoint`] is readable.
+    /// Has the task woken when a descriptor that is not an [`Endpoint`] is readable.
     pub(super) fn wait_for(&mut self, fd: Arc<OwnedFd>, cx: &mut Cx<'_>) {
         let watch = *self.read.get_or_insert_with(|| cx.watch(fd, Interest::Read));
         cx.wait(watch);
     }
 
-    /// Wakes the task in a millisecond.
+    /// Has the task woken in a millisecond.
     pub(super) fn wait_a_while(&mut self, cx: &mut Cx<'_>) {
         let at = cx.now().saturating_add(LATER);
         cx.set_timer(TIMER, at);
     }
 
-    /// Makes a packet of what is in the buffer; false if there is no room for it now.
+    /// Emits the data in the buffer as a packet. Returns false if no packet buffer is free.
     fn emit(&mut self, (got, whole): (usize, usize), cx: &mut Cx<'_>) -> bool {
         let data = self.buffer.get(..got).unwrap_or_default();
         let Some(mut p) = Packet::copy_with_headroom(self.shape.headroom as usize, data) else {
@@ -216,7 +217,7 @@ impl Pump {
         true
     }
 
-    /// Receives what there is, at most as much as a turn may emit.
+    /// Receives what is available, at most as many packets as one turn may emit.
     pub(super) fn receive(
         &mut self,
         e: &mut impl Endpoint,
@@ -246,7 +247,7 @@ impl Pump {
             if let Some(data) = self.received.take()
                 && !self.emit(data, cx)
             {
-                // Data of a stream must not be lost: it stays until there is a buffer.
+                // Stream data must not be lost, so it stays here until a packet buffer is free.
                 self.received = Some(data);
                 self.wait_a_while(cx);
                 return Flow::Idle;
@@ -255,7 +256,7 @@ impl Pump {
         Flow::More
     }
 
-    /// Takes packets from a push input; those that find too many waiting are dropped.
+    /// Stores packets from a push input. Drops those for which too many wait already.
     pub(super) fn store(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.drain() {
             if self.waiting.len() < WAITING {
@@ -266,7 +267,7 @@ impl Pump {
         }
     }
 
-    /// Drops all that waits.
+    /// Drops all waiting packets.
     pub(super) fn clear(&mut self, reason: Reason, cx: &mut Cx<'_>) {
         self.gone = 0;
         for p in self.waiting.drain(..) {
@@ -274,19 +275,19 @@ impl Pump {
         }
     }
 
-    /// Sends from a push input what was stored, unless the socket is known to have no room.
+    /// Sends the packets stored from a push input, unless the socket is known to be full.
     pub(super) fn send_stored(&mut self, e: &mut impl Endpoint, verbose: bool, cx: &mut Cx<'_>) -> Flow {
         if self.blocked { Flow::Idle } else { self.send(e, verbose, cx) }
     }
 
-    /// Sends what waits, until the socket has no room.
+    /// Sends waiting packets until the socket is full.
     pub(super) fn send(&mut self, e: &mut impl Endpoint, verbose: bool, cx: &mut Cx<'_>) -> Flow {
         self.blocked = false;
         while let Some(p) = self.waiting.front() {
             let whole = p.len();
             let data = p.data().get(self.gone..).unwrap_or_default();
             let (reason, error) = match e.send(data) {
-                // A part of the data of a stream.
+                // The stream took a part of the data.
                 Sent::Bytes(n) if n < data.len() => {
                     self.gone = self.gone.saturating_add(n).min(whole);
                     continue;
@@ -319,14 +320,14 @@ impl Pump {
         Flow::Idle
     }
 
-    /// Pulls packets, if the input is a pull input, and sends them, until the socket has no room.
+    /// Sends waiting packets until the socket is full. With a pull input, also pulls packets and sends them.
     pub(super) fn pull_and_send(&mut self, e: &mut impl Endpoint, verbose: bool, cx: &mut Cx<'_>) -> Flow {
         let flow = self.send(e, verbose, cx);
         if !self.pull || matches!(flow, Flow::Closed(_)) {
             return flow;
         }
         for n in 0..cx.limit() {
-            // Only what can be sent is pulled: what waits, waits in the queue.
+            // While the socket is full, nothing is pulled: packets wait in the queue upstream.
             if self.blocked {
                 return Flow::Idle;
             }
@@ -342,20 +343,20 @@ impl Pump {
         if self.blocked { Flow::Idle } else { Flow::More }
     }
 
-    /// One turn at a socket that has no end: receives, pulls and sends.
+    /// One turn at a socket without connections: receives, pulls and sends.
     pub(super) fn turn(&mut self, e: &mut impl Endpoint, cx: &mut Cx<'_>) -> Turn {
         let received = if self.outputs { self.receive(e, |_, _| true, false, cx) } else { Flow::Idle };
         let sent = self.pull_and_send(e, false, cx);
         if matches!((&received, &sent), (Flow::Idle, Flow::Idle)) { Turn::Sleep } else { Turn::Again }
     }
 
-    /// Takes over what was received and what waits to be sent, for the socket that another element had (hot swap). Watches
-    /// stay where they are: they are of no use to another router.
+    /// Takes over received data and waiting packets from the element that had the socket before (hot swap). The
+    /// watches stay with the old element, because they are valid only in its router.
     pub(super) fn take(&mut self, old: &mut Pump, cx: &mut Cx<'_>) {
         self.detach(cx);
         if let Some((got, whole)) = old.received.take() {
             let data = old.buffer.get(..got).unwrap_or_default();
-            // A piece that the old router has received is not cut any more.
+            // Data that the old router received is not cut again, even if SNAPLEN is smaller now.
             if self.buffer.len() < got {
                 self.buffer.resize(got, 0);
             }

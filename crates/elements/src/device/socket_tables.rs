@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whom a socket talks to, as route tables of the configuration say.
+//! Decides which hosts a socket talks to, by route tables of the configuration.
 
 use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
@@ -20,25 +20,25 @@ impl ArgValue for Table {
     }
 }
 
-/// The tables of hosts that are let in and kept out.
+/// The tables of admitted and refused hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tables {
-    /// Hosts with a route here are let in, whatever DENY says.
+    /// Hosts with a route in this table are admitted, whatever DENY says.
     pub(super) allow: Option<Table>,
-    /// Hosts with a route here are kept out.
+    /// Hosts with a route in this table are refused.
     pub(super) deny: Option<Table>,
 }
 
 impl Tables {
-    /// Whether a table has a route to an address; none if it cannot be asked.
+    /// Whether a table has a route to an address; none if the table does not answer.
     fn has(table: Table, addr: Ipv4Addr, cx: &mut Cx<'_>) -> Option<bool> {
         let text = cx.read_handler(Some(table.0), "lookup", &addr.to_string()).ok()?;
         let port = text.split_whitespace().next()?.parse::<i64>().ok()?;
         Some(port >= 0)
     }
 
-    /// Whether a host is let in. Others than those in a table are let in unless ALLOW alone is given; a table that cannot be
-    /// asked lets no host in.
+    /// Whether a host is admitted. A host in neither table is admitted, unless only ALLOW is given. A table that does
+    /// not answer admits no host.
     pub(super) fn let_in(&self, addr: Ipv4Addr, cx: &mut Cx<'_>) -> bool {
         if self.allow.is_some_and(|t| Tables::has(t, addr, cx) == Some(true)) {
             return true;

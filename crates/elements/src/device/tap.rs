@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The router's end of a TUN or TAP device: what KernelTap, KernelTun, FromHost and ToHost have in common.
+//! The router's end of a TUN or TAP device: the common part of KernelTap, KernelTun, FromHost and ToHost.
 
 use super::intake::ipv4_header;
 use super::offload::{header_of, note};
@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 use castanet_io::device::{self, DeviceError, Outgoing, Refusal, Setup, Start, Tun, TunOptions};
 use std::net::Ipv4Addr;
 
-/// How the device is to be.
+/// The wanted settings of the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) name: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The key by which devices differ: the name, or all else where the system chooses the name.
+    /// Returns a key that tells devices apart: name and kind, or all settings if the kernel chooses the name.
     pub(super) fn key(&self) -> String {
         let name = self.name.as_deref().unwrap_or_default();
         let Wanted { tap, ip, gateway, ether, mtu, .. } = self;
@@ -29,10 +29,10 @@ impl Wanted {
             format!("host device {name} {tap}")
         }
     }
-    /// Changes the device, which is open and as `old` says. When that fails it is as before.
+    /// Changes the open device, whose settings are `old`. On an error, the old settings are restored.
     pub(super) fn change(&self, old: &Wanted, tun: &Tun) -> Result<(), DeviceError> {
         self.change_all(old, tun).inspect_err(|_| {
-            // A setting that cannot be changed back has not been changed.
+            // An error here can be ignored: a setting that cannot be changed back was never changed.
             let _ = old.change_all(self, tun);
         })
     }
@@ -48,14 +48,14 @@ impl Wanted {
         if come != Setup::default() {
             device::set_up(tun.name(), &come)?;
         }
-        // A default route that was replaced is not there any more.
+        // A default route that was replaced no longer exists.
         let gateway = go.gateway.filter(|_| self.gateway.is_none());
         if go.ip.is_some() || gateway.is_some() {
             device::take_away(tun.name(), &Setup { ip: go.ip, gateway, ..Setup::default() })?;
         }
         Ok(())
     }
-    /// Makes the device and sets it up.
+    /// Creates the device and sets it up.
     pub(super) fn open(&self) -> Result<Tun, DeviceError> {
         let options = TunOptions {
             name: self.name.clone(),
@@ -78,7 +78,8 @@ impl Wanted {
     pub(super) fn start(&self) -> Start {
         if self.tap { Start::Ethernet } else { Start::Ip }
     }
-    /// Bytes that a packet of the host can have, and one more, by which a longer packet is noticed.
+    /// Returns the buffer size for a packet of the host. It is one byte more than the longest packet, so that
+    /// a longer packet is noticed.
     pub(super) fn room(&self) -> usize {
         (self.mtu as usize).saturating_add(19)
     }
@@ -86,27 +87,28 @@ impl Wanted {
 
 /// The result of a read from the host.
 pub(super) enum Read {
-    /// A packet that is as it should be.
+    /// A valid packet.
     Packet(Packet),
-    /// A packet that holds no IP, from a device whose packets are IP.
+    /// A packet that is not IP, from a device that carries IP packets.
     Bad(Packet),
-    /// A packet that is lost, for a reason.
+    /// A packet was lost, for this reason.
     Lost(Reason),
-    /// There is none.
+    /// No packet is waiting.
     None,
 }
 
 impl Read {
-    /// How many packets entered the router.
+    /// Returns how many packets entered the router: 0 or 1.
     pub(super) fn packets(&self) -> u64 {
         u64::from(!matches!(self, Read::None))
     }
 }
 
-/// The most bytes that the host hands over at once: a super-packet behind an Ethernet header with a tag.
+/// The most bytes of one read: a super-packet behind an Ethernet header with a VLAN tag.
 const LARGEST: usize = 65536 + 18;
 
-/// Reads one packet that the host sent, by way of `scratch`, for its length is not known before.
+/// Reads one packet that the host sent. It is first read into `scratch`, because its length is not known
+/// before.
 pub(super) fn read(
     tun: &Tun,
     wanted: &Wanted,
@@ -116,7 +118,7 @@ pub(super) fn read(
 ) -> Result<Read, DeviceError> {
     scratch.resize(LARGEST, 0);
     let Some((vnet, n)) = tun.receive(0, scratch)? else { return Ok(Read::None) };
-    // Longer than the MTU that the device was given.
+    // The packet is longer than the MTU of the device allows.
     if n >= if vnet.is_super() { LARGEST } else { wanted.room() } {
         return Ok(Read::Lost(Reason::TooLong));
     }
@@ -143,7 +145,7 @@ pub(super) fn read(
     Ok(if six { Read::Packet(p) } else { Read::Bad(p) })
 }
 
-/// Gives one packet to the host; why that was not possible.
+/// Sends one packet to the host. The error is the drop reason.
 pub(super) fn write(tun: &Tun, start: Start, p: &Packet) -> Result<(), Reason> {
     let data = p.data();
     let fits = match start {

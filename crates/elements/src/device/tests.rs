@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What moves from an old router to a new one: no frame is lost, none comes twice.
+//! Tests hot swaps of devices: no frame is lost, and none comes twice.
 #![allow(clippy::unwrap_used)]
 
 use super::from_device::FromDevice;
@@ -22,7 +22,7 @@ fn frame(n: u8) -> Vec<u8> {
     f
 }
 
-/// What the turns of a task give until it sleeps.
+/// Runs a task until it sleeps. Returns the first payload byte of each frame that it emitted.
 fn received(kit: &mut Kit<FromDevice>) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
@@ -41,7 +41,7 @@ fn what_the_system_dropped_is_booked_once() {
         let mut sender = PacketSender::open("va").unwrap();
         let mut old = Kit::<FromDevice>::new("vb").unwrap();
         let drops = |kit: &mut Kit<FromDevice>| kit.read("kernel_drops").unwrap().parse::<u64>().unwrap();
-        // More frames than the socket takes, and none of them read.
+        // More frames than the socket holds, none of which is read.
         for _ in 0..1_000_000 {
             sender.send([Outgoing::plain(&frame(1))].into_iter());
         }
@@ -76,14 +76,14 @@ fn frames_that_wait_move_to_the_new_router() {
         send(4);
         assert_eq!(received(&mut new), [2, 3, 4]);
         assert_eq!(received(&mut old), []);
-        // Another filter: both sockets have received what came meanwhile, which must come once.
+        // Another filter: both sockets received the frames in between, which must come once.
         send(5);
         let mut other = Kit::<FromDevice>::new("vb, PROTOCOL 0x88b5").unwrap();
         assert_ne!(other.element.holds(), new.element.holds());
         send(6);
         other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
         send(7);
-        // The swap fails after all, and succeeds the next time.
+        // The first swap fails, the second succeeds.
         new.with(|e, cx| e.take_state(&mut other.element, cx)).unwrap();
         assert_eq!((received(&mut other), received(&mut new)), (vec![7], vec![5, 6, 7]));
         send(8);
@@ -110,7 +110,7 @@ fn packets_that_the_device_has_not_taken_move_to_the_new_router() {
         assert_eq!(old.element.holds(), new.element.holds());
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         assert_eq!((old.read("q").unwrap(), new.read("q").unwrap()), ("0".into(), "3".into()));
-        // It failed: the old router has them again, and knows that the device is down.
+        // The swap failed: the old router has the packets again, and still treats the device as down.
         old.with(|e, cx| e.take_over(&mut new.element, cx)).unwrap();
         assert_eq!((old.read("q").unwrap(), new.read("q").unwrap()), ("3".into(), "0".into()));
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
@@ -127,7 +127,7 @@ fn packets_that_the_device_has_not_taken_move_to_the_new_router() {
             got.push(data[14]);
         });
         assert_eq!(got, [1, 2, 3, 4]);
-        // What is held when the router stops is accounted for.
+        // Packets that are held when the router stops are accounted for.
         run("ip link set va down");
         new.supply(0, packet(&frame(5)));
         new.task();
@@ -150,11 +150,12 @@ fn the_host_sees_no_gap_when_a_tap_device_moves() {
         assert_eq!(old.element.holds(), new.element.holds());
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         drop(old);
-        // The run loop lets go of descriptors that nobody watches any more, and with the last hold the second queue goes.
+        // The run loop drops descriptors that are no longer watched. The second queue closes with its last
+        // descriptor.
         new.with(|_, cx| cx.core().watches.changes().for_each(drop));
         assert_eq!(castanet_io::device::index("mine").unwrap(), index);
         assert_eq!(new.read("dev_name").unwrap(), "mine");
-        // The host asks who has an address there.
+        // The host sends an ARP request for this address.
         let socket = std::net::UdpSocket::bind("10.5.0.1:0").unwrap();
         socket.send_to(b"hello", "10.5.0.9:9").unwrap();
         let asked = (0..50_000).any(|_| {
@@ -190,7 +191,7 @@ fn a_prepared_router_opens_nothing_that_it_inherits() {
         assert_eq!(received(&mut new), [1, 2]);
         hand_over(&mut new, &mut old);
         assert!(!run("ip -d link show vb").contains("promiscuity 1"), "and back");
-        // The device goes: the next router picks it up again when it is back.
+        // The device goes down: the next router uses it again when it is up.
         run("ip link set vb down");
         assert_eq!(received(&mut old), []);
         assert_eq!(old.read("losses").unwrap(), "1");
@@ -207,7 +208,7 @@ fn a_prepared_router_opens_nothing_that_it_inherits() {
     });
 }
 
-/// Filters at the ingress of a device that keep frames from the host.
+/// Counts the filters at the ingress of the device that keep frames from the host.
 fn shields() -> usize {
     run("tc filter show dev vb ingress").matches("handle").count()
 }
@@ -226,7 +227,7 @@ fn the_host_is_kept_out_all_the_time() {
         hand_over(&mut old, &mut new);
         old.cleanup().unwrap();
         assert_eq!(shields(), 1);
-        // Another list of devices: both filters are there until the old router is gone.
+        // Another list of devices: both routers have their filter until the old one is gone.
         let mut other = Kit::<KernelFilter>::new("drop dev vb, drop dev va").unwrap();
         assert_ne!(other.element.holds(), new.element.holds());
         assert_eq!(shields(), 2);
@@ -235,7 +236,7 @@ fn the_host_is_kept_out_all_the_time() {
         assert_eq!(shields(), 1);
         other.cleanup().unwrap();
         assert!(!run("tc qdisc show dev vb").contains("clsact"), "the place for filters goes with the last");
-        // A device with its own filter gives it away too, and takes it back.
+        // A FromDevice also hands over its filter, and takes it back.
         let mut old = Kit::<FromDevice>::new("vb, SNIFFER false").unwrap();
         let mut new = Kit::<FromDevice>::new("va").unwrap();
         prepare(&mut new, "vb, SNIFFER true", 0, 1);
@@ -270,7 +271,7 @@ fn the_device_of_from_host_stays() {
         old.cleanup().unwrap();
         drop(old);
         assert_eq!(castanet_io::device::index("fake").unwrap(), index);
-        // Another address: it is there when the router changes, and back if the swap fails.
+        // Another address is set when the swap happens, and the old one is restored if the swap fails.
         let changed = "fake, 10.6.1.1/24, ETHER 2:0:0:0:0:2, MTU 1400, GATEWAY 10.6.1.9";
         let mut next = Kit::<FromHost>::new("another").unwrap();
         prepare(&mut next, changed, 0, 1);
@@ -290,7 +291,7 @@ fn the_device_of_from_host_stays() {
         }
         hand_over(&mut next, &mut new);
         assert_eq!(shown(), before);
-        // What cannot be done leaves all as it was.
+        // A change that is refused leaves everything as it was.
         prepare(&mut next, "fake, 10.6.1.1/24, GATEWAY 9.9.9.9", 0, 1);
         let refused = next.with(|e, cx| e.take_over(&mut new.element, cx));
         assert!(refused.is_err_and(|e| e.to_string().contains("gateway")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ToDevice: sends packets by a device.
+//! ToDevice: sends packets through a device.
 
 use super::args::{DeviceName, Method};
 use super::back::{self, Ether};
@@ -10,22 +10,23 @@ use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
 use castanet_io::device::{self, MAX_BATCH, Outgoing, PacketSender, Refusal};
 
-/// How often a device that is down or gone is looked for.
+/// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
-/// After how long a device is tried again whose queue was full: some packets' time.
+/// Time after which a device whose queue was full is tried again, in nanoseconds: the time that some packets take.
 const PAUSE: i64 = 100_000;
 
-/// Sends the packets that it pulls by a network device.
+/// Pulls packets, and sends them through a network device.
 ///
-/// Packets are Ethernet frames, or IP packets where the device has no link header. Those that are ready are given to the system
-/// together, past the device's queueing discipline. What the device does not take for now is kept, in order, and nothing more
-/// is pulled meanwhile, so that queues upstream fill up as they would before a slow link. A device that goes down or
-/// vanishes while the router runs is reported once; sending goes on when it is back. Packets that can never be sent, longer
-/// than the device's MTU allows for instance, are dropped, or leave on output 1.
+/// Packets are Ethernet frames, or IP packets if the device has no link header. Packets that are ready are given to
+/// the kernel together, and bypass the queueing discipline of the device. Packets that the device does not take yet
+/// are kept in order. Meanwhile nothing more is pulled, so queues upstream fill up as they would before a slow link.
+/// A device that goes down or vanishes while the router runs is reported once; sending continues when it is back.
+/// Packets that can never be sent (longer than the device's MTU allows, for example) are dropped, or leave on output
+/// 1.
 ///
 /// # Ports
-/// Input 0 (pull): packets. Output 0 (push, optional): packets that were sent. Output 1 (push, optional): packets that could
-/// not be sent.
+/// Input 0 (pull): packets. Output 0 (push, optional): packets that were sent. Output 1 (push, optional): packets
+/// that could not be sent.
 ///
 /// # Example
 /// ```click
@@ -52,14 +53,14 @@ pub struct ToDevice {
     #[count(unit = "packets")]
     losses: Count,
     sender: Option<(PacketSender, Watch)>,
-    /// The watch of a socket that another router took.
+    /// The watch of the socket, after another router has taken it.
     left: Left,
     held: Batch,
     upstream: Signal,
     /// The Ethernet address of the device when it was opened.
     ether: Ether,
     lost: bool,
-    /// The refusal that a message has reported last.
+    /// The refusal that was reported last.
     told: Option<Refusal>,
 }
 
@@ -71,10 +72,11 @@ pub struct Args {
     /// Whether every packet that cannot be sent is reported, not only the first.
     #[arg(keyword, default = false, handler = "rw")]
     debug: bool,
-    /// LINUX, PACKET or PCAP: understood for old configurations; a packet socket it is in any case.
+    /// LINUX, PACKET or PCAP: accepted for old configurations and ignored; packets are always sent through a packet
+    /// socket.
     #[arg(keyword, name = "METHOD")]
     _method: Option<Method>,
-    /// Understood for old configurations; packets that are ready are sent together, up to 64 of them.
+    /// Accepted for old configurations and ignored; packets that are ready are sent together, up to 64 of them.
     #[arg(keyword, default = 1)]
     burst: u32,
 }
@@ -102,14 +104,14 @@ impl Build for ToDevice {
 }
 
 impl ToDevice {
-    /// Sends what is held; why it did not all go, as far as it may go later.
+    /// Sends the held packets. If some remain that may be sent later, returns why they were refused.
     fn send(&mut self, cx: &mut Cx<'_>) -> Option<Refusal> {
         while !self.held.is_empty() {
             let Some((sender, _)) = &mut self.sender else { return Some(Refusal::Down) };
             let sent = sender.send(self.held.iter().map(|p| Outgoing { vnet: header_of(p), data: p.data() }));
             self.count.add(sent.count as u64);
             if cx.has_output(0) {
-                // The packets that go on are copies of those sent.
+                // The packets on output 0 are copies of those sent.
                 cx.made(sent.count as u64);
                 cx.left(sent.count as u64);
             }
@@ -125,7 +127,7 @@ impl ToDevice {
         None
     }
 
-    /// The first packet that is held can never be sent.
+    /// Removes the first held packet, which can never be sent.
     #[cold]
     fn refuse(&mut self, refusal: Refusal, cx: &mut Cx<'_>) {
         if self.held.is_empty() {
@@ -150,7 +152,7 @@ impl ToDevice {
         cx.emit_or(1, p, reason);
     }
 
-    /// The device is down or gone.
+    /// Reports that the device is down or gone.
     #[cold]
     fn lose(&mut self, cx: &mut Cx<'_>) {
         let name = &self.args.devname.0;
@@ -167,7 +169,7 @@ impl ToDevice {
         cx.set_timer(1, now.saturating_add(LOOK));
     }
 
-    /// Looks whether a lost device is back.
+    /// Checks whether a lost device is back.
     fn look(&mut self, cx: &mut Cx<'_>) {
         let name = self.args.devname.0.clone();
         let Some((index, true)) = device::state(&name) else { return self.lose(cx) };
@@ -280,7 +282,7 @@ impl Lifecycle for ToDevice {
     }
 
     fn effects(&self, _: Effects) -> Effects {
-        // Messages about the device and about packets that it refuses show nothing of how packets are batched.
+        // Batching cannot be observed in the messages about the device and about refused packets.
         Effects::empty()
     }
 }

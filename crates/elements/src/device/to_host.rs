@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ToHost: frames for the host.
+//! ToHost: sends frames to the host.
 
 use super::args::DeviceName;
 use super::from_host::{HostDevice, HostDevices};
@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 use castanet_io::device::{Start, Tun};
 use std::sync::Arc;
 
-/// Sends Ethernet frames to the host, which receives them by the device that FromHost with the same name makes.
+/// Sends Ethernet frames to the host, which receives them on the device that FromHost with the same name creates.
 ///
 /// # Ports
 /// Input 0 (push): Ethernet frames.
@@ -36,7 +36,7 @@ pub struct ToHost {
 /// Arguments of ToHost.
 #[derive(Args)]
 pub struct Args {
-    /// The device that FromHost makes.
+    /// The device that FromHost creates.
     devname: DeviceName,
 }
 
@@ -49,7 +49,7 @@ impl Build for ToHost {
 
 impl Element for ToHost {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // FromHost has it by the time that packets come, whichever of the two is initialised first.
+        // FromHost opens the device before packets come, whichever element is initialised first.
         if self.tun.is_none() {
             self.tun = self.device.get();
         }

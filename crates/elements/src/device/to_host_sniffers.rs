@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ToHostSniffers: the end of packets that only programs such as tcpdump are to see.
+//! ToHostSniffers: drops packets that are meant only for programs such as tcpdump.
 
 use super::args::DeviceName;
 use castanet_element::prelude::*;
 
-/// Drops packets that a router inside the kernel would show to the sniffers of the host.
+/// Drops packets that a router inside the kernel would show to the sniffers of the host (tcpdump, for example).
 ///
-/// Sniffers see the packets of a device without its help, because Castanet receives and sends them by packet sockets beside the
-/// host's own network. The class is there for configurations that run inside the kernel too.
+/// Sniffers see the packets of a device without this element, because Castanet receives and sends through packet
+/// sockets, beside the host's own network stack. The class exists for configurations that also run inside the kernel.
 ///
 /// # Ports
 /// Input 0 (push): packets to drop.
@@ -27,10 +27,10 @@ pub struct ToHostSniffers {
 /// Arguments of ToHostSniffers.
 #[derive(Args)]
 pub struct Args {
-    /// Understood for old configurations: the device whose sniffers are to see the packets.
+    /// Accepted for old configurations and ignored: the device whose sniffers are to see the packets.
     #[arg(name = "DEVNAME")]
     _device: Option<DeviceName>,
-    /// Understood for old configurations: the packet type that sniffers are to see.
+    /// Accepted for old configurations and ignored: the packet type that sniffers are to see.
     #[arg(keyword, name = "TYPE")]
     _kind: Option<Word>,
 }

@@ -3,13 +3,14 @@
 
 use castanet_element::prelude::*;
 
-/// Checks the CRC-32 at the end of packets and takes it off.
+/// Checks the CRC-32 at the end of packets and removes it.
 ///
-/// The check sequence is that of `SetCRC32` and of Ethernet frames: the checksum of all bytes before it, in 4 bytes with the least
-/// significant byte first (IEEE 802.3 section 3.2.9). Packets with a wrong one, and those of less than 4 bytes, are dropped.
+/// The check sequence is that of `SetCRC32` and of Ethernet frames: the checksum of all bytes before it, in 4
+/// bytes with the least significant byte first (IEEE 802.3 section 3.2.9). Packets with a wrong check
+/// sequence, and packets shorter than 4 bytes, are dropped.
 ///
 /// # Ports
-/// Input 0: packets with a check sequence. Output 0: packets that are right, without it.
+/// Input 0: packets with a check sequence. Output 0: packets whose check sequence was correct, without it.
 ///
 /// # Example
 /// ```click

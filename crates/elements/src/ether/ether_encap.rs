@@ -6,7 +6,8 @@ use castanet_wire::ether::{EtherAddr, EtherHeader};
 
 /// Puts an Ethernet header before packets.
 ///
-/// The MAC header is marked. Frames are not padded to the least length of Ethernet (RFC 894): devices do that.
+/// The MAC header is marked. Frames are not padded to the minimum length of Ethernet (RFC 894), because
+/// devices do that.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: Ethernet frames.
@@ -27,7 +28,7 @@ pub struct EtherEncap {
 /// Arguments of EtherEncap.
 #[derive(Args)]
 pub struct Args {
-    /// The type of the frames.
+    /// The EtherType of the frames.
     #[arg(alias = "ETHT", handler = "rw")]
     ethertype: u16,
     /// Source address.
@@ -55,7 +56,7 @@ impl Build for EtherEncap {
 
 #[handlers]
 impl EtherEncap {
-    /// The type, under its old name.
+    /// The EtherType (old name of `ethertype`).
     #[read(deprecated, merge = first)]
     fn etht(&self) -> u16 {
         self.args.ethertype

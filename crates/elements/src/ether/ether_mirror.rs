@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EtherMirror: frames go back where they came from.
+//! EtherMirror: frames with source and destination address exchanged.
 
 use castanet_element::prelude::*;
 
@@ -23,7 +23,7 @@ pub struct EtherMirror {}
 impl Action for EtherMirror {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
-        // Packets that are too short share their buffer still.
+        // Checked before `data_mut`, so that a shared buffer is not copied for a packet that is too short.
         if p.len() < 12 {
             return Verdict::Drop(Reason::TooShort);
         }

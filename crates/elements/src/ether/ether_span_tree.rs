@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EtherSpanTree: no cycles among switches.
+//! EtherSpanTree: the spanning tree protocol, which breaks cycles among switches.
 
 mod args;
 #[cfg(test)]
@@ -15,18 +15,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Takes part in the spanning tree protocol of Ethernet bridges (IEEE 802.1D-1998 section 8).
 ///
-/// The bridges of a LAN agree on a tree, and what is not on it blocks: frames go no round, and when a connection breaks
-/// another takes its place. Port N of this element, of both Suppressors and of the switch is port N of one bridge. A
-/// port that blocks or listens is suppressed on both sides. One that learns lets frames in, which the switch learns from
-/// and does not relay. One that forwards is active. While the topology changes the switch forgets what was not heard for
-/// the time that the root says, its forward delay.
+/// The bridges of a LAN agree on a tree, and ports that are not part of it block. So frames do not circulate,
+/// and when a connection breaks, another replaces it. Port N of this element, of both Suppressors and of the
+/// switch is port N of one bridge. A blocking or listening port is suppressed on both sides. A learning port
+/// lets frames in: the switch learns from them, but does not relay them. A forwarding port is active. While
+/// the topology changes, the switch forgets addresses that it has not heard for the forward delay of the
+/// root.
 ///
-/// By default the priority is worse than that of most bridges, so that one of these becomes the root and sets the times.
-/// Messages that are malformed, or older than they may be, are dropped; times outside the limits of the standard count
-/// as the limits. At most one configuration message a second leaves on each port, whatever comes in.
+/// By default the bridge has a worse priority than most bridges, so that another one becomes the root and
+/// sets the times. Messages that are malformed or too old are dropped. Times outside the limits of the
+/// standard are set to the nearest limit. At most one configuration message a second leaves on each port,
+/// whatever is received.
 ///
 /// # Ports
-/// Inputs 0, 1, ...: frames to 01-80-C2-00-00-00 from each port. Outputs, as many: messages for each port.
+/// Inputs 0, 1, ...: frames to 01-80-C2-00-00-00 from each port. Outputs 0, 1, ...: messages for each port.
 ///
 /// # Example
 /// ```click
@@ -51,7 +53,7 @@ pub struct EtherSpanTree {
     ports: usize,
     /// Whether this is the replica that keeps the time.
     first: bool,
-    /// Whether there are others.
+    /// Whether there are other replicas.
     several: bool,
 }
 
@@ -82,18 +84,21 @@ impl Build for EtherSpanTree {
 }
 
 impl Shared {
-    /// The bridge. No code panics while it holds the lock; if some did, the bridge would still be whole.
+    /// Locks the bridge. A poisoned lock is used all the same: the bridge would still be consistent, and no
+    /// code panics while it holds the lock.
     fn bridge(&self) -> MutexGuard<'_, Option<Bridge>> {
         self.bridge.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Opens and closes ports as the bridge has them. `wake` sets the notifiers of elements with ports that were opened.
+    /// Opens and closes ports according to the bridge. `wake` is called with the notifiers of elements whose
+    /// ports were opened.
     fn apply(&self, bridge: &Bridge, wake: impl FnMut(Note)) {
         let mut opened = [false; 2];
         for port in 0..bridge.ports() {
             let state = bridge.state(port);
             let (learning, forwarding) =
                 (state == Some(PortState::Learning), state == Some(PortState::Forwarding));
-            // A port closes its exit first and opens it last, and relays nothing in between.
+            // The output side of a port is closed first and opened last, so that nothing is relayed in
+            // between.
             if !forwarding {
                 self.output.set(port, true);
             }
@@ -111,7 +116,7 @@ impl Shared {
 }
 
 impl EtherSpanTree {
-    /// Lets the bridge do something, and does what it says.
+    /// Calls `f` with the bridge. Then applies its port states, sends its messages and sets the timer.
     fn with(&mut self, cx: &mut Cx<'_>, f: impl FnOnce(&mut Bridge)) {
         let mut guard = self.shared.bridge();
         let Some(bridge) = guard.as_mut() else { return };
@@ -119,7 +124,7 @@ impl EtherSpanTree {
         self.shared.apply(bridge, |note| cx.set_note(note));
         for (port, message) in bridge.sent() {
             let frame = message.frame(self.args.addr);
-            // Without a buffer there is no message; the next one makes up for it.
+            // Without a buffer this message is skipped. The protocol repeats its messages.
             let Some(mut p) = Packet::copy_of(&frame) else { continue };
             p.set_mac_header(0);
             let now = cx.now();
@@ -161,7 +166,7 @@ impl Element for EtherSpanTree {
 
 #[handlers]
 impl EtherSpanTree {
-    /// The bridge and its root; one line a port: role, state, best message.
+    /// The bridge and its root, then one line for each port: role, state, best message.
     #[read]
     fn msgs(&self) -> Table {
         let guard = self.shared.bridge();
@@ -210,7 +215,8 @@ impl Lifecycle for EtherSpanTree {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        // Another address or priority is another bridge, which has to find its place first.
+        // With another address or priority this is another bridge, which first has to find its place in the
+        // tree.
         if Arc::ptr_eq(&self.shared, &old.shared) || self.ports != old.ports || !self.args.is_like(&old.args)
         {
             return Ok(());
@@ -226,7 +232,7 @@ impl Lifecycle for EtherSpanTree {
     }
 }
 
-/// An element of one of some classes, by its number.
+/// The element number of a switch (if `SWITCH`) or of a Suppressor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named<const SWITCH: bool>(u32);
 
@@ -244,7 +250,7 @@ impl<const SWITCH: bool> ArgValue for Named<SWITCH> {
     }
 }
 
-/// A bridge's address that others can compare: no group, not zero.
+/// Whether an address can identify a bridge: it must be neither a group address nor zero.
 fn is_station(address: EtherAddr) -> bool {
     !address.is_group() && address != EtherAddr::ZERO
 }

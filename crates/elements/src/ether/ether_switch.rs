@@ -11,16 +11,17 @@ use relay::Relay;
 
 /// Relays Ethernet frames between its ports, as a learning bridge does (IEEE 802.1D-1998 section 7).
 ///
-/// The source address of each frame tells on which port that station is. A frame to a station that is known leaves on its
-/// port only, and is dropped when it came from there; any other frame, and any to a group, leaves on all ports but the
-/// one it came from, on the highest port first. An address is forgotten when the timestamp of a frame to it is more than TIMEOUT later than that of
-/// the last frame from it, so frames without timestamps do not let anything grow old. With a TIMEOUT of 0 nothing is
-/// learnt. At most 16384 addresses are known; new ones take the place of those not heard of for longest.
+/// The switch learns the port of each station from the source addresses of frames. A frame to a known station
+/// leaves only on the port of that station, and is dropped if it came from there. Any other frame, and any
+/// frame to a group, leaves on all ports but the one it came from, on the highest port first. An address is
+/// forgotten when a frame to it has a timestamp that is more than TIMEOUT later than that of the last frame
+/// from it. So addresses do not expire if frames have no timestamps. With a TIMEOUT of 0 nothing is learnt.
+/// The switch keeps at most 16384 addresses. New addresses replace the least recently heard ones.
 ///
 /// Without a spanning tree (EtherSpanTree) there must be no cycle of bridges.
 ///
 /// # Ports
-/// Inputs 0, 1, ...: Ethernet frames from each port. Outputs, as many: frames to each port.
+/// Inputs 0, 1, ...: Ethernet frames from each port. Outputs 0, 1, ...: frames to each port.
 ///
 /// # Example
 /// ```click

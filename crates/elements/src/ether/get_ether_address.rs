@@ -6,10 +6,11 @@ use castanet_element::prelude::*;
 
 /// Copies an Ethernet address from packets into an annotation of six bytes.
 ///
-/// Packets too short for an address at OFFSET leave unchanged on output 1, or are dropped when that is not connected.
+/// Packets too short for an address at OFFSET leave unchanged on output 1, or are dropped if that is not
+/// connected.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same packets, annotated. Output 1 (optional): packets too short.
+/// Input 0: packets. Output 0: the same packets, annotated. Output 1 (optional): packets that are too short.
 ///
 /// # Example
 /// ```click

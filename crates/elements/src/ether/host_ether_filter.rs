@@ -6,11 +6,12 @@ use castanet_wire::ether::EtherAddr;
 
 /// Sets the packet type annotation from the destination of Ethernet frames, and keeps those for this host.
 ///
-/// Frames to `ETHER` become packets for the host, others broadcast, multicast, or for another host. Frames for
-/// another host leave on output 1 unless `DROP_OTHER` is false, and so do frames from `ETHER` if `DROP_OWN` is true.
+/// The packet type of frames to `ETHER` is that of this host; other frames are broadcast, multicast, or for
+/// another host. Frames for another host leave on output 1 unless `DROP_OTHER` is false, and so do frames
+/// from `ETHER` if `DROP_OWN` is true.
 ///
 /// # Ports
-/// Input 0: Ethernet frames. Output 0: those for this host. Output 1 (optional): the others.
+/// Input 0: Ethernet frames. Output 0: frames for this host. Output 1 (optional): other frames.
 ///
 /// # Example
 /// ```click

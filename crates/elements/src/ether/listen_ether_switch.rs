@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ListenEtherSwitch: a learning bridge with one output more, which sees all.
+//! ListenEtherSwitch: a learning bridge with one more output, which gets every frame.
 
 use super::ether_switch::relay::Relay;
 use castanet_element::prelude::*;
 
-/// Relays Ethernet frames as EtherSwitch does, and sends a copy of every frame to one output more.
+/// Relays Ethernet frames as EtherSwitch does, and sends a copy of every frame to one more output.
 ///
-/// Frames that EtherSwitch would drop leave on that output alone.
+/// Frames that EtherSwitch would drop leave only on that output.
 ///
 /// # Ports
-/// Inputs 0, 1, ...: Ethernet frames from each port. Outputs, as many: frames to each port. The last output: every frame.
+/// Inputs 0, 1, ...: Ethernet frames from each port. Outputs 0, 1, ...: frames to each port. The last output:
+/// every frame.
 ///
 /// # Example
 /// ```click
@@ -62,7 +63,7 @@ mod tests {
         assert_eq!(ports(kit.push(0, [frame(1, 7)])), [2], "where it came from");
         assert_eq!(kit.read("table").unwrap().lines().count(), 3);
         assert!(kit.push(0, [packet(b"short")]).is_empty());
-        // One port: a listener.
+        // With one port, frames leave only on the last output.
         let mut kit = Kit::<ListenEtherSwitch>::with_ports("", 1, 2).unwrap();
         assert_eq!(ports(kit.push(0, [frame(9, 1), frame(9, 2)])), [1, 1]);
         kit.write("timeout", "5").unwrap();

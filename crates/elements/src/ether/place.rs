@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where Ethernet addresses are kept: places in a packet, annotations.
+//! Places of Ethernet addresses: offsets in packets, and annotations.
 
 use castanet_element::prelude::*;
 
-/// A place in a packet: a number of bytes, or `src` or `dst` of a frame.
+/// An offset in a packet, in bytes; `src` and `dst` stand for the offsets in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(pub usize);
 
@@ -20,17 +20,17 @@ impl ArgValue for Place {
 }
 
 impl Place {
-    /// The address there.
+    /// Returns the address at this place.
     #[inline(always)]
     pub fn get(self, data: &[u8]) -> Option<[u8; 6]> {
         data.get(self.0..)?.first_chunk().copied()
     }
-    /// Whether there is room for an address.
+    /// Whether there is room for an address at this place.
     #[inline(always)]
     pub fn is_in(self, data: &[u8]) -> bool {
         data.len() >= self.0.saturating_add(6)
     }
-    /// Puts an address there.
+    /// Writes an address to this place.
     #[inline(always)]
     pub fn put(self, data: &mut [u8], address: [u8; 6]) {
         if let Some(place) = data.get_mut(self.0..).and_then(|d| d.first_chunk_mut()) {

@@ -3,10 +3,10 @@
 
 use castanet_element::prelude::*;
 
-/// Appends the CRC-32 of packets to them, as the frame check sequence of Ethernet.
+/// Appends a CRC-32 to packets, like the frame check sequence of Ethernet.
 ///
-/// It is the checksum of all bytes, in 4 bytes with the least significant byte first, which is how Ethernet sends it (IEEE 802.3
-/// section 3.2.9). A packet that would become too long is dropped.
+/// The checksum covers all bytes. It has 4 bytes, the least significant first, which is how Ethernet sends it
+/// (IEEE 802.3 section 3.2.9). A packet that would become too long is dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same, 4 bytes longer.
@@ -69,7 +69,7 @@ mod tests {
             let copy = p.share().unwrap();
             let out = kit.act([p]).remove(0).1;
             assert_eq!(out.data(), [&data[..], &bit_by_bit(&data).to_le_bytes()].concat());
-            // The residue: what the checksum of any frame with its check sequence is.
+            // The residue: the checksum of any frame together with its check sequence has this value.
             assert_eq!(crc32fast::hash(out.data()), 0x2144_df1c);
             assert_eq!(copy.data(), data, "a copy stays as it was");
         }

@@ -6,7 +6,8 @@ use castanet_element::prelude::*;
 
 /// Sets the VLAN annotation of packets.
 ///
-/// It becomes VLAN_TCI, or what VLAN_ID and VLAN_PCP make. Classes such as VLANEncap and ARPQuerier read it.
+/// The annotation becomes VLAN_TCI, or is made of VLAN_ID and VLAN_PCP. Classes such as VLANEncap and
+/// ARPQuerier read it.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets, annotated.

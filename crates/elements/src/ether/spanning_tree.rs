@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The spanning tree protocol (IEEE 802.1D-1998) apart from elements: its messages, and what one bridge does.
+//! The spanning tree protocol (IEEE 802.1D-1998), independent of elements: its messages, and the behaviour of
+//! one bridge.
 
 pub mod bpdu;
 mod port;

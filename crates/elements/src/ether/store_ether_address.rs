@@ -7,11 +7,11 @@ use castanet_wire::ether::EtherAddr;
 
 /// Puts an Ethernet address into packets.
 ///
-/// The address is ADDR, or what the annotation ANNO holds. Packets that have no room for it at OFFSET leave unchanged on
-/// output 1, or are dropped when that is not connected.
+/// The address is ADDR, or the content of annotation ANNO. Packets that are too short for it at OFFSET leave
+/// unchanged on output 1, or are dropped if that is not connected.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the packets with the address. Output 1 (optional): packets too short.
+/// Input 0: packets. Output 0: the packets with the address. Output 1 (optional): packets that are too short.
 ///
 /// # Example
 /// ```click

@@ -5,14 +5,14 @@ use super::vlan::{self, Native};
 use castanet_element::prelude::*;
 use castanet_wire::ether::{EtherHeader, ethertype};
 
-/// Strips Ethernet headers, with their IEEE 802.1Q tag where there is one.
+/// Strips Ethernet headers, including their IEEE 802.1Q tag if there is one.
 ///
-/// The VLAN annotation gets the tag, or NATIVE_VLAN when a frame has none; if NATIVE_VLAN is -1, frames without a tag
-/// leave unchanged on output 1, or are dropped when that is not connected. So do frames that end within their header.
-/// The MAC header is marked.
+/// The VLAN annotation gets the tag, or NATIVE_VLAN if a frame has none. If NATIVE_VLAN is -1, frames without
+/// a tag leave unchanged on output 1, or are dropped if that is not connected. The same happens to frames
+/// that end within their header. The MAC header is marked.
 ///
 /// # Ports
-/// Input 0: Ethernet frames. Output 0: what they carry. Output 1 (optional): frames that are not taken.
+/// Input 0: Ethernet frames. Output 0: their payload. Output 1 (optional): frames that are not accepted.
 ///
 /// # Example
 /// ```click
@@ -29,7 +29,7 @@ pub struct StripEtherVlanHeader {
 /// Arguments of StripEtherVLANHeader.
 #[derive(Args)]
 pub struct Args {
-    /// The VLAN of frames without a tag; -1 to take none of them.
+    /// The VLAN of frames without a tag; -1 to accept no such frames.
     #[arg(default = Native(0), show = "0")]
     native_vlan: Native,
 }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn every_length() {
-        // Frame, configuration, shortest that is taken, annotation.
+        // Frame, configuration, shortest length that is accepted, annotation.
         for (frame, config, least, tci) in [
             (&TAGGED[..], "", 18, 0xa007),
             (&TAGGED[..], "-1", 18, 0xa007),

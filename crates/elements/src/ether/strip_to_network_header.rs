@@ -3,9 +3,10 @@
 
 use castanet_element::prelude::*;
 
-/// Strips what stands before the network header.
+/// Strips everything before the network header.
 ///
-/// A network header that was stripped is put back. Packets without one pass unchanged.
+/// If the network header was stripped earlier, it is restored. Packets without a network header pass
+/// unchanged.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: packets that start with their network header.
@@ -23,7 +24,7 @@ impl Action for StripToNetworkHeader {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let offset = p.network_offset().unwrap_or(0);
-        // A header that is there lies inside the data or before it, so that only growing can fail.
+        // A network header lies inside the data or before it, so only growing the packet can fail.
         let done =
             if offset >= 0 { p.strip(offset.unsigned_abs()) } else { p.unstrip(offset.unsigned_abs()) };
         if !done {

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Passes packets from each input to the output of the same number, unless that port is suppressed.
 ///
-/// Packets that are pushed to a suppressed port are dropped. Packets that would be pulled through it stay where they are, and
-/// the task that pulls sleeps until some port that is not suppressed has packets. All ports are active at first. EtherSpanTree
-/// suppresses ports of the Suppressors that it names, and so do the handlers `active0`, `active1`, ...
+/// Packets that are pushed to a suppressed port are dropped. Packets that would be pulled through it stay
+/// where they are, and the pulling task sleeps until some port that is not suppressed has packets. All ports
+/// are active at first. Ports are suppressed by an EtherSpanTree that names the Suppressor, and by the
+/// handlers `active0`, `active1`, ...
 ///
 /// # Ports
 /// As many inputs as outputs: packets.
@@ -30,7 +31,7 @@ pub struct Suppressor {
     suppressed: Arc<[AtomicBool]>,
     /// The same flags with the notifier, for elements that set them.
     flags: Arc<PortFlags>,
-    /// By port: what pullers of the port wait for; none where packets are pushed.
+    /// For each port, the signal that its pullers wait for; `None` if packets are pushed.
     upstream: Vec<Option<Signal>>,
     note: OwnNote,
 }
@@ -59,7 +60,7 @@ impl Suppressor {
     fn found_empty(&self, cx: &mut Cx<'_>) {
         self.note.found_empty(|cx| self.has_something(cx), cx);
     }
-    /// The flag behind `activeN`.
+    /// Returns the flag that the handler `activeN` shows.
     fn flag(&self, handler: &str) -> Result<&AtomicBool, HandlerError> {
         let port = handler.strip_prefix("active").and_then(|n| n.parse::<usize>().ok());
         port.and_then(|n| self.suppressed.get(n)).ok_or_else(|| format!("no '{handler}' handler").into())
@@ -99,7 +100,8 @@ impl Element for Suppressor {
         }
         p
     }
-    // A notifier upstream that goes on gives a turn to all elements that asked for it, whether their class has a task or not.
+    // When an upstream notifier is set, all elements that subscribed to it get a turn, even if their class
+    // has no task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.has_something(cx), cx);
         Turn::Sleep
@@ -190,7 +192,7 @@ mod tests {
     #[test]
     fn pullers_sleep_while_all_that_has_packets_is_suppressed() {
         let mut kit = Kit::<Suppressor>::with_ports("", 2, 2).unwrap();
-        // The kit makes agnostic ports push.
+        // The kit makes agnostic ports push, so the signals of pullers are set here.
         kit.element.upstream = (2..4).map(|note| Some(Signal::new(vec![note], false))).collect();
         let on = |kit: &Kit<Suppressor>| kit.note(Capability::EmptyNotifier);
         (0..4).for_each(|_| kit.supply(0, packet(b"x")));
@@ -202,7 +204,7 @@ mod tests {
         assert!(!on(&kit), "more of them");
         kit.write("active0", "true").unwrap();
         assert!(on(&kit) && kit.pull(0, 1).len() == 1);
-        // By another element, such as a spanning tree.
+        // Another element, such as EtherSpanTree, sets and clears the flag.
         kit.with(|e, _| e.flags.set(0, true));
         assert!(kit.with(|e, cx| e.pull_one(0, cx)).is_none() && !on(&kit));
         kit.with(|e, cx| {

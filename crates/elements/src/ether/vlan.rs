@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of the classes for 802.1Q tags: their arguments, and the tag put into a frame.
+//! The common part of the classes for 802.1Q tags: their arguments, and putting a tag into a frame.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;
@@ -9,7 +9,7 @@ use castanet_wire::ether::EtherHeader;
 pub const ID: u16 = 0x0fff;
 /// The bits of a tag that hold the priority.
 const PRIORITY: u16 = 0xe000;
-/// Bytes of a tag, its type included.
+/// Bytes of a tag, including its type.
 pub const TAG: usize = 4;
 
 /// Reads a number between limits.
@@ -57,7 +57,7 @@ impl ArgValue for Priority {
     }
 }
 
-/// A tag as an argument: a number, or what the annotation says.
+/// A tag as an argument: a number, or the VLAN annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tci {
     /// The annotation.
@@ -86,7 +86,8 @@ impl Show for Tci {
     }
 }
 
-/// How the tag of a packet is made: some of its bits are the annotation's, the others are fixed.
+/// How the tag of a packet is made: the bits in `mask` come from the annotation, the others are fixed by
+/// `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     mask: u16,
@@ -94,7 +95,8 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// From arguments. A priority or an identifier that is given takes the place of the tag's.
+    /// Makes a tag from arguments. If a priority is given, it replaces that of `tci`. `tci` and `id` exclude
+    /// each other.
     pub fn new(tci: Option<Tci>, id: Option<VlanId>, priority: Option<Priority>) -> Result<Tag, ValueError> {
         if tci.is_some() && id.is_some() {
             return Err("VLAN_ID: VLAN_TCI has an identifier already".into());
@@ -114,12 +116,12 @@ impl Tag {
         self.mask &= !which;
         self.bits = self.bits & !which | bits;
     }
-    /// The tag of a packet, in host order.
+    /// Returns the tag of a packet in host byte order.
     #[inline(always)]
     pub fn of(self, p: &Packet) -> u16 {
         annotation(p) & self.mask | self.bits
     }
-    /// The value of some bits; the annotation's unless all of them are fixed.
+    /// Returns the value of some bits, or [`Tci::Anno`] unless all of them are fixed.
     fn part(self, which: u16) -> Tci {
         match self.mask & which {
             0 => Tci::Value((self.bits & which) >> which.trailing_zeros()),
@@ -178,7 +180,7 @@ pub trait TagArgs: castanet_spec::Args {
 pub struct Tagging<A> {
     /// The arguments of the class.
     pub args: A,
-    /// The tag of the next packet.
+    /// How the tags of packets are made.
     pub tag: Tag,
     /// Whether an argument or a handler has set the tag. If not, its handlers show nothing.
     given: bool,
@@ -238,13 +240,13 @@ impl<A: TagArgs> Engine for Tagging<A> {
     }
 }
 
-/// The tag that a packet is annotated with, in host order.
+/// Returns the tag in a packet's VLAN annotation, in host byte order.
 #[inline(always)]
 pub fn annotation(p: &Packet) -> u16 {
     u16::from_be_bytes(p.anno(anno::VLAN_TCI))
 }
 
-/// Annotates a packet with a tag in host order.
+/// Sets the VLAN annotation of a packet to a tag in host byte order.
 #[inline(always)]
 pub fn annotate(p: &mut Packet, tci: u16) {
     p.set_anno(anno::VLAN_TCI, tci.to_be_bytes());
@@ -269,7 +271,8 @@ pub fn put(p: &mut Packet, kind: u16, tci: u16) -> Result<(), Reason> {
     Ok(())
 }
 
-/// The tag of a frame, in host order, if it has one of that type; an error if it is cut off.
+/// Returns the tag of a frame in host byte order, if the frame has one of type `kind`. A truncated tag is an
+/// error.
 #[inline]
 pub fn tag(frame: &[u8], kind: u16) -> Result<Option<u16>, Reason> {
     let Some(h) = frame.first_chunk::<14>() else { return Ok(None) };

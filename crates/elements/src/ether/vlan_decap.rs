@@ -5,10 +5,10 @@ use super::vlan;
 use castanet_element::prelude::*;
 use castanet_wire::ether::ethertype;
 
-/// Takes the IEEE 802.1Q tag out of Ethernet frames.
+/// Removes the IEEE 802.1Q tag from Ethernet frames.
 ///
-/// The VLAN annotation gets the tag, or 0 when a frame has none, unless ANNO is false. Frames without a tag pass as they
-/// are; frames that end within their tag are dropped.
+/// Unless ANNO is false, the VLAN annotation gets the tag, or 0 if a frame has none. Frames without a tag
+/// pass unchanged. Frames that end within their tag are dropped.
 ///
 /// # Ports
 /// Input 0: Ethernet frames. Output 0: frames without a tag.

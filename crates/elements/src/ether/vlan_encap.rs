@@ -7,9 +7,9 @@ use castanet_wire::ether::ethertype;
 
 /// Puts an IEEE 802.1Q tag into Ethernet frames.
 ///
-/// The tag stands behind the addresses and is VLAN_TCI, a number or `ANNO` for the VLAN annotation, or made of VLAN_ID
-/// and VLAN_PCP. A VLAN_PCP that is given takes the place of the priority in VLAN_TCI. Frames of the VLAN NATIVE_VLAN
-/// pass without a tag.
+/// The tag is put behind the addresses. It is either VLAN_TCI (a number, or `ANNO` for the VLAN annotation),
+/// or made of VLAN_ID and VLAN_PCP. If VLAN_PCP is given, it replaces the priority in VLAN_TCI. Frames of the
+/// VLAN NATIVE_VLAN pass without a tag.
 ///
 /// # Ports
 /// Input 0: Ethernet frames. Output 0: the frames with their tag.

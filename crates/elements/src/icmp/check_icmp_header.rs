@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CheckICMPHeader: lengths and checksum of ICMP messages.
+//! CheckICMPHeader: checks lengths and checksum of ICMP messages.
 
 use crate::transport::faults::{Checker, Fault, Protocol};
 use crate::transport::segment;
@@ -10,10 +10,11 @@ use castanet_wire::{IcmpHeader, checksum};
 
 /// Checks ICMP headers.
 ///
-/// The tests, in this order: the protocol is ICMP; the message is as long as its type wants (RFC 792: 8 bytes, 20 for
-/// timestamps; RFC 950: 12 for address masks), and fits into the packet; its checksum is right. A fragment fails, since the
-/// checksum covers the other fragments too: put an IPReassembler before. A bad packet leaves on output 1, or is dropped; only the
-/// first one is reported, or each with `VERBOSE`. The network header must be marked.
+/// The tests are, in this order: the protocol is ICMP; the message is as long as its type requires (RFC 792: 8 bytes,
+/// 20 for timestamps; RFC 950: 12 for address masks), and fits into the packet; its checksum is correct. A fragment
+/// fails, because the checksum covers the other fragments too: put an IPReassembler before this element. A bad packet
+/// leaves on output 1, or is dropped. Only the first bad packet is reported, or, with `VERBOSE`, every one. The
+/// network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: good ICMP messages. Output 1 (optional): all others.
@@ -32,7 +33,7 @@ pub struct CheckIcmpHeader {
     checker: Checker<Icmp>,
 }
 
-/// How long a message of a type is at least.
+/// Returns the least length of a message type, in bytes.
 fn least(message: u8) -> usize {
     match message {
         kind::TIMESTAMP | kind::TIMESTAMP_REPLY => 20,
@@ -49,7 +50,7 @@ impl Protocol for Icmp {
     const FAULTS: &'static [&'static str; 3] = &["not ICMP", "bad packet length", "bad ICMP checksum"];
     #[inline]
     fn examine(network: &[u8]) -> Result<(), Fault> {
-        // Byte 9 of the header. A shorter header fails the test of the length.
+        // Byte 9 of the header is the protocol. A shorter header fails the length test below.
         if network.get(9).is_some_and(|&protocol| protocol != ICMP) {
             return Err(Fault::Protocol);
         }
@@ -79,7 +80,7 @@ mod tests {
     use crate::transport::faults::check_table;
     use etherparse::PacketBuilder;
 
-    /// A packet with a message of a type and so many bytes behind its first word.
+    /// A packet with a message of type `kind`, and `rest` bytes behind the first 8 bytes of the message.
     fn message(kind: u8, rest: usize) -> Vec<u8> {
         let mut data = Vec::new();
         let b = PacketBuilder::ipv4([1, 0, 0, 1], [2, 0, 0, 2], 64);

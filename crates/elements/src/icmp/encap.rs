@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The headers of ICMP messages, for all elements that send some of their own.
+//! The headers of ICMP messages, for all elements that send messages of their own.
 
 use castanet_classify::names;
 use castanet_element::prelude::*;
@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 
 const HEADERS: usize = Ipv4Header::LEN + IcmpHeader::LEN;
 
-/// A message but for what it carries.
+/// The header fields of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     /// Source address.
@@ -19,15 +19,15 @@ pub(super) struct Message {
     pub(super) dst: Ipv4Addr,
     /// Type and code.
     pub(super) kind: (u8, u8),
-    /// The second word.
+    /// The second word of the ICMP header.
     pub(super) word: u32,
     /// Identification of the IP packet.
     pub(super) id: u16,
 }
 
 impl Message {
-    /// Makes a packet the data of the message; marks the network header and sets the destination address annotation. False if it
-    /// would become longer than IPv4 allows.
+    /// Puts the headers of the message before a packet, marks the network header, and sets the destination address
+    /// annotation. Returns false if the packet would become longer than IPv4 allows.
     pub(super) fn wrap(&self, p: &mut Packet) -> bool {
         let Ok(total) = u16::try_from(p.len() + HEADERS) else { return false };
         let mut ip = Ipv4Header::new(ICMP, self.src.to_bits(), self.dst.to_bits(), total, 255);
@@ -46,7 +46,7 @@ impl Message {
     }
 }
 
-/// The second word of an echo, timestamp, information or mask message; other messages have a word of zero.
+/// Returns the second word of an echo, timestamp, information or mask message. For other messages it is zero.
 pub(super) fn word(kind: u8, identifier: u16, sequence: u16) -> u32 {
     if matches!(kind, 0 | 8 | 13..=18) { icmp::echo_word(identifier, sequence) } else { 0 }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPError: error messages about packets.
+//! ICMPError: makes ICMP error messages about packets.
 
 mod source_route;
 #[cfg(test)]
@@ -17,22 +17,22 @@ use std::net::Ipv4Addr;
 
 /// Turns packets into ICMP error messages about them.
 ///
-/// The message (RFC 792, RFC 1812 section 4.3) goes to the source of the packet and quotes it from its IP header
-/// on, as much as fits in MTU bytes in all and never less than header and 8 bytes. No error is sent, and the packet
-/// dropped, in the cases of RFC 1812 section 4.3.2.7: the packet is an ICMP error itself (or ICMP cut before its
-/// type); it went to a multicast or broadcast address, of the IP or of the link layer (packet type annotation), or
-/// to one of BADADDRS; its source is no single host (0/8, 127/8, multicast, 240/4 and above, BADADDRS); it is a
-/// fragment other than the first; and redirects when it has a source route (section 5.2.7.2). A source route
-/// recorded in the packet is reversed into the message (section 4.3.2.6), unless the message complains about that
-/// very option.
+/// The message (RFC 792, RFC 1812 section 4.3) goes to the source of the packet. It quotes the packet from its IP
+/// header on: as much as fits in MTU bytes in all, but at least the header and 8 bytes. In the cases of RFC 1812
+/// section 4.3.2.7, no error is sent and the packet is dropped. This happens if the packet is an ICMP error itself,
+/// or ICMP that is cut before its type; if it went to a multicast or broadcast address, of IP or of the link layer
+/// (packet type annotation), or to one of BADADDRS; if its source is not a single host (0/8, 127/8, multicast, 240/4
+/// and above, BADADDRS); or if it is a fragment other than the first. Redirects are also not sent about packets with
+/// a source route (section 5.2.7.2). A source route recorded in the packet is reversed into the message (section
+/// 4.3.2.6), unless the message is about that very option.
 ///
-/// The pointer of a parameter problem comes from the packet's annotation, the gateway of a redirect from the
-/// destination address annotation, the next MTU of `unreachable needfrag` from PMTU (RFC 1191 section 4). The
-/// message has TTL 200, type of service 0, and an identification that counts up from a number that others cannot
-/// predict (1 with `--seed`); each element has its own
-/// counter, and replicas on several workers draw different numbers from it. The message replaces the packet in
-/// place; its annotations are new: destination address, FIX_IP_SRC (so that FixIPSrc gives it the address of the
-/// interface it leaves by), and the time now.
+/// The pointer of a parameter problem comes from the packet's ICMP_PARAMPROB annotation, the gateway of a redirect
+/// from the destination address annotation, and the next MTU of `unreachable needfrag` from PMTU (RFC 1191 section
+/// 4). The message has TTL 200, type of service 0, and an identification that counts up from an unpredictable number
+/// (from 1 with `--seed`). Each element has its own counter, and replicas on several workers use different numbers of
+/// it. The message replaces the packet in place. Its annotations are set anew: destination address, FIX_IP_SRC (so
+/// that FixIPSrc inserts the address of the interface on which the message leaves), and the current time as
+/// timestamp.
 ///
 /// # Ports
 /// Input 0: IP packets with marked network header. Output 0: ICMP errors.
@@ -69,7 +69,7 @@ pub struct Args {
     /// Code of the messages: `host`, `transit`... or a number.
     #[arg(default = Word("0".into()), show = "0")]
     code: Word,
-    /// Addresses that no error is sent to or about.
+    /// Bad addresses: no error is sent to them, or about packets to them.
     #[arg(default = IpList::default(), show = "")]
     badaddrs: IpList,
     /// The longest message in bytes.
@@ -119,7 +119,7 @@ impl Build for IcmpError {
     }
 }
 
-/// Whether an address cannot be that of a single host (RFC 1812 section 4.3.2.7).
+/// Whether an address cannot belong to a single host (RFC 1812 section 4.3.2.7).
 fn is_no_host(addr: u32) -> bool {
     matches!(addr >> 24, 0 | 127 | 224..)
 }
@@ -147,7 +147,7 @@ impl IcmpError {
         h.protocol != ipv4::protocol::ICMP || ip.get(h.header_len()).is_some_and(|&t| !icmp::is_error(t))
     }
 
-    /// The second word of the message.
+    /// Returns the second word of the message.
     fn rest(&self, p: &Packet) -> u32 {
         match (self.args.kind.0, self.code) {
             (icmp::kind::PARAMETER_PROBLEM, icmp::parameter_problem::POINTER) => {
@@ -159,7 +159,8 @@ impl IcmpError {
         }
     }
 
-    /// The error message for a packet: its destination, its source route if any, and how much of the packet it quotes.
+    /// Returns what the message about a packet needs: destination, source route if any, and the number of bytes to
+    /// quote.
     fn answer(&self, p: &Packet) -> Result<(u32, Option<SourceRoute>, usize), Reason> {
         let ip = p.network().ok_or(Reason::NoIpHeader)?;
         let h = Ipv4Header::from_prefix(ip).ok_or(Reason::NoIpHeader)?;
@@ -182,15 +183,15 @@ impl IcmpError {
                 route = SourceRoute::reversed(&option, h.src.get());
             }
         }
-        // Bytes behind the IP packet are the link's padding, no part of the datagram.
+        // Bytes behind the IP packet are padding of the link and not part of the datagram.
         let datagram = ip.len().min(usize::from(h.total_len.get()).max(header_len));
         let headers = Ipv4Header::LEN + route.as_ref().map_or(0, SourceRoute::len) + IcmpHeader::LEN;
-        // RFC 792: the header and 8 bytes of data at least.
+        // RFC 792: at least the header and 8 bytes of data.
         let room = (self.args.mtu as usize).saturating_sub(headers).max(header_len.saturating_add(8));
         Ok((h.src.get(), route, datagram.min(room)))
     }
 
-    /// Puts the message's headers before what it quotes.
+    /// Puts the headers of the message before the quoted packet.
     fn encapsulate(&mut self, p: &mut Packet, rest: u32, dst: u32, options: &[u8]) -> Option<()> {
         let message = p.push_header::<{ IcmpHeader::LEN }>()?;
         *message = IcmpHeader::new(self.args.kind.0, self.code, rest).to_bytes();
@@ -200,7 +201,7 @@ impl IcmpError {
         }
         p.data_mut().get_mut(..options.len())?.copy_from_slice(options);
         let header_len = Ipv4Header::LEN + options.len();
-        // Fits: the packet is at most MTU or header, 8 bytes and these headers long.
+        // This fits: the packet is at most MTU long, or as long as its header, 8 bytes and these headers.
         let total = u16::try_from(p.len().saturating_add(Ipv4Header::LEN)).ok()?;
         let mut h = Ipv4Header::new(ipv4::protocol::ICMP, self.args.src.to_bits(), dst, total, 200);
         h.id = Be16::new(self.numbers.id());

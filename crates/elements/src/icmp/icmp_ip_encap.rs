@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPIPEncap: packets become the data of ICMP messages.
+//! ICMPIPEncap: puts packets into ICMP messages.
 
 use super::encap::{IcmpType, Message, word};
 use crate::ip::numbers::{Identifier, Numbers};
@@ -9,9 +9,10 @@ use std::net::Ipv4Addr;
 
 /// Puts ICMP and IPv4 headers before packets (RFC 792).
 ///
-/// Types that have an identifier get IDENTIFIER, and a sequence number that counts up from 1; the IP identification counts up with it
-/// from a number that others cannot predict (1 with `--seed`). Replicas on several workers draw different ones. Other types get zeros. The time to live is 255. The network header is
-/// marked and the destination address annotation set. A packet that would become longer than IPv4 allows is dropped.
+/// Types that have an identifier get IDENTIFIER, and a sequence number that counts up from 1. Other types get zeros.
+/// The IP identification counts up with the sequence number, from an unpredictable number (from 1 with `--seed`).
+/// Replicas on several workers use different numbers. The time to live is 255. The network header is marked, and the
+/// destination address annotation is set. A packet that would become longer than IPv4 allows is dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: ICMP messages.
@@ -47,7 +48,7 @@ pub struct Args {
     /// Code of the messages, by name or number.
     #[arg(default = Word("0".into()), show = "0")]
     code: Word,
-    /// Identifier of the messages. Without it one that others cannot predict, or 0 with `--seed`.
+    /// Identifier of the messages; by default it is unpredictable, or 0 with `--seed`.
     #[arg(keyword)]
     identifier: Option<u16>,
 }

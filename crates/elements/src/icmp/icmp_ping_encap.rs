@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPPingEncap: packets become the data of echo requests.
+//! ICMPPingEncap: puts packets into echo requests.
 
 use super::encap::{Message, word};
 use crate::ip::numbers::{Identifier, Numbers};
@@ -9,9 +9,10 @@ use std::net::Ipv4Addr;
 
 /// Puts ICMP echo request and IPv4 headers before packets (RFC 792).
 ///
-/// Sequence numbers count up from 1, and the IP identification with them from a number that others cannot predict (1 with `--seed`);
-/// replicas on several workers draw different ones. The time to live is 255. The network header is marked and the destination address annotation set. A packet that would become
-/// longer than IPv4 allows is dropped.
+/// Sequence numbers count up from 1. The IP identification counts up with them, from an unpredictable number (from 1
+/// with `--seed`). Replicas on several workers use different numbers. The time to live is 255. The network header is
+/// marked, and the destination address annotation is set. A packet that would become longer than IPv4 allows is
+/// dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: echo requests.
@@ -39,7 +40,7 @@ pub struct Args {
     /// Destination address.
     #[arg(handler = "rw")]
     dst: Ipv4Addr,
-    /// Identifier of the requests. Without it one that others cannot predict, or 0 with `--seed`.
+    /// Identifier of the requests; by default it is unpredictable, or 0 with `--seed`.
     #[arg(keyword)]
     identifier: Option<u16>,
 }

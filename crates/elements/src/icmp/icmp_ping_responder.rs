@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPPingResponder: answers to echo requests.
+//! ICMPPingResponder: answers echo requests.
 
 use castanet_element::prelude::*;
 use castanet_wire::icmp::{self, IcmpHeader};
@@ -8,12 +8,12 @@ use castanet_wire::{Be16, checksum};
 
 /// Turns ICMP echo requests into their replies.
 ///
-/// The unicast address to which a request was sent becomes the source of the reply (RFC 792, RFC 1122 section 3.2.2.6);
-/// the time to live is 255, "do not fragment" is off, the ICMP checksum is updated without being verified, so that
-/// a request damaged on the way makes a reply that its receiver can tell. The destination address annotation is
-/// set, the timestamp is now, and the paint is 0. Everything else, requests in fragments and to multicast or
-/// broadcast addresses included, leaves unchanged on output 1, or is dropped when that is not connected. The
-/// network header must be marked.
+/// The source of the reply is the unicast address to which the request was sent (RFC 792, RFC 1122 section 3.2.2.6).
+/// The time to live is 255, and "do not fragment" is cleared. The ICMP checksum is updated but not verified, so if a
+/// request was damaged on the way, the receiver of the reply notices it. The destination address annotation is set,
+/// the timestamp is the current time, and the paint is 0. All other packets leave unchanged on output 1, or are
+/// dropped if that output is not connected. These include fragments of requests, and requests to multicast or
+/// broadcast addresses. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: echo replies. Output 1 (optional): all packets that are not answered.
@@ -28,7 +28,7 @@ use castanet_wire::{Be16, checksum};
 #[class(drops(NotAnswered, NoIpHeader))]
 pub struct IcmpPingResponder {}
 
-/// Whether the bytes are a whole IP packet with an echo request that is to be answered.
+/// Whether the bytes are a whole IP packet with an echo request that must be answered.
 fn is_answerable(ip: &[u8]) -> bool {
     let Some(h) = Ipv4Header::from_prefix(ip) else { return false };
     let len = h.header_len();
@@ -41,7 +41,8 @@ fn is_answerable(ip: &[u8]) -> bool {
         && h.dst.get() != u32::MAX
 }
 
-/// Turns a request into its reply, stamped with the time; another packet is left as it is, and the reason given.
+/// Turns a request into its reply, with the current time as timestamp. Leaves any other packet unchanged; the error
+/// is the drop reason.
 pub(super) fn answer(p: &mut Packet, cx: &mut Cx<'_>) -> Result<(), Reason> {
     let ip = p.network().ok_or(Reason::NoIpHeader)?;
     if !is_answerable(ip) {
@@ -57,7 +58,7 @@ pub(super) fn answer(p: &mut Packet, cx: &mut Cx<'_>) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Turns the headers of a request round and gives the address that the reply goes to.
+/// Turns the headers of a request into those of the reply. Returns the destination of the reply.
 fn turn(ip: &mut [u8]) -> Option<u32> {
     let h = Ipv4Header::from_prefix_mut(ip)?;
     (h.src, h.dst) = (h.dst, h.src);
@@ -129,7 +130,8 @@ mod tests {
         }
     }
 
-    /// A message of zeros has the checksum 0xffff: an incremental update alone would make it 0, and receivers would drop it.
+    /// A message of zeros has the checksum 0xffff. An incremental update alone would make it 0, and receivers would
+    /// drop it.
     #[test]
     fn a_reply_of_zeros_has_a_right_checksum() {
         for payload in [vec![], vec![0; 8], vec![0; 33]] {
@@ -140,7 +142,7 @@ mod tests {
             let out = kit.act([marked(&data)]);
             assert_eq!(out[0].1.data()[20..24], [0, 0, 0xff, 0xff]);
         }
-        // A sum of 0xffff of bytes that are not all zeros is 0.
+        // If the bytes are not all zeros and add up to 0xffff, the checksum is 0.
         let mut data = request(&[]);
         data[24..28].copy_from_slice(&[0xff, 0xff, 0, 0]);
         data[22..24].copy_from_slice(&[0xf7, 0xff]);

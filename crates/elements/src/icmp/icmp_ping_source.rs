@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPPingSource: echo requests at an interval, and their replies.
+//! ICMPPingSource: sends echo requests at an interval, and receives their replies.
 
 mod statistics;
 #[cfg(test)]
@@ -17,11 +17,12 @@ use std::net::Ipv4Addr;
 
 /// Sends ICMP echo requests (RFC 792) and measures how long replies take.
 ///
-/// The first leaves one INTERVAL after the start. Sequence numbers count up from 1, and the IP identification with them from a number
-/// that others cannot predict (1 with `--seed`); the time to live is 255. After LIMIT requests it rests; with STOP it stops the driver one INTERVAL after the last. A reply on input 0
-/// with the right identifier, to a request that was not answered yet, is reported with `VERBOSE`, as is a summary at the end. Packets
-/// on input 0 are dropped; with MIRROR, echo requests among them are answered on output 0. On a pull output, a request that is
-/// due leaves with the next pull.
+/// The first request is sent one INTERVAL after the start. Sequence numbers count up from 1. The IP identification
+/// counts up with them, from an unpredictable number (from 1 with `--seed`). The time to live is 255. After LIMIT
+/// requests no more are sent; with STOP the driver is stopped one INTERVAL after the last. A reply on input 0 counts
+/// if it has the right identifier and its request has not been answered yet. With `VERBOSE`, each such reply is
+/// reported, and a summary at the end. Packets on input 0 are dropped. With MIRROR and a push output, echo requests
+/// among them are answered on output 0. On a pull output, a request that is due leaves with the next pull.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets with marked network header. Output 0: echo requests.
@@ -53,15 +54,15 @@ pub struct IcmpPingSource {
     statistics: Statistics,
     numbers: Numbers,
     identifier: Identifier,
-    /// When the timer is set to expire, while it is set.
+    /// When the timer will expire; none while it is not set.
     next: Option<i64>,
     /// Requests that wait to be pulled.
     due: u64,
     push: bool,
     stopped: bool,
-    /// Whether the first request was due.
+    /// Whether the first request has become due.
     began: bool,
-    /// The notifier that tasks downstream sleep on: on while a request is due.
+    /// The notifier for tasks that pull: on while a request is due.
     note: Option<Note>,
 }
 
@@ -77,7 +78,7 @@ pub struct Args {
     /// Time between requests.
     #[arg(keyword, default = Nanos(1_000_000_000), min = Nanos::SHORTEST_PERIOD, show = "1", handler = "w")]
     interval: Nanos,
-    /// Identifier of the requests. Without it one that others cannot predict, or 0 with `--seed`.
+    /// Identifier of the requests; by default it is unpredictable, or 0 with `--seed`.
     #[arg(keyword)]
     identifier: Option<u16>,
     /// The data of requests.
@@ -95,7 +96,7 @@ pub struct Args {
     /// Whether to stop the driver after LIMIT requests.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// Whether echo requests on input 0 are answered.
+    /// Whether echo requests on input 0 are answered; needs a push output.
     #[arg(keyword, default = false)]
     mirror: bool,
 }
@@ -135,7 +136,7 @@ impl IcmpPingSource {
         cx.set_timer(0, at);
     }
 
-    /// Sets the timer again if there are requests to send after a change.
+    /// Sets the timer again if a change means that there are more requests to send.
     fn go_on(&mut self, cx: &mut Cx<'_>) {
         let more = !self.is_done();
         self.stopped &= !more;
@@ -145,7 +146,7 @@ impl IcmpPingSource {
         }
     }
 
-    /// Turns the notifier on while a request is due.
+    /// Turns the notifier on if a request is due, otherwise off.
     fn notify(&self, cx: &mut Cx<'_>) {
         match self.note {
             Some(note) if self.due > 0 => cx.set_note(note),
@@ -154,7 +155,7 @@ impl IcmpPingSource {
         }
     }
 
-    /// The next request, noted as sent now.
+    /// Makes the next request, and records that it was sent now.
     fn request(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let Args { src, dst, data, .. } = &self.args;
         let mut p = Packet::copy_of(&data.0)?;
@@ -173,7 +174,8 @@ impl IcmpPingSource {
         Some(p)
     }
 
-    /// Whether a packet is a reply to a request that was not answered yet; it is noted and reported.
+    /// Records and reports a reply to a request that was not answered yet. Returns whether the packet is such a
+    /// reply.
     fn received(&mut self, p: &Packet, cx: &mut Cx<'_>) -> bool {
         let Some((ip, message)) = p.network().and_then(segment) else { return false };
         let Some(h) = IcmpHeader::from_prefix(message).filter(|h| h.kind == kind::ECHO_REPLY) else {
@@ -241,7 +243,7 @@ impl Lifecycle for IcmpPingSource {
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        // After a hot swap the new router prints the summary; a router that did not run prints none.
+        // After a hot swap the new router prints the summary. A router that did not run prints no summary.
         if self.args.verbose && self.began {
             for line in self.statistics.summary(self.count.get()).lines() {
                 cx.message(&format!("{}: {line}", cx.declaration()));
@@ -253,7 +255,7 @@ impl Lifecycle for IcmpPingSource {
         self.go_on(cx);
         Ok(())
     }
-    /// STOP happens in a turn without packets, so no batch can show its effect.
+    /// STOP takes effect in a turn without packets, so batching cannot be observed in it.
     fn effects(&self, _: Effects) -> Effects {
         if self.args.verbose { Effects::PRINTS } else { Effects::empty() }
     }
@@ -288,7 +290,8 @@ impl Element for IcmpPingSource {
         } else if let Some(p) = self.request(cx) {
             cx.emit(0, p);
         }
-        // From when it was due, so that delays do not add up; not twice at once after a long one.
+        // Count from the due time, so that delays do not add up. After a long delay, at most one missed request is
+        // made up for.
         let now = cx.peek();
         self.set(due.saturating_add(self.args.interval.0).max(now), cx);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPRouterAdvertiser: router advertisements for hosts.
+//! ICMPRouterAdvertiser: sends router advertisements to hosts.
 
 #[cfg(test)]
 mod tests;
@@ -12,12 +12,12 @@ use castanet_wire::ipv4::{self, Ipv4Header};
 use castanet_wire::{checksum, ipv4::protocol::ICMP};
 use std::net::Ipv4Addr;
 
-/// Sends the router advertisements of RFC 1256, by which hosts find their router, for one interface.
+/// Sends router advertisements (RFC 1256), by which hosts find their router, on one interface.
 ///
-/// An advertisement contains the router's address on that interface and its lifetime. Advertisements are sent at random times,
-/// MIN_INTERVAL to MAX_INTERVAL after each other, the first three at most 16 s after each other. A router solicitation on input 0 is
-/// answered by another advertisement to all hosts, a random part of 2 s later. Malformed solicitations (RFC 1256 section 4.2)
-/// are dropped.
+/// An advertisement contains the router's address on that interface, and its lifetime. Advertisements are sent at
+/// random intervals of MIN_INTERVAL to MAX_INTERVAL; the first three are at most 16 s apart. A router solicitation on
+/// input 0 is answered by another advertisement to all hosts, after a random delay of up to 2 s. Malformed
+/// solicitations (RFC 1256 section 4.2) are dropped.
 ///
 /// The time to live is 1. The destination annotation is set, so that an ARPQuerier may follow.
 ///
@@ -42,9 +42,9 @@ pub struct IcmpRouterAdvertiser {
     #[count(unit = "packets")]
     count: Count,
     random: Random,
-    /// When the next one is sent.
+    /// When the next advertisement is sent.
     next: i64,
-    /// The shortest and the longest time between two of them, and how long they hold, in seconds.
+    /// The shortest and the longest interval, in nanoseconds, and the lifetime, in seconds.
     times: (i64, i64, u16),
 }
 
@@ -53,19 +53,21 @@ pub struct IcmpRouterAdvertiser {
 pub struct Args {
     /// The router's address and the network of the interface.
     address: Prefix,
-    /// Where advertisements go: to all hosts, 224.0.0.1, or to 255.255.255.255.
+    /// The destination of advertisements: all hosts, 224.0.0.1, or 255.255.255.255.
     #[arg(keyword, default = ALL_HOSTS, show = "224.0.0.1")]
     destination: Ipv4Addr,
     /// The longest time between advertisements, 4 to 1800 s.
     #[arg(keyword, default = Nanos(600 * SECOND), show = "600s")]
     max_interval: Nanos,
-    /// The shortest, at least 3 s; three quarters of MAX_INTERVAL if not given.
+    /// The shortest time between advertisements, at least 3 s; three quarters of MAX_INTERVAL if not given.
     #[arg(keyword)]
     min_interval: Option<Nanos>,
-    /// For how long hosts may believe an advertisement, up to 9000 s; three times MAX_INTERVAL if not given.
+    /// How long hosts may use the address after an advertisement, up to 9000 s; three times MAX_INTERVAL if not
+    /// given.
     #[arg(keyword)]
     lifetime: Option<Nanos>,
-    /// Hosts prefer the router with the greatest value; with the least they do not use it as default router.
+    /// The preference: hosts prefer the router with the greatest value, and never use one with the least possible
+    /// value as default router.
     #[arg(keyword, default = 0, handler = "rw")]
     preference: i32,
     /// When false, nothing is sent.
@@ -79,13 +81,13 @@ const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 const INITIAL: u64 = 3;
 const MAX_INITIAL_INTERVAL: i64 = 16 * SECOND;
 const MAX_RESPONSE_DELAY: i64 = 2 * SECOND;
-/// The words of an address: itself and its preference.
+/// The 32-bit words of an address entry: the address and its preference.
 const ENTRY: u32 = 2;
 const LENGTH: usize = Ipv4Header::LEN + IcmpHeader::LEN + 4 * ENTRY as usize;
 
 impl Build for IcmpRouterAdvertiser {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        // RFC 1256 section 4.1 bounds all of them.
+        // RFC 1256 section 4.1 limits all of these times.
         let most = args.max_interval.0;
         if !(4 * SECOND..=1800 * SECOND).contains(&most) {
             return Err("MAX_INTERVAL: must be between 4 and 1800 s".into());
@@ -108,13 +110,13 @@ impl Build for IcmpRouterAdvertiser {
 }
 
 impl IcmpRouterAdvertiser {
-    /// A time between these.
+    /// Returns a random time from `least` to `most`.
     fn between(&mut self, least: i64, most: i64) -> i64 {
         let span = most.saturating_sub(least).unsigned_abs();
         least.saturating_add_unsigned(self.random.below(span.saturating_add(1)))
     }
 
-    /// How long after the last advertisement the next one follows.
+    /// Returns the time from one advertisement to the next.
     fn interval(&mut self) -> i64 {
         let time = self.between(self.times.0, self.times.1);
         if self.count.get() < INITIAL { time.min(MAX_INITIAL_INTERVAL) } else { time }
@@ -123,10 +125,10 @@ impl IcmpRouterAdvertiser {
     fn advertisement(&self) -> Option<Packet> {
         let mut p = Packet::new(LENGTH)?;
         let (from, to) = (self.args.address.addr.to_bits(), self.args.destination.to_bits());
-        // It is 36 bytes long.
+        // The length is 36 bytes.
         let mut ip = Ipv4Header::new(ICMP, from, to, LENGTH as u16, 1);
         ip.set_checksum20();
-        // Addresses, words of each, lifetime.
+        // The second word holds the number of addresses, the words of each, and the lifetime.
         let message =
             IcmpHeader::new(kind::ROUTER_ADVERT, 0, 1 << 24 | ENTRY << 16 | u32::from(self.times.2));
         let preference = self.args.preference.to_be_bytes();
@@ -157,7 +159,7 @@ impl IcmpRouterAdvertiser {
         cx.set_timer(0, self.next);
     }
 
-    /// Whether a packet asks for routers (RFC 1256 section 4.2), or the reason why it is dropped.
+    /// Checks that a packet is a valid router solicitation (RFC 1256 section 4.2). The error is the drop reason.
     fn asks(&self, p: &Packet) -> Result<(), Reason> {
         let (ip, message) = p.network().and_then(segment).ok_or(Reason::NoIpHeader)?;
         let header = IcmpHeader::from_prefix(message).ok_or(Reason::Discarded)?;
@@ -186,7 +188,7 @@ impl Element for IcmpRouterAdvertiser {
                 Ok(()) => {
                     cx.drop(p, Reason::Consumed);
                     let wait = self.between(0, MAX_RESPONSE_DELAY);
-                    // One advertisement answers all that ask until then.
+                    // One advertisement answers all solicitations that arrive before it.
                     if self.args.active && cx.now().saturating_add(MAX_RESPONSE_DELAY) < self.next {
                         self.set(wait, cx);
                     }

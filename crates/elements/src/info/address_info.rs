@@ -7,11 +7,11 @@ use castanet_element::spec::names::Addresses;
 use castanet_wire::ether::EtherAddr;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Gives names to addresses, which all arguments that want an address understand.
+/// Gives names to addresses, for all arguments that take an address.
 ///
-/// Each argument is a name and the addresses behind it: Ethernet, IPv4, IPv4 prefix (an address and the network it is in), IPv6,
-/// IPv6 prefix, or a name that is defined before, whose addresses are taken over. Inside a compound element the name is known
-/// there only.
+/// Each argument is a name and its addresses: Ethernet, IPv4, IPv4 prefix (an address and its network), IPv6,
+/// IPv6 prefix, or a name defined before, whose addresses are copied. A name that is defined inside a
+/// compound element is valid only there.
 ///
 /// # Ports
 /// None.
@@ -30,14 +30,14 @@ pub struct AddressInfo {
 /// Arguments of AddressInfo.
 #[derive(Args)]
 pub struct Args {
-    /// A name and the addresses behind it.
+    /// A name and its addresses.
     #[arg(rest)]
     pub def: Vec<Definition>,
 }
 
 impl Element for AddressInfo {}
 
-/// Reads an address of any kind into the addresses behind a name.
+/// Parses an address of any kind, and adds it to the addresses of a name.
 fn add(word: &str, scope: &str, names: &Names, to: &mut Addresses) -> Result<(), ValueError> {
     let cx = ArgCx { scope, names, origin: Origin::Operator };
     if let Ok(e) = word.parse::<EtherAddr>() {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AlignmentInfo: what is known of the alignment of packet data.
+//! AlignmentInfo: declares how packet data is aligned.
 
 use super::{Definition, each_argument, no_element};
 use castanet_element::prelude::*;
 
-/// Says how packet data is aligned on the inputs of elements.
+/// Declares how packet data is aligned on the inputs of elements.
 ///
-/// It is checked and has no effect, since every class takes data at any address.
-/// Each argument is the name of an element and a modulus and offset for each of its inputs.
+/// The arguments are checked but have no effect, because every class accepts data at any address. Each
+/// argument is the name of an element, and a modulus and an offset for each of its inputs.
 ///
 /// # Ports
 /// None.

@@ -7,10 +7,11 @@ use castanet_spec::anno;
 
 /// Names packet annotations, and checks that annotations do not overlap.
 ///
-/// An argument `NAME ANNO [SIZE]` gives a name to an annotation, which is itself a name or a byte offset. Without a SIZE in bytes the
-/// annotation has the size of the one that ANNO names, or 4 bytes after an offset. Arguments of other elements use the name in
-/// place of the annotation. An argument `CHECK_OVERLAP ANNO...` is an error when two of these annotations share a byte. Names
-/// are known in the compound that the element is in, and in those inside it. `#` starts a comment.
+/// An argument `NAME ANNO [SIZE]` gives the name NAME to the annotation ANNO, which is given by an existing
+/// name or by a byte offset. SIZE is in bytes; by default it is the size of the annotation that ANNO names,
+/// or 4 for an offset. Arguments of other elements can use NAME for the annotation. An argument
+/// `CHECK_OVERLAP ANNO...` is an error if two of these annotations share a byte. Names are valid in the
+/// compound that contains the element, and in compounds inside it. `#` starts a comment.
 ///
 /// # Ports
 /// None.
@@ -29,15 +30,15 @@ pub struct AnnotationInfo {
 /// Arguments of AnnotationInfo.
 #[derive(Args)]
 pub struct Args {
-    /// A name, its annotation and perhaps a size, or `CHECK_OVERLAP` and annotations.
+    /// A name, its annotation and optionally a size, or `CHECK_OVERLAP` and annotations.
     #[arg(rest)]
     pub def: Vec<Definition>,
 }
 
-/// Bytes of an annotation that is given by its offset alone.
+/// Default size of an annotation that is given by its offset, in bytes.
 const DEFAULT_SIZE: usize = 4;
 
-/// First byte and size of an annotation.
+/// Returns the offset and the size of an annotation, in bytes.
 fn place(scope: &str, text: &str, size: Option<usize>, names: &Names) -> Result<(usize, usize), ValueError> {
     let known = names.annotation(scope, text);
     let size = size.or(known.map(|a| a.1)).unwrap_or(DEFAULT_SIZE);
@@ -47,12 +48,12 @@ fn place(scope: &str, text: &str, size: Option<usize>, names: &Names) -> Result<
     }
 }
 
-/// The words before one that starts with `#`.
+/// Returns the words before the first word that starts with `#`.
 fn before_comment(words: &[String]) -> &[String] {
     words.split(|w| w.starts_with('#')).next().unwrap_or_default()
 }
 
-/// The error for two annotations that share a byte.
+/// Checks that no two annotations share a byte.
 fn check_overlap(scope: &str, annotations: &[String], names: &Names) -> Result<(), ValueError> {
     let mut places: Vec<(&String, usize, usize)> = Vec::new();
     for text in annotations {

@@ -4,7 +4,7 @@
 use super::Definition;
 use castanet_element::prelude::*;
 
-/// Holds the style of a drawing of the configuration, for programs that draw it.
+/// Holds a drawing style, for programs that draw the configuration.
 ///
 /// It is accepted and has no effect: `castanet graph` has a style of its own.
 ///

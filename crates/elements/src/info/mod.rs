@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes that carry no packets and only say something that others are configured with.
+//! Information classes: they handle no packets, and only define names and settings for other elements.
 
 use castanet_element::prelude::*;
 use castanet_element::{ClassDef, information};
@@ -40,7 +40,8 @@ impl ArgValue for Definition {
     }
 }
 
-/// Gives the words of each argument that has any to `define`; all errors, each at its argument.
+/// Calls `define` with the words of each argument that is not empty. Returns all errors, each with the
+/// position of its argument.
 fn each_argument(
     config: &str,
     mut define: impl FnMut(&[String]) -> Result<(), ValueError>,
@@ -75,7 +76,7 @@ fn words(config: &str, range: Range<usize>) -> Vec<String> {
     text::words(&argument).into_iter().filter_map(|r| argument.get(r)).map(text::unquote).collect()
 }
 
-/// The error for a name that is no element.
+/// Returns the error message for a name that is not an element.
 fn no_element(name: &str, names: &Names) -> String {
     let near = names.nearest_element(name);
     let hint = near.map(|n| format!(", did you mean '{n}'?")).unwrap_or_default();

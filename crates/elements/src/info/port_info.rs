@@ -4,10 +4,11 @@
 use super::{Definition, each_argument};
 use castanet_element::prelude::*;
 
-/// Gives names to TCP and UDP ports, which all arguments that want a port understand.
+/// Gives names to TCP and UDP ports, for all arguments that take a port.
 ///
-/// Each argument is a name, a port, perhaps `/` and a protocol, and further names of the same port. Without a protocol the
-/// name holds for TCP and UDP. From a `#` on, an argument is a comment.
+/// Each argument is a name, a port, optionally `/` and a protocol, and further names of the same port.
+/// Without a protocol, the names are valid for TCP and UDP. `#` starts a comment, which extends to the end of
+/// the argument.
 ///
 /// # Ports
 /// None.
@@ -34,7 +35,7 @@ pub struct Args {
 
 impl Element for PortInfo {}
 
-/// The numbers of the protocols that a word names.
+/// Returns the numbers of the protocols that a word names.
 fn protocols(word: Option<&str>) -> Option<Vec<u8>> {
     Some(match word {
         None => vec![6, 17],

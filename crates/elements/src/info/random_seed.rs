@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RandomSeed: the same random numbers in every run.
+//! RandomSeed: makes every run use the same random numbers.
 
 use castanet_element::prelude::*;
 use castanet_element::random::Seed;
 
-/// Seeds the random numbers of the elements, so that each run of the configuration gives the same ones.
+/// Seeds the elements' random numbers, so that every run of the configuration uses the same ones.
 ///
-/// Each element draws its numbers from this seed and its name. The seed of the command line (`--seed`) overrides it. Numbers that
-/// others must not predict, such as ports of rewriters and keys of hash tables, do not depend on it. Without SEED nothing changes.
-/// Of several RandomSeeds the last one counts.
+/// Each element derives its random numbers from this seed and from its name. The seed of the command line
+/// (`--seed`) overrides it. Numbers that others must not predict, such as ports of rewriters and keys of hash
+/// tables, do not depend on it. Without SEED the element has no effect. If there are several RandomSeeds, the
+/// last one is used.
 ///
 /// # Ports
 /// None.
@@ -44,7 +45,7 @@ impl Build for RandomSeed {
 impl Information for RandomSeed {
     fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError> {
         let cx = ArgCx { scope, names, origin: Origin::Operator };
-        // Errors are those of the element, which is built from the same text.
+        // Errors are not reported here, because building the element from the same text reports them.
         if let (Some(Args { seed: Some(seed) }), _) = Args::parse(config, cx) {
             names.set_seed(Some(seed.into()));
         }
@@ -54,7 +55,8 @@ impl Information for RandomSeed {
 
 #[handlers]
 impl RandomSeed {
-    /// The seed in use; `system` for random numbers of the kernel. The seed of a router that runs cannot be changed.
+    /// The seed in use; `system` for random numbers of the kernel. The seed of a running router cannot be
+    /// changed.
     #[read(merge = first)]
     fn seed(&self) -> String {
         match self.seed {

@@ -4,13 +4,13 @@
 use super::{Definition, each_argument, no_element};
 use castanet_element::prelude::*;
 
-/// Gives tasks other shares of the processor than equal ones.
+/// Gives tasks unequal shares of the processor.
 ///
-/// Each argument is the name of an element and a number: how many times an ordinary share its task gets. 1 is ordinary, which
-/// is 1024 tickets of the stride scheduler.
+/// Each argument is the name of an element and the share of its task, as a multiple of the ordinary share.
+/// The ordinary share is 1 and stands for 1024 tickets of the stride scheduler.
 ///
-/// In configurations of the SOSP 1999 paper `ScheduleLinux` gives Linux its turns; outside of the kernel Linux takes them by
-/// itself, so that an element of this name has nothing to say.
+/// In configurations of the SOSP 1999 paper, `ScheduleLinux` gives Linux its share of the processor. Outside
+/// the kernel this is not necessary, so an element of this name has no effect.
 ///
 /// # Ports
 /// None.

@@ -4,10 +4,11 @@
 use super::{Definition, each_with_warnings, no_element};
 use castanet_element::prelude::*;
 
-/// Says which worker is to run the tasks of elements.
+/// Assigns the tasks of elements to workers.
 ///
-/// Each argument is the name of an element, or of a compound for all that it holds, and the number of a worker from 0 on.
-/// Tasks that are not named are placed as `castanet explain` shows. A worker that does not exist is a warning.
+/// Each argument is a name and the number of a worker, counted from 0. The name is that of an element, or of
+/// a compound for all elements inside it. Tasks that are not named are placed as `castanet explain` shows. A
+/// number without a worker causes a warning.
 ///
 /// # Ports
 /// None.

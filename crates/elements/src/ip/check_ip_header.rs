@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CheckIPHeader: the tests that every IP packet must pass.
+//! CheckIPHeader: checks IPv4 headers.
 
 use super::sources::Addresses;
 use castanet_element::count;
@@ -10,15 +10,15 @@ use std::net::Ipv4Addr;
 
 /// Checks IPv4 headers and marks them.
 ///
-/// The tests are those of RFC 1812 section 5.2.2, in this order: at least 20 bytes, version 4, a header length that fits, a
-/// total length that fits, a right checksum; then the source address must not be a bad one, unless the destination is
-/// one of `GOODDST`. A good packet is cut to its total length, its network header is marked, and the destination
-/// address annotation is set. A bad one leaves on output 1, or is dropped; only the first one is reported, or each with
-/// `VERBOSE`. `CheckIPHeader2` is the same without the checksum. Old configurations give the bad sources as first
-/// argument and the offset as second one.
+/// The tests are those of RFC 1812 section 5.2.2, in this order: at least 20 bytes, version 4, a header length that
+/// fits, a total length that fits, a correct checksum. Then the source address must not be a bad source, unless the
+/// destination is one of `GOODDST`. A good packet is cut to its total length, its network header is marked, and the
+/// destination address annotation is set. A bad packet leaves on output 1, or is dropped. Only the first bad packet
+/// is reported, or, with `VERBOSE`, every one. `CheckIPHeader2` does the same without the checksum. Old
+/// configurations give the bad sources as the first argument, and the offset as the second.
 ///
 /// # Ports
-/// Input 0: packets with an IP header at `OFFSET`. Output 0: good ones. Output 1 (optional): bad ones.
+/// Input 0: packets with an IP header at `OFFSET`. Output 0: good packets. Output 1 (optional): bad packets.
 ///
 /// # Example
 /// ```click
@@ -52,23 +52,23 @@ pub struct Args {
     /// Where the IP header starts, in bytes from the start of the packet.
     #[arg(show = "0")]
     offset: Option<First>,
-    /// The offset, where an old configuration gives the bad sources first.
+    /// The offset, in old configurations that give the bad sources first.
     #[arg(rest, name = "OLD_OFFSET")]
     old: Vec<First>,
-    /// Networks with the router's own addresses: their broadcast addresses, 0.0.0.0 and 255.255.255.255 are bad
-    /// sources, and the addresses good destinations.
+    /// The router's networks, each with the router's own address in it: the broadcast addresses, 0.0.0.0 and
+    /// 255.255.255.255 are bad sources, and the own addresses are good destinations.
     #[arg(keyword)]
     interfaces: Option<Interfaces>,
     /// Source addresses that are bad.
     #[arg(keyword)]
     badsrc: Option<IpList>,
-    /// Destinations for which bad sources do not matter.
+    /// Destinations for which bad sources are accepted.
     #[arg(keyword)]
     gooddst: Option<IpList>,
     /// Whether to report every bad packet, not only the first.
     #[arg(keyword, default = false)]
     verbose: bool,
-    /// Whether the handler drop_details counts bad packets by what was wrong.
+    /// Whether the handler drop_details counts bad packets by fault.
     #[arg(keyword, default = false)]
     details: bool,
     /// Whether to check the checksum; false for CheckIPHeader2.
@@ -76,7 +76,7 @@ pub struct Args {
     checksum: Option<bool>,
 }
 
-/// The first argument: an offset, or the bad sources of old configurations.
+/// The first argument: an offset or, in old configurations, the bad sources.
 #[derive(Clone, Debug)]
 enum First {
     Offset(u32),
@@ -93,7 +93,7 @@ impl ArgValue for First {
     }
 }
 
-/// Networks with the host's own address in each.
+/// The router's networks, each with the router's own address in it.
 struct Interfaces(Vec<Prefix>);
 
 impl ArgValue for Interfaces {
@@ -136,7 +136,7 @@ impl Build for CheckIpHeader {
         let mut good: Vec<_> = args.gooddst.iter().flat_map(|l| &l.0).copied().collect();
         if let Some(Interfaces(list)) = &args.interfaces {
             bad.extend([Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST]);
-            // RFC 3021: networks of 31 bits have no broadcast address, nor have single hosts.
+            // RFC 3021: a network of 31 bits has no broadcast address, nor has a single host (32 bits).
             bad.extend(list.iter().filter(|p| p.len < 31).map(|p| p.broadcast()));
             good.extend(list.iter().map(|p| p.addr));
         }
@@ -152,7 +152,7 @@ impl Build for CheckIpHeader {
 }
 
 impl Lifecycle for CheckIpHeader {
-    /// Reporting only the first bad packet does not need packets to come one by one.
+    /// A report of only the first bad packet does not require packets to be processed one by one.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }
@@ -165,7 +165,7 @@ impl CheckIpHeader {
     pub(super) fn drops(&self) -> Counted {
         Counted(self.bad.iter().map(|c| c.get()).fold(0, u64::wrapping_add))
     }
-    /// Bad packets by what was wrong, when DETAILS is true.
+    /// Bad packets by fault; an error unless DETAILS is true.
     #[read(merge = sum)]
     fn drop_details(&self) -> Result<Table, HandlerError> {
         if !self.args.details {
@@ -176,7 +176,7 @@ impl CheckIpHeader {
 }
 
 impl CheckIpHeader {
-    /// The header length of a packet that is not of the common kind, or the number of what is wrong with it.
+    /// Runs all tests. Returns the header length, or the index in `FAULTS` of the first fault.
     fn examine(&self, bytes: &[u8]) -> Result<usize, usize> {
         let header = Ipv4Header::checked(bytes, self.checksum).map_err(|e| match e {
             Ipv4Error::Tiny => 0usize,
@@ -191,25 +191,27 @@ impl CheckIpHeader {
         Ok(header.header_len())
     }
 
-    /// Total length and destination of a packet that passes the quick tests. Nearly every one does: version 4 without options.
+    /// Returns the total length and the destination of a packet that passes the quick tests. Nearly every packet
+    /// passes: version 4 without options.
     #[inline(always)]
     fn common(&self, bytes: &[u8]) -> Option<(usize, u32)> {
         let h = bytes.first_chunk::<{ Ipv4Header::LEN }>()?;
-        // The checksum comes first: a branch on the first byte would let the compiler take its wide loads apart, since it then
-        // knows that byte. Nor are single bytes of them named here.
+        // The checksum comes first. If a branch on the first byte came first, the compiler would know that byte, and
+        // would split the wide loads. For the same reason, version and total length are taken from one wide load and
+        // not from bytes.
         if self.checksum && !checksum::ipv4_header20_ok(h) {
             return None;
         }
         let front = u64::from_le_bytes(*h.first_chunk()?);
         let total = usize::from(((front >> 16) as u16).swap_bytes());
         let dst = u32::from_be_bytes(*h.last_chunk()?);
-        // Below 20 the difference wraps around, and no packet is that long.
+        // If the total length is below 20, the difference wraps around to more than any packet's length.
         let fits = total.wrapping_sub(h.len()) <= bytes.len().wrapping_sub(h.len());
         let good = front as u8 == 0x45 && fits && !self.bad_sources.may_end_with(h[15]);
         good.then_some((total, dst))
     }
 
-    /// All tests one by one, for packets that fail one of the quick ones.
+    /// Runs all tests one by one, for packets that fail a quick test.
     #[cold]
     #[inline(never)]
     fn uncommon(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DecIPTTL: the time to live.
+//! DecIPTTL: decrements the time to live.
 
 use castanet_element::prelude::*;
 use castanet_wire::Ipv4Header;
 
 /// Decrements the IPv4 time to live.
 ///
-/// A packet whose time to live is 1 or 0 has expired (RFC 1812 section 5.3.1): it leaves unchanged on output 1, or is
-/// dropped when that is not connected. Others leave on output 0, their header checksum updated incrementally (RFC 1624).
-/// The network header must be marked.
+/// A packet whose time to live is 1 or 0 has expired (RFC 1812 section 5.3.1). It leaves unchanged on output 1, or is
+/// dropped if that output is not connected. Other packets leave on output 0, with their header checksum updated
+/// incrementally (RFC 1624). The network header must be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: those that live on. Output 1 (optional): those that expired.
+/// Input 0: IP packets. Output 0: packets with the new time to live. Output 1 (optional): expired packets.
 ///
 /// # Example
 /// ```click
@@ -53,7 +53,7 @@ impl Action for DecIpTtl {
 }
 
 impl DecIpTtl {
-    /// A packet whose buffer must be copied first, or one without header.
+    /// Handles a packet whose buffer must be copied first, or that has no IP header.
     #[cold]
     #[inline(never)]
     fn uncommon(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
@@ -76,13 +76,13 @@ impl DecIpTtl {
             return Verdict::Next;
         }
         let Some(field) = h[8..].first_chunk_mut() else { return Verdict::Drop(Reason::NoIpHeader) };
-        // Time to live, protocol and checksum: one load and one store, the time to live in the lowest byte.
+        // Time to live, protocol and checksum take one load and one store. The time to live is the lowest byte.
         let mut word = u32::from_le_bytes(*field);
         if word & 0xfe == 0 {
             return self.expire(cx);
         }
-        // RFC 1624 in the order of memory (RFC 1071 section 2(B)): the checksum gains 1, with end-around carry as in
-        // `checksum::update_ttl_decrement`; the time to live loses 1 without a borrow.
+        // RFC 1624, in memory order (RFC 1071 section 2(B)): the checksum is incremented, with end-around carry as in
+        // `checksum::update_ttl_decrement`, and the time to live is decremented, without a borrow.
         if word >= 0xfffe_0000 {
             std::hint::cold_path();
             word = word.wrapping_add(0x0001_0000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DirectIPLookup: any number of routes, found by indexing.
+//! DirectIPLookup: routes packets by any number of routes, through an indexed table.
 
 use super::routes::{Change, RouteText, Routes};
 use castanet_element::prelude::*;
@@ -9,9 +9,9 @@ use std::net::Ipv4Addr;
 /// Routes packets by any number of routes, with the fastest lookup.
 ///
 /// The destination address annotation is looked up; the longest matching prefix wins (RFC 1812 section 5.2.4.3). A
-/// gateway other than '-' becomes the new annotation. Packets without a route are dropped.
-/// A lookup takes two or three loads from a table of 64 MiB. More different gateways or long prefixes than it has room
-/// for are an error of the configuration or the handler.
+/// gateway other than '-' becomes the new annotation. Packets without a route are dropped. A lookup takes two or
+/// three loads from a table of 64 MiB. If there are more distinct gateways or long prefixes than the table can hold,
+/// the configuration or the handler call is refused.
 ///
 /// # Ports
 /// Input 0: IP packets with a destination address annotation. Outputs: as the routes say.
@@ -49,7 +49,7 @@ impl DirectIpLookup {
     fn lookup(&self, address: Ipv4Addr) -> String {
         self.routes.look_up(address)
     }
-    /// Adds a route; one to the same prefix is an error.
+    /// Adds a route; an error if there is a route to the same prefix.
     #[write]
     fn add(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Add, &route, cx)
@@ -59,12 +59,12 @@ impl DirectIpLookup {
     fn set(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Set, &route, cx)
     }
-    /// Removes the route of exactly this prefix.
+    /// Removes the route to exactly this prefix.
     #[write]
     fn remove(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Remove, &route, cx)
     }
-    /// Lines 'add ROUTE', 'set ROUTE', 'remove ROUTE', carried out all or none.
+    /// Carries out lines 'add ROUTE', 'set ROUTE', 'remove ROUTE': all or none of them.
     #[write]
     fn ctrl(&mut self, changes: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.ctrl(changes, cx)

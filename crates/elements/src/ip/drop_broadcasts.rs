@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DropBroadcasts: no forwarding of what was broadcast on the link.
+//! DropBroadcasts: drops packets that were broadcast on the link.
 
 use castanet_element::prelude::*;
 
 /// Drops packets that arrived as link-level broadcasts or multicasts.
 ///
-/// A router must not forward them (RFC 1812 section 5.3.4). The packet type annotation decides, not an address.
+/// A router must not forward such packets (RFC 1812 section 5.3.4). They are recognised by the packet type annotation
+/// and not by an address.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: those to this host alone. Output 1 (optional): broadcasts and multicasts.
+/// Input 0: packets. Output 0: all others. Output 1 (optional): broadcasts and multicasts.
 ///
 /// # Example
 /// ```click

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FixIPSrc: the router's own errors get the address of the interface that they leave by.
+//! FixIPSrc: gives the router's own ICMP errors the address of the interface on which they leave.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno::FIX_IP_SRC;
@@ -8,8 +8,9 @@ use std::net::Ipv4Addr;
 
 /// Sets the source address of packets whose FIX_IP_SRC annotation is set.
 ///
-/// ICMP errors are to carry an address of the interface that they leave by (RFC 1812 section 4.3.2.4). The annotation is cleared
-/// and the header checksum updated incrementally (RFC 1624). All other packets pass unchanged.
+/// The source of an ICMP error should be an address of the interface on which the error leaves (RFC 1812 section
+/// 4.3.2.4). The annotation is cleared, and the header checksum is updated incrementally (RFC 1624). All other
+/// packets pass unchanged.
 ///
 /// # Ports
 /// Input 0, output 0: IP packets.
@@ -27,7 +28,7 @@ pub struct FixIpSrc {
 /// Arguments of FixIPSrc.
 #[derive(Args)]
 pub struct Args {
-    /// The address.
+    /// The new source address.
     ipaddr: Ipv4Addr,
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! GetIPAddress: an address from the packet to an annotation.
+//! GetIPAddress: copies an address from the packet to an annotation.
 
 use castanet_element::prelude::*;
 
 /// Sets an annotation to an IPv4 address from the packet.
 ///
-/// The address stands `OFFSET` bytes into the packet, 16 for the destination of a packet that starts with its IP header,
-/// or is the field `IP` of the marked network header. A packet that is too short is dropped: an old annotation
-/// would send it anywhere.
+/// The address is `OFFSET` bytes into the packet (16 for the destination of a packet that starts with its IP header),
+/// or it is the field `IP` of the marked network header. A packet that is too short is dropped, because its old
+/// annotation could send it anywhere.
 ///
 /// # Ports
 /// Input 0, output 0: packets.
@@ -27,10 +27,10 @@ pub struct GetIpAddress {
 /// Arguments of GetIPAddress.
 #[derive(Args)]
 pub struct Args {
-    /// Where the address stands, in bytes from the start of the packet; needed unless IP is given.
+    /// Where the address is, in bytes from the start of the packet; needed unless IP is given.
     #[arg(default = -1)]
     offset: i32,
-    /// The annotation of four bytes that is set.
+    /// The annotation to set, of four bytes.
     #[arg(default = Anno4(0), show = "DST_IP")]
     anno: Anno4,
     /// The field of the marked IP header that holds the address: src or dst.
@@ -40,7 +40,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// The most common case: to the destination address annotation.
+    /// From the packet data to the destination address annotation, the most common case.
     DataToDst(u32),
     Data(usize),
     Header(usize),

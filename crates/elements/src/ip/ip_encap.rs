@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPEncap: packets become the data of IPv4 packets.
+//! IPEncap: puts packets into IPv4 packets.
 
 use super::ip_proto::IpProto;
 use super::numbers::Numbers;
@@ -10,16 +10,18 @@ use std::net::Ipv4Addr;
 
 /// Puts an IPv4 header before packets.
 ///
-/// With protocol `ipip` packets with an IP header of their own go through a tunnel (RFC 2003). The identification counts up
-/// from a number that others cannot predict (0 with `--seed`); replicas on several workers draw different numbers. The network header is marked and the destination address
-/// annotation set. A packet that would become longer than IPv4 allows is dropped.
+/// With protocol `ipip`, packets that have an IP header of their own are sent through a tunnel (RFC 2003). The
+/// identification counts up from an unpredictable number (from 0 with `--seed`). Replicas on several workers use
+/// different identifications. The network header is marked, and the destination address annotation is set. A packet
+/// that would become longer than IPv4 allows is dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: IP packets.
 ///
 /// # Example
 /// ```click
-/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> IPEncap(ipip, 10.0.0.1, 10.0.0.2, DSCP 10) -> IPPrint(out) -> Discard;
+/// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> IPEncap(ipip, 10.0.0.1, 10.0.0.2, DSCP 10)
+///     -> IPPrint(out) -> Discard;
 /// ```
 #[derive(Class)]
 #[class(name = "IPEncap", offload = none, ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
@@ -27,7 +29,7 @@ use std::net::Ipv4Addr;
 #[class(drops(TooLong), build, lifecycle)]
 pub struct IpEncap {
     args: Args,
-    /// The header but for length, identification, destination and checksum.
+    /// The header without length, identification, destination and checksum.
     header: Ipv4Header,
     numbers: Numbers,
 }
@@ -40,7 +42,7 @@ pub struct Args {
     /// Source address.
     #[arg(handler = "rw")]
     src: Ipv4Addr,
-    /// Destination address, or DST_ANNO for the one in the annotation.
+    /// Destination address, or DST_ANNO for the destination address annotation.
     #[arg(handler = "rw")]
     dst: Destination,
     /// Type of service byte, in place of DSCP, ECT and CE.
@@ -52,10 +54,10 @@ pub struct Args {
     /// Differentiated services code point.
     #[arg(keyword, default = -1)]
     dscp: i32,
-    /// Whether packets say that their ends know ECN: true or 1 for ECT(1), 2 for ECT(0).
+    /// Whether packets are marked as ECN-capable: true or 1 for ECT(1), 2 for ECT(0).
     #[arg(keyword, default = Ect(None), show = "false")]
     ect: Ect,
-    /// Whether packets say that they met congestion.
+    /// Whether packets are marked as having met congestion.
     #[arg(keyword, show = "false")]
     ce: Option<bool>,
     /// Whether packets must not be fragmented.
@@ -63,7 +65,7 @@ pub struct Args {
     df: bool,
 }
 
-/// The ECN bits of packets that did not meet congestion, if they are given.
+/// The ECN bits of packets that have not met congestion; none if they are not given.
 #[derive(Clone, Copy, Debug)]
 struct Ect(Option<u8>);
 
@@ -75,7 +77,7 @@ impl ArgValue for Ect {
 }
 
 impl Args {
-    /// The type of service byte.
+    /// Computes the type of service byte.
     fn tos(&self) -> Result<u8, ValueError> {
         let (ect, ce) = (self.ect.0, self.ce.is_some());
         if self.tos >= 0 && (self.dscp >= 0 || ect.is_some() || ce) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPFragmenter: packets that are too long for the next link.
+//! IPFragmenter: fragments packets that are too long for the next link.
 
 use crate::device::offload::finish;
 use castanet_element::prelude::*;
@@ -10,14 +10,16 @@ use std::net::Ipv4Addr;
 
 /// Fragments IPv4 packets that are longer than the MTU.
 ///
-/// As RFC 791 section 3.2 has it: the first fragment keeps all options, later ones only those with the copied bit; each but the
-/// last carries a multiple of 8 bytes; the last keeps the "more fragments" flag of a packet that was a fragment itself. Fragments
-/// leave in order with the annotations of the packet. A packet that must not be fragmented, or cannot, leaves whole on
-/// output 1. With `HONOR_DF false` "do not fragment" is cleared and a random identification set, since such packets may
-/// carry none. The network header must be marked.
+/// Fragments are made by RFC 791 section 3.2. The first fragment keeps all options, later ones only those with the
+/// copied bit. Each but the last carries a multiple of 8 bytes. If the packet was itself a fragment, the last
+/// fragment keeps its "more fragments" flag. Fragments leave in order, with the annotations of the packet. A packet
+/// that must not or cannot be fragmented leaves whole on output 1. With `HONOR_DF false`, "do not fragment" is
+/// cleared, and a random identification is set, since a packet with that flag may have none. The network header must
+/// be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: packets and fragments of at most `MTU` bytes. Output 1 (optional): packets that were too long.
+/// Input 0: IP packets. Output 0: packets and fragments of at most `MTU` bytes. Output 1 (optional): packets that
+/// were too long.
 ///
 /// # Example
 /// ```click
@@ -39,16 +41,16 @@ pub struct IpFragmenter {
     headroom: usize,
     identifications: Secret,
     pieces: Batch,
-    /// How many fragments the last packet had behind the first.
+    /// How many fragments of the last packet follow its first fragment.
     last_pieces: usize,
 }
 
 /// Arguments of IPFragmenter.
 #[derive(Args)]
 pub struct Args {
-    /// The most bytes of a packet, IP header included; at least 8.
+    /// The most bytes of a packet, including the IP header; at least 8.
     mtu: u32,
-    /// Whether packets that say so are not fragmented.
+    /// Whether packets marked "do not fragment" stay whole.
     #[arg(default = true)]
     honor_df: bool,
     /// Whether every packet that is not fragmented is reported, not only the first five.
@@ -82,24 +84,24 @@ impl Build for IpFragmenter {
 }
 
 impl Lifecycle for IpFragmenter {
-    /// The report of a few packets is no reason to run packet by packet.
+    /// Reports of a few packets do not require packets to be processed one by one.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }
 }
 
-/// The most bytes of a packet, header included.
+/// The most bytes of a packet, including the header.
 const LONGEST: usize = 65_535;
 
 /// The parts of a packet that is to be fragmented.
 struct Plan {
-    /// Bytes of its header.
+    /// Bytes of the header.
     header: usize,
-    /// Bytes of header and data; padding behind them is cut off.
+    /// Bytes of header and data. Padding behind them is cut off.
     total: usize,
     /// Bytes of data in the first fragment.
     first: usize,
-    /// Options of the later fragments, and how many bytes of them.
+    /// Options of the later fragments. `options_len` counts their bytes.
     options: [u8; 40],
     options_len: usize,
     /// Bytes of data in each later fragment but the last.
@@ -107,7 +109,7 @@ struct Plan {
 }
 
 impl IpFragmenter {
-    /// How to fragment a packet; none when it may or can not be.
+    /// Returns how to fragment a packet; none if it must not or cannot be fragmented.
     fn plan(&self, network: &[u8]) -> Option<Plan> {
         let (h, whole) = (Ipv4Header::from_prefix(network)?, ipv4::whole_header(network)?);
         if h.dont_fragment() && self.args.honor_df {
@@ -129,7 +131,7 @@ impl IpFragmenter {
         })
     }
 
-    /// Puts the fragments after the first into `self.pieces`; false when there is no buffer for them.
+    /// Appends the fragments after the first to `self.pieces`. Returns false if no buffer is free for one of them.
     fn later_pieces(&mut self, p: &Packet, plan: &Plan, id: u16) -> bool {
         let Some(network) = p.network() else { return false };
         let Some(old) = Ipv4Header::from_prefix(network) else { return false };
@@ -145,7 +147,7 @@ impl IpFragmenter {
             h.set_header_len(header_len);
             h.total_len.set(u16::try_from(header_len + end - at).unwrap_or(u16::MAX));
             h.id.set(id);
-            // INVARIANT: it fits, since the last byte of the last piece lies below LONGEST.
+            // INVARIANT: the offset fits, because the last byte of the last piece lies below LONGEST.
             let offset = old.fragment_offset().saturating_add(u16::try_from(at).unwrap_or(u16::MAX));
             h.set_fragment(offset, end < data.len() || old.more_fragments(), false);
             let mut header = [0; MAX_HEADER_LEN];
@@ -178,18 +180,19 @@ impl IpFragmenter {
         }
         let Some(plan) = self.plan(network) else { return self.too_long(p, cx) };
         if plan.total <= self.args.mtu as usize {
-            // Only padding made it too long.
+            // The packet was too long only because of padding.
             p.take_end(length - plan.total);
             return Verdict::Next;
         }
         let Some(h) = Ipv4Header::from_prefix(network) else { return self.too_long(p, cx) };
-        // RFC 791 section 3.2: a fragment that ends beyond the longest packet belongs to none, and the offsets of its pieces would
-        // start again at 0, as if they were first fragments.
+        // RFC 791 section 3.2: a fragment that ends beyond the longest packet belongs to no packet. The offsets of
+        // its pieces would wrap to 0, so that the pieces would look like first fragments.
         if usize::from(h.fragment_offset()).saturating_add(plan.total) > LONGEST {
             self.drops.add(1);
             return Verdict::Drop(Reason::BadFragment);
         }
-        // RFC 6864 section 4.1: a packet that must not be fragmented needs no identification of its own, a fragment does.
+        // RFC 6864 section 4.1: a packet that must not be fragmented needs no unique identification, but fragments
+        // do.
         let fresh = h.dont_fragment() && !h.is_fragment();
         let id = if fresh { self.identifications.next_u64() as u16 } else { h.id.get() };
         if !self.later_pieces(p, &plan, id) {
@@ -218,7 +221,7 @@ impl IpFragmenter {
         Verdict::Several
     }
 
-    /// Cuts a super-packet whose segments are too long into segments, and each of these into fragments.
+    /// Cuts a super-packet whose segments are too long into segments, and cuts each segment into fragments.
     fn split(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let Some(network) = p.network() else { return Verdict::Drop(Reason::NoIpHeader) };
         if self.args.honor_df && Ipv4Header::from_prefix(network).is_some_and(|h| h.dont_fragment()) {
@@ -237,7 +240,8 @@ impl IpFragmenter {
             } else {
                 self.fragment(&mut segment, cx)
             };
-            // The fragments of this segment stand behind those before already, but it belongs before them.
+            // The later fragments of this segment are queued already. The segment, now its first fragment, belongs
+            // before them.
             match verdict {
                 Verdict::Next | Verdict::Several if first => {
                     *p = segment;
@@ -252,7 +256,7 @@ impl IpFragmenter {
                 Verdict::Drop(reason) => cx.drop(segment, reason),
             }
         }
-        // One segment takes the packet's place.
+        // The first segment replaces the packet, so it does not count as made.
         cx.made((count - usize::from(!first)) as u64);
         if first { Verdict::Drop(Reason::MustFragment) } else { Verdict::Several }
     }
@@ -285,7 +289,7 @@ impl Action for IpFragmenter {
     }
 }
 
-/// For a super-packet the bytes of its largest segment from the IP header on.
+/// Returns the length of a super-packet's largest segment, from the IP header on; none for other packets.
 fn largest_segment(p: &Packet) -> Option<usize> {
     let (headers, size) = p.super_packet()?;
     let network = usize::try_from(p.network_offset()?).ok()?;

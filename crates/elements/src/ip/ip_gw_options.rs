@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPGWOptions: the options that a router fills in.
+//! IPGWOptions: fills in the options that routers must fill in.
 
 mod source_route;
 
@@ -11,23 +11,25 @@ use std::net::Ipv4Addr;
 
 /// Fills in the record route and timestamp options of IPv4 packets.
 ///
-/// RFC 791 section 3.1 and RFC 1812 section 5.3.13 say how: record route gets `MYADDR`, timestamp the milliseconds since midnight
-/// UT, with `MYADDR` where addresses are asked for, or only where the next address given is one of the router's. A full
-/// record route stays as it is; a full timestamp counts an overflow. A packet with a malformed option leaves unchanged
-/// on output 1, its ICMP_PARAMPROB annotation the offset of the bad byte in the header. Header checksums are updated.
-/// The network header must be marked.
+/// RFC 791 section 3.1 and RFC 1812 section 5.3.13 say how. Record route gets `MYADDR`. Timestamp gets the
+/// milliseconds since midnight UT, together with `MYADDR` if the option asks for addresses. If the option specifies
+/// the addresses, the time is entered only if the next of them is one of the router's. A full record route stays
+/// unchanged; a full timestamp increments its overflow count. A packet with a malformed option leaves unchanged on
+/// output 1, with the offset of the bad byte in the header as its ICMP_PARAMPROB annotation. Header checksums are
+/// updated. The network header must be marked.
 ///
-/// Source routes pass, unless SOURCE_ROUTE says otherwise. With `drop`, packets that have one are dropped, as RFC 7126 (sections
-/// 4.3.5 and 4.4.5) wants it by default. With `follow` (RFC 791 section 3.1, RFC 1812 section 5.3.13.4) a packet to one of the
-/// router's addresses whose route goes on gets the next address of the route as destination, in header and annotation, and is
-/// to be routed again; this is for packets that the router would take for its own. In one that leaves, the address that was recorded
-/// last becomes MYADDR if it is the router's, and a strict route must have its next address as next hop (the destination
-/// annotation). With `drop` and `follow`, nothing else is filled in for packets to the router's own addresses: they go no
-/// further.
+/// Source routes pass, unless SOURCE_ROUTE says otherwise. With `drop`, packets that have one are dropped, which is
+/// the default that RFC 7126 recommends (sections 4.3.5 and 4.4.5). With `follow`, source routes are followed (RFC
+/// 791 section 3.1, RFC 1812 section 5.3.13.4). A packet to one of the router's addresses whose route has not ended
+/// then gets the next address of the route as destination, in header and annotation, and must be routed again. So
+/// packets that the router would take for its own must pass this element first. In a packet that leaves, the address
+/// recorded last becomes MYADDR if it is the router's. If its route is strict, its next hop (the destination
+/// annotation) must be the next address of the route. With `drop` and `follow`, nothing else is filled in for packets
+/// to the router's own addresses, because they go no further.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the same with options filled in. Output 1 (optional): packets with malformed options. Output 2
-/// (optional): packets whose strict source route cannot be followed.
+/// Input 0: IP packets. Output 0: the packets with options filled in. Output 1 (optional): packets with malformed
+/// options. Output 2 (optional): packets whose strict source route cannot be followed.
 ///
 /// # Example
 /// ```click
@@ -60,11 +62,11 @@ pub struct Args {
 /// The treatment of packets with a source route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceRoutes {
-    /// Nothing happens.
+    /// Source routes are ignored.
     Pass,
-    /// They are dropped.
+    /// The packets are dropped.
     Drop,
-    /// They go where the route says.
+    /// The packets follow their route.
     Follow,
 }
 
@@ -80,13 +82,13 @@ impl ArgValue for SourceRoutes {
     }
 }
 
-/// The result of options.
+/// The result of filling in options.
 enum Filled {
     Unchanged,
     Changed,
-    /// Malformed; the offset of the bad byte from the start of the header.
+    /// An option is malformed. The offset of the bad byte counts from the start of the header.
     Bad(usize),
-    /// With a source route, which is not allowed.
+    /// There is a source route, which is not allowed.
     Forbidden,
     /// The next hop is not the one that a strict source route names.
     Failed,
@@ -95,13 +97,13 @@ enum Filled {
 /// Where a packet goes.
 #[derive(Clone, Copy, Debug)]
 struct Way {
-    /// The destination in its header.
+    /// The destination in the packet's header.
     dst: [u8; 4],
     /// The next hop; 0.0.0.0 if it is not known.
     hop: [u8; 4],
     /// Whether the destination is this router.
     here: bool,
-    /// Whether it has a source route.
+    /// Whether the packet has a source route.
     routed: bool,
 }
 
@@ -111,9 +113,9 @@ impl IpGwOptions {
         addr == self.args.myaddr || self.args.otheraddrs.0.contains(&addr)
     }
 
-    /// Fills in `options`: what follows the first 20 bytes of a header.
+    /// Fills in `options`, the bytes after the first 20 bytes of a header.
     fn fill(&self, options: &mut [u8], way: &mut Way, now: i64) -> Filled {
-        // A packet for the router itself goes no further, unless a source route says so.
+        // A packet for the router itself goes no further, unless a source route leads on.
         let ends = way.here && self.args.source_route != SourceRoutes::Pass;
         let mut result = Filled::Unchanged;
         let mut at = 0;
@@ -121,7 +123,7 @@ impl IpGwOptions {
             let rest = options.get(at..).unwrap_or_default();
             let (offset, kind, len) = match Options::new(rest).next() {
                 None => return result,
-                // Offsets from here on count from the whole header.
+                // The offset counts as if `rest` came right after the fixed header, so add `at`.
                 Some(Err(e)) => return Filled::Bad(e.offset.saturating_add(at)),
                 Some(Ok(o)) => (Ipv4Header::LEN + at, o.kind(), o.bytes.len()),
             };
@@ -171,7 +173,7 @@ impl IpGwOptions {
         }
         let at = usize::from(pointer) - 1;
         if at >= option.len() {
-            // RFC 791: the overflow count goes up; when that overflows, the packet is in error.
+            // RFC 791: the overflow count is incremented. If the count itself overflows, the packet is in error.
             if flags >> 4 == 15 {
                 return Filled::Bad(3);
             }
@@ -217,7 +219,7 @@ impl IpGwOptions {
                 Reason::NoIpHeader
             });
         };
-        // On a copy: what turns out malformed at its end must leave as it came.
+        // Work on a copy, because a packet must leave unchanged if a later option turns out to be malformed.
         let mut copy = [0; 40];
         let old = header.get(Ipv4Header::LEN..).unwrap_or_default();
         let Some(new) = copy.get_mut(..old.len()) else { return Verdict::Next };

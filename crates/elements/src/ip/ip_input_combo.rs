@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPInputCombo: the first steps of an IP router for each frame.
+//! IPInputCombo: does the first steps of an IP router on each frame.
 
 use super::check_ip_header::CheckIpHeader;
 use castanet_element::prelude::*;
 
-/// Paints Ethernet frames, takes their headers off, and checks the IPv4 headers behind.
+/// Paints Ethernet frames, strips their Ethernet headers, and checks the IPv4 headers.
 ///
-/// The same as `Paint(COLOR) -> Strip(14) -> CheckIPHeader(...) -> GetIPAddress(16)` in one element. Bad packets are dropped.
+/// This does the same as `Paint(COLOR) -> Strip(14) -> CheckIPHeader(...) -> GetIPAddress(16)` in one element. Bad
+/// packets are dropped.
 ///
 /// # Ports
 /// Input 0: Ethernet frames. Output 0: IP packets with marked network header.
 ///
 /// # Example
 /// ```click
-/// InfiniteSource(DATA \<020000000001 020000000002 0800 4500001c 00000000 401177cf 01000001 02000002 00010002 00080000>,
+/// InfiniteSource(
+///     DATA \<020000000001 020000000002 0800 4500001c 00000000 401177cf 01000001 02000002 00010002 00080000>,
 ///     LIMIT 5, STOP true) -> IPInputCombo(1, INTERFACES 1.0.0.9/8 2.0.0.9/8) -> Discard;
 /// ```
 #[derive(Class)]
@@ -32,10 +34,10 @@ pub struct Args {
     color: u8,
     /// Source addresses that are bad.
     badsrc: Option<String>,
-    /// Networks with the router's own addresses, as CheckIPHeader takes them.
+    /// The router's networks, each with the router's own address in it, as for CheckIPHeader.
     #[arg(keyword)]
     interfaces: Option<String>,
-    /// Destinations for which bad sources do not matter.
+    /// Destinations for which bad sources are accepted.
     #[arg(keyword)]
     gooddst: Option<String>,
 }
@@ -43,11 +45,11 @@ pub struct Args {
 /// Bytes of an Ethernet header.
 const ETHER: usize = 14;
 
-/// Makes a part of a combination from its configuration string.
+/// Builds one part of a combined element from a configuration string of its own.
 pub(super) fn part<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> {
     use castanet_element::spec::Args as _;
     let (args, errors) = T::Args::parse(config, cx.arg_cx());
-    // The ranges of errors are ranges of this string, not of the one in the configuration.
+    // The ranges of these errors refer to `config` and not to the configuration string of the element.
     let errors = errors.into_iter().map(|e| ArgError { range: 0..usize::MAX, ..e });
     match args {
         Some(args) => T::build(args, cx),

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPMirror: packets back to where they came from.
+//! IPMirror: sends packets back to where they came from.
 
 use crate::transport::segment_mut;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol::{DCCP, SCTP, TCP, UDP, UDP_LITE};
 use castanet_wire::{Ipv4Header, UdpHeader};
 
-/// Exchanges source and destination address of IPv4 packets, and of those with TCP or UDP their ports.
+/// Exchanges source and destination of IPv4 packets: the addresses and, for TCP and UDP, the ports.
 ///
-/// Ports are exchanged where they are: not in later fragments. All checksums stay right, since the order of what they sum up does
+/// Later fragments have no ports to exchange. All checksums stay correct, because the order of the summed words does
 /// not matter. The network header must be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the same, the other way round.
+/// Input 0: IP packets. Output 0: the packets with source and destination exchanged.
 ///
 /// # Example
 /// ```click
@@ -88,7 +88,7 @@ mod tests {
             let out = kit.act(out.into_iter().map(|o| o.1));
             assert_eq!((out[0].1.data(), out[0].1.dst_ip()), (&built(tcp, false)[..], 0x0100_0001));
         }
-        // Later fragments and other protocols have no ports; neither have packets that are cut.
+        // Later fragments and packets of other protocols have no ports, nor have packets that are cut.
         let mut kit = Kit::<IpMirror>::new("").unwrap();
         for (at, v) in [(7, 1), (9, 47), (3, 27)] {
             let mut data = built(false, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPOutputCombo: what an IP router does with each packet that is about to leave.
+//! IPOutputCombo: does the last steps of an IP router on each packet that is about to leave.
 
 use super::dec_ip_ttl::DecIpTtl;
 use super::drop_broadcasts::DropBroadcasts;
@@ -10,14 +10,15 @@ use crate::basic::paint_tee::PaintTee;
 use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
 
-/// Prepares IPv4 packets for the link that they leave by.
+/// Prepares IPv4 packets for the link on which they leave.
 ///
-/// The same as `DropBroadcasts -> PaintTee(COLOR) -> IPGWOptions(IPADDR) -> FixIPSrc(IPADDR) -> DecIPTTL` in one element, and
-/// packets longer than MTU leave by an output of their own, for IPFragmenter. The network header must be marked.
+/// This does the same as `DropBroadcasts -> PaintTee(COLOR) -> IPGWOptions(IPADDR) -> FixIPSrc(IPADDR) -> DecIPTTL`
+/// in one element. Packets longer than MTU leave on an output of their own, for IPFragmenter. The network header must
+/// be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: those that are ready. Output 1: copies of those of colour COLOR, about which a redirect
-/// is due. Output 2: those with bad options. Output 3: those whose time to live expired. Output 4: those that are too long.
+/// Input 0: IP packets. Output 0: packets that are ready. Output 1: copies of packets of colour COLOR, which call for
+/// a redirect. Output 2: packets with bad options. Output 3: expired packets. Output 4: packets that are too long.
 ///
 /// # Example
 /// ```click
@@ -44,7 +45,7 @@ pub struct IpOutputCombo {
 /// Arguments of IPOutputCombo.
 #[derive(Args)]
 pub struct Args {
-    /// The colour of packets about which a redirect is due, 0 to 255.
+    /// The colour of packets that call for a redirect, 0 to 255.
     color: u8,
     /// The router's address on the link.
     ipaddr: Ipv4Addr,
@@ -69,7 +70,7 @@ impl Build for IpOutputCombo {
 impl IpOutputCombo {
     #[inline]
     fn step(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        // Each part knows one side output, 1; here every part has its own.
+        // Each part uses its side output 1. Here each part has an output of its own.
         match self.broadcasts.action(p, cx) {
             Verdict::Next => {}
             Verdict::Out(_) => return Verdict::Drop(Reason::LinkBroadcast),
@@ -151,7 +152,7 @@ mod tests {
         }
         assert!(kit.push(0, [packet(&[0x45; 40])]).is_empty());
         assert_eq!((kit.dropped(Reason::LinkBroadcast), kit.all_dropped()), (2, 3));
-        // The header: one hop less, the address put in, the checksum right.
+        // The header has one hop less, the new source address and a correct checksum.
         let out = kit.push(0, [with(&|p| p.set_anno_u8(anno::FIX_IP_SRC, 1))]);
         let (h, _) = etherparse::Ipv4Header::from_slice(out[0].1.data()).unwrap();
         assert_eq!(

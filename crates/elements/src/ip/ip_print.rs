@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPPrint: a line of text for each IP packet.
+//! IPPrint: prints a line of text for each IP packet.
 
 use super::ip_text::{Dump, Line};
 use crate::handover;
@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Prints IP packets, one line each, and passes them on.
 ///
-/// The line has the addresses and fields of the transport header: ports, TCP flags and numbers, ICMP types. It goes to the
-/// standard error, or to `OUTFILE`. Packets without a marked network header pass unprinted.
+/// The line has the addresses and the fields of the transport header: ports, TCP flags and numbers, ICMP types. It is
+/// printed to standard error, or to `OUTFILE`. Packets without a marked network header pass without being printed.
 ///
 /// # Ports
 /// Input 0, output 0: IP packets.
@@ -30,7 +30,7 @@ pub struct IpPrint {
     args: Args,
     line: Line,
     file: Arc<OutFile>,
-    /// Whether the file was missing before.
+    /// Whether the file did not exist before.
     made: bool,
     text: String,
 }
@@ -44,10 +44,10 @@ pub struct Args {
     /// Whether to dump the packet: no, hex or ascii.
     #[arg(keyword, default = Contents::NO, show = "no")]
     contents: Contents,
-    /// Whether to dump what follows the transport header: no, hex or ascii.
+    /// Whether to dump the data after the transport header: no, hex or ascii.
     #[arg(keyword, default = Contents::NO, show = "no")]
     payload: Contents,
-    /// The most bytes that are dumped; all if negative.
+    /// The most bytes to dump; a negative number means all.
     #[arg(keyword, alias = "NBYTES", default = 1500)]
     maxlength: i32,
     /// Whether to print the IP identification.
@@ -65,10 +65,10 @@ pub struct Args {
     /// Whether to print the time to live.
     #[arg(keyword, default = false)]
     ttl: bool,
-    /// Whether identification and sequence number of ICMP echos are printed in network order.
+    /// Whether identifier and sequence number of ICMP echos are printed in network order.
     #[arg(keyword, default = true)]
     swap: bool,
-    /// Whether to print the length that the IP header says.
+    /// Whether to print the total length field of the IP header.
     #[arg(keyword, default = false)]
     length: bool,
     /// Whether to print the aggregate annotation.
@@ -77,10 +77,10 @@ pub struct Args {
     /// Whether anything is printed.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// A file to print to; '-' is the standard output.
+    /// A file to print to; '-' is standard output.
     #[arg(keyword)]
     outfile: Option<Filename>,
-    /// A channel of messages to print to, away from the standard error.
+    /// A message channel to print to, in place of standard error.
     #[arg(keyword)]
     channel: Option<Word>,
 }
@@ -117,18 +117,19 @@ pub(crate) struct OutFile(Mutex<Sink>);
 
 #[derive(Default)]
 enum Sink {
-    /// It is opened, and emptied, by the first line: a router that never runs writes none.
+    /// The file is opened, and emptied, when the first line is written. So a router that never runs does not touch
+    /// it.
     #[default]
     Closed,
     Open(Box<dyn Write + Send>),
-    /// It could not be written, which was reported once.
+    /// The file could not be written, which was reported once.
     Failed,
-    /// It belongs to another router now.
+    /// The file belongs to another router now.
     Gone,
 }
 
 impl Sink {
-    /// Opens the file unless that has happened. The name is that of the Filename OUTFILE.
+    /// Opens the file if it is not open yet. The name comes from the `Filename` OUTFILE.
     #[allow(clippy::disallowed_methods)]
     fn open(&mut self, name: &str) -> std::io::Result<()> {
         if matches!(self, Sink::Closed) {
@@ -152,20 +153,20 @@ impl OutFile {
     fn sink(&self) -> MutexGuard<'_, Sink> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// To be called at initialisation: an error when the file cannot be written. Whether it was missing before.
+    /// Checks at initialisation that the file can be written. Returns whether it did not exist before.
     pub(crate) fn prepare(name: &str, cx: &mut InitCx<'_>) -> Result<bool, ElementError> {
         handover::watch_for_run(cx);
         if cx.inherits() { Ok(false) } else { crate::trace::try_file(name) }
     }
-    /// Writes a line; after the first that cannot be written there is no other.
+    /// Writes a line. After a failure, later lines are discarded.
     pub(crate) fn write(&self, name: &str, line: &str) -> std::io::Result<()> {
         let mut sink = self.sink();
         sink.open(name)?;
         let Sink::Open(file) = &mut *sink else { return Ok(()) };
         file.write_all(line.as_bytes()).inspect_err(|_| *sink = Sink::Failed)
     }
-    /// Writes what waits in memory. A router that did not run leaves alone what may be another one's file, and leaves no
-    /// file behind that it has `made`.
+    /// Writes buffered lines. If the router did not run, the file may belong to another router and is not touched,
+    /// except that a file which this router created (`made`) is removed.
     pub(crate) fn close(&self, name: &str, made: bool, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let mut sink = self.sink();
         if matches!(*sink, Sink::Closed) && !handover::has_run(cx) {
@@ -181,7 +182,7 @@ impl OutFile {
             Sink::Closed | Sink::Gone => Ok(()),
         }
     }
-    /// A key that is the same for another router with the same file.
+    /// Returns a key that is equal for all routers that print to the same file.
     pub(crate) fn key(name: &str) -> String {
         format!("lines {}", handover::file_key(name).display())
     }

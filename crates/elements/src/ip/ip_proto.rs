@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of arguments that concern the IPv4 header: protocols, ECN bits.
+//! Argument types for fields of the IPv4 header: protocols, ECN bits.
 
 use castanet_classify::names;
 use castanet_element::prelude::*;
@@ -27,7 +27,7 @@ impl Show for IpProto {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ecn(pub u8);
 
-/// Names of each value of the ECN bits; the first one is the one shown.
+/// The names of each value of the ECN bits. The first name is the one that is shown.
 const ECN: [&[&str]; 4] =
     [&["no", "0", "Not-ECT"], &["ect1", "1", "ECT(1)"], &["ect2", "2", "ECT(0)"], &["ce", "3", "CE"]];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPReassembler: fragments become packets again.
+//! IPReassembler: reassembles packets from their fragments.
 
 mod datagram;
 #[cfg(test)]
@@ -13,23 +13,23 @@ use datagram::{Added, Datagram, Fragment, Piece};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Puts fragmented IPv4 packets together again (RFC 791 section 3.2, RFC 815).
+/// Reassembles fragmented IPv4 packets (RFC 791 section 3.2, RFC 815).
 ///
-/// Whole packets pass at once. Fragments wait for the others of the same source, destination, protocol and
-/// identification; when the last one has come the packet leaves with the header, the options and the annotations of its first
-/// fragment; lengths and checksum are set anew. It is marked as having met congestion if one of its fragments is (RFC 3168
-/// section 5.3). A fragment that is repeated is dropped. If a fragment overlaps others, or contradicts them about the
-/// length, all fragments of the packet are dropped, also later ones, as RFC 5722 demands for IPv6. Fragments that end beyond the
-/// longest packet, that are empty, or that are cut short are dropped alone.
+/// Whole packets pass at once. Fragments wait for the others with the same source, destination, protocol and
+/// identification. When the last fragment has come, the packet leaves with the header, the options and the
+/// annotations of its first fragment, and with new lengths and checksum. It is marked as having met congestion if one
+/// of its fragments is (RFC 3168 section 5.3). A repeated fragment is dropped. If a fragment overlaps others, or
+/// contradicts them about the length, all fragments of the packet are dropped, including later ones, as RFC 5722
+/// demands for IPv6. A fragment that ends beyond the longest packet, is empty, or is cut short is dropped alone.
 ///
-/// A packet is given up when no fragment of it has come for 30 seconds, by the clock or by the timestamps of packets. When more
-/// than HIMEM bytes wait, the packets that have waited longest are given up until a quarter is free. The fragments of a packet that
-/// is given up leave unchanged on output 1, where ICMPError may answer the first one, or are dropped. A fragment counts as at
-/// least 2048 bytes, which is what it occupies.
-/// The network header must be marked.
+/// A packet is given up when none of its fragments has come for 30 seconds, by the clock or by the timestamps of
+/// packets. When more than HIMEM bytes wait, the packets that have waited longest are given up until a quarter of
+/// HIMEM is free. The fragments of a packet that is given up leave unchanged on output 1, where ICMPError may answer
+/// the first one, or are dropped. A fragment counts as at least 2048 bytes, the size of its buffer. The network
+/// header must be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: whole packets. Output 1 (optional): fragments of packets that did not become whole.
+/// Input 0: IP packets. Output 0: whole packets. Output 1 (optional): fragments of packets that were given up.
 ///
 /// # Example
 /// ```click
@@ -51,23 +51,23 @@ pub struct IpReassembler {
     args: Args,
     max_mtu_anno: Option<usize>,
     datagrams: BTreeMap<Key, Datagram>,
-    /// Datagrams in the order of their last fragments.
+    /// Datagrams, ordered by when their last fragments came.
     order: BTreeMap<u64, Key>,
     next_order: u64,
-    /// Bytes that all datagrams are charged.
+    /// Bytes that all datagrams together count as.
     charged: u64,
     seen: u64,
     good: u64,
     failed: u64,
     bad: u64,
-    /// Lists of pieces that are used again.
+    /// Empty lists of pieces, kept for reuse.
     spare: Vec<Vec<Piece>>,
 }
 
 /// Arguments of IPReassembler.
 #[derive(Args)]
 pub struct Args {
-    /// The most bytes of fragments that wait.
+    /// The most bytes of waiting fragments.
     #[arg(keyword, default = 256 * 1024, show = "262144")]
     himem: u32,
     /// An annotation of two bytes that gets the length of a packet's longest fragment; -1 for none.
@@ -97,9 +97,9 @@ struct Key {
 
 /// How long a packet waits for its next fragment, in nanoseconds.
 const PATIENCE: i64 = 30_000_000_000;
-/// The charge for an empty datagram: those that are suspect keep their entry.
+/// Bytes that a datagram without fragments counts as. A suspect datagram keeps its entry.
 const ENTRY: u64 = 256;
-/// The charge for a short fragment: the buffer it occupies.
+/// Bytes that a short fragment counts as: the buffer that it occupies.
 const BUFFER: u64 = 2048;
 /// The most spare lists.
 const SPARE: usize = 64;
@@ -125,7 +125,7 @@ impl Build for IpReassembler {
 
 #[handlers]
 impl IpReassembler {
-    /// Counts, and the fragments that wait.
+    /// The counts, and the waiting fragments.
     #[read]
     fn dump(&self) -> Table {
         let mut out = format!(
@@ -175,13 +175,13 @@ impl Lifecycle for IpReassembler {
     }
 }
 
-/// The charge for a fragment while it waits.
+/// Returns the bytes that a waiting fragment counts as.
 fn charge(p: &Packet) -> u64 {
     (p.len() as u64).max(BUFFER)
 }
 
 impl IpReassembler {
-    /// Takes a datagram out that `order` does not know any more, and gives its pieces.
+    /// Removes a datagram that `order` no longer contains. Returns its pieces.
     fn remove(&mut self, key: Key) -> Option<Vec<Piece>> {
         let pieces = self.datagrams.remove(&key)?.into_pieces();
         let freed = pieces.iter().map(|p| charge(&p.packet)).sum::<u64>();
@@ -196,10 +196,10 @@ impl IpReassembler {
         }
     }
 
-    /// Gives a datagram up: its fragments leave as they came.
+    /// Gives up a datagram. Its fragments leave unchanged.
     fn give_up(&mut self, key: Key, reason: Reason, cx: &mut Cx<'_>) {
         let Some(mut pieces) = self.remove(key) else { return };
-        // A suspect datagram was counted when it became one.
+        // A suspect datagram, which has no pieces, was counted when it became suspect.
         self.failed = self.failed.wrapping_add(u64::from(!pieces.is_empty()));
         for piece in pieces.drain(..) {
             cx.emit_or(1, piece.packet, reason);
@@ -207,7 +207,7 @@ impl IpReassembler {
         self.keep_list(pieces);
     }
 
-    /// Gives up what has waited too long, oldest first.
+    /// Gives up datagrams that have waited too long, oldest first.
     fn reap(&mut self, is_late: impl Fn(&Datagram) -> bool, cx: &mut Cx<'_>) {
         while let Some((&order, &key)) = self.order.first_key_value()
             && self.datagrams.get(&key).is_none_or(&is_late)
@@ -217,7 +217,7 @@ impl IpReassembler {
         }
     }
 
-    /// Gives up the oldest until a quarter of the room is free.
+    /// Gives up the oldest datagrams until a quarter of HIMEM is free.
     #[cold]
     fn make_room(&mut self, cx: &mut Cx<'_>) {
         let enough = u64::from(self.args.himem) / 4 * 3;
@@ -234,7 +234,7 @@ impl IpReassembler {
         None
     }
 
-    /// A packet: itself if it is whole, or the packet that it makes whole.
+    /// Takes a packet. Returns it if it is whole, or the packet that it completes.
     #[inline]
     fn take(&mut self, p: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
         let stamp = p.timestamp();
@@ -280,7 +280,7 @@ impl IpReassembler {
             }
             self.order.insert(self.next_order, key);
             self.next_order = self.next_order.wrapping_add(1);
-            // Without a timestamp only the clock limits its wait.
+            // Without a timestamp, only the clock limits how long the datagram waits.
             (datagram.stamp, datagram.due) = (if stamp == 0 { i64::MAX } else { stamp }, due);
         }
         match added {
@@ -292,7 +292,7 @@ impl IpReassembler {
                 None
             }
             Added::Complete => {
-                // So that what `remove` takes off was put on.
+                // Charge for the last fragment too, because `remove` subtracts the charges of all.
                 self.charged = self.charged.saturating_add(cost);
                 self.complete(key, cx)
             }
@@ -312,7 +312,7 @@ impl IpReassembler {
         }
     }
 
-    /// Makes one packet of a datagram that is complete.
+    /// Makes one packet from a complete datagram.
     fn complete(&mut self, key: Key, cx: &mut Cx<'_>) -> Option<Packet> {
         let order = self.datagrams.get(&key)?.order?;
         self.order.remove(&order);
@@ -365,7 +365,7 @@ impl Element for IpReassembler {
             }
         }
     }
-    /// Pulls until a packet is whole.
+    /// Pulls packets until a whole packet can leave.
     fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
         cx.pull_until(0, |p, cx| self.take(p, cx))
     }

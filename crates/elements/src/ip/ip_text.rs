@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IP packets as lines of text.
+//! Formats IP packets as lines of text.
 
 use castanet_classify::names;
 use castanet_packet::Packet;
@@ -34,13 +34,14 @@ pub(super) struct Line {
     pub(super) max: usize,
 }
 
-/// Writes to a string cannot fail; this says so once.
+/// Writes formatted text to a string. Such a write cannot fail, so the result is ignored.
 macro_rules! put {
     ($out:expr, $($text:tt)*) => { { let _ = write!($out, $($text)*); } };
 }
 
 impl Line {
-    /// Adds the line for a packet whose bytes from the network header on are `network`; no line end.
+    /// Appends the line for a packet, without a line end. `network` holds the packet's bytes from the network
+    /// header on.
     pub(super) fn write(&self, out: &mut String, p: &Packet, network: &[u8]) {
         if self.timestamp {
             let t = p.timestamp();
@@ -78,7 +79,7 @@ impl Line {
         }
     }
 
-    /// Adds addresses, transport header and fragment; gives what follows the transport header.
+    /// Appends addresses, transport header and fragment. Returns the bytes after the transport header.
     fn body<'a>(&self, out: &mut String, p: &Packet, h: &Ipv4Header, network: &'a [u8]) -> &'a [u8] {
         let in_ip = h.payload_len();
         let transport = network.get(h.header_len()..).unwrap_or_default();
@@ -197,7 +198,7 @@ fn udp<'a>(out: &mut String, transport: &'a [u8]) -> &'a [u8] {
 }
 
 fn tcp<'a>(out: &mut String, p: &Packet, h: &Ipv4Header, transport: &'a [u8]) -> &'a [u8] {
-    // 14 bytes reach up to the flags, 16 to the window.
+    // 14 bytes include the flags, 16 bytes the window.
     if transport.len() < 14 {
         out.push_str("truncated-tcp");
         return &[];
@@ -226,7 +227,7 @@ fn tcp<'a>(out: &mut String, p: &Packet, h: &Ipv4Header, transport: &'a [u8]) ->
     transport.get(t.header_len()..).unwrap_or_default()
 }
 
-/// Adds lines with at most `max` bytes, each line and each group set off.
+/// Appends a dump of at most `max` bytes, divided into lines and groups.
 fn dump(out: &mut String, form: Dump, bytes: &[u8], max: usize) {
     let bytes = bytes.get(..max).unwrap_or(bytes);
     let (line, group) = match form {

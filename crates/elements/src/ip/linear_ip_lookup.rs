@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! LinearIPLookup: a few routes.
+//! LinearIPLookup: routes packets by a few routes that may change.
 
 use super::routes::{Change, RouteText, Routes};
 use castanet_element::prelude::*;
@@ -9,8 +9,8 @@ use std::net::Ipv4Addr;
 /// Routes packets by a few routes that handlers may change.
 ///
 /// The destination address annotation is looked up; the longest matching prefix wins (RFC 1812 section 5.2.4.3). A
-/// gateway other than '-' becomes the new annotation. Packets without a route are dropped.
-/// All routes are compared side by side: good for up to about thirty routes.
+/// gateway other than '-' becomes the new annotation. Packets without a route are dropped. A lookup compares all
+/// routes at once, which is good for up to about thirty routes.
 ///
 /// # Ports
 /// Input 0: IP packets with a destination address annotation. Outputs: as the routes say.
@@ -48,7 +48,7 @@ impl LinearIpLookup {
     fn lookup(&self, address: Ipv4Addr) -> String {
         self.routes.look_up(address)
     }
-    /// Adds a route; one to the same prefix is an error.
+    /// Adds a route; an error if there is a route to the same prefix.
     #[write]
     fn add(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Add, &route, cx)
@@ -58,12 +58,12 @@ impl LinearIpLookup {
     fn set(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Set, &route, cx)
     }
-    /// Removes the route of exactly this prefix.
+    /// Removes the route to exactly this prefix.
     #[write]
     fn remove(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Remove, &route, cx)
     }
-    /// Lines 'add ROUTE', 'set ROUTE', 'remove ROUTE', carried out all or none.
+    /// Carries out lines 'add ROUTE', 'set ROUTE', 'remove ROUTE': all or none of them.
     #[write]
     fn ctrl(&mut self, changes: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.ctrl(changes, cx)

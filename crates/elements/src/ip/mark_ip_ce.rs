@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MarkIPCE: marks for congestion in place of drops.
+//! MarkIPCE: marks packets as having met congestion, in place of dropping them.
 
 use castanet_element::prelude::*;
 use castanet_wire::Ipv4Header;
 
 /// Marks packets as having met congestion (RFC 3168 section 5).
 ///
-/// It is used where packets would be dropped to slow their senders down, behind RED's second output for example. Packets that
-/// are ECN-capable get the mark, and the header checksum is updated incrementally; others are dropped, or with `FORCE`
-/// marked all the same. The network header must be marked.
+/// Use it where packets would be dropped to slow down their senders, for example behind the second output of RED.
+/// Packets that are ECN-capable are marked, and their header checksum is updated incrementally. Others are dropped
+/// or, with `FORCE`, marked all the same. The network header must be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the same, marked.
+/// Input 0: IP packets. Output 0: the marked packets.
 ///
 /// # Example
 /// ```click
@@ -22,7 +22,7 @@ use castanet_wire::Ipv4Header;
 #[class(drops(NotEcnCapable, NoIpHeader))]
 pub struct MarkIpCe {
     args: Args,
-    /// Packets dropped because their ends do not know ECN.
+    /// Packets dropped because they were not ECN-capable.
     #[count(unit = "packets")]
     drops: Count,
 }
@@ -30,7 +30,7 @@ pub struct MarkIpCe {
 /// Arguments of MarkIPCE.
 #[derive(Args)]
 pub struct Args {
-    /// Whether packets are marked whose ends do not know ECN.
+    /// Whether packets that are not ECN-capable are marked too.
     #[arg(default = false)]
     force: bool,
 }

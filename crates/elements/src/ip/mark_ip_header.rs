@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MarkIPHeader: where the IP header is, unchecked.
+//! MarkIPHeader: marks the IP header, without checks.
 
 use castanet_element::prelude::*;
 
 /// Marks the IPv4 header of packets without checking anything.
 ///
-/// The transport header follows where the header length says. The destination address annotation is left alone. A
-/// packet that ends before the offset passes without a mark.
+/// The header length field gives the start of the transport header. The destination address annotation is left alone.
+/// A packet that ends before the offset passes without a mark.
 ///
 /// # Ports
-/// Input 0: packets with an IP header at `OFFSET`. Output 0: the same, marked.
+/// Input 0: packets with an IP header at `OFFSET`. Output 0: the packets with their header marked.
 ///
 /// # Example
 /// ```click

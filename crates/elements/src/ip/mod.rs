@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPv4 forwarding: header checks, addresses, routes, options, time to live, fragments.
-// Handlers of one class may well have the same flags.
+// Several handlers of one class may have the same flags.
 #![allow(clippy::duplicated_attributes)]
 
 use castanet_element::{ClassDef, action, element};

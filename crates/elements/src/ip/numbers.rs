@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers that packets carry and that count up: IP identifications, sequence numbers and ICMP identifiers.
+//! Numbers in packets that count up: IP identifications, sequence numbers and ICMP identifiers.
 
 use castanet_element::Seed;
 use castanet_element::prelude::*;
 use std::sync::Arc;
 
-/// The numbers that the packets of an element count; each replica has a part of them.
+/// A counter for the packets of an element. If there are several replicas, each uses a part of the numbers.
 ///
-/// The identification of a packet is its number plus an offset. Nobody can predict the offset unless the run has a seed: others could
-/// otherwise forge fragments of the packets, or see how many packets the element sends (RFC 7739 section 4 says so of IPv6).
+/// The identification of a packet is its number plus an offset. Unless the run has a seed, the offset is
+/// unpredictable. Otherwise others could forge fragments of the packets, or see how many packets the element sends
+/// (RFC 7739 section 4, on IPv6).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     next: u16,
@@ -17,43 +18,43 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Numbers from `first` up.
+    /// Makes numbers that start at `first`.
     pub(crate) fn new(cx: &BuildCx<'_>, first: u16) -> Numbers {
         let (replica, replicas) = cx.replica;
         let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let step = small(replicas).max(1);
         let offset = match cx.seed {
-            // A multiple of the step: replicas keep to their parts.
+            // The offset is a multiple of the step, so that each replica stays in its part.
             Seed::System => cx.secret().below(u64::from(u16::MAX / step)) as u16 * step,
             Seed::Fixed(_) => 0,
         };
         Numbers { next: first.wrapping_add(small(replica)), step, offset }
     }
-    /// Continues with the numbers of another element if both have the same part of them (hot swap).
+    /// Continues with the numbers of another element if both use the same part of the numbers (hot swap).
     pub(crate) fn go_on_from(&mut self, old: Numbers) {
         if self.step == old.step && self.next % self.step == old.next % self.step {
             *self = old;
         }
     }
-    /// The next number.
+    /// Returns the next number, without advancing.
     #[inline]
     pub(crate) fn peek(self) -> u16 {
         self.next
     }
-    /// The identification of the next packet.
+    /// Returns the identification of the next packet.
     #[inline]
     pub(crate) fn id(self) -> u16 {
         self.next.wrapping_add(self.offset)
     }
-    /// Goes on to the number after the next.
+    /// Advances to the following number.
     #[inline]
     pub(crate) fn advance(&mut self) {
         self.next = self.next.wrapping_add(self.step);
     }
 }
 
-/// An ICMP identifier: the one that the configuration names, else one that nobody can predict, which replicas share, or 0 if the run
-/// has a seed.
+/// An ICMP identifier: the number that the configuration gives. Otherwise it is unpredictable and shared by all
+/// replicas, or 0 if the run has a seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identifier {
     value: u16,
@@ -64,7 +65,7 @@ pub(crate) struct Identifier {
 struct Drawn(u16);
 
 impl Identifier {
-    /// The one of an argument, or another.
+    /// Makes the identifier of the argument, if there is one, or draws one.
     pub(crate) fn new(named: Option<u16>, cx: &mut BuildCx<'_>) -> Identifier {
         let value = match (named, cx.seed) {
             (Some(n), _) => n,
@@ -77,12 +78,12 @@ impl Identifier {
         };
         Identifier { value, named: named.is_some() }
     }
-    /// Its number.
+    /// Returns the number.
     #[inline]
     pub(crate) fn get(self) -> u16 {
         self.value
     }
-    /// Continues with the identifier of another element, unless the configuration names one (hot swap).
+    /// Continues with the identifier of another element, unless the configuration gives one (hot swap).
     pub(crate) fn go_on_from(&mut self, old: Identifier) {
         if !self.named && !old.named {
             *self = old;
@@ -104,7 +105,7 @@ mod tests {
     use castanet_element::prelude::*;
     use castanet_wire::Ipv4Header;
 
-    /// An IP packet with UDP, as one that an error can be about.
+    /// An IP packet with UDP, about which an ICMP error can be sent.
     fn datagram(id: u16) -> Packet {
         let mut h = Ipv4Header::new(17, 0x0a00_0001, 0x0a00_0002, 1020, 64);
         h.id.set(id);
@@ -148,7 +149,7 @@ mod tests {
             let id = |drawn: &Drawn| [drawn[0][0], drawn[0][1]];
             assert_eq!(run(Seed::Fixed(1)), run(Seed::Fixed(2)), "{class}");
             assert_eq!(id(&run(Seed::Fixed(1)))[0], first[0], "{class}");
-            // Of 64 elements, at least 32 start at numbers of their own.
+            // At least 32 of 64 elements start at different numbers.
             let drawn: std::collections::HashSet<_> = (0..64).map(|_| id(&run(Seed::System))).collect();
             assert!(drawn.len() >= 32, "{class}: {drawn:?}");
         }

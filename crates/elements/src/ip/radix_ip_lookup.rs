@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RadixIPLookup: any number of routes in little memory.
+//! RadixIPLookup: routes packets by any number of routes, with little memory.
 
 use super::routes::{Change, RouteText, Routes};
 use castanet_element::prelude::*;
@@ -42,7 +42,7 @@ impl RadixIpLookup {
     fn lookup(&self, address: Ipv4Addr) -> String {
         self.routes.look_up(address)
     }
-    /// Adds a route; one to the same prefix is an error.
+    /// Adds a route; an error if there is a route to the same prefix.
     #[write]
     fn add(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Add, &route, cx)
@@ -52,12 +52,12 @@ impl RadixIpLookup {
     fn set(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Set, &route, cx)
     }
-    /// Removes the route of exactly this prefix.
+    /// Removes the route to exactly this prefix.
     #[write]
     fn remove(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.write(Change::Remove, &route, cx)
     }
-    /// Lines 'add ROUTE', 'set ROUTE', 'remove ROUTE', carried out all or none.
+    /// Carries out lines 'add ROUTE', 'set ROUTE', 'remove ROUTE': all or none of them.
     #[write]
     fn ctrl(&mut self, changes: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.routes.ctrl(changes, cx)

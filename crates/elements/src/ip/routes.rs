@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of all IPv4 route tables: the texts of routes, changes, and the routing of batches.
+//! The engine of all IPv4 route tables: parses routes, changes tables, and routes batches.
 
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
-/// A longest-prefix match.
+/// A table for longest-prefix match.
 pub trait RouteTable: Default + Send + 'static {
-    /// How messages about packets without a route start.
+    /// The start of messages about packets without a route.
     const LABEL: &'static str;
-    /// Whether one lookup waits for memory, so that many are better done side by side.
+    /// Whether a lookup waits for memory, so that several lookups at once are faster.
     const LARGE: bool;
     fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError>;
     fn remove(&mut self, net: Net) -> Result<Route, NotFound>;
@@ -61,7 +61,7 @@ tables! {
     DirectTable: "IPRouteTable", true;
 }
 
-/// The text of one route, kept for the number that errors name it by.
+/// The text of one route. It is kept unparsed, so that errors can give the number of the route.
 #[derive(Clone, Debug)]
 pub struct RouteText(String);
 
@@ -75,12 +75,12 @@ impl ArgValue for RouteText {
 /// Arguments of every route table.
 #[derive(Args)]
 pub struct Args {
-    /// Routes: 'ADDR[/MASK] [GATEWAY] OUTPUT'; a gateway of '-' is none.
+    /// Routes: 'ADDR[/MASK] [GATEWAY] OUTPUT'; a gateway of '-' means none.
     #[arg(rest, name = "ROUTE")]
     routes: Vec<RouteText>,
 }
 
-/// A route as a text gives it; gateway and output may be left out where a route is only named.
+/// A parsed route. Gateway and output may be missing if the text only names a route to remove.
 #[derive(Clone, Copy, Debug)]
 struct Given {
     net: Net,
@@ -112,7 +112,8 @@ fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> Result<Give
     Ok(Given { net: Net::new(net.addr.to_bits(), net.len), gw, port })
 }
 
-/// The first word of a route that is wrong, or the whole route, and what to write instead; none for a route in the right form.
+/// Returns the first word of a route that is wrong, or the whole route, and what to write instead; none for a
+/// well-formed route.
 fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(Range<usize>, String)> {
     let word = |r: &Range<usize>| line.get(r.clone()).unwrap_or("");
     let (net, gw, port) = match text::words(line).as_slice() {
@@ -146,7 +147,7 @@ fn gateway(gw: u32) -> String {
     if gw == 0 { "-".into() } else { Ipv4Addr::from_bits(gw).to_string() }
 }
 
-/// Why a table was not changed.
+/// The reason why a table was not changed.
 #[derive(Debug, thiserror::Error)]
 enum RouteError {
     #[error("should be 'ADDR/MASK [GATEWAY] OUTPUT'")]
@@ -182,7 +183,7 @@ pub(super) enum Change {
     Remove,
 }
 
-/// The engine of the route tables. Their handlers differ, so they are those of the classes.
+/// The engine of the route tables. Each class declares its own handlers, because they differ.
 #[derive(Counts)]
 pub struct Routes<T> {
     args: Args,
@@ -198,8 +199,9 @@ impl<T: RouteTable> Routes<T> {
         self.changes(&[(change, line)], cx)
     }
 
-    /// Carries out all changes or none. Each change is checked against the routes that those before it would leave, so the table
-    /// changes only when all can be done. Only a table that becomes full needs changes undone.
+    /// Carries out all changes or none. Each change is first checked against the routes that the changes before it
+    /// would leave, so the table is touched only if all changes are valid. Changes are undone only if the table
+    /// becomes full.
     fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), RouteError> {
         let mut after: HashMap<Net, Option<Route>> = HashMap::new();
         let mut todo = Vec::with_capacity(lines.len());
@@ -236,7 +238,7 @@ impl<T: RouteTable> Routes<T> {
             };
             if let Err(e) = done {
                 for (net, before) in undo.into_iter().rev() {
-                    // The routes from before had room then, and have room again.
+                    // The old routes fitted before, so they fit again.
                     let _ = match before {
                         Some(r) => self.table.replace(net, r).map(|_| ()),
                         None => self.table.remove(net).map(|_| ()).or(Ok(())),
@@ -248,7 +250,7 @@ impl<T: RouteTable> Routes<T> {
         Ok(())
     }
 
-    /// All routes, one a line.
+    /// Returns all routes, one per line.
     pub(super) fn list(&self) -> Table {
         let line = |(net, r): (Net, Route)| {
             let gw = gateway(r.gw);
@@ -258,7 +260,7 @@ impl<T: RouteTable> Routes<T> {
         };
         Table(self.table.all().into_iter().map(line).collect())
     }
-    /// Output and gateway for an address.
+    /// Returns output and gateway for an address; -1 if there is no route.
     pub(super) fn look_up(&self, addr: Ipv4Addr) -> String {
         match self.table.lookup(addr.to_bits()) {
             None => "-1".into(),
@@ -275,7 +277,7 @@ impl<T: RouteTable> Routes<T> {
     ) -> Result<(), HandlerError> {
         Ok(cx.with_args(|a| self.change(change, &route.0, a))?)
     }
-    /// Carries out changes, a line each: all or none.
+    /// Carries out changes, one per line: all of them or none.
     pub(super) fn ctrl(&mut self, text: &str, cx: &Cx<'_>) -> Result<(), HandlerError> {
         let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
         let changes = lines.map(command).collect::<Result<Vec<_>, _>>()?;
@@ -305,13 +307,13 @@ impl<T: RouteTable> Routes<T> {
         }
     }
 
-    /// Routes a batch; one that goes to one output goes there whole.
+    /// Routes a batch. A batch whose packets all go to one output is forwarded whole.
     #[inline]
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         if T::LARGE { self.push_side_by_side(batch, cx) } else { self.push_in_turn(batch, cx) }
     }
 
-    /// Packets are looked up and changed as long as they go where the first one goes.
+    /// Looks up and changes packets as long as they go to the output of the first packet.
     #[inline(always)]
     fn push_in_turn(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let first = batch.as_slice().first().and_then(|p| self.table.lookup(p.dst_ip()));
@@ -329,7 +331,7 @@ impl<T: RouteTable> Routes<T> {
         cx.forward(port as usize, batch);
     }
 
-    /// Routes a batch whose first `alike` packets are routed already, to `port`.
+    /// Routes a batch whose first `alike` packets are routed already, to output `port`.
     #[inline(never)]
     fn push_rest(&mut self, batch: &mut Batch, alike: usize, port: u32, cx: &mut Cx<'_>) {
         for (i, mut p) in batch.drain().enumerate() {
@@ -342,7 +344,7 @@ impl<T: RouteTable> Routes<T> {
         }
     }
 
-    /// All lookups, then all packets.
+    /// Does all lookups, then sends all packets.
     #[inline(always)]
     fn push_side_by_side(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.addrs.clear();
@@ -387,7 +389,7 @@ impl<T: RouteTable> Engine for Routes<T> {
         for (i, RouteText(line)) in routes.iter().enumerate() {
             let known = |g: &Given| this.table.get(g.net).is_some();
             if parse(line, &cx.arg_cx(), cx.outputs, true).as_ref().is_ok_and(known) {
-                // The first route to a prefix stays.
+                // The first route to a prefix is kept.
                 repeated += 1;
                 continue;
             }
@@ -417,7 +419,7 @@ impl<T: RouteTable> Engine for Routes<T> {
     }
 }
 
-/// Gives a packet its next hop; where it goes.
+/// Sets the next hop of a packet. Returns its output.
 #[inline(always)]
 fn change(p: &mut Packet, route: Route) -> usize {
     if route.gw != 0 {

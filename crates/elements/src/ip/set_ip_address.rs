@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetIPAddress: one address to an annotation.
+//! SetIPAddress: sets an annotation to an address.
 
 use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
@@ -26,7 +26,7 @@ pub struct Args {
     /// The address.
     #[arg(handler = "rw", handler_name = "addr")]
     ipaddr: Ipv4Addr,
-    /// The annotation of four bytes that is set.
+    /// The annotation to set, of four bytes.
     #[arg(keyword, default = Anno4(0), show = "DST_IP")]
     anno: Anno4,
 }

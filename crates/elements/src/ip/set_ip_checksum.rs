@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetIPChecksum: the checksum of IPv4 headers.
+//! SetIPChecksum: sets the checksum of IPv4 headers.
 
 use castanet_element::prelude::*;
 use castanet_wire::{Ipv4Header, checksum, ipv4};
 
 /// Sets the checksum of IPv4 headers (RFC 791 section 3.1).
 ///
-/// It is needed only where something has changed the header without mending it; every class that changes a header does. A
-/// packet that has no marked header, or one that is cut or has an impossible length, is dropped.
+/// Classes that change a header update its checksum themselves, so this class is needed only after changes by other
+/// means. A packet is dropped if it has no marked header, or if its header is cut or has an impossible length.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the same with a right header checksum.
+/// Input 0: IP packets. Output 0: the packets with a correct header checksum.
 ///
 /// # Example
 /// ```click

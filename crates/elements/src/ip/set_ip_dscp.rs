@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetIPDSCP: the differentiated services code point.
+//! SetIPDSCP: sets the differentiated services code point.
 
 use castanet_element::prelude::*;
 use castanet_wire::Ipv4Header;
 
 /// Sets the differentiated services code point (RFC 2474 section 3).
 ///
-/// The ECN bits stay, and the header checksum is updated incrementally (RFC 1624). The network header must be marked.
+/// The ECN bits are kept, and the header checksum is updated incrementally (RFC 1624). The network header must be
+/// marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the same with the code point.
+/// Input 0: IP packets. Output 0: the packets with the code point.
 ///
 /// # Example
 /// ```click

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetIPECN: the congestion notification bits.
+//! SetIPECN: sets the congestion notification bits.
 
 use super::ip_proto::Ecn;
 use castanet_element::prelude::*;
@@ -7,10 +7,11 @@ use castanet_wire::Ipv4Header;
 
 /// Sets the ECN bits of IPv4 headers (RFC 3168 section 5).
 ///
-/// The code point stays, and the header checksum is updated incrementally (RFC 1624). The network header must be marked.
+/// The differentiated services code point is kept, and the header checksum is updated incrementally (RFC 1624). The
+/// network header must be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the same with these bits.
+/// Input 0: IP packets. Output 0: the packets with these bits.
 ///
 /// # Example
 /// ```click

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of source addresses that no packet may come from, searched eight at a time.
+//! Lists of forbidden source addresses, compared eight at a time.
 
 use std::net::Ipv4Addr;
 
 const LANES: usize = 8;
 
-/// A short list of addresses in groups of eight; spare lanes repeat an address of the list.
+/// A short list of addresses in groups of eight. Spare lanes repeat an address of the list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
-    /// A bit for each last byte of an address of the list: broadcast addresses share theirs, and hosts seldom have it.
+    /// One bit for each possible last byte, set if an address in the list ends with it. Broadcast addresses often
+    /// have the same last byte, which addresses of hosts seldom have.
     endings: [u64; 4],
     groups: Vec<[u32; LANES]>,
 }
@@ -42,7 +43,8 @@ impl Addresses {
 
     /// Whether an address is in the list.
     pub(super) fn contains(&self, addr: u32) -> bool {
-        // No early way out of a group: eight compares side by side cost less than one branch that is guessed wrong.
+        // Compare the whole group without an early exit: eight parallel compares cost less than one mispredicted
+        // branch.
         self.groups.iter().any(|group| group.iter().fold(false, |hit, &a| hit | (a == addr)))
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StaticIPLookup: a few routes that never change.
+//! StaticIPLookup: routes packets by a few routes that never change.
 
 use super::routes::Routes;
 use castanet_element::prelude::*;
@@ -9,8 +9,8 @@ use std::net::Ipv4Addr;
 /// Routes packets by a few routes that never change.
 ///
 /// The destination address annotation is looked up; the longest matching prefix wins (RFC 1812 section 5.2.4.3). A
-/// gateway other than '-' becomes the new annotation. Packets without a route are dropped.
-/// All routes are compared side by side: the fastest table for up to about thirty routes.
+/// gateway other than '-' becomes the new annotation. Packets without a route are dropped. A lookup compares all
+/// routes at once: the fastest table for up to about thirty routes.
 ///
 /// # Ports
 /// Input 0: IP packets with a destination address annotation. Outputs: as the routes say.

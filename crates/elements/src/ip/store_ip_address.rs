@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StoreIPAddress: an address into the packet.
+//! StoreIPAddress: writes an address into the packet.
 
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol::{DCCP, TCP, UDP, UDP_LITE};
@@ -8,12 +8,13 @@ use std::net::Ipv4Addr;
 
 /// Writes an IPv4 address into packets: ADDR, or the destination address annotation.
 ///
-/// At `src` or `dst` of the marked IP header the checksums of the IP header and of TCP, UDP, UDP-Lite or DCCP behind it are
-/// updated incrementally (RFC 1624). At a number of bytes into the packet nothing else changes. A packet that is too
-/// short, or has no marked header where one is needed, leaves unchanged on output 1, or is dropped.
+/// With OFFSET `src` or `dst`, the address is written to the marked IP header, and the checksums of that header and
+/// of TCP, UDP, UDP-Lite or DCCP are updated incrementally (RFC 1624). With a number of bytes, nothing else changes.
+/// A packet that is too short, or has no marked header where one is needed, leaves unchanged on output 1, or is
+/// dropped.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same with the address. Output 1 (optional): those that are too short.
+/// Input 0: packets. Output 0: the packets with the address. Output 1 (optional): packets that are too short.
 ///
 /// # Example
 /// ```click
@@ -32,13 +33,13 @@ pub struct StoreIpAddress {
 /// Arguments of StoreIPAddress.
 #[derive(Args)]
 pub struct Args {
-    /// The address; left out, the one in the destination address annotation.
+    /// The address; by default that in the destination address annotation.
     addr: String,
-    /// Where it goes: bytes from the start of the packet, `src` or `dst`.
+    /// Where to write the address: bytes from the start of the packet, `src` or `dst`.
     offset: Option<String>,
 }
 
-/// Where the address goes.
+/// Where the address is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Bytes from the start of the packet.
@@ -50,7 +51,7 @@ enum Place {
 impl Build for StoreIpAddress {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let arg_cx = cx.arg_cx();
-        // With one argument that is the place.
+        // A single argument is the place.
         let (addr, place) = match &args.offset {
             Some(place) => {
                 let addr = Ipv4Addr::parse(&args.addr, &arg_cx).map_err(|e| format!("ADDR: {e}"))?;
@@ -70,8 +71,8 @@ impl Build for StoreIpAddress {
     }
 }
 
-/// Where the checksum that covers the addresses stands in what the packet carries, if it is there; and whether zero means
-/// that there is none.
+/// Returns the offset, in the packet's data, of the transport checksum that covers the addresses, if there is one.
+/// Also returns whether zero stands for no checksum.
 fn checksum_place(h: &Ipv4Header) -> Option<(usize, bool)> {
     if !h.is_first_fragment() {
         return None;
@@ -84,7 +85,7 @@ fn checksum_place(h: &Ipv4Header) -> Option<(usize, bool)> {
     }
 }
 
-/// Sets the field at byte `at` of the header that `network` starts with; false if it is cut.
+/// Writes the address at byte `at` of the header at the start of `network`. Returns false if the header is cut.
 #[inline]
 fn rewrite(network: &mut [u8], at: usize, addr: u32) -> bool {
     let Some(h) = Ipv4Header::from_prefix_mut(network) else { return false };
@@ -103,7 +104,8 @@ fn rewrite(network: &mut [u8], at: usize, addr: u32) -> bool {
         let before = u16::from_be_bytes(*field);
         let mut after = Be16::new(before);
         checksum::update_field32(&mut after, old, addr);
-        // RFC 768, RFC 3828 section 3.1: zero is no checksum, and a sum of zero is sent as 0xffff.
+        // RFC 768, RFC 3828 section 3.1: zero means that there is no checksum, so a checksum of zero is sent as
+        // 0xffff.
         if !(optional && before == 0) {
             let after = after.get();
             *field = if optional && after == 0 { [255, 255] } else { after.to_be_bytes() };

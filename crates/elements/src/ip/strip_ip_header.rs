@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StripIPHeader: what an IP packet carries.
+//! StripIPHeader: strips the IP header.
 
 use castanet_element::prelude::*;
 
-/// Strips the IPv4 header with its options, and all before it.
+/// Strips the IPv4 header with its options, and everything before it.
 ///
 /// The network header must be marked; packets without one are dropped.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: their data.
+/// Input 0: IP packets. Output 0: the data of the packets.
 ///
 /// # Example
 /// ```click
@@ -23,7 +23,7 @@ impl Action for StripIpHeader {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let Some(end) = p.transport_offset() else { return Verdict::Drop(Reason::NoIpHeader) };
-        // A transport header before the data was stripped already.
+        // A negative offset means that the header was stripped already.
         p.strip(usize::try_from(end).unwrap_or(0).min(p.len()));
         Verdict::Next
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UDPIPEncap: packets become the data of UDP datagrams.
+//! UDPIPEncap: puts packets into UDP datagrams.
 
 use super::numbers::Numbers;
 use castanet_element::prelude::*;
@@ -9,8 +9,9 @@ use std::net::Ipv4Addr;
 
 /// Puts a UDP and an IPv4 header before packets.
 ///
-/// The identification counts up from 0 and the time to live is 250. The network header is marked and the destination address
-/// annotation set. A packet that would become longer than IPv4 allows is dropped.
+/// The time to live is 250. The identification counts up from an unpredictable number (from 0 with `--seed`).
+/// Replicas on several workers use different identifications. The network header is marked, and the destination
+/// address annotation is set. A packet that would become longer than IPv4 allows is dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: UDP datagrams.
@@ -37,7 +38,7 @@ pub struct Args {
     /// Source port.
     #[arg(handler = "rw")]
     sport: UdpPort,
-    /// Destination address, or DST_ANNO for the one in the annotation.
+    /// Destination address, or DST_ANNO for the destination address annotation.
     #[arg(handler = "rw")]
     dst: Destination,
     /// Destination port.
@@ -67,7 +68,7 @@ impl Show for UdpPort {
     }
 }
 
-/// A destination: an address, or the annotation when it is none.
+/// A destination: an address; none stands for the destination address annotation.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination(pub(crate) Option<Ipv4Addr>);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UnstripIPHeader: the IP header that StripIPHeader took off.
+//! UnstripIPHeader: restores the IP header that StripIPHeader has stripped.
 
 use castanet_element::prelude::*;
 
-/// Puts the marked IPv4 header, which was stripped, back on the front of packets.
+/// Restores the marked IPv4 header, which was stripped, at the front of packets.
 ///
-/// A packet whose header was not stripped passes unchanged; one without a marked header is dropped.
+/// A packet whose header was not stripped passes unchanged. A packet without a marked header is dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: IP packets.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AggregateCounter: counts by aggregate.
+//! AggregateCounter: counts packets or bytes by aggregate.
 
 mod counts;
 #[cfg(test)]
@@ -11,16 +11,19 @@ use counts::Counts;
 
 /// Counts packets or bytes for each value of the aggregate annotation.
 ///
-/// A packet counts as 1 and what its extra packets annotation adds, or, with BYTES or IP_BYTES, as its bytes. While frozen
-/// no new aggregates are counted, and packets of those that were not seen before leave by output 1; so do all that come by
-/// input 1 of aggregates not seen on input 0. There are at most 4194304 aggregates: then it is frozen by itself.
+/// A packet counts as 1 plus its extra packets annotation, or with BYTES or IP_BYTES as its number of bytes.
+/// While the element is frozen, it counts no new aggregates: packets of aggregates not seen before leave by
+/// output 1. So do packets on input 1 whose aggregate has not been seen on input 0. At most 4194304
+/// aggregates are counted; one more freezes the element.
 ///
-/// AGGREGATE_CALL and COUNT_CALL write a handler once, when the number of aggregates or the count reaches N;
-/// AGGREGATE_FREEZE and COUNT_FREEZE freeze then, AGGREGATE_STOP and COUNT_STOP ask the driver to stop.
+/// When the number of aggregates or the total count reaches a limit, AGGREGATE_CALL and COUNT_CALL write a
+/// handler once, AGGREGATE_FREEZE and COUNT_FREEZE freeze the element, and AGGREGATE_STOP and COUNT_STOP
+/// request that the driver stop.
 ///
 /// # Ports
-/// Input 0: packets. Input 1 (optional): packets that only count where input 0 has counted. Output 0: the same packets.
-/// Output 1 (optional): packets that were not counted; without it they leave by output 0.
+/// Input 0: packets. Input 1 (optional): packets that are counted only if their aggregate has been seen on
+/// input 0. Output 0: the same packets. Output 1 (optional): packets that were not counted; without it they
+/// leave by output 0.
 ///
 /// # Example
 /// ```click
@@ -43,7 +46,8 @@ pub struct AggregateCounter {
     banner: String,
     aggregate_call: Call,
     count_call: Call,
-    /// Whether it froze because there was no room; the message appears once.
+    /// Whether the limit on aggregates has frozen the element, so that the message about it is printed only
+    /// once.
     full: bool,
     passes: bool,
     inputs: usize,
@@ -52,16 +56,17 @@ pub struct AggregateCounter {
 /// Arguments of AggregateCounter.
 #[derive(Args)]
 pub struct Args {
-    /// Whether bytes count, not packets.
+    /// Whether to count bytes instead of packets.
     #[arg(keyword, default = false)]
     bytes: bool,
-    /// Whether bytes of IP packets count.
+    /// Whether to count bytes by the length in the IP header.
     #[arg(keyword, default = false)]
     ip_bytes: bool,
-    /// Whether a packet that stands for several counts as many.
+    /// Whether to add the extra packets annotation, so that a packet that stands for several counts as
+    /// several.
     #[arg(keyword, default = true)]
     multipacket: bool,
-    /// Whether bytes that were not captured count.
+    /// Whether to include bytes that were not captured.
     #[arg(keyword, default = true)]
     extra_length: bool,
     /// The number of aggregates at which to freeze.
@@ -76,13 +81,13 @@ pub struct Args {
     /// The count at which to stop the driver.
     #[arg(keyword)]
     count_stop: Option<u64>,
-    /// A number of aggregates and the handler to write when there are so many.
+    /// A number of aggregates, and the handler to write when it is reached.
     #[arg(keyword)]
     aggregate_call: Option<CallAt>,
-    /// A count and the handler to write when it is reached.
+    /// A count, and the handler to write when the total count reaches it.
     #[arg(keyword)]
     count_call: Option<CallAt>,
-    /// Text after the first line of files.
+    /// Text to write after the first line of files.
     #[arg(keyword)]
     banner: Option<String>,
 }
@@ -103,7 +108,7 @@ impl ArgValue for CallAt {
     }
 }
 
-/// The call that is written to a handler; none for an empty text.
+/// Parses a call; `None` for an empty text.
 fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError> {
     match text.trim() {
         "" => Ok(None),
@@ -120,7 +125,7 @@ struct Call {
 }
 
 impl Call {
-    /// Does what is due at `n`; whether to freeze, and whether to stop counting.
+    /// Performs the actions that are due at `n`. Returns whether to freeze, and whether to stop counting.
     #[inline]
     fn reached(&mut self, n: u64, cx: &mut Cx<'_>) -> (bool, bool) {
         let due = |at: &mut Option<u64>| at.take_if(|at| *at <= n).is_some();
@@ -130,7 +135,7 @@ impl Call {
         }
         (freeze, stop)
     }
-    /// Forgets what was reached before (hot swap).
+    /// Removes limits that `n` has already reached, without acting on them (hot swap).
     fn pass(&mut self, n: u64) {
         self.freeze.take_if(|at| *at <= n);
         self.stop.take_if(|at| *at <= n);
@@ -177,7 +182,7 @@ impl Build for AggregateCounter {
 }
 
 impl AggregateCounter {
-    /// The amount that a packet adds.
+    /// Returns the amount that a packet adds to the count.
     #[inline]
     fn weight(&self, p: &Packet) -> u64 {
         let extra = || if self.args.extra_length { u64::from(p.anno_u32(anno::EXTRA_LENGTH)) } else { 0 };
@@ -191,7 +196,8 @@ impl AggregateCounter {
         1 + if self.args.multipacket { u64::from(p.anno_u32(anno::EXTRA_PACKETS)) } else { 0 }
     }
 
-    /// Counts a packet; whether it did.
+    /// Counts a packet, unless counting is switched off. Returns false if the packet's aggregate is not
+    /// counted.
     #[inline]
     fn count(&mut self, port: usize, p: &Packet, cx: &mut Cx<'_>) -> bool {
         if !self.active {
@@ -236,7 +242,7 @@ impl Element for AggregateCounter {
     }
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let got = self.pull_through(port, max, into, cx);
-        // Packets of input 1 leave by output 0 where that is the only one.
+        // Packets of input 1 leave by output 0 if that is the only output.
         if port == 0 && got < max && self.inputs > 1 && !cx.has_output(1) {
             self.pull_through(1, max.saturating_sub(got), into, cx);
         }
@@ -244,7 +250,7 @@ impl Element for AggregateCounter {
 }
 
 impl AggregateCounter {
-    /// Pulls and counts packets of an input; how many.
+    /// Pulls packets from an input and counts them. Returns the number of packets.
     fn pull_through(&mut self, input: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) -> usize {
         let before = into.len();
         cx.pull(input, max, into);
@@ -286,7 +292,7 @@ impl AggregateCounter {
     fn set_freeze(&mut self, freeze: bool) {
         self.frozen = freeze;
     }
-    /// Whether anything is counted.
+    /// Whether packets are counted.
     #[read]
     fn active(&self) -> bool {
         self.active
@@ -295,7 +301,7 @@ impl AggregateCounter {
     fn set_active(&mut self, active: bool) {
         self.active = active;
     }
-    /// Text after the first line of files.
+    /// Text to write after the first line of files.
     #[read]
     fn banner(&self) -> &str {
         &self.banner
@@ -304,17 +310,17 @@ impl AggregateCounter {
     fn set_banner(&mut self, banner: &str) {
         self.banner = banner.to_string();
     }
-    /// All that was counted.
+    /// The sum of all counts.
     #[read(name = "count")]
     fn total(&self) -> Counted {
         Counted(self.counts.total())
     }
-    /// Aggregates with a count above zero.
+    /// The number of aggregates with a count above zero.
     #[read(unit = "aggregates")]
     fn nagg(&self) -> usize {
         self.counts.len()
     }
-    /// Writes a file with a line `AGGREGATE COUNT` for each.
+    /// Writes a text file with a line `AGGREGATE COUNT` for each aggregate.
     #[write(files)]
     fn write_text_file(&mut self, file: Filename) -> Result<(), HandlerError> {
         Ok(self.counts.write(&file.0, &self.banner, counts::Format::Text)?)
@@ -334,18 +340,19 @@ impl AggregateCounter {
     fn write_ip_file(&mut self, file: Filename) -> Result<(), HandlerError> {
         Ok(self.counts.write(&file.0, &self.banner, counts::Format::Addresses)?)
     }
-    /// Writes a text file with the share of each count.
+    /// Writes a text file with the share of aggregates that have each count.
     #[write(files)]
     fn write_pdf_file(&mut self, file: Filename) -> Result<(), HandlerError> {
         Ok(self.counts.write(&file.0, &self.banner, counts::Format::Shares)?)
     }
-    /// Stops counting and asks the driver to stop.
+    /// Stops counting and requests that the driver stop.
     #[write(button)]
     fn stop(&mut self, cx: &mut Cx<'_>) {
         self.active = false;
         cx.stop(1);
     }
-    /// Replaces the counts by the number of aggregates that had each count.
+    /// Replaces the counts: each old count becomes an aggregate, and its count is the number of aggregates
+    /// that had it.
     #[write(button)]
     fn reaggregate_counts(&mut self) {
         self.counts.reaggregate();

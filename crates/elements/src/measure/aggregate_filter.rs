@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AggregateFilter: where packets go by aggregate number.
+//! AggregateFilter: sends packets to outputs by aggregate.
 
 use castanet_element::prelude::*;
 use castanet_lang::args;
@@ -7,9 +7,10 @@ use castanet_spec::anno;
 
 /// Sends packets to outputs by their aggregate annotation.
 ///
-/// Each rule is an action and the aggregates that it is for, numbers or ranges `FIRST-LAST`: `allow` sends them to output 0,
-/// `drop` and `deny` drop them, a number is an output. Without numbers, or with `all` or `-`, a rule is for every aggregate.
-/// The first rule that fits counts; packets that none fits are dropped.
+/// Each rule is an action and the aggregates that it applies to, given as numbers or ranges `FIRST-LAST`. The
+/// action `allow` sends packets to output 0, `drop` and `deny` drop them, and a number sends them to that
+/// output. Without aggregates, or with `all` or `-`, a rule applies to every aggregate. The first rule that
+/// matches decides; packets that match no rule are dropped.
 ///
 /// # Ports
 /// Input 0: packets. Outputs 0 to 253: packets.
@@ -28,22 +29,23 @@ use castanet_spec::anno;
 #[class(build, drops(NoMatch))]
 pub struct AggregateFilter {
     args: Args,
-    /// Ranges from their least number on, disjoint and in order, and where their packets go.
+    /// The start of each range, and the destination of its packets. Sorted; each range ends where the next
+    /// one begins.
     ranges: Vec<(u32, Goes)>,
 }
 
 /// Arguments of AggregateFilter.
 #[derive(Args)]
 pub struct Args {
-    /// An action and the aggregates that it is for.
+    /// An action and the aggregates that it applies to.
     #[arg(rest)]
     rule: Vec<Rule>,
 }
 
-/// Where packets go; none: they are dropped.
+/// The output of packets; `None` to drop them.
 type Goes = Option<u8>;
 
-/// An action and the aggregates that it is for.
+/// An action and the aggregates that it applies to.
 #[derive(Clone, Debug)]
 pub struct Rule {
     goes: Goes,
@@ -86,7 +88,7 @@ impl Build for AggregateFilter {
         }
         let rules: Vec<_> =
             args.rule.iter().flat_map(|r| r.ranges.iter().map(|range| (*range, r.goes))).collect();
-        // Between the places where ranges begin and end all numbers fit the same rules.
+        // All numbers between two neighbouring ends of ranges match the same rules.
         let ends = rules.iter().flat_map(|((first, last), _)| [Some(*first), last.checked_add(1)]);
         let mut starts: Vec<u32> = ends.flatten().chain([0]).collect();
         starts.sort_unstable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AggregateIP: aggregate numbers from a field of the headers.
+//! AggregateIP: aggregate numbers from header fields.
 
 use super::header_field::HeaderField;
 use castanet_element::prelude::*;
@@ -7,15 +7,16 @@ use castanet_spec::anno;
 
 /// Sets the aggregate annotation to the value of a header field.
 ///
-/// FIELD is a field by name, such as `ip proto`, `tcp dport` or `ip tos`; with a prefix length its first bits, as in
-/// `ip dst/16`, or with a negative one its last; or any bits: `ip[8]`, `ip[2:2]`, `ip[0 bit 4:4]`. It has at most 32 bits,
-/// and its value is a number: for `ip dst/16` the packets of 2.0.0.0/16 have 512. With UNSHIFT_IP_ADDR bits of an address
-/// stay where they are, the others zero. With INCREMENTAL the aggregate before counts too, as the higher digits of a number:
-/// it is shifted to the left by the bits of the field.
+/// FIELD is a named field, such as `ip proto`, `tcp dport` or `ip tos`, or any bits: `ip[8]`, `ip[2:2]`,
+/// `ip[0 bit 4:4]`. A prefix length selects the first bits of a named field, as in `ip dst/16`; a negative
+/// length selects its last bits. The field has at most 32 bits and is read as a number: with `ip dst/16`,
+/// packets to 2.0.0.0/16 get 512. With UNSHIFT_IP_ADDR, bits of an address keep their place in the address
+/// and all other bits are zero. With INCREMENTAL, the previous aggregate is shifted to the left by the length
+/// of the field, and the field's value fills the lower bits.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the same packets. Output 1 (optional): those that do not have the field, which are
-/// otherwise dropped.
+/// Input 0: IP packets. Output 0: the same packets. Output 1 (optional): packets without the field; without
+/// output 1 they are dropped.
 ///
 /// # Example
 /// ```click
@@ -34,10 +35,10 @@ pub struct AggregateIp {
 pub struct Args {
     /// The field.
     field: HeaderField,
-    /// Whether the value is put behind the bits of the aggregate before.
+    /// Whether to append the value to the bits of the previous aggregate.
     #[arg(keyword, default = false)]
     incremental: bool,
-    /// Whether bits of addresses stay where they are.
+    /// Whether bits of an address keep their place in the address.
     #[arg(keyword, default = false)]
     unshift_ip_addr: bool,
 }
@@ -65,12 +66,12 @@ impl AggregateIp {
     fn header(&self) -> &'static str {
         ""
     }
-    /// Bits of the header before the field.
+    /// The number of bits in the header before the field.
     #[read(merge = first, unit = "bits")]
     fn bit_offset(&self) -> usize {
         self.args.field.offset
     }
-    /// Bits of the field.
+    /// The length of the field in bits.
     #[read(merge = first, unit = "bits")]
     fn bit_length(&self) -> usize {
         self.args.field.bits
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// An IPv4 packet of that protocol, 1.2.3.4 to 5.6.7.8, ports 10 and 20.
+    /// An IPv4 packet with this protocol, from 1.2.3.4 port 10 to 5.6.7.8 port 20.
     fn ip(protocol: u8) -> Packet {
         let mut data =
             vec![0x45, 0xb9, 0, 40, 0x12, 0x34, 0x40, 0, 64, protocol, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];

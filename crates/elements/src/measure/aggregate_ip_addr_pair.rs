@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AggregateIPAddrPair: aggregate numbers by pair of addresses.
+//! AggregateIPAddrPair: aggregate numbers by address pair.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 use std::collections::HashMap;
 
-/// Sets the aggregate annotation to a number for each pair of IP addresses: 1, 2, ... in the order of their first packets.
+/// Sets the aggregate annotation to a number for each IP address pair: 1, 2, ... in the order of first packets.
 ///
-/// Both directions of a pair have its number; the paint annotation is 0 in the direction of the first packet and 1 in the
-/// other. A pair that was idle for longer than TIMEOUT, unless that is 0, has a new number when it comes again. Time is that
-/// of the packets' timestamps, or the time now where they have none. Pairs that are over are forgotten every REAP seconds. At
-/// most 1048576 are known: packets of one more pair leave by output 1 until some are forgotten.
+/// Both directions of a pair have the same number. The paint annotation is set to 0 in the direction of the
+/// first packet and to 1 in the other direction. After a pair has been idle for longer than TIMEOUT, its next
+/// packet gets a new number; a TIMEOUT of 0 means never. Times are the packets' timestamps, or the current
+/// time for packets without a timestamp. Expired pairs are removed every REAP seconds. At most 1048576 pairs
+/// are stored: packets of further pairs leave by output 1 until some pairs are removed.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the same packets. Output 1 (optional): those that have no number, which are otherwise
-/// dropped.
+/// Input 0: IP packets. Output 0: the same packets. Output 1 (optional): packets without a number; without
+/// output 1 they are dropped.
 ///
 /// # Example
 /// ```click
@@ -38,10 +39,10 @@ pub struct AggregateIpAddrPair {
 /// Arguments of AggregateIPAddrPair.
 #[derive(Args)]
 pub struct Args {
-    /// How long a pair may be idle; 0: without limit.
+    /// How long a pair may be idle before it expires; 0 for no limit.
     #[arg(keyword, default = Nanos(0), show = "0")]
     timeout: Nanos,
-    /// How often pairs that are over are forgotten.
+    /// The interval at which expired pairs are removed.
     #[arg(keyword, default = Nanos(1_200_000_000_000), show = "1200")]
     reap: Nanos,
 }
@@ -49,12 +50,12 @@ pub struct Args {
 /// A pair of addresses.
 struct Pair {
     aggregate: u32,
-    /// Whether its first packet went from the lesser address to the greater.
+    /// Whether its first packet went from the lower address to the higher.
     up: bool,
     seen: i64,
 }
 
-/// The most pairs that are known.
+/// Largest number of pairs that are stored.
 const MOST: usize = 1 << 20;
 
 impl AggregateIpAddrPair {

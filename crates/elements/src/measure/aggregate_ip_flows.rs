@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AggregateIPFlows: aggregate numbers by TCP and UDP flow.
+//! AggregateIPFlows: aggregate numbers by TCP or UDP flow.
 
 mod flows;
 #[cfg(test)]
@@ -16,19 +16,21 @@ use trace_info::TraceInfo;
 
 /// Sets the aggregate annotation to a number for each TCP or UDP flow: 1, 2, ... in the order of their first packets.
 ///
-/// Both directions of a flow have its number; the paint annotation is 0 in the direction of the first packet and 1 in the
-/// other. A flow that was idle for longer than its timeout is over, as is a TCP flow that both ends closed, or that was
-/// reset, TCP_DONE_TIMEOUT later or when a new one begins with SYN (RFC 9293 section 3.6): a later packet has a new number.
-/// Time is that of the packets' timestamps, or the time now where they have none.
+/// Both directions of a flow have the same number. The paint annotation is set to 0 in the direction of the
+/// first packet and to 1 in the other direction. A flow ends when it has been idle for longer than its
+/// timeout. A TCP flow that was reset, or closed by both ends (RFC 9293 section 3.6), ends when it has been
+/// idle for TCP_DONE_TIMEOUT or when a SYN begins a new flow. Packets after the end of a flow get a new
+/// number. Times are the packets' timestamps, or the current time for packets without a timestamp.
 ///
-/// With FRAGMENTS, later fragments have the number of their first one if that came within FRAGMENT_TIMEOUT before. One that
-/// was pushed before its first one waits as long for that, and leaves before it.
-/// With ICMP, errors have the number of the flow whose packet they quote, and the other direction (RFC 792). Flows are
-/// forgotten every REAP seconds when they are over. At most 1048576 are known: for one more the one idle longest or nearly
-/// so has to go.
+/// With FRAGMENTS, later fragments get the number of their first fragment if it came at most FRAGMENT_TIMEOUT
+/// before. A later fragment that is pushed before its first fragment waits up to FRAGMENT_TIMEOUT for it, and
+/// leaves before it. With ICMP, errors get the number of the flow whose packet they quote, and the opposite
+/// direction (RFC 792). Ended flows are removed every REAP seconds. At most 1048576 flows are stored: to make
+/// room for another one, the flow that has been idle longest, or nearly so, is removed.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: those of flows. Output 1 (optional): all others, which are otherwise dropped.
+/// Input 0: IP packets. Output 0: packets of flows. Output 1 (optional): all other packets; without it they
+/// are dropped.
 ///
 /// # Example
 /// ```click
@@ -56,9 +58,9 @@ pub struct AggregateIpFlows {
     fragments: Option<Fragments>,
     info: Option<TraceInfo>,
     next_reap: i64,
-    /// Whether later fragments wait for their first one: pulled ones do not.
+    /// Whether later fragments wait for their first fragment. Pulled fragments do not.
     waits: bool,
-    /// Whether the file of TRACEINFO was missing before.
+    /// Whether this element created the file of TRACEINFO, which did not exist before.
     made: bool,
 }
 
@@ -68,7 +70,7 @@ pub struct Args {
     /// How long a TCP flow may be idle.
     #[arg(keyword, default = Nanos(86_400_000_000_000), show = "86400")]
     tcp_timeout: Nanos,
-    /// How long a TCP flow is known after its end.
+    /// How long a TCP flow is kept after its end.
     #[arg(keyword, default = Nanos(30_000_000_000), show = "30")]
     tcp_done_timeout: Nanos,
     /// How long a UDP flow may be idle.
@@ -77,16 +79,16 @@ pub struct Args {
     /// How long a first fragment is remembered.
     #[arg(keyword, default = Nanos(30_000_000_000), show = "30")]
     fragment_timeout: Nanos,
-    /// How often flows that are over are forgotten.
+    /// The interval at which ended flows are removed.
     #[arg(keyword, default = Nanos(1_200_000_000_000), show = "1200")]
     reap: Nanos,
-    /// Whether ICMP errors belong to the flow they are about.
+    /// Whether ICMP errors belong to the flow that they are about.
     #[arg(keyword, default = false)]
     icmp: bool,
-    /// A file for what is known of each flow when it is over.
+    /// The file to which each flow is written when it ends.
     #[arg(keyword)]
     traceinfo: Option<Filename>,
-    /// The element whose file TRACEINFO names as the source.
+    /// The element that reads the packets from a file. The name of that file is written to the TRACEINFO file as the source of the packets.
     #[arg(keyword)]
     source: Option<ElementRef>,
     /// Whether fragments belong to flows; true unless packets are pulled.
@@ -114,13 +116,13 @@ impl Build for AggregateIpFlows {
     }
 }
 
-/// The ports at the beginning of a transport header.
+/// Reads the source and destination port at the beginning of a transport header.
 fn ports(transport: &[u8]) -> Option<(u16, u16)> {
     let [a, b, c, d] = *transport.first_chunk()?;
     Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
-/// The flow of an IP packet, and whether it goes in the direction from the lesser end to the greater.
+/// Returns the flow of an IP packet, and whether the packet goes from the lower end to the higher.
 fn key(ip: &[u8; 20], transport: &[u8]) -> Option<(Key, bool)> {
     let kind = ip[9];
     if kind != protocol::TCP && kind != protocol::UDP {
@@ -132,7 +134,7 @@ fn key(ip: &[u8; 20], transport: &[u8]) -> Option<(Key, bool)> {
 }
 
 impl AggregateIpFlows {
-    /// The flow that the packet quoted by an ICMP error belongs to.
+    /// Finds the flow of the packet that an ICMP error quotes.
     fn quoted(&mut self, message: &[u8], now: i64) -> Option<Seen> {
         if !self.args.icmp || !castanet_wire::icmp::is_error(*message.first()?) {
             return None;
@@ -148,7 +150,8 @@ impl AggregateIpFlows {
         Some(Seen { paint: 1 - seen.paint, ..seen })
     }
 
-    /// The number and direction of a packet. `later` is set for a later fragment whose first one is not known.
+    /// Returns the flow number and the direction of a packet. Sets `later` if the packet is a later fragment
+    /// whose first fragment is not known.
     fn seen(&mut self, p: &Packet, now: i64, later: &mut bool) -> Option<Seen> {
         let ip = p.ip_header()?;
         let transport = p.transport()?;
@@ -177,7 +180,7 @@ impl AggregateIpFlows {
         Some(seen)
     }
 
-    /// Begins the file, if there is one and that has not happened.
+    /// Begins the file of TRACEINFO, if there is one and it has not been begun.
     fn begin_info(&mut self, cx: &mut Cx<'_>) {
         if let Some(info) = self.info.as_mut().filter(|i| !i.has_begun()) {
             let source = self.args.source.and_then(|e| u32::try_from(e.0).ok());
@@ -237,7 +240,8 @@ impl AggregateIpFlows {
         }
     }
 
-    /// Handles a packet that was pushed, while fragments wait or because it does not just leave by output 0.
+    /// Slow path for pushed packets: used while fragments wait, and for packets that do not simply leave by
+    /// output 0.
     #[cold]
     fn handle(&mut self, mut p: Packet, fate: Fate, cx: &mut Cx<'_>) {
         match fate {
@@ -274,14 +278,15 @@ impl AggregateIpFlows {
     }
 }
 
-/// Whether more fragments follow a packet that begins one.
+/// Whether a packet is a first fragment that is followed by more fragments.
 fn is_first_fragment(ip: &[u8; 20]) -> bool {
     u16::from_be_bytes([ip[6], ip[7]]) & (OFFSET_MASK | MORE_FRAGMENTS) == MORE_FRAGMENTS
 }
 
 impl Element for AggregateIpFlows {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // As long as all packets belong to flows and no fragments wait, they stay where they are.
+        // Fast path: as long as all packets belong to flows and no fragments wait, the packets stay in the
+        // batch.
         let mut other = None;
         if self.holds_fragments() {
             other = Some((0, None));
@@ -334,7 +339,7 @@ impl Element for AggregateIpFlows {
 
 #[handlers]
 impl AggregateIpFlows {
-    /// Forgets all flows, and fragments that wait for their first one: they leave by output 1 or are dropped.
+    /// Forgets all flows; fragments that wait leave by output 1, or are dropped without it.
     #[write(button)]
     fn clear(&mut self, cx: &mut Cx<'_>) {
         self.forget_all();
@@ -343,7 +348,7 @@ impl AggregateIpFlows {
             f.clear();
         }
     }
-    /// Flows that are known.
+    /// The number of flows that are stored.
     #[read(unit = "flows")]
     fn nflows(&self) -> usize {
         self.table.len()
@@ -368,7 +373,8 @@ impl Lifecycle for AggregateIpFlows {
             f.drain().for_each(|p| cx.drop(p, Reason::Stopped));
         }
         if self.info.as_ref().is_some_and(|i| !i.has_begun()) && !handover::has_run(cx) {
-            // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
+            // A router that did not run does not touch a file that may belong to another router, and removes
+            // a file that it created itself.
             if let Some(name) = self.args.traceinfo.as_ref().filter(|_| self.made) {
                 handover::unmake(&name.0);
             }
@@ -390,7 +396,7 @@ impl Lifecycle for AggregateIpFlows {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // A handler is read when the file is begun, which the first packet does.
+        // The first packet begins the file. With SOURCE, this reads a handler.
         match (&self.args.traceinfo, self.args.source) {
             (None, _) => Effects::empty(),
             (Some(_), None) => Effects::FILES,
@@ -407,7 +413,7 @@ impl Lifecycle for AggregateIpFlows {
     }
 }
 
-/// Puts a flow that is over into the file, if there is one.
+/// Writes an ended flow to the file, if there is one.
 fn tell(info: &mut Option<TraceInfo>, flow: &Flow) {
     if let Some(info) = info {
         info.flow(flow);

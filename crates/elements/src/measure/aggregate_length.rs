@@ -4,9 +4,9 @@
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 
-/// Sets the aggregate annotation to the length of the packet, bytes that were not captured included.
+/// Sets the aggregate annotation to the length of the packet, including bytes that were not captured.
 ///
-/// With IP that is the length in the IP header, and that of the packet for packets without one.
+/// With IP, the length in the IP header is used; for packets without an IP header, the length of the packet.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -24,7 +24,7 @@ pub struct AggregateLength {
 /// Arguments of AggregateLength.
 #[derive(Args)]
 pub struct Args {
-    /// Whether to take the length of the IP packet.
+    /// Whether to use the length in the IP header.
     #[arg(keyword, default = false)]
     ip: bool,
 }

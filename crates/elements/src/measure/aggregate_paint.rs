@@ -6,7 +6,8 @@ use castanet_spec::anno;
 
 /// Sets the aggregate annotation to the low BITS bits of the paint annotation.
 ///
-/// With INCREMENTAL the aggregate before is shifted to the left by so many bits, and keeps its place above them.
+/// With INCREMENTAL, the previous aggregate is shifted to the left by BITS bits, and the paint fills the
+/// lower bits.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -25,10 +26,10 @@ pub struct AggregatePaint {
 /// Arguments of AggregatePaint.
 #[derive(Args)]
 pub struct Args {
-    /// How many bits of the paint count, 1 to 8.
+    /// The number of low bits of the paint to use, 1 to 8.
     #[arg(default = 8)]
     bits: u8,
-    /// Whether they are put behind the bits of the aggregate before.
+    /// Whether to append the bits to the previous aggregate.
     #[arg(keyword, default = false)]
     incremental: bool,
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AverageCounter: packets, bytes and their rates over all the time that they came.
+//! AverageCounter: counts packets and bytes, and their average rates.
 
 use castanet_element::prelude::*;
 
 /// Counts packets and bytes; the rates are averages from the first packet to the last.
 ///
-/// Times are taken in milliseconds. Packets of the first IGNORE seconds do not count.
+/// Times are taken in milliseconds. Packets of the first IGNORE seconds are not counted.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -26,14 +26,14 @@ pub struct AverageCounter {
     /// Bytes so far.
     #[count(unit = "bytes")]
     byte_count: Count,
-    /// When the first packet came and when the last came, in milliseconds.
+    /// The times of the first and the last packet, in milliseconds.
     span: Option<(i64, i64)>,
 }
 
 /// Arguments of AverageCounter.
 #[derive(Args)]
 pub struct Args {
-    /// Seconds from the first packet on in which nothing counts.
+    /// The number of seconds after the first packet in which packets are not counted.
     #[arg(default = 0)]
     ignore: u32,
 }
@@ -52,7 +52,7 @@ impl AverageCounter {
     fn ignored(&self) -> i64 {
         i64::from(self.args.ignore) * 1000
     }
-    /// The average of a count over the time that was not ignored, a second.
+    /// Returns the average of a count per second, over the time that was not ignored.
     fn average(&self, count: Count) -> Rate {
         let ms = self
             .span
@@ -87,7 +87,7 @@ impl AverageCounter {
     fn byte_rate(&self) -> Rate {
         self.average(self.byte_count)
     }
-    /// Starts again.
+    /// Sets counts and rates to 0 and starts a new measurement.
     #[write(button)]
     fn reset(&mut self) {
         self.count.reset();

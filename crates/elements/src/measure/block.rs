@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block: packets of senders that are too fast.
+//! Block: separates packets of senders that are too fast.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;

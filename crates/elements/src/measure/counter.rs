@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counter: packets, bytes and their rates.
+//! Counter: counts packets and bytes, and measures their rates.
 
 use castanet_element::prelude::*;
 use castanet_tables::Ewma;
 
 /// Counts packets and bytes, and measures their rates.
 ///
-/// The rates are exponentially weighted moving averages over epochs of a millisecond. COUNT_CALL and BYTE_COUNT_CALL write
-/// a handler once: when a packet makes the count exactly N, or the bytes N or more, before that packet goes on. Resetting the
-/// counts arms the calls again. On several workers each counts its own packets, and the handlers show the sums.
+/// The rates are exponentially weighted moving averages over epochs of a millisecond. COUNT_CALL writes a
+/// handler once, when a packet makes the count exactly N. BYTE_COUNT_CALL writes a handler once, when a
+/// packet makes the byte count N or more. The handler is written before that packet passes on. Resetting the
+/// counts re-arms the calls. With several workers, each worker counts its own packets, and the handlers show
+/// the sums.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -29,7 +31,7 @@ pub struct Counter {
     /// Bytes so far.
     #[count(unit = "bytes")]
     byte_count: Count,
-    /// Whether a call is still to come.
+    /// Whether a call may still be due.
     armed: bool,
     count_called: bool,
     bytes_called: bool,
@@ -42,12 +44,12 @@ pub struct Args {
     /// A number of packets and the handler to write when the count reaches it.
     #[arg(keyword)]
     count_call: Option<CallAt<true>>,
-    /// A number of bytes and the handler to write when the bytes reach it.
+    /// A number of bytes and the handler to write when the byte count reaches it.
     #[arg(keyword)]
     byte_count_call: Option<CallAt<false>>,
 }
 
-/// A number and the call to make when a count reaches it: of packets, or of bytes.
+/// A number, and the call to make when the count of packets or bytes reaches it.
 #[derive(Clone, Debug)]
 pub struct CallAt<const PACKETS: bool> {
     at: u64,
@@ -66,24 +68,25 @@ impl<const PACKETS: bool> ArgValue for CallAt<PACKETS> {
     }
 }
 
-/// Counts of which the rates know, and those of the moment, of which they do not know yet.
+/// The rates, and recent counts that are not included in the rates yet.
 ///
-/// Reading the clock costs more than counting. So while packets come fast, it is read only so often that the wait is a
-/// small part of an epoch; when they come slowly, with each of them. Simulated time is looked at every time.
+/// Reading the clock costs more than counting. While packets come fast, the clock is therefore read only so
+/// often that the delay is a small part of an epoch. While packets come slowly, the clock is read for each
+/// packet. Simulated time is always read for each packet.
 struct Rates {
     packets: Ewma,
     bytes: Ewma,
     waiting: (u64, u64),
-    /// Calls to go until the clock is read.
+    /// Number of calls of `update` before the clock is read again.
     skip: u32,
-    /// Calls since it was read, as planned then.
+    /// The value that `skip` got when the clock was last read.
     skipped: u32,
     now: i64,
 }
 
-/// The most nanoseconds that counts are meant to wait for the clock: a 32nd of an epoch.
+/// Intended limit on the delay of counts, in nanoseconds: 1/32 of an epoch.
 const WAIT: i64 = 31_250;
-/// The most calls without a look at the clock.
+/// Largest number of calls of `update` without reading the clock.
 const MAX_SKIP: u32 = 64;
 
 impl Rates {
@@ -115,9 +118,9 @@ impl Rates {
         self.packets.update(packets, now);
         self.bytes.update(bytes, now);
     }
-    /// The rates at this moment.
+    /// Returns the rates of packets and bytes at the time `now`.
     fn at(&mut self, now: i64) -> (f64, f64) {
-        // The counts that wait are from soon after the last look at the clock.
+        // The recent counts date from soon after the last reading of the clock.
         self.flush(self.now);
         (self.packets.rate(now), self.bytes.rate(now))
     }
@@ -128,7 +131,7 @@ impl Counter {
         self.armed = self.args.count_call.is_some() && !self.count_called
             || self.args.byte_count_call.is_some() && !self.bytes_called;
     }
-    /// Makes the calls that are due now, when `packets` were counted just before.
+    /// Makes the calls that are due after `packets` packets were counted.
     #[cold]
     fn call(&mut self, packets: u64, cx: &mut Cx<'_>) {
         let count = self.count.get();
@@ -179,7 +182,7 @@ impl Counter {
     fn reset_counts(&mut self) {
         self.reset();
     }
-    /// The count at which a handler is called, and that handler.
+    /// The count at which a handler is called; a write also names the handler.
     #[read(merge = first)]
     fn count_call(&self) -> Option<u64> {
         self.args.count_call.as_ref().map(|c| c.at)
@@ -190,7 +193,7 @@ impl Counter {
         self.count_called = false;
         self.arm();
     }
-    /// The bytes at which a handler is called, and that handler.
+    /// The byte count at which a handler is called, and that handler.
     #[write]
     fn set_byte_count_call(&mut self, call: CallAt<false>) {
         self.args.byte_count_call = Some(call);
@@ -241,7 +244,8 @@ impl Lifecycle for Counter {
         if calls { declared } else { Effects::empty() }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        // Of several workers' rates the greatest stands for all; it is right again as soon as packets came for some seconds.
+        // With several old workers, the greatest of their rates is kept. It is correct again after some
+        // seconds of traffic.
         let now = cx.peek();
         if old.rates.at(now).0 >= self.rates.at(now).0 {
             std::mem::swap(&mut self.rates, &mut old.rates);
@@ -334,7 +338,8 @@ mod tests {
         assert_eq!(kit.write("count_call", "2 s.x").unwrap_err().to_string(), "no element named 's'");
     }
 
-    /// Looks at the clock in a second of packets `gap` nanoseconds apart, and the rate measured.
+    /// Simulates one second of packets, `gap` nanoseconds apart. Returns how often the clock was read, and
+    /// the measured rate.
     fn looks(gap: i64) -> (usize, f64) {
         let mut rates = Rates::new();
         let (start, mut looks) = (1_000_000_000_000, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bits of IP and transport headers, by name or by place.
+//! Bits of IP and transport headers, by name or by position.
 
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::{OFFSET_MASK, protocol};
@@ -10,7 +10,8 @@ use std::fmt;
 pub enum Layer {
     /// The IP header.
     Ip,
-    /// The header behind it, in packets of one of these protocols; none: of any.
+    /// The header after the IP header, in packets of one of these protocols; an empty list stands for all
+    /// protocols.
     Transport(&'static [u8]),
 }
 
@@ -19,9 +20,9 @@ pub enum Layer {
 pub struct HeaderField {
     /// The header.
     pub layer: Layer,
-    /// Bits of the header before the field.
+    /// Number of bits of the header before the field.
     pub offset: usize,
-    /// Bits of the field.
+    /// Number of bits of the field.
     pub bits: usize,
 }
 
@@ -68,15 +69,15 @@ const NAMES: &[(&str, Layer, usize, usize)] = &[
     ("icmp sum", ICMP, 16, 16),
 ];
 
-/// Headers by name, for fields by place.
+/// Headers by name, for fields given by position.
 const HEADERS: &[(&str, Layer)] =
     &[("ip", Layer::Ip), ("transp", ANY), ("tcp", TCP), ("udp", UDP), ("icmp", ICMP)];
 
-/// Places lie within so many bits: more than any header has.
+/// Limit on positions in bits, greater than the length of any header.
 const MOST_BITS: usize = 8 * 65_535;
 
 impl HeaderField {
-    /// The value in a packet; none if it does not have the field.
+    /// Returns the field's value in a packet; `None` if the packet does not have the field.
     #[inline]
     pub fn of(&self, p: &Packet) -> Option<u32> {
         let ip = p.ip_header()?;
@@ -90,25 +91,25 @@ impl HeaderField {
                 p.transport()?
             }
         };
-        // At most five bytes hold 32 bits that begin within a byte.
+        // A field of up to 32 bits that begins within a byte spans at most five bytes.
         let end = (self.offset + self.bits).div_ceil(8);
         let value = bytes.get(self.offset / 8..end)?.iter().fold(0_u64, |n, b| n << 8 | u64::from(*b));
         let value = value >> (end * 8 - self.offset - self.bits);
         Some((value & (u64::MAX >> (64 - self.bits))) as u32)
     }
-    /// Whether it lies in one of the two addresses.
+    /// Whether the field lies in one of the two addresses.
     pub fn is_address(&self) -> bool {
         self.layer == Layer::Ip
             && self.offset >= 96
             && self.offset / 32 == (self.offset + self.bits - 1) / 32
             && self.offset < 160
     }
-    /// By how much the bits of an address are to be shifted to where they were.
+    /// Returns how far to shift the bits of an address to the left to put them back to their place.
     pub fn address_shift(&self) -> usize {
         (32 - self.offset % 32).saturating_sub(self.bits)
     }
 
-    /// `name`, `name/16`, `name/-16`.
+    /// Parses `name`, `name/16` or `name/-16`.
     fn named(text: &str) -> Option<HeaderField> {
         let (name, length) = text.split_once('/').map_or((text, None), |(n, l)| (n, Some(l)));
         let words: Vec<&str> = name.split_whitespace().collect();
@@ -120,7 +121,7 @@ impl HeaderField {
         let offset = if length < 0 { offset + bits - part } else { offset };
         Some(HeaderField { layer, offset, bits: part })
     }
-    /// `ip[8]`, `ip[2:2]`, `ip[0 bit 4:4]`.
+    /// Parses `ip[8]`, `ip[2:2]` or `ip[0 bit 4:4]`.
     fn placed(text: &str) -> Option<HeaderField> {
         let (name, place) = text.trim().split_once('[')?;
         let layer = HEADERS.iter().find(|h| h.0 == name.trim())?.1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPRateMonitor: rates by address, finer where there is more traffic.
+//! IPRateMonitor: measures rates by address prefix.
 
 #[cfg(test)]
 mod tests;
@@ -10,17 +10,19 @@ use castanet_tables::Ewma;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Measures packets or bytes a second to and from addresses, finer where there is more traffic.
+/// Measures packets or bytes per second by address prefix, with longer prefixes where there is more traffic.
 ///
-/// Rates are kept for the first byte of addresses; where the rate of a prefix reaches THRESH, also for prefixes that are one
-/// byte longer, up to whole addresses. Packets of input 0 count by source, as forward, those of input 1 by destination, as
-/// reverse. Each packet is counted with the probability RATIO, then for as many as it stands for. With ANNO a packet gets
-/// the rates of the longest prefix of its address that is kept as forward and reverse rate annotations. Prefixes take at most
-/// MEMORY kilobytes, 65536 where that is 0: when they are used up, those without traffic make room, once a second at most.
+/// Rates are kept for the first byte of addresses. When the rate of a prefix reaches THRESH, rates are also
+/// kept for prefixes that are one byte longer, up to whole addresses. Packets on input 0 are counted by
+/// source address, as forward traffic; packets on input 1 by destination address, as reverse traffic. Each
+/// packet is counted with the probability RATIO, and a counted packet stands for 1/RATIO packets. With ANNO,
+/// the forward and reverse rate annotations of a packet are set to the rates of the longest stored prefix of
+/// its address. Prefixes take at most MEMORY kilobytes, or 65536 if MEMORY is 0. When that is used up,
+/// prefixes without traffic are removed, at most once a second.
 ///
 /// # Ports
-/// Input 0: IP packets, by source. Input 1 (optional): IP packets, by destination. Output 0 and 1: the same packets; those of
-/// input 1 leave by output 1, and without it by output 0.
+/// Input 0: IP packets, counted by source. Input 1 (optional): IP packets, counted by destination. Outputs 0
+/// and 1: the same packets. Packets of input 1 leave by output 1, or by output 0 if there is no output 1.
 ///
 /// # Example
 /// ```click
@@ -36,7 +38,7 @@ pub struct IpRateMonitor {
     most: usize,
     random: Random,
     since: i64,
-    /// When room was made last.
+    /// The time at which prefixes were last removed, in nanoseconds.
     swept: i64,
     levels: Vec<AnnoLevel>,
     passes: bool,
@@ -50,13 +52,13 @@ pub struct Args {
     unit: Unit,
     /// The probability that a packet is counted.
     ratio: crate::trace::Probability,
-    /// The rate from which on a prefix is looked at more closely.
+    /// The rate at which longer prefixes of a prefix are also measured.
     #[arg(handler = "r")]
     thresh: u32,
-    /// Kilobytes that prefixes may take.
+    /// The memory that prefixes may take, in kilobytes; 0 for 65536.
     #[arg(default = 0)]
     memory: u32,
-    /// Whether packets are annotated.
+    /// Whether to set the rate annotations of packets.
     #[arg(default = true)]
     anno: bool,
 }
@@ -82,7 +84,7 @@ impl ArgValue for Unit {
     }
 }
 
-/// The first bytes of an address, and how many they are.
+/// The first bytes of an address, and their number.
 type Prefix4 = (u32, u8);
 
 fn prefix(address: u32, bytes: u8) -> Prefix4 {
@@ -96,10 +98,10 @@ struct Cell {
     last: i64,
 }
 
-/// The prefix whose rates are put on packets of its addresses.
+/// A prefix whose rates are written to the annotations of packets in the prefix.
 struct AnnoLevel {
     prefix: Prefix4,
-    /// When it ends. As it was written: how long it lasts.
+    /// The time at which it ends, in nanoseconds. As parsed from a write: the duration.
     until: i64,
 }
 
@@ -119,16 +121,16 @@ impl ArgValue for AnnoLevel {
     }
 }
 
-/// Bytes that a prefix takes, the table's share included.
+/// Memory that a prefix takes, in bytes, including its share of the table.
 const EACH: usize = 2 * (size_of::<Prefix4>() + size_of::<Cell>());
-/// Kilobytes that prefixes may take where no limit is given.
+/// Memory that prefixes may take at most, in kilobytes; also the default.
 const MOST_KILOBYTES: usize = 65_536;
-/// The most levels of annotations that are remembered.
+/// Largest number of annotation levels that are stored.
 const MOST_LEVELS: usize = 64;
-/// A prefix has no traffic when it was not seen for so long.
+/// A prefix that has had no packet for this time, in nanoseconds, has no traffic.
 const IDLE: i64 = 1_000_000_000;
 
-/// How many prefixes fit into so many kilobytes.
+/// Returns the number of prefixes that fit into this memory.
 fn room(kilobytes: u32) -> usize {
     let kilobytes = match kilobytes as usize {
         0 => MOST_KILOBYTES,
@@ -158,7 +160,7 @@ impl IpRateMonitor {
         [forward.rate(now), reverse.rate(now)]
     }
 
-    /// Counts a packet, and the rates to put on it.
+    /// Counts a packet. Returns the rates to annotate it with.
     fn measure(&mut self, address: u32, port: usize, amount: u64, now: i64) -> [f64; 2] {
         let mut found = [0.0; 2];
         let fresh = || match self.args.unit {
@@ -189,7 +191,7 @@ impl IpRateMonitor {
         found
     }
 
-    /// The rates of the longest prefix that is kept.
+    /// Returns the rates of the longest stored prefix.
     fn known(&self, address: u32, now: i64) -> [f64; 2] {
         let cells = (1..=4).rev().find_map(|n| self.cells.get(&prefix(address, n)));
         cells.map_or([0.0; 2], |c| IpRateMonitor::rates(c, now))
@@ -208,7 +210,7 @@ impl IpRateMonitor {
         let ratio = self.args.ratio.0;
         let mut rates = if ratio >= 1.0 || self.random.unit() < ratio {
             let one = if self.args.unit == Unit::Packets { 1.0 } else { p.len() as f64 };
-            // A packet that is counted stands for those that are not.
+            // A packet that is counted also stands for packets that are not.
             self.measure(address, port, (one / ratio).round() as u64, now)
         } else {
             self.known(address, now)
@@ -246,7 +248,7 @@ impl Element for IpRateMonitor {
 
 #[handlers]
 impl IpRateMonitor {
-    /// Milliseconds since the last reset, then a line `PREFIX FORWARD REVERSE` for each.
+    /// Milliseconds since the last reset, then a line `PREFIX FORWARD REVERSE` for each prefix.
     #[read]
     fn look(&self, cx: &mut Cx<'_>) -> Table {
         let now = cx.recent();
@@ -262,12 +264,12 @@ impl IpRateMonitor {
         }
         Table(out)
     }
-    /// Bytes that prefixes take.
+    /// The memory that prefixes take, in bytes.
     #[read(unit = "bytes")]
     fn mem(&self) -> usize {
         self.cells.len() * EACH
     }
-    /// Kilobytes that prefixes may take; 0: as many as they ever may.
+    /// The memory that prefixes may take, in kilobytes; 0 for 65536.
     #[read(unit = "kilobytes")]
     fn memmax(&self) -> u32 {
         self.args.memory
@@ -280,7 +282,8 @@ impl IpRateMonitor {
             self.cells.clear();
         }
     }
-    /// `ADDRESS LEVEL SECONDS`: for so long packets of the address get the rates of its first LEVEL bytes.
+    /// Takes `ADDRESS LEVEL SECONDS`: for SECONDS, packets with the same first LEVEL bytes as ADDRESS get the
+    /// rates of that prefix.
     #[write]
     fn set_anno_level(&mut self, level: AnnoLevel, cx: &mut Cx<'_>) {
         if self.levels.len() >= MOST_LEVELS {
@@ -299,7 +302,7 @@ impl IpRateMonitor {
 
 impl Lifecycle for IpRateMonitor {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // Rates of something else, or more than there is room for, are measured anew.
+        // Start anew if the old rates have another unit, or if there are more than fit into memory.
         if self.args.unit != old.args.unit || old.cells.len() > self.most {
             return Ok(());
         }

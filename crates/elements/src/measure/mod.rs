@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counting packets and bytes, how fast they come, and what they have in common.
+//! Classes that count packets and bytes, measure their rates, and assign packets to aggregates.
 
 use castanet_element::{ClassDef, action, element};
 

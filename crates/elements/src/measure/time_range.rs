@@ -4,10 +4,11 @@
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 
-/// Remembers the span of time that the timestamps of packets cover.
+/// Records the span of time that the timestamps of packets cover.
 ///
-/// It begins with the least timestamp, or FIRST_TIMESTAMP annotation where one is set, and ends with the greatest; with
-/// SIMPLE, with those of the first and of the last packet. Timestamps that are not set do not count.
+/// The span begins with the earliest timestamp, or FIRST_TIMESTAMP annotation where one is set, and ends with
+/// the latest timestamp. With SIMPLE, the times of the first and the last packet are used. Packets without a
+/// timestamp are ignored.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -27,13 +28,13 @@ pub struct TimeRange {
 /// Arguments of TimeRange.
 #[derive(Args)]
 pub struct Args {
-    /// Whether packets are in the order of their timestamps.
+    /// Whether to assume that packets come in the order of their timestamps.
     #[arg(keyword, default = false)]
     simple: bool,
 }
 
 impl TimeRange {
-    /// The start and the end of the span; zeros before the first packet.
+    /// Returns the start and the end of the span; zeros before the first packet.
     fn ends(&self) -> (i64, i64) {
         self.range.unwrap_or((0, 0))
     }
@@ -70,7 +71,7 @@ impl TimeRange {
     fn last(&self) -> Timestamp {
         Timestamp(self.ends().1)
     }
-    /// Both.
+    /// The start and the end of the span.
     #[read]
     fn range(&self) -> String {
         format!("{} {}", self.first().show(), self.last().show())
@@ -81,7 +82,7 @@ impl TimeRange {
         let (first, last) = self.ends();
         Nanos(last.saturating_sub(first))
     }
-    /// Starts again.
+    /// Forgets the span and starts again.
     #[write(button)]
     fn reset(&mut self) {
         self.range = None;

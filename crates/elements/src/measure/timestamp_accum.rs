@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TimestampAccum: how long packets took from their timestamp to here.
+//! TimestampAccum: sums up the age of packets.
 
 use castanet_element::prelude::*;
 
@@ -20,7 +20,7 @@ pub struct TimestampAccum {
     /// Packets so far.
     #[count(unit = "packets")]
     count: Count,
-    /// Nanoseconds.
+    /// The sum of the times, in nanoseconds.
     time: i64,
 }
 
@@ -34,17 +34,17 @@ impl Action for TimestampAccum {
 
 #[handlers]
 impl TimestampAccum {
-    /// The average time of a packet; with several workers, the greatest of their averages.
+    /// The average time of a packet; with several workers, the greatest of the workers' averages.
     #[read(merge = max, unit = "seconds")]
     fn average_time(&self) -> Seconds {
         Seconds(Nanos(self.time).seconds() / self.count.get().max(1) as f64)
     }
-    /// The time of all packets together.
+    /// The sum of the times of all packets.
     #[read(name = "time", merge = sum, unit = "seconds")]
     fn total_time(&self) -> Nanos {
         Nanos(self.time)
     }
-    /// Starts again.
+    /// Sets the count and the time to 0.
     #[write(button)]
     fn reset_counts(&mut self) {
         self.count.reset();

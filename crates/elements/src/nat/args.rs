@@ -7,22 +7,23 @@ use super::rewriter::Settings;
 use super::spec::SpecText;
 use castanet_element::prelude::*;
 
-/// The shortest time between sweeps: each of them looks at all flows.
+/// The shortest interval between sweeps. Sweeps must be rare, because each one walks over all flows.
 const SHORTEST_REAP: Nanos = Nanos(100_000_000);
 
 /// Arguments of every rewriter.
 #[derive(Args)]
 pub struct Common {
-    /// For each input, what packets of no known flow become: `drop`, `pass OUT`, `keep FOUT ROUT`, `pattern SADDR SPORT DADDR DPORT FOUT ROUT` or a mapper.
+    /// For each input, the rule for packets of unknown flows: `drop`, `pass OUT`, `keep FOUT ROUT`, a mapper, or
+    /// `pattern SADDR SPORT DADDR DPORT FOUT ROUT`.
     #[arg(rest)]
     pub inputspec: Vec<SpecText>,
-    /// The annotation of one byte whose value in the packet that made a flow its replies get.
+    /// A one-byte annotation: replies get the value that it has in the packet that made the flow.
     #[arg(keyword)]
     pub reply_anno: Option<Anno1>,
-    /// The most flows, or a rewriter to share them with; 4,194,304 at most if not given.
+    /// The most flows, or the name of a rewriter to share the capacity with; if not given, at most 4,194,304 flows.
     #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
     pub capacity: Capacity,
-    /// The time between sweeps that remove flows that are too old. Between sweeps no packet finds them either.
+    /// The time between sweeps that remove expired flows; packets never match an expired flow, even before the sweep.
     #[arg(keyword, deprecated = "REAP_TIME", default = Nanos(900_000_000_000), min = SHORTEST_REAP, off = Nanos(0), show = "900s")]
     pub reap_interval: Nanos,
 }
@@ -44,19 +45,19 @@ impl Common {
 /// How long TCP flows live.
 #[derive(Args)]
 pub struct TcpTimeouts {
-    /// How long a TCP flow without data lives without packets.
+    /// How long a TCP flow lives without packets if it has not carried data both ways.
     #[arg(keyword, default = Nanos(300_000_000_000), show = "300s")]
     tcp_nodata_timeout: Nanos,
-    /// How long a TCP flow with data both ways lives without packets (RFC 5382 section 5).
+    /// How long a TCP flow lives without packets if it has carried data both ways (RFC 5382 section 5).
     #[arg(keyword, alias = "TIMEOUT", default = Nanos(86_400_000_000_000), show = "86400s")]
     tcp_timeout: Nanos,
-    /// How long a TCP flow lives that was closed or reset.
+    /// How long a TCP flow lives without packets after it was closed or reset.
     #[arg(keyword, default = Nanos(240_000_000_000), show = "240s")]
     tcp_done_timeout: Nanos,
 }
 
 impl TcpTimeouts {
-    /// In nanoseconds: without data, with data, closed.
+    /// Returns the three timeouts in nanoseconds: without data, with data, closed.
     pub fn nanos(&self) -> [i64; 3] {
         [self.tcp_nodata_timeout.0, self.tcp_timeout.0, self.tcp_done_timeout.0]
     }

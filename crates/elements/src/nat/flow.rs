@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One flow: what its packets carry, what they become, how long it lives.
+//! One flow: the addresses and ports of its packets, how they are rewritten, and how long the flow lives.
 
 use super::tuple::{Change, Tuple, both};
 
 /// The kinds of rewriters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Addresses and ports of TCP, UDP and the like, each protocol with flows of its own.
+    /// Addresses and ports of TCP and UDP. Each protocol has its own flows.
     Ports,
-    /// Addresses and ports, one flow for all protocols that have them. All protocols have the timeouts of UDP.
+    /// Addresses and ports of TCP, UDP and DCCP. The protocols share their flows, with the timeouts of UDP.
     AnyPorts,
     /// Addresses and identifiers of ICMP echo messages.
     Ping,
-    /// Source addresses of forward packets, destination addresses of replies.
+    /// Source addresses of forward packets, and destination addresses of replies.
     Addr,
-    /// Pairs of addresses.
+    /// Source and destination addresses, as a pair.
     Pair,
 }
 
@@ -23,17 +23,18 @@ impl Kind {
     pub fn has_ports(self) -> bool {
         self.is_by_ports() || self == Kind::Ping
     }
-    /// Whether flows have two ports.
+    /// Whether flows have a source and a destination port.
     #[inline(always)]
     pub fn is_by_ports(self) -> bool {
         matches!(self, Kind::Ports | Kind::AnyPorts)
     }
-    /// The protocol that flows are kept under.
+    /// Returns the protocol number to use in flow keys: 0 if flows are not kept per protocol.
     #[inline(always)]
     pub fn table(self, proto: u8) -> u8 {
         if self == Kind::Ports { proto } else { 0 }
     }
-    /// By what the checksum behind the IP header changes: that of ICMP has no pseudo-header.
+    /// Returns the change of the transport checksum. New addresses do not change the ICMP checksum of a ping,
+    /// because ICMP has no pseudo-header.
     pub fn transport_change(self, c: Change) -> u16 {
         match self {
             Kind::Ports | Kind::AnyPorts => both(c.addrs, c.ports),
@@ -43,32 +44,34 @@ impl Kind {
     }
 }
 
-/// Flows with equal timeouts.
+/// Timeout classes of flows.
 pub mod class {
-    /// All flows but TCP's and those that stream.
+    /// All flows except those of TCP and of streaming UDP.
     pub const PLAIN: u8 = 0;
-    /// UDP after three packets, of which at least one went in each direction.
+    /// UDP after three packets, at least one of them in each direction.
     pub const STREAMING: u8 = 1;
     /// TCP that has not carried data both ways.
     pub const TCP_NEW: u8 = 2;
-    /// TCP that has.
+    /// TCP that has carried data both ways.
     pub const TCP_DATA: u8 = 3;
     /// TCP that was closed both ways, or reset.
     pub const TCP_DONE: u8 = 4;
-    /// How many there are.
+    /// The number of classes.
     pub const COUNT: usize = 5;
 }
 
-/// For each class, how long a flow lives after its last packet, and how long room for another must not be made of it.
+/// For each class, the timeout of a flow and its guarantee, in nanoseconds after its last packet. Until the
+/// guarantee is over, the flow cannot be evicted to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts(pub [(i64, i64); class::COUNT]);
 
 impl Timeouts {
-    /// The same for all.
+    /// Gives all classes the same timeout and guarantee.
     pub fn all(timeout: i64, guarantee: i64) -> Timeouts {
         Timeouts([(timeout, guarantee); class::COUNT])
     }
-    /// For UDP and UDP that streams, for TCP without data, with data, and done.
+    /// Makes the timeouts of all classes. `udp` has the timeouts of plain and streaming flows, `tcp` those of
+    /// flows without data, with data, and done.
     pub fn ports(udp: [i64; 2], udp_guarantee: i64, tcp: [i64; 3], tcp_guarantee: i64) -> Timeouts {
         let ([plain, streaming], [new, data, done]) = (udp, tcp);
         let (u, t) = (udp_guarantee, tcp_guarantee);
@@ -78,21 +81,21 @@ impl Timeouts {
 
 /// State of a flow, as bits.
 pub mod bit {
-    /// Packets of the forward direction are looked for in the table.
+    /// The table has a key for forward packets.
     pub const FORWARD: u8 = 1;
-    /// Replies are.
+    /// The table has a key for replies.
     pub const REPLY: u8 = 2;
-    /// Either.
+    /// The mask of both bits: a flow with either of them is alive.
     pub const ALIVE: u8 = FORWARD | REPLY;
     /// TCP: no more data in the forward direction; shifted by one for replies.
     pub const DONE: u8 = 4;
-    /// UDP: the number of packets up to 3, in two bits; `DONE` counts one.
+    /// UDP: these two bits count packets, up to 3. `DONE` is the lower bit.
     pub const THREE: u8 = BOTH_DONE;
-    /// Both.
+    /// `DONE` for both directions.
     pub const BOTH_DONE: u8 = DONE | DONE << 1;
-    /// Data (of UDP: a packet) was seen in the forward direction; shifted by one for replies.
+    /// Data (for UDP: a packet) was seen in the forward direction; shifted by one for replies.
     pub const DATA: u8 = 16;
-    /// Both.
+    /// `DATA` for both directions.
     pub const BOTH_DATA: u8 = DATA | DATA << 1;
     /// Sequence numbers are shifted.
     pub const SHIFTED: u8 = 64;
@@ -102,21 +105,21 @@ pub mod bit {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Flow {
-    /// The tuples of forward packets and of replies when they arrive.
+    /// The tuples that forward packets and replies arrive with.
     pub tuples: [Tuple; 2],
-    /// When the last packet came.
+    /// The time of the last packet, in nanoseconds.
     pub last: i64,
-    /// By what the checksum of the IP header changes, forward.
+    /// The change of the IP header checksum in forward packets.
     pub ip_change: u16,
-    /// By what that of the transport header changes, forward.
+    /// The change of the transport checksum in forward packets.
     pub transport_change: u16,
-    /// Distinguishes flows that have the same place one after the other.
+    /// Distinguishes successive flows at the same place of the store.
     pub generation: u32,
-    /// Outputs of both directions.
+    /// The outputs of forward packets and of replies.
     pub outs: [u16; 2],
-    /// The rewriter.
+    /// The number of the rewriter in the store.
     pub space: u16,
-    /// Its input that the flow came from.
+    /// The input of the rewriter whose specification made the flow.
     pub input: u16,
     /// IP protocol.
     pub proto: u8,
@@ -124,26 +127,27 @@ pub struct Flow {
     pub class: u8,
     /// See [`bit`].
     pub bits: u8,
-    /// The reply annotation.
+    /// The value of the reply annotation.
     pub anno: u8,
 }
 
 const _: () = assert!(size_of::<Flow>() == 64);
 
 impl Flow {
-    /// The new tuple of packets of a direction.
+    /// Returns the tuple that packets of a direction are rewritten to.
     #[inline(always)]
     pub fn rewritten(&self, reply: bool) -> Tuple {
         self.tuples[usize::from(!reply)].reversed()
     }
-    /// Whether packets of a direction are looked for in the table.
+    /// Whether the table has a key for packets of a direction.
     #[inline(always)]
     pub fn has(&self, reply: bool) -> bool {
         self.bits & (bit::FORWARD << u8::from(reply)) != 0
     }
 }
 
-/// The bits and the class of a TCP flow after a segment (RFC 9293 section 3.3.2, seen from the middle).
+/// Returns the bits and the class of a TCP flow after a segment (RFC 9293 section 3.3.2, as a middlebox sees
+/// it).
 #[inline]
 pub fn after_segment(bits: u8, reply: bool, flags: u8, payload: bool) -> (u8, u8) {
     use castanet_wire::tcp::flag::{ACK, FIN, RST, SYN};
@@ -152,12 +156,13 @@ pub fn after_segment(bits: u8, reply: bool, flags: u8, payload: bool) -> (u8, u8
     if flags & RST != 0 {
         bits |= bit::BOTH_DONE;
     } else if flags & (SYN | ACK) == SYN && bits & bit::BOTH_DONE == bit::BOTH_DONE {
-        // The same ports once more.
+        // A new connection with the same ports.
         bits &= !(bit::BOTH_DONE | bit::BOTH_DATA);
     } else if flags & FIN != 0 {
         bits |= bit::DONE << own;
     }
-    // The answer to data counts as data: a transfer in one direction is no connection that never was.
+    // An ACK of data counts as data. Otherwise a one-way transfer would get the short timeout of a flow
+    // without data.
     if payload || (flags & (SYN | ACK) == ACK && bits & other_data != 0) {
         bits |= bit::DATA << own;
     }
@@ -171,8 +176,8 @@ pub fn after_segment(bits: u8, reply: bool, flags: u8, payload: bool) -> (u8, u8
     (bits, class)
 }
 
-/// The bits and the class of a UDP flow after a datagram: after three packets, of which at least one went in each
-/// direction, it streams.
+/// Returns the bits and the class of a UDP flow after a datagram. A flow is streaming after three packets, at
+/// least one of them in each direction.
 #[inline]
 pub fn after_datagram(bits: u8, class: u8, reply: bool) -> (u8, u8) {
     if class == class::STREAMING {

@@ -9,36 +9,36 @@ use std::ops::Range;
 pub enum Form {
     /// `PORT h1,h2,h3,h4,p1,p2`
     Port,
-    /// `EPRT |1|h1.h2.h3.h4|port|`, with this byte for the bars.
+    /// `EPRT |1|h1.h2.h3.h4|port|`, with this byte in place of the bars.
     Extended(u8),
 }
 
-/// A command.
+/// A command in the text of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// How it is written.
     pub form: Form,
-    /// Address and port that it names; none: an address that IPv4 does not have.
+    /// The address and port that it names; `None` if that is an IPv6 address.
     pub names: Option<(u32, u16)>,
-    /// Where its argument starts in the text.
+    /// The offset of its argument in the text.
     pub start: usize,
-    /// Bytes of its argument, without white space around it.
+    /// The length of its argument in bytes, without surrounding white space.
     pub length: usize,
 }
 
 /// The commands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// No whole command.
+    /// No complete command.
     Nothing,
-    /// One.
+    /// One command.
     One(Command),
-    /// More than a client has reason to say at once.
+    /// Several commands. A client has no reason to send more than one at once.
     Several,
 }
 
 impl Form {
-    /// The argument that names an address and a port.
+    /// Returns the text of the argument that names this address and port.
     pub fn text(self, addr: u32, port: u16) -> String {
         let addr = Ipv4Addr::from_bits(addr);
         match self {
@@ -54,7 +54,7 @@ impl Form {
     }
 }
 
-/// Looks for commands in the text of a segment. Lines that do not end in it are not looked at.
+/// Looks for commands in the text of a segment. An incomplete last line is ignored.
 pub fn find(text: &[u8]) -> Found {
     let (mut found, mut start) = (Found::Nothing, 0);
     for line in text.split_inclusive(|b| *b == b'\n') {
@@ -71,7 +71,7 @@ pub fn find(text: &[u8]) -> Found {
 
 type Names = Option<(u32, u16)>;
 
-/// The command in a line, and the place of its argument.
+/// Parses a line: the form of its command, the address and port that it names, and the range of its argument.
 fn command(line: &[u8]) -> Option<(Form, Names, Range<usize>)> {
     let (verb, rest) = line.strip_suffix(b"\n")?.split_first_chunk::<5>()?;
     let from = verb.len() + (rest.len() - rest.trim_ascii_start().len());
@@ -86,7 +86,7 @@ fn command(line: &[u8]) -> Option<(Form, Names, Range<usize>)> {
     Some((form, names, from..from + words.len()))
 }
 
-/// A decimal number of at most so many digits, no sign.
+/// Parses a decimal number of at most `most` digits, without a sign.
 fn number<T: std::str::FromStr>(digits: &[u8], most: usize) -> Option<T> {
     let good = !digits.is_empty() && digits.len() <= most && digits.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(digits).ok().filter(|_| good)?.parse().ok()
@@ -109,9 +109,9 @@ fn extended(words: &[u8]) -> Option<(Form, Names)> {
     let port = number(port, 5).filter(|_| end.is_empty() && parts.next().is_none())?;
     let names = match family {
         b"1" => Some((std::str::from_utf8(addr).ok()?.parse::<Ipv4Addr>().ok()?.to_bits(), port)),
-        // No IPv4 host has the address of an IPv6 host.
+        // An IPv6 address cannot be that of the client, which uses IPv4.
         b"2" => None,
-        // The server says 522.
+        // The server itself refuses unknown protocols, with reply 522 (RFC 2428 section 2).
         _ => return None,
     };
     Some((Form::Extended(bar), names))

@@ -15,14 +15,16 @@ use std::sync::Arc;
 
 /// Lets FTP clients behind a rewriter open data ports (RFC 959 section 4.1.2, RFC 2428 section 2).
 ///
-/// It stands before the rewriter that its packets go to. A `PORT` or `EPRT` command contains an address and a port that
-/// the server is to connect to. FTPPortMapper makes a flow for that connection in DATA_REWRITER, by the specification of input
-/// DATA_REWRITER_INPUT, as if the client had sent a packet from there to the server's data port (the control port less
-/// 1), and puts the address and port of that flow into the command. When that changes its length, CONTROL_REWRITER shifts
-/// the sequence numbers of the connection from there on (RFC 3022 section 4.1). Commands that name another address than
-/// their sender's, or a port below 1024, point at another host and are dropped (RFC 2577 section 3), and so are packets
-/// with several of them. Packets of connections that CONTROL_REWRITER does not know, and commands that are not whole in one
-/// packet, pass unchanged. A client in passive mode (`PASV`, `EPSV`) opens its data connections itself, and needs no help.
+/// FTPPortMapper stands before the rewriter that its packets go to. A `PORT` or `EPRT` command contains an
+/// address and a port that the server is to connect to. FTPPortMapper makes a flow for that connection in
+/// DATA_REWRITER, by the specification of input DATA_REWRITER_INPUT, as if the client had sent a packet from
+/// that address and port to the server's data port (the control port less 1). It puts the new address and
+/// port of the flow into the command. If the command's length changes, CONTROL_REWRITER shifts the later
+/// sequence numbers of the connection (RFC 3022 section 4.1). A command is dropped if it names an address
+/// other than its sender's, or a port below 1024, because it could attack another host (RFC 2577 section 3).
+/// Packets with several commands are dropped too. Packets of connections unknown to CONTROL_REWRITER, and
+/// commands that are split over several packets, pass unchanged. A client in passive mode (`PASV`, `EPSV`)
+/// opens its data connections itself, and needs no help.
 ///
 /// # Ports
 /// Input 0, output 0: TCP packets from FTP clients to servers.
@@ -58,7 +60,7 @@ pub struct Args {
     data_rewriter_input: u16,
 }
 
-/// A rewriter of TCP, by its number.
+/// The element number of a rewriter of TCP.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpRef(u32);
 
@@ -97,7 +99,7 @@ impl Action for FtpPortMapper {
         let Some(s) = p.network().and_then(segment) else { return Verdict::Next };
         let Some((control, data)) = &self.links else { return Verdict::Next };
         let now = cx.recent();
-        // One store at a time: both may be the same.
+        // Only one store is locked at a time, because both rewriters may share one store.
         let Some(value) = control.store().look_up(control.space, protocol::TCP, s.connection, now) else {
             return Verdict::Next;
         };
@@ -144,14 +146,15 @@ struct Segment {
     found: Found,
     /// Its sequence number.
     seq: u32,
-    /// Where it and its text start, from the network header on.
+    /// The offset of the TCP header from the network header.
     start: usize,
+    /// The offset of the text from the network header.
     text: usize,
-    /// Bytes of the packet.
+    /// The total length of the IP packet in bytes.
     total: usize,
 }
 
-/// The segment of a packet from its network header on, if a command is whole in it.
+/// Returns the segment in `net`, a packet from its network header on, if it contains a complete command.
 fn segment(net: &[u8]) -> Option<Segment> {
     let key = Ports::<true, false, false>::key(net)?;
     let ip = Ipv4Header::from_prefix(net)?;
@@ -173,12 +176,13 @@ fn segment(net: &[u8]) -> Option<Segment> {
     })
 }
 
-/// Replaces the command by another text; lengths and checksums follow. False if the packet would become too long.
+/// Replaces the argument of a command by `text`, and updates lengths and checksums. Returns false if the
+/// packet would become too long.
 fn replace(p: &mut Packet, s: &Segment, c: &Command, text: &[u8]) -> bool {
     let Some(total) = u16::try_from(s.total - c.length + text.len()).ok() else { return false };
     let Some(start) = p.network_offset().and_then(|o| usize::try_from(o).ok()) else { return false };
     let old = p.network().and_then(|n| n.get(s.text..s.total)).map(checksum::sum);
-    // Bytes behind the packet, padding for instance, are cut off.
+    // Cuts off bytes behind the IP packet, such as Ethernet padding.
     p.truncate(start + s.total);
     if text.len() > c.length && !p.put(text.len() - c.length) {
         return false;
@@ -198,7 +202,8 @@ fn replace(p: &mut Packet, s: &Segment, c: &Command, text: &[u8]) -> bool {
         checksum::update_field16(&mut ip.checksum, was, total);
         ip.total_len.set(total);
     }
-    // The text starts at an even place of the segment, and the pseudo-header has the segment's length.
+    // The sums of the text can be used because it starts at an even offset of the segment. The second update
+    // is for the length in the pseudo-header.
     if let (Some(h), Some(old), Some(new)) =
         (net.get_mut(s.start..).and_then(TcpHeader::from_prefix_mut), old, new)
     {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A rewriter as others see it: its settings, and where its flows are.
+//! A rewriter as other elements see it: its settings, and where its flows are.
 
 use super::flow::{Kind, Timeouts};
 use super::registry::Registry;
@@ -14,9 +14,9 @@ pub const CLASSES: &[&str] =
 /// A number of flows, or the rewriter to share them with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// So many flows.
+    /// At most this many flows.
     Flows(u32),
-    /// As many as that element may have, together with it.
+    /// The capacity of the rewriter with this element number. Both rewriters share it.
     Of(u32),
 }
 
@@ -37,7 +37,7 @@ impl ArgValue for Capacity {
     }
 }
 
-/// The number of a rewriter of one of these classes.
+/// Returns the element number of rewriter `name`. It must be of one of `classes`.
 pub fn rewriter(name: &str, classes: &[&str], cx: &ArgCx<'_>) -> Result<u32, ValueError> {
     let ElementRef(e) = ElementRef::parse(name, cx)?;
     match cx.names.element_class(cx.scope, name) {
@@ -55,12 +55,12 @@ pub struct Handle {
     inputs: usize,
     capacity: Capacity,
     secret: Secret,
-    /// Its element's name and class.
+    /// The name and class of the element.
     label: String,
     link: OnceLock<Link>,
 }
 
-/// Where the flows of a rewriter are: in a store, which rewriters with a common capacity share.
+/// Where the flows of a rewriter are: in a store. Rewriters that share a capacity use the same store.
 #[derive(Clone)]
 pub struct Link {
     store: Arc<Mutex<Store>>,
@@ -69,7 +69,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// The store, for as long as a batch takes. Only a hot swap holds two, while no worker runs.
+    /// Locks the store, at most for the duration of a batch. Only a hot swap locks two stores, while no
+    /// worker runs.
     #[inline]
     pub fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
@@ -81,7 +82,7 @@ impl Link {
 }
 
 impl Handle {
-    /// For a rewriter of so many inputs.
+    /// Makes the handle of a rewriter with `inputs` inputs.
     pub fn new(
         kind: Kind,
         timeouts: Timeouts,
@@ -92,16 +93,16 @@ impl Handle {
         let (secret, label) = (cx.secret(), format!("{} :: {}", cx.name, cx.spec.name));
         Handle { kind, timeouts, inputs, capacity, secret, label, link: OnceLock::new() }
     }
-    /// The kind of its packets.
+    /// The kind of the rewriter.
     pub fn kind(&self) -> Kind {
         self.kind
     }
-    /// Its store, if it has been looked for.
+    /// Returns the rewriter's store, if [`Handle::link`] has found it.
     #[inline]
     pub fn linked(&self) -> Option<&Link> {
         self.link.get()
     }
-    /// Finds its store; all rewriters have been built.
+    /// Finds the rewriter's store and joins it. Called only after all rewriters have been built.
     pub fn link(&self, registry: &Registry) -> Result<&Link, ElementError> {
         self.link_within(registry, 64)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys of packets, and how they are replaced.
+//! The keys of packets (addresses and ports), and how they are rewritten.
 
 use super::tuple::{Tuple, both, changed, is_nothing};
 use castanet_element::prelude::*;
@@ -18,7 +18,7 @@ pub struct Key {
     pub header: u8,
 }
 
-/// The key of an IP header by its addresses.
+/// Returns a key with the addresses of an IP header, and the header's first 20 bytes.
 #[inline(always)]
 fn addresses(net: &[u8]) -> Option<(Key, &[u8; 20])> {
     let h: &[u8; 20] = net.first_chunk()?;
@@ -30,13 +30,13 @@ fn addresses(net: &[u8]) -> Option<(Key, &[u8; 20])> {
     Some((Key { tuple: Tuple { addrs, ports: 0 }, proto: h[9], header }, h))
 }
 
-/// Whether a header is of no fragment, or of the first one.
+/// Whether a header belongs to a whole packet or to a first fragment.
 #[inline(always)]
 fn is_first(h: &[u8; 20]) -> bool {
     u16::from_be_bytes([h[6], h[7]]) & castanet_wire::ipv4::OFFSET_MASK == 0
 }
 
-/// The first eight bytes behind the IP header, if that many belong to the packet and it is the first of its fragments.
+/// Returns the first eight bytes behind the IP header, if the packet has them and is not a later fragment.
 #[inline(always)]
 fn transport<'a>(net: &'a [u8], h: &[u8; 20], header: u8) -> Option<&'a [u8; 8]> {
     let at = usize::from(header);
@@ -47,37 +47,39 @@ fn transport<'a>(net: &'a [u8], h: &[u8; 20], header: u8) -> Option<&'a [u8; 8]>
     net.get(at..)?.first_chunk()
 }
 
-/// A family of rewriters: what its packets are found by, and how they are rewritten.
+/// A family of rewriters: the keys that its packets are looked up by, and how they are rewritten.
 pub trait Family: Send + 'static {
-    /// Whether the checksum of ICMP changes: it has no pseudo-header, so addresses do not matter to it (RFC 792).
+    /// Whether rewriting changes ICMP checksums. New addresses alone do not, as ICMP has no pseudo-header
+    /// (RFC 792).
     const ICMP: bool = false;
-    /// The key of a packet from its network header on; `None` if the family can make nothing of it.
+    /// Returns the key of a packet from its network header on; `None` if the family does not rewrite the
+    /// packet.
     fn key(net: &[u8]) -> Option<Key>;
-    /// A second key, where replies are not found by the same one.
+    /// Returns a second key to look up replies by, if they are not found by the first one.
     #[inline(always)]
     fn reply_key(_: Key) -> Option<Tuple> {
         None
     }
-    /// The part of a key that a new flow is made from.
+    /// Returns the part of a key that forward packets are looked up by, and that a new flow is made from.
     #[inline(always)]
     fn forward_key(key: Key) -> Tuple {
         key.tuple
     }
-    /// The new tuple of a packet, if the flow says `to`.
+    /// Returns the new tuple of a packet whose flow rewrites to `to`.
     #[inline(always)]
     fn become_of(_: Key, to: Tuple, _reply: bool) -> Tuple {
         to
     }
-    /// Whether a packet may belong to that direction of a flow; what begins a flow is forward.
+    /// Whether a packet may belong to this direction of a flow. The packet that begins a flow is forward.
     #[inline(always)]
     fn fits(_net: &[u8], _: Key, _reply: bool) -> bool {
         true
     }
-    /// Puts new ports in, behind the IP header.
+    /// Writes the new ports into `rest`, the packet behind its IP header.
     fn set_ports(rest: &mut [u8], to: Tuple, reply: bool);
 }
 
-/// TCP, UDP and DCCP as flags say.
+/// TCP, UDP and DCCP. Each flag enables one of them.
 pub struct Ports<const TCP: bool, const UDP: bool, const DCCP: bool>;
 
 impl<const TCP: bool, const UDP: bool, const DCCP: bool> Family for Ports<TCP, UDP, DCCP> {
@@ -126,7 +128,8 @@ impl Family for Ping {
     }
     #[inline]
     fn fits(net: &[u8], key: Key, reply: bool) -> bool {
-        // Requests begin flows and only they do (RFC 5508 section 3.1); identifiers of 0 look alike in both.
+        // Only requests begin flows (RFC 5508 section 3.1). The type has to be checked, because requests and
+        // replies with identifier 0 have the same key.
         (net.get(usize::from(key.header)) == Some(&icmp::kind::ECHO)) != reply
     }
     #[inline]
@@ -139,7 +142,7 @@ impl Family for Ping {
     }
 }
 
-/// Source addresses forward, destination addresses back.
+/// Source addresses of forward packets, and destination addresses of replies.
 pub struct Addr;
 
 const SRC: u64 = 0xffff_ffff;
@@ -178,8 +181,8 @@ impl Family for AddrPair {
     fn set_ports(_: &mut [u8], _: Tuple, _: bool) {}
 }
 
-/// Rewrites a packet from its network header on. `ip` and `transport` are the changes of both checksums; `proto` is
-/// what the header says.
+/// Rewrites a packet from its network header on. `ip` and `transport` are the changes of the IP and transport
+/// checksums; `proto` is the protocol in the IP header.
 #[inline(always)]
 pub fn rewrite<F: Family>(
     net: &mut [u8],
@@ -209,7 +212,7 @@ pub fn rewrite<F: Family>(
     }
 }
 
-/// Where the checksum of a protocol stands.
+/// Returns the offset of the checksum in a protocol's header.
 fn checksum_at(proto: u8) -> Option<usize> {
     match proto {
         protocol::TCP => Some(16),
@@ -219,14 +222,15 @@ fn checksum_at(proto: u8) -> Option<usize> {
     }
 }
 
-/// Mends the checksum behind the IP header, if it is there.
+/// Updates the transport checksum in `rest`, the packet behind its IP header, if the checksum is there.
 #[inline(always)]
 fn mend_transport(rest: &mut [u8], proto: u8, change: u16) {
     let Some(at) = checksum_at(proto) else { return };
     let Some(place) = rest.get_mut(at..).and_then(|r| r.first_chunk_mut::<2>()) else { return };
     let old = u16::from_le_bytes(*place);
     if proto == protocol::UDP || proto == protocol::UDP_LITE {
-        // 0 means that there is none, and stays (RFC 768). UDP-Lite has no 0 either (RFC 3828 section 3.1).
+        // A checksum of 0 means that there is none, and stays 0 (RFC 768). UDP-Lite never sends 0 (RFC 3828
+        // section 3.1).
         if old != 0 {
             let new = changed(old, change);
             *place = if new == 0 { u16::MAX } else { new }.to_le_bytes();
@@ -239,7 +243,8 @@ fn mend_transport(rest: &mut [u8], proto: u8, change: u16) {
     }
 }
 
-/// Whether the checksum behind the IP header is partial: a device completes it from the transport header on.
+/// Whether the transport checksum is partial: a device will complete it by summing from the transport header
+/// on.
 #[cold]
 pub fn is_partial(p: &Packet) -> bool {
     let Some(Offload { checksum: Some((start, field)), .. }) = p.offload() else { return false };
@@ -250,8 +255,9 @@ pub fn is_partial(p: &Packet) -> bool {
         && checksum_at(key.proto) == Some(usize::from(field))
 }
 
-/// Mends a partial checksum for other addresses. The field holds the sum of the pseudo-header, not its complement, and a sum of
-/// 0 has no meaning of its own there. Ports are added when the checksum is completed.
+/// Updates a partial checksum for new addresses. The field holds the sum of the pseudo-header, not its
+/// complement, and 0 has no special meaning in it. The ports are summed later, when the checksum is
+/// completed.
 #[cold]
 pub fn mend_partial(net: &mut [u8], key: Key, proto: u8, change: u16) {
     // ICMP has no pseudo-header (RFC 792).
@@ -264,7 +270,8 @@ pub fn mend_partial(net: &mut [u8], key: Key, proto: u8, change: u16) {
     }
 }
 
-/// Flags of a TCP segment, and whether it has data, by the total length in the IP header.
+/// Returns the flags of a TCP segment, and whether it has data according to the total length in the IP
+/// header.
 #[inline(always)]
 pub fn segment(net: &[u8], header: u8) -> Option<(u8, bool)> {
     let at = usize::from(header);
@@ -277,7 +284,8 @@ pub fn segment(net: &[u8], header: u8) -> Option<(u8, bool)> {
 mod tests {
     use super::*;
 
-    /// RFC 768: a sum of 0 is sent as all ones, since 0 means that there is none. Other protocols send it as it is.
+    /// RFC 768: a UDP checksum of 0 is sent as all ones, because 0 means that there is no checksum. TCP sends
+    /// 0 as it is.
     #[test]
     fn a_udp_checksum_that_becomes_zero_is_sent_as_all_ones() {
         let mended = |proto, old: u16, change| {
@@ -287,7 +295,7 @@ mod tests {
             mend_transport(&mut rest, proto, change);
             u16::from_le_bytes([rest[at], rest[at + 1]])
         };
-        // A change by the checksum itself leaves nothing of it.
+        // Changing a checksum by its own value gives 0.
         assert_eq!(changed(0x1234, 0x1234), 0);
         assert_eq!(mended(protocol::UDP, 0x1234, 0x1234), 0xffff);
         assert_eq!(mended(protocol::UDP, 0x1234, 0x1233), 1);

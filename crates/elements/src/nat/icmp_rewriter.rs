@@ -14,14 +14,15 @@ use std::sync::Arc;
 
 /// Rewrites ICMP errors about packets that rewriters rewrote, for the senders of those packets (RFC 5508 section 4).
 ///
-/// The packet that an error quotes is looked for among the flows of the rewriters in MAPS. If it is there, its addresses and ports
-/// (or identifier) become those that it was sent with, its checksums and that of the ICMP message are updated
-/// (RFC 1624), and the error is sent to the sender of the packet. An error that the packet's receiver sent itself gets as
-/// source the address by which the sender knows the receiver.
+/// ICMPRewriter looks up the flow of the quoted packet in the rewriters in MAPS. If it finds one, it restores
+/// the addresses and ports (or identifier) that the quoted packet was sent with, updates the checksums of the
+/// quoted packet and of the ICMP message (RFC 1624), and readdresses the error to the packet's sender. If the
+/// packet's receiver itself sent the error, the new source is the address by which the sender knows the
+/// receiver.
 ///
 /// # Ports
-/// Input 0: ICMP packets. Output 0: errors that were rewritten, unless MAPS gives a PORTOFFSET: then the output is
-/// that of the flow and PORTOFFSET more. Output 1: other ICMP packets, which are dropped if it is not connected.
+/// Input 0: ICMP packets. Output 0: rewritten errors; if MAPS gives a PORTOFFSET, they leave by the output of
+/// the flow plus PORTOFFSET instead. Output 1: other ICMP packets; if it is not connected, they are dropped.
 ///
 /// # Example
 /// ```click
@@ -44,17 +45,18 @@ pub struct IcmpRewriter {
 /// Arguments of ICMPRewriter.
 #[derive(Args)]
 pub struct Args {
-    /// Rewriters, separated by spaces, each perhaps with `:` and what is added to the output of its flow.
+    /// Names of rewriters, separated by spaces; `NAME:PORTOFFSET` sends errors to the output of the flow plus
+    /// PORTOFFSET.
     maps: Maps,
     /// Whether the destination annotation is set to the new destination.
     #[arg(keyword, default = true)]
     dst_anno: bool,
-    /// The annotation of one byte that is set to what the flow has kept for replies.
+    /// A one-byte annotation: errors in the reply direction get the value that the flow keeps for replies.
     #[arg(keyword)]
     reply_anno: Option<Anno1>,
 }
 
-/// Rewriters by number, and what is added to their outputs.
+/// Element numbers of rewriters, each with the offset that is added to its outputs.
 #[derive(Clone, Debug)]
 pub struct Maps(Vec<(u32, Option<u16>)>);
 
@@ -109,12 +111,14 @@ impl Element for IcmpRewriter {
     }
 }
 
-/// An error and what it quotes: the lengths of both IP headers, the outer addresses, and the quoted packet's key by kind.
+/// An ICMP error and the packet that it quotes.
 struct Quote {
+    /// The offset of the quoted packet from the network header.
     at: usize,
+    /// The key of the error itself.
     outer: Key,
-    /// From the quoted packet's IP header on: its addresses, first eight bytes behind the header (those that are there),
-    /// protocol, header length.
+    /// Fields of the quoted packet: its addresses, the first eight bytes behind its IP header (if they are
+    /// quoted), its protocol, and the length of its IP header.
     addrs: u64,
     first: Option<[u8; 8]>,
     proto: u8,
@@ -125,7 +129,8 @@ fn quote(net: &[u8]) -> Option<Quote> {
     let outer = AddrPair::key(net)?;
     let total = usize::from(u16::from_be_bytes(*net.get(2..)?.first_chunk()?));
     let fragment = u16::from_be_bytes(*net.get(6..)?.first_chunk()?);
-    // A fragment of an error cannot be mended whole; later ones are no ICMP message at all.
+    // Fragments are not rewritten: a first fragment has only part of the error, and later ones have no ICMP
+    // header.
     if fragment & (castanet_wire::ipv4::MORE_FRAGMENTS | castanet_wire::ipv4::OFFSET_MASK) != 0 {
         return None;
     }
@@ -144,7 +149,8 @@ fn quote(net: &[u8]) -> Option<Quote> {
 }
 
 impl Quote {
-    /// The tuple of the quoted packet as a rewriter of some kind sees it, and the protocol that flows are kept under.
+    /// Returns the quoted packet's tuple as a rewriter of `kind` sees it, and the protocol number of its flow
+    /// key.
     fn tuple(&self, kind: Kind) -> Option<(Tuple, u8)> {
         let addrs = self.addrs;
         match kind {
@@ -169,12 +175,13 @@ impl Quote {
 }
 
 impl IcmpRewriter {
-    /// Rewrites an error if a flow is found: its output.
+    /// Rewrites an error and returns its output; `None` if no flow is found.
     fn translate(&self, p: &mut Packet, now: i64) -> Option<usize> {
         let quote = quote(p.network()?)?;
         for (link, kind, offset) in &self.maps {
             let Some((sent, proto)) = quote.tuple(*kind) else { continue };
-            // An error goes back to the sender of what it quotes; any other is none that could be trusted.
+            // A genuine error is addressed to the sender of the packet that it quotes. Others are not
+            // trusted.
             let back = sent.reversed();
             if quote.outer.tuple.dst() != back.dst() {
                 return None;
@@ -219,15 +226,16 @@ impl IcmpRewriter {
     }
 }
 
-/// Puts the quoted packet back as it was sent, and sends the error to its sender. `to` is what packets in the direction of
-/// the error become, `seq` a sequence number to put in.
+/// Restores the quoted packet as it was sent, and readdresses the error to its sender. `to` is the tuple that
+/// packets in the direction of the error are rewritten to. `seq` is the original sequence number, if it was
+/// shifted.
 fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: Option<u32>) {
     let original = to.reversed();
     let change = sent.change(original);
     let key = Key { tuple: sent, proto: quote.proto, header: quote.header };
     let (ip, transport) = (change.addrs, kind.transport_change(change));
     let Some(quoted) = net.get_mut(quote.at..) else { return };
-    // All that changes lies in the quoted IP header and the 20 bytes behind it.
+    // All changes are in the quoted IP header and in the 20 bytes behind it.
     let reach = (usize::from(quote.header) + TcpHeader::LEN).min(quoted.len());
     let before = checksum::sum(quoted.get(..reach).unwrap_or_default());
     match kind {
@@ -247,17 +255,17 @@ fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: 
     let after = checksum::sum(quoted.get(..reach).unwrap_or_default());
     let Some((outer, rest)) = net.split_at_mut_checked(usize::from(quote.outer.header)) else { return };
     if let Some(h) = IcmpHeader::from_prefix_mut(rest) {
-        // RFC 1624, equation 3, for a run of words.
+        // RFC 1624, equation 3, applied to the sums of all these words.
         h.checksum.set(checksum::update16(h.checksum.get(), before, after));
     }
     let old = quote.outer.tuple;
-    // The receiver's own error: it has the name that the sender knows.
+    // An error from the receiver itself gets the address by which the sender knows the receiver.
     let src = if old.src() == sent.dst() { to.src() } else { old.src() };
     let new = Tuple::new(src, 0, to.dst(), 0);
     header::rewrite::<AddrPair>(outer, quote.outer, protocol::ICMP, new, false, old.change(new).addrs, 0);
 }
 
-/// Puts in the quoted sequence number as it was sent; the checksum follows, if it is quoted.
+/// Restores the quoted sequence number as it was sent, and updates the quoted checksum if it is there.
 fn mend_sequence(segment: &mut [u8], seq: u32) {
     let Some(&old) = segment.get(4..).and_then(|s| s.first_chunk::<4>()) else { return };
     let new = seq.to_be_bytes();

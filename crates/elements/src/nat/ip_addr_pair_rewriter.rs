@@ -10,8 +10,8 @@ use castanet_element::prelude::*;
 
 /// Rewrites source and destination addresses, pair by pair (RFC 2663 section 4.3).
 ///
-/// As IPAddrRewriter, but both addresses distinguish flows. So several hosts may share one address if their peers differ, and
-/// destinations may be rewritten too.
+/// Works as IPAddrRewriter, but both addresses identify a flow. So several hosts may share one address if
+/// their peers differ, and destination addresses may be rewritten too.
 ///
 /// # Ports
 /// Each input has its input specification. Packets leave by the output that the flow was made with.
@@ -41,7 +41,7 @@ pub struct Args {
     /// How long a flow lives without packets.
     #[arg(keyword, default = Nanos(7_200_000_000_000), show = "7200s")]
     timeout: Nanos,
-    /// For how long after its last packet a flow is not forgotten to make room.
+    /// How long after its last packet a flow cannot be evicted to make room.
     #[arg(keyword, default = Nanos(5_000_000_000), show = "5s")]
     guarantee: Nanos,
 }
@@ -59,12 +59,12 @@ impl RewriterArgs for Args {
 
 #[handlers]
 impl IpAddrPairRewriter {
-    /// The flows, a line for each direction.
+    /// The flows, one line for each direction.
     #[read]
     fn table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)
     }
-    /// The same, by its old name.
+    /// The flows (old name of `table`).
     #[read]
     fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)

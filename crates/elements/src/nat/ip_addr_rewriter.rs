@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPAddrRewriter: source addresses forward, destination addresses back.
+//! IPAddrRewriter: source addresses of forward packets, and destination addresses of replies.
 
 use super::args::Common;
 use super::flow::{Kind, Timeouts};
@@ -10,11 +10,12 @@ use castanet_element::prelude::*;
 
 /// Rewrites the source addresses of packets, and the destination addresses of replies (RFC 3022 section 2.1).
 ///
-/// A packet whose source address is known gets another one; otherwise, a packet whose destination address was given to
-/// a host goes to that host. Others do what the specification of their input says. Ports do not matter, so fragments and
-/// all protocols are rewritten; checksums are updated incrementally (RFC 1624), those of TCP, UDP, UDP-Lite and DCCP too. The
-/// destination annotation becomes the new destination. When CAPACITY is reached, the flow that would be the first to time
-/// out makes room, if its last packet is older than the guarantee; otherwise the new flow is refused and counted.
+/// A source address that has a flow is replaced. Otherwise, a destination address that a flow has given to a
+/// host is replaced by that host's own address. For other packets the specification of their input applies.
+/// Ports do not matter, so fragments and all protocols are rewritten. Checksums are updated incrementally
+/// (RFC 1624), including those of TCP, UDP, UDP-Lite and DCCP. The destination annotation becomes the new
+/// destination. When CAPACITY is reached, a new flow evicts the one that would time out first among those
+/// whose last packet is older than the guarantee. If there is none, the new flow is refused and counted.
 ///
 /// # Ports
 /// Each input has its input specification. Packets leave by the output that the flow was made with.
@@ -44,7 +45,7 @@ pub struct Args {
     /// How long a flow lives without packets.
     #[arg(keyword, default = Nanos(7_200_000_000_000), show = "7200s")]
     timeout: Nanos,
-    /// For how long after its last packet a flow is not forgotten to make room.
+    /// How long after its last packet a flow cannot be evicted to make room.
     #[arg(keyword, default = Nanos(5_000_000_000), show = "5s")]
     guarantee: Nanos,
 }
@@ -62,12 +63,12 @@ impl RewriterArgs for Args {
 
 #[handlers]
 impl IpAddrRewriter {
-    /// The flows, a line for each direction.
+    /// The flows, one line for each direction.
     #[read]
     fn table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)
     }
-    /// The same, by its old name.
+    /// The flows (old name of `table`).
     #[read]
     fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)

@@ -11,12 +11,12 @@ use castanet_wire::ipv4::protocol;
 
 /// Rewrites addresses and ports of TCP and UDP packets, flow by flow (RFC 3022, RFC 4787, RFC 5382).
 ///
-/// A packet of a flow that is known, in either direction and on any input, is rewritten as the flow says, its checksums updated
-/// incrementally (RFC 1624). A packet of no known flow does what the specification of its input says, which may make a
-/// flow. Flows are bounded: when CAPACITY is reached, the one that would be the first to time out makes room, if its
-/// last packet is older than the guarantee; otherwise the new flow is refused and counted.
-/// Other protocols, later fragments and packets cut short are dropped, unless the
-/// input says `pass`.
+/// A packet of a known flow, in either direction and on any input, is rewritten as the flow says. Its
+/// checksums are updated incrementally (RFC 1624). For a packet of an unknown flow the specification of its
+/// input applies, which may make a flow. The number of flows is bounded: when CAPACITY is reached, a new flow
+/// evicts the one that would time out first among those whose last packet is older than the guarantee. If
+/// there is none, the new flow is refused and counted. Other protocols, later fragments and truncated packets
+/// are dropped, unless the input says `pass`.
 ///
 /// # Ports
 /// Each input has its input specification. Packets leave by the output that the flow was made with.
@@ -50,16 +50,17 @@ pub struct Args {
     /// How long a UDP flow lives without packets.
     #[arg(keyword, default = Nanos(300_000_000_000), show = "300s")]
     udp_timeout: Nanos,
-    /// The same once packets have gone back and forth more than once; UDP_TIMEOUT if not given.
+    /// How long a UDP flow lives without packets if it has had at least three, in both directions;
+    /// UDP_TIMEOUT if not given.
     #[arg(keyword)]
     udp_streaming_timeout: Option<Nanos>,
-    /// How long after its last packet a UDP flow is not forgotten to make room; GUARANTEE if not given.
+    /// How long after its last packet a UDP flow cannot be evicted to make room; GUARANTEE if not given.
     #[arg(keyword, show = "5s")]
     udp_guarantee: Option<Nanos>,
-    /// How long after its last packet a TCP flow is not forgotten to make room; GUARANTEE if not given.
+    /// How long after its last packet a TCP flow cannot be evicted to make room; GUARANTEE if not given.
     #[arg(keyword, show = "5s")]
     tcp_guarantee: Option<Nanos>,
-    /// For how long after its last packet a flow is not forgotten to make room.
+    /// How long after its last packet a flow cannot be evicted to make room.
     #[arg(keyword, default = Nanos(5_000_000_000), show = "5s")]
     guarantee: Nanos,
     /// Whether the destination annotation is set to the new destination.
@@ -87,22 +88,22 @@ impl RewriterArgs for Args {
 
 #[handlers]
 impl IpRewriter {
-    /// The TCP flows, a line for each direction.
+    /// The TCP flows, one line for each direction.
     #[read]
     fn tcp_table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(Some(protocol::TCP), cx)
     }
-    /// The UDP flows, a line for each direction.
+    /// The UDP flows, one line for each direction.
     #[read]
     fn udp_table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(Some(protocol::UDP), cx)
     }
-    /// The TCP flows, by the old name.
+    /// The TCP flows (old name of `tcp_table`).
     #[read]
     fn tcp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(Some(protocol::TCP), cx)
     }
-    /// The UDP flows, by the old name.
+    /// The UDP flows (old name of `udp_table`).
     #[read]
     fn udp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(Some(protocol::UDP), cx)

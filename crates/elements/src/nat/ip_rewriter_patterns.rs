@@ -6,9 +6,10 @@ use super::registry::Registry;
 use castanet_element::prelude::*;
 use std::sync::Arc;
 
-/// Gives names to patterns, which rewriters and mappers use as `pattern NAME FOUT ROUT`.
+/// Gives names to patterns; rewriters use them as `pattern NAME FOUT ROUT`, mappers as `NAME FOUT ROUT`.
 ///
-/// All elements that use the same name share its sequential order. A name inside a compound element is known only there.
+/// All elements that use a name share the position of its sequential order. A name that is defined inside a
+/// compound element is visible only there.
 ///
 /// # Ports
 /// None.
@@ -31,7 +32,7 @@ pub struct IpRewriterPatterns {
 /// Arguments of IPRewriterPatterns.
 #[derive(Args)]
 pub struct Args {
-    /// `NAME SADDR SPORT DADDR DPORT`.
+    /// A name and its pattern: `NAME SADDR SPORT DADDR DPORT`.
     #[arg(rest)]
     def: Vec<Definition>,
 }

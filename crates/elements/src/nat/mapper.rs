@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mappers: which of several patterns a new flow gets.
+//! Mappers, which choose one of several patterns for a new flow.
 
 use super::pattern::Pattern;
 use super::registry::Registry;
@@ -9,10 +9,10 @@ use castanet_element::prelude::ValueError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The classes that rewriters take mappers of.
+/// The classes of mappers.
 pub const CLASSES: &[&str] = &["RoundRobinIPMapper", "SourceIPHashMapper"];
 
-/// Chooses among patterns.
+/// Chooses a pattern for each new flow.
 pub struct Mapper {
     written: Vec<Target<PatternText>>,
     scope: String,
@@ -22,18 +22,18 @@ pub struct Mapper {
 
 /// How a mapper chooses.
 pub enum Choice {
-    /// One after the other.
+    /// In turn; the counter gives the next one.
     RoundRobin(AtomicUsize),
-    /// By source address: points on a ring in order, and the target of each.
+    /// By source address, on a ring of points (consistent hashing).
     Ring {
         /// Mixed into hashes.
         seed: u32,
-        /// Points.
+        /// Points in ascending order, each with the number of its target.
         points: Vec<(u32, u16)>,
     },
 }
 
-/// A well mixed number (Stafford 2011, variant 13).
+/// Hashes a number by mixing its bits (Stafford 2011, variant 13).
 fn mix(x: u64) -> u32 {
     let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -41,8 +41,9 @@ fn mix(x: u64) -> u32 {
 }
 
 impl Choice {
-    /// A ring with so many points for each server. A server's points depend on its number alone, so that the others keep their
-    /// clients when one comes or goes (Karger et al. 1997).
+    /// Makes a ring with `nodes` points for each server. The points of a server depend only on its number and
+    /// `seed`. So no client moves between the other servers when one is added or removed (Karger et al.
+    /// 1997).
     pub fn ring(servers: &[u32], nodes: u32, seed: u32) -> Choice {
         let mut points = Vec::new();
         for (i, s) in (0u16..).zip(servers) {
@@ -55,25 +56,25 @@ impl Choice {
 }
 
 impl Mapper {
-    /// With targets as they are written in a scope.
+    /// Makes a mapper with targets as they are written in the compound element `scope`.
     pub fn new(written: Vec<Target<PatternText>>, scope: &str, choice: Choice) -> Mapper {
         Mapper { written, scope: scope.to_string(), targets: OnceLock::new(), choice }
     }
-    /// Looks up the names of patterns.
+    /// Looks up the patterns that targets give by name.
     pub fn resolve(&self, registry: &Registry) -> Result<(), ValueError> {
         if self.targets.get().is_none() {
             let all =
                 self.written.iter().map(|t| t.resolve(registry, &self.scope)).collect::<Result<_, _>>()?;
-            // If another replica was first, it has found the same.
+            // If another replica was first, it has set the same targets.
             let _ = self.targets.set(all);
         }
         Ok(())
     }
-    /// The patterns that it chooses from.
+    /// The patterns that the mapper chooses from, with their outputs.
     pub fn targets(&self) -> &[Target<Arc<Pattern>>] {
         self.targets.get().map_or(&[], Vec::as_slice)
     }
-    /// Starts where another one has come to.
+    /// Continues the round-robin order of another mapper.
     pub fn go_on_from(&self, other: &Mapper) {
         if let (Choice::RoundRobin(mine), Choice::RoundRobin(theirs)) = (&self.choice, &other.choice) {
             mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -83,7 +84,7 @@ impl Mapper {
     pub fn order(&self, flow: Tuple) -> impl Iterator<Item = &Target<Arc<Pattern>>> {
         let targets = self.targets();
         let n = targets.len().max(1);
-        // A full target of a ring is not replaced by another: the client belongs there.
+        // On a ring only one target is tried, even if it is full, because the client belongs to that server.
         let (first, tries) = match &self.choice {
             Choice::RoundRobin(next) => (next.fetch_add(1, Ordering::Relaxed) % n, n),
             Choice::Ring { seed, points } => {

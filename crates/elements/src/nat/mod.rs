@@ -2,10 +2,12 @@
 //! Translation of addresses and ports (RFC 2663, RFC 3022, RFC 4787, RFC 5382, RFC 5508).
 //!
 //! - [`mod@tuple`], [`header`]: the keys of packets, and how they are rewritten
-//! - [`flow`], [`store`]: flows, found, timed out, bounded; [`seq`]: shifted sequence numbers
-//! - [`pattern`], [`spec`], [`mapper`]: what new flows become
+//! - [`flow`], [`store`]: flows, and their table; [`seq`]: shifted sequence numbers
+//! - [`pattern`], [`spec`], [`mapper`]: how packets of new flows are rewritten
 //! - [`args`]: arguments that rewriters have in common
-//! - `ftp_command`: the commands of FTP clients; [`handle`], [`registry`]: how the elements find each other; [`rewriter`]: the engine of all rewriters
+//! - `ftp_command`: the commands of FTP clients
+//! - [`handle`], [`registry`]: how the elements find each other
+//! - [`rewriter`]: the engine of all rewriters
 
 use castanet_element::{ClassDef, action, element};
 

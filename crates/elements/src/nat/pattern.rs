@@ -8,23 +8,23 @@ use castanet_lang::args as text;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most addresses and ports that are tried for one packet. In a range of 64,512 ports of which 1 in 100 is free, 9 of 10
-/// searches end within these; the others go on with the next packet.
+/// The most combinations of address and port that are tried for one packet. If 1 in 100 of 64,512 ports is
+/// free, 9 of 10 searches succeed within this limit. The others continue with the next packet.
 pub const MOST_TRIES: u64 = 256;
 
-/// Where a search that found nothing goes on.
+/// Where a search that found nothing free continues. Numbers stand for combinations of address and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The next one to try, as a number within the range.
+    /// The next combination to try.
     at: u64,
-    /// From one try to the next.
+    /// The step from one try to the next.
     stride: u64,
-    /// How many are left to be tried; at 0 everything is taken.
+    /// How many combinations are left to try; 0 means that all are taken.
     left: u64,
 }
 
-/// A random stride that reaches every number below `count`. Ports in a row are often taken together, and a search that went
-/// through them one by one would find none for long.
+/// Returns a random stride that reaches every number below `count`. Taken ports often form long runs, in
+/// which a search one by one would find nothing for a long time.
 fn stride(count: u64, secret: &mut Secret) -> u64 {
     let most = count.saturating_sub(1).max(1);
     let mut stride = secret.below(most) + 1;
@@ -34,7 +34,7 @@ fn stride(count: u64, secret: &mut Secret) -> u64 {
         }
         a == 1
     };
-    // Ends at 1 at the latest.
+    // Ends at stride 1 at the latest, which shares no factor with any count.
     while !shares_no_factor(count, stride) {
         stride = stride % most + 1;
     }
@@ -42,7 +42,8 @@ fn stride(count: u64, secret: &mut Secret) -> u64 {
 }
 
 impl Cursor {
-    /// The same place, where some of what was tried may have become free since.
+    /// Returns a cursor at the same place that tries the whole range again, because something may have become
+    /// free.
     pub fn renewed(self) -> Cursor {
         Cursor { left: u64::MAX, ..self }
     }
@@ -52,10 +53,10 @@ impl Cursor {
     }
 }
 
-/// In which order a range is gone through.
+/// The order in which a range is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// The packet's own port if it fits, else from a random place.
+    /// The packet's own port first, if it is in the range; then from a random place.
     Keep,
     /// `#`: one after the other.
     Sequential,
@@ -63,21 +64,21 @@ enum Order {
     Random,
 }
 
-/// `SADDR SPORT DADDR DPORT`.
+/// A pattern `SADDR SPORT DADDR DPORT`.
 #[derive(Debug)]
 pub struct Pattern {
-    /// First and last source address; none: unchanged.
+    /// First and last source address; `None` leaves it unchanged.
     addrs: Option<(u32, u32)>,
-    /// First and last source port; none: unchanged.
+    /// First and last source port; `None` leaves it unchanged.
     ports: Option<(u16, u16)>,
     order: Order,
     daddr: Option<u32>,
     dport: Option<u16>,
-    /// Where the next flow starts in sequential order. It belongs to the pattern, for all that use it.
+    /// Where the search for the next flow starts in sequential order. All users of the pattern share it.
     next: AtomicU64,
 }
 
-/// The order of a range, by the character behind it.
+/// Splits a word into a range and its order, which is given by the character behind the range.
 fn order_of(word: &str) -> (&str, Order) {
     match (word.strip_suffix('#'), word.strip_suffix('?')) {
         (Some(w), _) => (w, Order::Sequential),
@@ -94,7 +95,7 @@ fn addresses(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u32, u32)>, ValueErro
     if word.contains('/') {
         let p = Prefix::read(word, cx, false).map_err(bad)?;
         let (lo, hi) = (p.network().to_bits(), p.broadcast().to_bits());
-        // No host has the address of the network or the broadcast address, where there are any (RFC 3021).
+        // Leaves out the network and broadcast addresses. Prefixes of 31 and 32 bits have none (RFC 3021).
         return Ok(Some(if p.len < 31 { (lo + 1, hi - 1) } else { (lo, hi) }));
     }
     if let Ok(a) = Ipv4Addr::parse(word, cx) {
@@ -113,7 +114,7 @@ fn bad_port(what: &str, word: &str, why: &str) -> ValueError {
 }
 
 fn port(word: &str, what: &str, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
-    // Ports have names per protocol; where TCP and UDP agree it does not matter which one is asked.
+    // Port names belong to a protocol. Names of TCP (6) come first, then those of UDP (17).
     if let Some(p) = cx.names.port(cx.scope, word, 6).or_else(|| cx.names.port(cx.scope, word, 17)) {
         return Ok(p);
     }
@@ -135,8 +136,8 @@ fn ports(word: &str, cx: &ArgCx<'_>) -> Result<Option<(u16, u16)>, ValueError> {
 }
 
 impl Pattern {
-    /// Reads the words of a pattern: four; three are source address, destination address and source port; two are the
-    /// addresses.
+    /// Parses the words of a pattern: all four parts, or three (source address, destination address, source
+    /// port), or two (the addresses).
     pub fn parse(words: &[&str], cx: &ArgCx<'_>) -> Result<Pattern, ValueError> {
         let (saddr, sport, daddr, dport) = match *words {
             [sa, sp, da, dp] => (sa, sp, da, dp),
@@ -168,7 +169,7 @@ impl Pattern {
         self.daddr.is_some()
     }
 
-    /// Whether it may have made a flow what it is.
+    /// Whether the pattern could have made a flow that rewrites `from` to `to`.
     pub fn makes(&self, from: Tuple, to: Tuple, kind: Kind) -> bool {
         let (src, sport) = (to.src(), to.sport());
         let with_ports = kind.has_ports();
@@ -178,27 +179,29 @@ impl Pattern {
             // Echo requests have no destination port, whatever the pattern says.
             && (kind == Kind::Ping || to.dport() == self.dport.filter(|_| with_ports).unwrap_or(from.dport()))
     }
-    /// Whether it says the same as another one.
+    /// Whether another pattern has the same definition.
     pub fn is_like(&self, other: &Pattern) -> bool {
         let all = |p: &Pattern| (p.addrs, p.ports, p.order, p.daddr, p.dport);
         all(self) == all(other)
     }
-    /// Starts where another one that says the same has come to.
+    /// Continues the sequence of another pattern, if both are alike.
     pub fn go_on_from(&self, other: &Pattern) {
         if self.is_like(other) {
             self.next.store(other.next.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
-    /// The part of a packet that decides whether anything is free for it: the parts that are not replaced.
+    /// Returns the parts of a tuple that decide which ports are free for it. Source parts that the pattern
+    /// replaces are 0.
     pub fn decisive(&self, t: Tuple) -> Tuple {
         let src = if self.addrs.is_some() { 0 } else { t.src() };
         let sport = if self.ports.is_some() { 0 } else { t.sport() };
         Tuple::new(src, sport, t.dst(), t.dport())
     }
 
-    /// The tuple of a new flow; `None` when nothing free was found, which `cursor` then remembers for the next packet.
-    /// `with_ports` is false where there are none.
+    /// Chooses the tuple that a new flow rewrites to. If no free one was found, returns `None`, and `cursor`
+    /// notes where the next packet continues the search. `with_ports` is false for rewriters that use no
+    /// ports.
     pub fn choose(
         &self,
         t: Tuple,
@@ -213,13 +216,15 @@ impl Pattern {
             (self.daddr.unwrap_or(t.dst()), self.dport.filter(|_| with_ports).unwrap_or(t.dport()));
         let ports = u64::from(high.saturating_sub(low)) + 1;
         let count = (u64::from(last.saturating_sub(first)) + 1).saturating_mul(ports);
-        // The quotient is below the number of addresses, the remainder below that of ports.
+        // The casts lose nothing: the quotient is below the number of addresses, the remainder below that of
+        // ports.
         let at = |v: u64| {
             let (a, p) = ((v / ports) as u32, (v % ports) as u16);
             Tuple::new(first.wrapping_add(a), low.wrapping_add(p), dst, dport)
         };
         if count == 1 {
-            // Nothing varies: a later flow to the same end takes the answers over.
+            // There is only one choice. If another flow to the same end uses it, the new flow takes over the
+            // replies.
             return Some(at(0));
         }
         if cursor.is_some_and(Cursor::is_exhausted) {
@@ -232,7 +237,7 @@ impl Pattern {
                 let any = secret.below(count);
                 let own = (low..=high).contains(&t.sport()).then(|| u64::from(t.sport() - low));
                 match own {
-                    // The own port, on a random address.
+                    // The packet's own port, on a random address.
                     Some(own) if ports > 1 && free(at(any - any % ports + own)) => {
                         return Some(at(any - any % ports + own));
                     }
@@ -255,13 +260,14 @@ impl Pattern {
                 Order::Sequential => 1,
                 Order::Random | Order::Keep => stride(count, secret),
             });
-            // Both are below the number of addresses and ports, which is at most 2^48.
+            // No overflow: `v` and `stride` are below `count`, which is at most 2^48.
             let next = (v + stride) % count;
             if free {
                 if self.order == Order::Sequential {
                     self.next.store(next, Ordering::Relaxed);
                 }
-                // A search that took several packets has shown what lies before this place: the next one starts behind it.
+                // The search took several packets and found nothing free before this place, so the next one
+                // starts behind it.
                 *cursor = Some(Cursor { at: next, stride, left: count });
                 return Some(at(v));
             }
@@ -273,7 +279,7 @@ impl Pattern {
 }
 
 impl Pattern {
-    /// As handlers list it: without the order, and without ports where there are none.
+    /// Formats the pattern for handlers: without the order, and without ports for rewriters that use none.
     pub fn show(&self, kind: Kind) -> String {
         let mut out = match self.addrs {
             None => "-".to_string(),
@@ -295,7 +301,7 @@ impl Pattern {
     }
 }
 
-/// The words of an argument.
+/// Splits an argument into its words.
 pub fn words(t: &str) -> Vec<&str> {
     text::words(t).into_iter().filter_map(|r| t.get(r)).collect()
 }
@@ -404,7 +410,8 @@ mod tests {
             // Everything was tried, once.
             tried.sort_unstable();
             assert_eq!(tried, (1024..2024).collect::<Vec<_>>(), "{t}");
-            // One that has become free since is found in as many packets, and the next search starts behind it.
+            // A port that has become free since is found within four packets, and the next search starts
+            // behind it.
             cursor = cursor.map(Cursor::renewed);
             let mut find = |free: u16, cursor: &mut Option<Cursor>| {
                 let mut one = || p.choose(flow, true, &mut secret, cursor, |to| to.sport() == free);
@@ -458,7 +465,7 @@ mod tests {
             });
             assert_eq!(none, None);
         }
-        // The own port on some address comes before the range.
+        // Each search first tries the packet's own port, on a random address.
         assert_eq!(tries, 3 * (MOST_TRIES + 1));
         assert!(p.choose(Tuple::default(), false, &mut secret, &mut None, |_| true).is_some());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The registry by which the elements of this family find each other, in any order of building.
+//! The registry through which the elements of this family find each other, whatever order they are built in.
 
 use super::handle::Handle;
 use super::mapper::Mapper;
@@ -8,8 +8,8 @@ use castanet_element::prelude::*;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Named patterns, mappers and rewriters of a router. Each element enters itself when it is built, and looks others up when
-/// all are: at its initialisation or later.
+/// Named patterns, mappers and rewriters of a router. Each element registers when it is built. It looks up
+/// others at its initialisation or later, when all elements are built.
 #[derive(Default)]
 pub struct Registry(Mutex<Entries>);
 
@@ -21,7 +21,7 @@ struct Entries {
 }
 
 impl Registry {
-    /// The one of the router that is being built.
+    /// Returns the registry of the router that is being built.
     pub fn of(cx: &mut BuildCx<'_>) -> Arc<Registry> {
         // No element has this number.
         cx.share_as(u32::MAX, Registry::default)
@@ -29,7 +29,7 @@ impl Registry {
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Enters a pattern by its full name; false if there is one of that name.
+    /// Adds a pattern under its full name. Returns false if the name is taken.
     pub fn add_pattern(&self, name: String, pattern: Arc<Pattern>) -> bool {
         let entries = &mut self.entries().patterns;
         let new = !entries.contains_key(&name);
@@ -38,7 +38,7 @@ impl Registry {
         }
         new
     }
-    /// The pattern of a name, as seen from a scope.
+    /// Finds a pattern by name, in `scope` first and then in the scopes around it.
     pub fn pattern(&self, scope: &str, name: &str) -> Option<Arc<Pattern>> {
         let entries = self.entries();
         let mut scope = scope.trim_end_matches('/');
@@ -50,11 +50,12 @@ impl Registry {
         }
         entries.patterns.get(name).cloned()
     }
-    /// Enters a mapper.
+    /// Adds a mapper under its element number.
     pub fn add_mapper(&self, element: u32, mapper: Arc<Mapper>) {
         self.entries().mappers.insert(element, mapper);
     }
-    /// The mapper that an element is, ready for use: it may be initialised later than the element that asks for it.
+    /// Returns the mapper with this element number. Its patterns are looked up here, because it may be
+    /// initialised later than the caller.
     pub fn mapper(&self, element: u32) -> Result<Option<Arc<Mapper>>, ValueError> {
         let found = self.entries().mappers.get(&element).cloned();
         if let Some(m) = &found {
@@ -62,11 +63,11 @@ impl Registry {
         }
         Ok(found)
     }
-    /// Enters a rewriter.
+    /// Adds the handle of a rewriter under its element number.
     pub fn add_rewriter(&self, element: u32, handle: Arc<Handle>) {
         self.entries().rewriters.insert(element, handle);
     }
-    /// The rewriter that an element is.
+    /// Returns the handle of the rewriter with this element number.
     pub fn rewriter(&self, element: u32) -> Option<Arc<Handle>> {
         self.entries().rewriters.get(&element).cloned()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of all rewriters: packets of known flows fast, others by what their input says.
+//! The engine of all rewriters: a fast path for packets of known flows, and input specifications for all
+//! others.
 
 mod engine;
 mod handlers;
@@ -19,28 +20,29 @@ use castanet_element::spec::Args;
 use castanet_wire::ipv4::protocol;
 use std::sync::Arc;
 
-/// The timer that forgets flows that are too old.
+/// The timer of the sweep that removes expired flows.
 const REAP: u16 = 0;
-/// Most packets that are looked up ahead.
+/// The most packets that are looked up together.
 const AHEAD: usize = 64;
 
 /// The settings of a rewriter.
 pub struct Settings {
-    /// The kind of its packets.
+    /// The kind of the rewriter.
     pub kind: Kind,
     /// How long flows live.
     pub timeouts: Timeouts,
     /// The most flows.
     pub capacity: Capacity,
-    /// The time between sweeps for flows that are too old; 0: a flow is forgotten only when it is met or has to make room.
+    /// The time in nanoseconds between sweeps that remove expired flows. With 0 there are no sweeps: expired
+    /// flows are removed only by lookups and when new flows are made.
     pub reap: i64,
     /// Whether the destination annotation is set.
     pub dst_anno: bool,
-    /// The annotation that replies get back.
+    /// The annotation that replies get from the packet that made their flow.
     pub reply_anno: Option<usize>,
 }
 
-/// Where a packet is to be looked for, and what was found there.
+/// The lookup of a packet: its key, the key's tag (hash), and the entry that was guessed for it.
 #[derive(Clone, Copy)]
 struct Ahead {
     key: Key,
@@ -50,7 +52,7 @@ struct Ahead {
 
 /// The arguments of a class of rewriters.
 pub trait RewriterArgs: Args {
-    /// The keys of its packets, and how they are rewritten.
+    /// The keys of the rewriter's packets, and how they are rewritten.
     type Family: Family;
     /// The settings of the rewriter.
     fn settings(&self) -> Settings;
@@ -58,7 +60,7 @@ pub trait RewriterArgs: Args {
     fn specs(&self) -> &[SpecText];
 }
 
-/// The engine of the classes of rewriters.
+/// The engine of a rewriter whose class has the arguments `A`.
 #[derive(Counts)]
 pub struct Rewriter<A> {
     args: A,
@@ -72,14 +74,14 @@ pub struct Rewriter<A> {
     reap: i64,
     dst_anno: bool,
     reply_anno: Option<usize>,
-    /// Whether the timer is set.
+    /// Whether the timer of the sweep is set.
     timed: bool,
     ahead: Vec<Option<Ahead>>,
     /// The segments of a super-packet, while they are rewritten.
     segments: Batch,
 }
 
-/// The way of a packet out of the rewriter.
+/// What happens to a packet: it leaves by an output, or it is dropped.
 enum Fate {
     Out(u16),
     Drop(Reason),
@@ -91,10 +93,10 @@ impl<A: RewriterArgs> Rewriter<A> {
         if bad { Err("a pattern of addresses alone cannot set the destination".into()) } else { Ok(()) }
     }
 
-    /// Takes packets.
+    /// Rewrites the packets of a batch.
     #[inline]
     pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // Taken out for the batch, so that the element is not borrowed through it.
+        // Taken out of `self` for the duration of the batch, so that the locked store does not borrow `self`.
         let Some(link) = self.link.take() else { return cx.drop_all(batch, Reason::NoMapping) };
         let now = cx.recent();
         let mut store = link.store();
@@ -121,7 +123,8 @@ impl<A: RewriterArgs> Rewriter<A> {
         let mut ahead = std::mem::take(&mut self.ahead);
         let mut rest = batch.drain();
         loop {
-            // In three passes, each without branches that depend on memory, so that cache misses overlap.
+            // Three passes prepare the lookups. They have no branches that depend on memory, so cache misses
+            // overlap.
             let some = rest.as_slice();
             let some = some.get(..AHEAD).unwrap_or(some);
             if some.is_empty() {
@@ -147,7 +150,7 @@ impl<A: RewriterArgs> Rewriter<A> {
     #[inline(always)]
     fn look(&self, p: &Packet, space: u16, store: &Store) -> Option<Ahead> {
         let key = A::Family::key(p.network()?)?;
-        // For families with two keys the first one is that of forward packets.
+        // In families with two keys, the key of forward packets is looked up first.
         let key = Key { tuple: A::Family::forward_key(key), ..key };
         let proto = self.kind.table(key.proto);
         Some(Ahead { key: Key { proto, ..key }, tag: store.tag(space, proto, key.tuple), guess: None })
@@ -166,7 +169,7 @@ impl<A: RewriterArgs> Rewriter<A> {
     ) {
         let fate = match ahead {
             Some(a) => {
-                // A guess may have gone since, by what packets before did.
+                // An earlier packet of the batch may have removed the guessed entry.
                 let known = a.guess.filter(|v| {
                     store.is(*v, space, a.key.proto, a.key.tuple) && !store.is_expired(v >> 1, now)
                 });
@@ -184,8 +187,9 @@ impl<A: RewriterArgs> Rewriter<A> {
         end(p, fate, cx);
     }
 
-    /// Rewrites the segments of a super-packet one by one, or a packet whose checksum has been completed: where sequence
-    /// numbers are shifted, segments of one super-packet may be shifted by different amounts.
+    /// Completes the offloads of a packet, and rewrites the resulting segments one by one. Used where
+    /// sequence numbers are shifted, because the segments of one super-packet may be shifted by different
+    /// amounts.
     #[cold]
     #[inline(never)]
     fn complete(&mut self, p: Packet, value: u32, now: i64, store: &mut Store, cx: &mut Cx<'_>) {
@@ -264,7 +268,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         Fate::Out(out)
     }
 
-    /// A packet of no known flow.
+    /// Applies the specification of the input to a packet of an unknown flow.
     #[allow(clippy::too_many_arguments)]
     #[inline(never)]
     fn miss(
@@ -301,7 +305,7 @@ impl<A: RewriterArgs> Rewriter<A> {
             }
             Made::Pass(out) => Fate::Out(out),
             Made::Drop(reason) => {
-                // One failure is counted already.
+                // `make` has counted one failure. A super-packet counts as many failures as it has segments.
                 if p.has_offload()
                     && let Some(input) = store.input(space, port)
                 {
@@ -312,7 +316,8 @@ impl<A: RewriterArgs> Rewriter<A> {
         }
     }
 
-    /// A packet that the family does not rewrite: of other protocols, later fragments.
+    /// Passes or drops a packet that the family does not rewrite, such as one of another protocol or a later
+    /// fragment.
     #[cold]
     fn foreign(&self, p: &Packet, port: usize, space: u16, store: &mut Store) -> Fate {
         if p.network().is_none() {
@@ -324,7 +329,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         }
     }
 
-    /// Sets the timer of the next sweep, if there is to be one.
+    /// Sets the timer of the next sweep, unless sweeps are off.
     fn set_timer(timed: &mut bool, reap: i64, now: i64, cx: &mut Cx<'_>) {
         if reap > 0 {
             *timed = true;
@@ -332,7 +337,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         }
     }
 
-    /// Forgets what is too old.
+    /// Sweeps: removes all expired flows.
     pub fn timer(&mut self, cx: &mut Cx<'_>) {
         self.timed = false;
         let Some(link) = self.handle.linked() else { return };

@@ -9,9 +9,9 @@ use castanet_element::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// Gives new flows of rewriters one pattern after the other; one that has nothing free is passed over.
+/// Gives new flows of rewriters the patterns in turn, and skips patterns that have nothing free.
 ///
-/// A rewriter uses it by naming it as an input specification.
+/// A rewriter uses the mapper if one of its input specifications is the mapper's name.
 ///
 /// # Ports
 /// None.

@@ -6,20 +6,25 @@ use castanet_wire::checksum;
 use castanet_wire::tcp::flag;
 use std::collections::VecDeque;
 
-/// Most shifts that are kept for one direction. Clients wait for the reply to a command, so those of a window are far fewer.
+/// The most shifts that are kept for one direction. A window contains far fewer, because clients wait for the
+/// reply to each command.
 const MOST: usize = 64;
-/// A shift that lies so far behind is forgotten: no segment of any window comes from before it (RFC 7323 section 2.3), and
-/// numbers can be compared only within half their range.
+/// A shift that lies this many bytes behind is forgotten. No window is larger (RFC 7323 section 2.3), so no
+/// segment comes from before the shift. Besides, sequence numbers can be compared only within half their
+/// range.
 const FAR: u32 = 1 << 30;
 
-/// By how much sequence numbers of one direction are shifted: the places in the stream where the shift changes.
+/// How the sequence numbers of one direction are shifted, with the places in the stream where the shift
+/// changes.
 ///
-/// All places are kept that segments may be retransmitted from, so that these are shifted as the originals were.
+/// A place is kept as long as segments around it may be retransmitted, so that they are shifted as the
+/// originals were.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shift {
     /// The shift before the first place.
     before: u32,
-    /// Places, as the sender counts, and the shift from there on, in the order of the stream.
+    /// Places (sequence numbers of the sender) in stream order, each with the shift that applies from there
+    /// on.
     places: VecDeque<(u32, u32)>,
 }
 
@@ -29,7 +34,8 @@ fn reaches(a: u32, b: u32) -> bool {
 }
 
 impl Shift {
-    /// From `from` on everything moves by `by` more. A place up to the last one is of text that is sent again.
+    /// Shifts all numbers from `from` on by `by` more. If `from` is not behind the last place, the text is a
+    /// retransmission, and nothing changes.
     pub fn add(&mut self, from: u32, by: u32) {
         let last = self.places.back();
         if last.is_some_and(|l| reaches(l.0, from)) {
@@ -52,12 +58,14 @@ impl Shift {
             self.forget_first();
         }
     }
-    /// The sequence number that the receiver sees.
+    /// Returns the sequence number that the receiver sees for one of the sender.
     pub fn forth(&self, seq: u32) -> u32 {
         let place = self.places.iter().rev().find(|p| reaches(seq, p.0));
         seq.wrapping_add(place.map_or(self.before, |p| p.1))
     }
-    /// The sequence number of the sender for one that the receiver saw. Inside the replaced text, that its end is not there.
+    /// Returns the sender's sequence number for one that the receiver saw. A number inside lengthened text
+    /// gives at most the last byte of the original text, so that a partial acknowledgement does not
+    /// acknowledge its end.
     pub fn back(&self, seq: u32) -> u32 {
         let mut next = None;
         let mut shift = self.before;
@@ -76,8 +84,8 @@ impl Shift {
     }
 }
 
-/// Shifts the numbers of a segment: its own by `own`, those that acknowledge by `other`. Selective acknowledgements
-/// (RFC 2018) count too; nothing happens to numbers that are not in the packet.
+/// Shifts the numbers of a segment: the sequence number by `own`, and acknowledgement numbers by `other`,
+/// including selective acknowledgements (RFC 2018). Numbers that a truncated packet lacks are skipped.
 pub fn apply(segment: &mut [u8], own: &mut Shift, other: &Shift) {
     let Some(h) = TcpHeader::from_prefix_mut(segment) else { return };
     let seq = h.seq.get();
@@ -126,11 +134,11 @@ fn selective(segment: &mut [u8], end: usize, other: &Shift) {
     }
 }
 
-/// Mends the checksum for four bytes that changed at any place, odd ones too.
+/// Updates the checksum for four bytes that changed at any offset, even or odd.
 fn mend(segment: &mut [u8], at: usize, old: [u8; 4], new: [u8; 4]) {
     let swap = |b: [u8; 4]| {
         let n = u32::from_be_bytes(b);
-        // At an odd place bytes are in the other half of their words (RFC 1071 section 2(B)).
+        // At an odd offset each byte is in the other half of its 16-bit word (RFC 1071 section 2(B)).
         if at % 2 == 1 { n.rotate_left(8) } else { n }
     };
     if let Some(h) = TcpHeader::from_prefix_mut(segment) {
@@ -169,7 +177,8 @@ mod tests {
         }
     }
 
-    /// Each of many changes holds for the text between its place and the next one, however often that is sent again.
+    /// Each shift applies to the text between its place and the next one, however often that text is sent
+    /// again.
     #[test]
     fn retransmissions_come_out_as_the_originals() {
         for start in [1000u32, u32::MAX - 50] {

@@ -13,9 +13,10 @@ const MOST_POINTS: u64 = 1 << 20;
 
 /// Gives new flows of rewriters a pattern by their source address, so that a client keeps its server.
 ///
-/// Each pattern names a server by its number. A server has NNODES points on a ring, which depend on its number and SEED
-/// alone; a client belongs to the server of the next point after its own (consistent hashing, Karger et al. 1997). So when a
-/// server comes or goes, the clients of the others stay where they are. More points make shares more even.
+/// Each pattern ends with the number of its server. A server has NNODES points on a ring, which depend only
+/// on its number and SEED. A client has one point there, and belongs to the server whose point comes next
+/// (consistent hashing, Karger et al. 1997). So when a server is added or removed, no client moves between
+/// the other servers. More points make the shares of the servers more even.
 ///
 /// # Ports
 /// None.
@@ -40,14 +41,14 @@ pub struct SourceIpHashMapper {
 /// Arguments of SourceIPHashMapper.
 #[derive(Args)]
 pub struct Args {
-    /// `NNODES SEED`: points of each server, and what they are drawn from.
+    /// `NNODES SEED`: the number of points of each server, and the seed of the hash that places them.
     ring: Ring,
     /// `SADDR SPORT DADDR DPORT FOUT ROUT SERVERID`, one or more.
     #[arg(rest)]
     pattern: Vec<Server>,
 }
 
-/// How a ring is made.
+/// The parameters of a ring: points of each server, and the seed of the hash.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring {
     nodes: u32,

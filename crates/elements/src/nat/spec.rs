@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Input specifications: what a rewriter does with packets of no flow that it knows.
+//! Input specifications: what a rewriter does with packets of unknown flows.
 
 use super::mapper::Mapper;
 use super::pattern::{Pattern, words};
@@ -24,12 +24,12 @@ pub enum PatternText {
 pub struct Target<P> {
     /// The rule for new flows.
     pub pattern: P,
-    /// Where they leave.
+    /// The outputs of the flows.
     pub outs: Outs,
 }
 
 impl Target<PatternText> {
-    /// Reads the words.
+    /// Parses the words of a pattern (or its name) and of two outputs.
     pub fn parse(words: &[&str], cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         let Some((pattern, [f, r])) = words.split_last_chunk() else {
             return Err("expected 'SADDR SPORT DADDR DPORT FOUT ROUT'".into());
@@ -40,7 +40,7 @@ impl Target<PatternText> {
         };
         Ok(Target { pattern, outs: [output("forward", f, cx)?, output("reply", r, cx)?] })
     }
-    /// With the pattern that a name stands for.
+    /// Returns the target with its pattern, which is looked up if it is given by name.
     pub fn resolve(&self, registry: &Registry, scope: &str) -> Result<Target<Arc<Pattern>>, ValueError> {
         let pattern = match &self.pattern {
             PatternText::Inline(p) => p.clone(),
@@ -73,18 +73,18 @@ enum Kind<T, M> {
     Mapper(M),
 }
 
-/// An input specification.
+/// An input specification: what happens to packets of unknown flows.
 #[derive(Clone)]
 pub enum Spec {
-    /// Drops them.
+    /// Drops the packets.
     Drop,
-    /// Lets them pass unchanged by this output.
+    /// Passes the packets unchanged to this output.
     Pass(u16),
     /// Makes flows that change nothing.
     Keep(Outs),
     /// Makes flows by a pattern.
     Pattern(Target<Arc<Pattern>>),
-    /// Asks a mapper.
+    /// Makes flows by a pattern that a mapper chooses.
     Mapper(Arc<Mapper>),
 }
 
@@ -123,7 +123,8 @@ impl ArgValue for SpecText {
 }
 
 impl SpecText {
-    /// With all that names in it stand for; the error says what has no meaning for a rewriter of so many outputs.
+    /// Looks up the names in the specification. It is an error if a name is unknown, or if an output is not
+    /// below `outputs`.
     pub fn resolve(&self, registry: &Registry, scope: &str, outputs: usize) -> Result<Spec, ValueError> {
         let spec = match &self.kind {
             Kind::Drop => Spec::Drop,
@@ -154,7 +155,7 @@ impl SpecText {
         };
         self.check_outputs(most, outputs)
     }
-    /// As it was written.
+    /// The specification as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -169,7 +170,7 @@ impl Spec {
             Spec::Mapper(m) => m.targets().iter().flat_map(|t| t.outs).max(),
         }
     }
-    /// Every pattern that it may use.
+    /// Returns every pattern that the specification may use.
     pub fn patterns(&self) -> Vec<Arc<Pattern>> {
         match self {
             Spec::Pattern(t) => vec![t.pattern.clone()],
@@ -177,7 +178,7 @@ impl Spec {
             _ => Vec::new(),
         }
     }
-    /// Whether it does the same as another one.
+    /// Whether another specification does the same.
     pub fn is_like(&self, other: &Spec) -> bool {
         let alike = |a: &Target<Arc<Pattern>>, b: &Target<Arc<Pattern>>| {
             a.outs == b.outs && a.pattern.is_like(&b.pattern)
@@ -194,13 +195,13 @@ impl Spec {
             _ => false,
         }
     }
-    /// Its patterns start where those of another one that says the same have come to.
+    /// Continues the sequences of another specification's patterns, where patterns are alike.
     pub fn go_on_from(&self, other: &Spec) {
         for (a, b) in self.patterns().iter().zip(other.patterns()) {
             a.go_on_from(&b);
         }
     }
-    /// As handlers list it.
+    /// Formats the specification for handlers.
     pub fn show(&self, kind: super::flow::Kind) -> String {
         match self {
             Spec::Drop => "<drop>".into(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where flows are kept: found by either direction, bounded, the least useful one making room.
+//! The table of flows. Packets of both directions find them. Their number is bounded: the flow that would
+//! expire first makes room.
 
 mod ageing;
 mod list;
@@ -17,14 +18,16 @@ use castanet_tables::flow::{self, FlowIndex};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// The most flows where no capacity is given: bounded memory all the same, 400 MB at most.
+/// The most flows if no capacity is given. It bounds their memory to 400 MB.
 const CEILING: usize = 1 << 22;
 
-/// A flow in the order of ageing: its last packet then, its place, its generation.
+/// A heap entry of a flow: the time of its last packet when the entry was made, its place, and its
+/// generation.
 type Due = Reverse<(i64, u32, u32)>;
 
-/// Flows of one rewriter with equal timeouts. The heap lags behind: a packet only notes its time in the flow, and
-/// an entry that comes to the top is moved to its place then. So the order at the top is exact.
+/// Flows of one rewriter in one timeout class. A packet notes its time only in the flow, so heap entries are
+/// outdated. An outdated entry that reaches the top is updated and moved, so the entry that is then at the
+/// top is exact.
 #[derive(Default)]
 struct Class {
     timeout: i64,
@@ -37,27 +40,27 @@ struct Class {
 pub struct Input {
     /// The rule for packets of unknown flows.
     pub spec: Spec,
-    /// Flows that came from it.
+    /// Number of flows that it made.
     pub flows: usize,
-    /// Packets that should have made a flow and could not.
+    /// Packets of unknown flows that were dropped, because no flow could be made or the input drops them.
     pub failures: u64,
 }
 
 /// One rewriter's part of the store.
 pub struct Space {
     kind: Kind,
-    /// Its element's name and class.
+    /// The name and class of its element.
     label: String,
     classes: [Class; class::COUNT],
     /// Its inputs.
     pub inputs: Vec<Input>,
-    /// Flows that were left here when another router took the others over.
+    /// Number of flows that stayed here when another router took over the others.
     left: usize,
-    /// Directions that are looked for.
+    /// Number of keys in the table, at most two for each flow.
     pub entries: usize,
 }
 
-/// The flows of one rewriter, or of those with a common capacity.
+/// The flows of one rewriter, or of several that share a capacity.
 pub struct Store {
     flows: Vec<Flow>,
     free: Vec<u32>,
@@ -67,19 +70,20 @@ pub struct Store {
     spaces: Vec<Space>,
     /// The most flows.
     pub capacity: u32,
-    /// Sequence numbers of the few flows where they are shifted.
+    /// The shifts of sequence numbers, by the place of the flow. Only a few flows have them.
     shifts: HashMap<u32, [Shift; 2]>,
-    /// Counts flows that went.
+    /// Counts removed flows.
     removals: u64,
-    /// Searches for a free port that found none, each in a set that its wish determines: the next packet goes on with it, and
-    /// one that tried everything is not repeated before a flow is gone. Where a set is full the oldest search is lost and
-    /// starts anew; what a packet costs is bounded either way.
+    /// Searches that found no free port, in sets chosen by the hash of their wish. The next packet with the
+    /// same wish continues the search. A search that tried everything is not repeated until a flow is
+    /// removed. A full set discards its oldest search, which then starts anew. Either way the cost of a
+    /// packet is bounded.
     searches: Box<[[Option<Search>; 4]; SEARCHES]>,
     /// Counts how many ports were tried.
     pub probes: u64,
 }
 
-/// Sets of searches, a power of two.
+/// The number of sets of searches, a power of two.
 const SEARCHES: usize = 64;
 
 /// A search that found no free port.
@@ -87,48 +91,48 @@ const SEARCHES: usize = 64;
 struct Search {
     wish: Wish,
     cursor: Cursor,
-    /// How many flows had gone until then.
+    /// The value of `Store::removals` at the time of the search.
     removals: u64,
 }
 
-/// A question to a pattern.
+/// What a search is for: the pattern, and the parts of the flow's key that decide which ports are free.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Wish {
     pattern: usize,
     key: (u16, u8, Tuple),
 }
 
-/// A new flow.
+/// The description of a new flow.
 pub struct New {
-    /// The rewriter.
+    /// The number of the rewriter in the store.
     pub space: u16,
-    /// Its input.
+    /// The input of the rewriter.
     pub input: u16,
     /// IP protocol.
     pub proto: u8,
     /// The tuple of the packet.
     pub from: Tuple,
-    /// The class that it starts in.
+    /// The timeout class that the flow starts in.
     pub class: u8,
-    /// The reply annotation.
+    /// The value of the reply annotation.
     pub anno: u8,
-    /// The time.
+    /// The time, in nanoseconds.
     pub now: i64,
 }
 
 /// The result for a packet of an unknown flow.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Made {
-    /// A flow: its place.
+    /// A flow was made, at this place.
     Flow(u32),
-    /// Nothing; it leaves by an output unchanged.
+    /// No flow was made; the packet leaves unchanged by this output.
     Pass(u16),
-    /// Nothing; it is dropped.
+    /// No flow was made; the packet is dropped.
     Drop(Reason),
 }
 
 impl Store {
-    /// An empty store.
+    /// Makes an empty store.
     pub fn new(capacity: u32, mut secret: Secret) -> Store {
         let seed = [secret.next_u64(), secret.next_u64()];
         let room = if capacity == UNBOUNDED { 1024 } else { capacity as usize };
@@ -146,7 +150,7 @@ impl Store {
             probes: 0,
         }
     }
-    /// Adds a rewriter, whose inputs drop everything at first.
+    /// Adds a rewriter and returns its number. Its inputs drop everything at first.
     pub fn join(&mut self, kind: Kind, timeouts: Timeouts, inputs: usize, label: &str) -> Option<u16> {
         let n = u16::try_from(self.spaces.len()).ok()?;
         let input = || Input { spec: Spec::Drop, flows: 0, failures: 0 };
@@ -161,17 +165,18 @@ impl Store {
         });
         Some(n)
     }
-    /// A rewriter.
+    /// Returns a rewriter's part of the store.
     pub fn space(&self, space: u16) -> Option<&Space> {
         self.spaces.get(usize::from(space))
     }
-    /// An input of a rewriter.
+    /// Returns an input of a rewriter.
     pub fn input(&mut self, space: u16, input: usize) -> Option<&mut Input> {
         self.spaces.get_mut(usize::from(space))?.inputs.get_mut(input)
     }
-    /// Says what an input does with packets of unknown flows from now on.
+    /// Sets the specification of an input.
     pub fn set_spec(&mut self, space: u16, input: usize, spec: Spec) {
-        // Patterns are known by their places there, and another may come to lie in the place of one that goes.
+        // Searches identify a pattern by its memory address, and a new pattern may get the address of a freed
+        // one.
         self.forget_searches();
         if let Some(input) = self.input(space, input) {
             input.spec = spec;
@@ -181,24 +186,24 @@ impl Store {
     fn forget_searches(&mut self) {
         self.searches.fill([None; 4]);
     }
-    /// How many flows there are, of all rewriters.
+    /// The number of flows of all rewriters.
     pub fn count(&self) -> usize {
         self.flows.len().saturating_sub(self.free.len())
     }
     fn limit(&self) -> usize {
         if self.capacity == UNBOUNDED { CEILING } else { self.capacity as usize }
     }
-    /// The tag of a key.
+    /// Returns the tag (hash) of a key.
     #[inline(always)]
     pub fn tag(&self, space: u16, proto: u8, t: Tuple) -> u32 {
         let rest = u64::from(t.ports) | u64::from(proto) << 32 | u64::from(space) << 40;
         flow::hash([t.addrs, rest], self.seed)
     }
-    /// How many cache lines a search for an unknown key reads.
+    /// The number of cache lines that the lookup of an unknown key reads.
     pub fn reach(&self, tag: u32) -> usize {
         self.index.reach(tag)
     }
-    /// Whether an entry is that of a key.
+    /// Whether an entry belongs to a key.
     #[inline(always)]
     pub fn is(&self, value: u32, space: u16, proto: u8, t: Tuple) -> bool {
         let reply = value & 1 == 1;
@@ -206,12 +211,13 @@ impl Store {
             f.tuples[usize::from(reply)] == t && f.space == space && f.proto == proto && f.has(reply)
         })
     }
-    /// A guess which entry has a tag.
+    /// Guesses the entry that belongs to a tag. [`Store::is`] tells whether the guess is right.
     #[inline(always)]
     pub fn guess(&self, tag: u32) -> Option<u32> {
         self.index.guess(tag)
     }
-    /// The entry of a key: twice the flow's place, and 1 for a reply. A flow that is too old is not found.
+    /// Finds the entry of a key: twice the flow's place, plus 1 for a reply. An expired flow is removed and
+    /// not found.
     #[inline]
     pub fn find(&mut self, tag: u32, space: u16, proto: u8, t: Tuple, now: i64) -> Option<u32> {
         let value = self.index.find(tag, |v| self.is(v, space, proto, t))?;
@@ -221,7 +227,7 @@ impl Store {
         }
         Some(value)
     }
-    /// The same without a tag at hand.
+    /// As [`Store::find`], but computes the tag.
     pub fn look_up(&mut self, space: u16, proto: u8, t: Tuple, now: i64) -> Option<u32> {
         self.find(self.tag(space, proto, t), space, proto, t, now)
     }
@@ -229,24 +235,25 @@ impl Store {
     fn class_of(&self, f: &Flow) -> Option<&Class> {
         self.spaces.get(usize::from(f.space))?.classes.get(usize::from(f.class))
     }
-    /// Whether a flow is too old.
+    /// Whether a flow has expired: both its timeout and its guarantee are over.
     #[inline]
     pub fn is_expired(&self, place: u32, now: i64) -> bool {
         let Some(f) = self.flow(place) else { return true };
         self.class_of(f).is_none_or(|c| now.saturating_sub(f.last) >= c.timeout.max(c.guarantee))
     }
-    /// A flow.
+    /// Returns the flow at a place.
     #[inline(always)]
     pub fn flow(&self, place: u32) -> Option<&Flow> {
         self.flows.get(place as usize)
     }
-    /// A flow, to note something.
+    /// Returns the flow at a place, for changes.
     #[inline(always)]
     pub fn flow_mut(&mut self, place: u32) -> Option<&mut Flow> {
         self.flows.get_mut(place as usize)
     }
 
-    /// Enters a flow whose packets become `to`. It makes room if it must and can.
+    /// Adds a flow that rewrites packets to `to`. If the store is full, another flow is evicted if that is
+    /// possible.
     pub fn insert(&mut self, new: &New, to: Tuple, outs: Outs) -> Result<u32, Reason> {
         let takes_part = self.expiry_of_newcomer(new);
         while self.count() >= self.limit() {
@@ -258,7 +265,7 @@ impl Store {
         let reply = to.reversed();
         let (from_tag, reply_tag) =
             (self.tag(new.space, new.proto, new.from), self.tag(new.space, new.proto, reply));
-        // Two flows that are answered alike: the later one gets the answers.
+        // If another flow has the same replies, the new flow gets them.
         if let Some(v) = self.index.find(reply_tag, |v| self.is(v, new.space, new.proto, reply)) {
             self.detach(v, reply_tag);
         }
@@ -274,7 +281,7 @@ impl Store {
             input: new.input,
             proto: new.proto,
             class: new.class,
-            // Where both directions look the same, all packets but the first count as replies.
+            // If both directions have the same tuple, all packets but the first count as replies.
             bits: if new.from == reply { bit::REPLY } else { bit::ALIVE },
             anno: new.anno,
         };
@@ -310,7 +317,7 @@ impl Store {
         Ok(place)
     }
 
-    /// Takes one direction of a flow out of the table; a flow without any goes.
+    /// Removes the key of one direction of a flow from the table. A flow without keys is released.
     fn detach(&mut self, value: u32, tag: u32) {
         let (place, reply) = (value >> 1, value & 1 == 1);
         self.index.remove(tag, value);
@@ -325,7 +332,7 @@ impl Store {
         }
     }
 
-    /// Forgets a flow.
+    /// Removes a flow.
     pub fn remove(&mut self, place: u32) {
         let Some(f) = self.flow(place) else { return };
         let (space, proto, tuples) = (f.space, f.proto, f.tuples);
@@ -337,7 +344,7 @@ impl Store {
         }
     }
 
-    /// Gives the place of a flow back that is not found any more.
+    /// Frees the place of a flow that has no key in the table any more.
     fn release(&mut self, place: u32) {
         let Some(f) = self.flows.get_mut(place as usize) else { return };
         f.generation = f.generation.wrapping_add(1);
@@ -358,7 +365,7 @@ impl Store {
         self.removals = self.removals.wrapping_add(1);
     }
 
-    /// Forgets all flows of a rewriter.
+    /// Removes all flows of a rewriter.
     pub fn clear(&mut self, space: u16) {
         for place in self.places(space) {
             self.remove(place);
@@ -372,7 +379,7 @@ impl Store {
         let all = (0u32..).zip(&self.flows);
         all.filter(|(_, f)| f.space == space && f.bits & bit::ALIVE != 0).map(|(p, _)| p).collect()
     }
-    /// Forgets all flows that came from an input of a rewriter.
+    /// Removes all flows that an input of a rewriter made.
     pub fn clear_input(&mut self, space: u16, input: u16) {
         for place in self.places(space) {
             if self.flow(place).is_some_and(|f| f.input == input) {
@@ -380,21 +387,21 @@ impl Store {
             }
         }
     }
-    /// Sets the capacity; as many flows go at once as may.
+    /// Sets the capacity. Surplus flows are evicted at once, except those whose guarantee is not over.
     pub fn set_capacity(&mut self, capacity: u32, now: i64) {
         self.capacity = capacity;
         while self.count() > self.limit() && self.evict(now, i64::MAX) {}
     }
 
-    /// How the sequence numbers of a flow are shifted, forward and back.
+    /// Returns how the sequence numbers of a flow are shifted, for forward packets and for replies.
     pub fn shifts(&self, place: u32) -> Option<&[Shift; 2]> {
         self.shifts.get(&place)
     }
-    /// The same, for one of the flow's packets, which may be far behind old shifts.
+    /// As [`Store::shifts`], but mutable, because a packet may cause old shifts to be forgotten.
     pub fn shifts_mut(&mut self, place: u32) -> Option<&mut [Shift; 2]> {
         self.shifts.get_mut(&place)
     }
-    /// The same, to be changed; the flow is marked.
+    /// Returns the shifts of one direction of a flow, for adding a shift. The flow is marked as shifted.
     pub fn shift(&mut self, place: u32, reply: bool) -> Option<&mut Shift> {
         let f = self.flows.get_mut(place as usize)?;
         f.bits |= bit::SHIFTED;

@@ -4,7 +4,8 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
-/// Addresses and ports of one direction of a flow, in the order of bytes in packets: two loads, two stores.
+/// Addresses and ports of one direction of a flow, in the byte order of packets, so that reading takes two
+/// loads and writing two stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tuple {
     /// Source and destination address: bytes 12 to 20 of the IP header, little-endian.
@@ -13,12 +14,12 @@ pub struct Tuple {
     pub ports: u32,
 }
 
-/// The change of a checksum: one's-complement sums in the order of memory (RFC 1071 section 2(B)).
+/// The change of a checksum, as one's-complement sums in the byte order of memory (RFC 1071 section 2(B)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// By the addresses.
+    /// The change caused by new addresses.
     pub addrs: u16,
-    /// By the ports.
+    /// The change caused by new ports.
     pub ports: u16,
 }
 
@@ -29,26 +30,26 @@ fn fold(sum: u64) -> u16 {
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// Two changes, one after the other.
+/// Adds two changes.
 pub fn both(a: u16, b: u16) -> u16 {
     fold(u64::from(a) + u64::from(b))
 }
 
-/// A checksum, as it stands in memory, after a change (RFC 1624, equation 3).
+/// Returns a checksum after a change, in the byte order of memory (RFC 1624, equation 3).
 #[inline(always)]
 pub fn changed(checksum: u16, change: u16) -> u16 {
     let sum = u32::from(!checksum) + u32::from(change);
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// Whether a change of a checksum changes nothing: either zero.
+/// Whether a change leaves checksums as they are. One's complement has two zeros: 0 and 0xffff.
 #[inline(always)]
 pub fn is_nothing(change: u16) -> bool {
     change == 0 || change == 0xffff
 }
 
 impl Tuple {
-    /// From numbers in host order.
+    /// Makes a tuple from numbers in host byte order.
     pub fn new(src: u32, sport: u16, dst: u32, dport: u16) -> Tuple {
         Tuple {
             addrs: u64::from(src.swap_bytes()) | u64::from(dst.swap_bytes()) << 32,
@@ -76,7 +77,7 @@ impl Tuple {
     pub fn reversed(self) -> Tuple {
         Tuple { addrs: self.addrs.rotate_left(32), ports: self.ports.rotate_left(16) }
     }
-    /// By what checksums change when this becomes `new`.
+    /// Returns how checksums change when this tuple is replaced by `new`.
     pub fn change(self, new: Tuple) -> Change {
         let half = |x: u64| (x & 0xffff_ffff) + (x >> 32);
         Change {
@@ -122,7 +123,7 @@ mod tests {
             let c = tuple(&old).change(tuple(&new));
             let there = changed(sum(&old).to_be(), both(c.addrs, c.ports)).to_be();
             prop_assert_eq!(there, sum(&new));
-            // The way back is the complement.
+            // The reverse change is the complement.
             prop_assert_eq!(changed(there.to_be(), !both(c.addrs, c.ports)).to_be(), sum(&old));
         }
     }

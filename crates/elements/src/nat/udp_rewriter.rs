@@ -10,13 +10,14 @@ use castanet_element::prelude::*;
 
 /// Rewrites addresses and ports of UDP, DCCP and TCP packets, flow by flow (RFC 3022, RFC 4787).
 ///
-/// A packet of a flow that is known, in either direction and on any input, is rewritten as the flow says, its checksums updated
-/// incrementally (RFC 1624). A packet of no known flow does what the specification of its input says, which may make a
-/// flow. Flows are bounded: when CAPACITY is reached, the one that would be the first to time out makes room, if its
-/// last packet is older than the guarantee; otherwise the new flow is refused and counted.
-/// Protocols are not distinguished: packets with the same addresses and ports belong to one flow, with the timeouts given
-/// here. TCPRewriter and IPRewriter have timeouts for TCP. Other protocols, later fragments and packets cut short are dropped, unless the
-/// input says `pass`.
+/// A packet of a known flow, in either direction and on any input, is rewritten as the flow says. Its
+/// checksums are updated incrementally (RFC 1624). For a packet of an unknown flow the specification of its
+/// input applies, which may make a flow. The number of flows is bounded: when CAPACITY is reached, a new flow
+/// evicts the one that would time out first among those whose last packet is older than the guarantee. If
+/// there is none, the new flow is refused and counted. Protocols are not distinguished: packets with the same
+/// addresses and ports belong to one flow, with the timeouts given here. TCPRewriter and IPRewriter have
+/// timeouts for TCP. Other protocols, later fragments and truncated packets are dropped, unless the input
+/// says `pass`.
 ///
 /// # Ports
 /// Each input has its input specification. Packets leave by the output that the flow was made with.
@@ -46,10 +47,11 @@ pub struct Args {
     /// How long a UDP flow lives without packets.
     #[arg(keyword, alias = "TIMEOUT", default = Nanos(300_000_000_000), show = "300s")]
     udp_timeout: Nanos,
-    /// The same after three packets, of which at least one went in each direction; UDP_TIMEOUT if not given.
+    /// How long a UDP flow lives without packets if it has had at least three, in both directions;
+    /// UDP_TIMEOUT if not given.
     #[arg(keyword, alias = "STREAMING_TIMEOUT")]
     udp_streaming_timeout: Option<Nanos>,
-    /// For how long after its last packet a flow is not forgotten to make room.
+    /// How long after its last packet a flow cannot be evicted to make room.
     #[arg(keyword, alias = "GUARANTEE", default = Nanos(5_000_000_000), show = "5s")]
     udp_guarantee: Nanos,
     /// Whether the destination annotation is set to the new destination.
@@ -71,12 +73,12 @@ impl RewriterArgs for Args {
 
 #[handlers]
 impl UdpRewriter {
-    /// The flows, a line for each direction.
+    /// The flows, one line for each direction.
     #[read]
     fn table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)
     }
-    /// The same, by its old name.
+    /// The flows (old name of `table`).
     #[read]
     fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)

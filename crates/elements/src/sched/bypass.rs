@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bypass: a detour that can be switched on.
+//! Bypass: switches a detour on and off.
 
 use super::selection::Selection;
 use castanet_element::prelude::*;
 
-/// Passes packets straight on or by a detour, as the handler `active` says.
+/// Passes packets straight on or through a detour, as the handler `active` says.
 ///
-/// While it is inactive, what comes on input 0 leaves on output 0. While it is active, what is pushed to input 0 leaves on output 1,
-/// and what comes back on input 1 leaves on output 0, as it always does. On a pull path it is the mirror image: while it is active,
-/// packets are pulled from input 1 in place of input 0; what is pulled from output 1 always comes from input 0. Writing
+/// On a push path, packets from input 0 leave on output 0 while the element is inactive, and on output 1 while it is
+/// active. Packets that come back on input 1 always leave on output 0. On a pull path, output 0 pulls from input 0
+/// while the element is inactive, and from input 1 while it is active. Output 1 always pulls from input 0. A write to
 /// `active` takes effect at once.
 ///
-/// A detour of a pull path that leads from output 1 back to input 1 cannot be switched on, because an element that is being pulled
-/// from cannot be pulled from again; what can is one that leads from another source to input 1.
+/// On a pull path, the detour must not lead from output 1 back to input 1, because an element that is being pulled
+/// from cannot be pulled from again. Such a detour cannot be switched on. Input 1 must lead to another source
+/// instead.
 ///
 /// # Ports
 /// Input 0: packets. Input 1 (optional): packets that come back. Output 0: packets. Output 1 (optional): the detour.
@@ -28,28 +29,28 @@ use castanet_element::prelude::*;
 pub struct Bypass {
     args: Args,
     pulls: bool,
-    /// Whether, on a pull path, the detour leads back here.
+    /// Whether the detour of a pull path leads back to this element.
     returns: bool,
-    /// The input that output 0 pulls from, on a pull path.
+    /// On a pull path, the input from which output 0 pulls.
     selection: Selection,
 }
 
 /// Arguments of Bypass.
 #[derive(Args)]
 pub struct Args {
-    /// Whether packets make the detour.
+    /// Whether packets take the detour.
     #[arg(default = false, handler = "rw")]
     active: bool,
-    /// Makes no difference: the element always stays in its place. For configurations that say it.
+    /// Accepted for old configurations and ignored; the element always stays in its place.
     #[arg(keyword, default = false, name = "INLINE")]
     _inline: bool,
 }
 
-/// Why a detour cannot be switched on.
+/// The error for a detour that cannot be switched on.
 const RETURNS: &str =
     "a detour of a pull path cannot lead from output 1 back to input 1; put the Bypass on a push path";
 
-/// The port on the other side.
+/// Returns the port on the other side of the element: 1 for port 0 while active, otherwise 0.
 #[inline]
 fn other(port: usize, active: bool) -> usize {
     usize::from(port == 0 && active)
@@ -77,7 +78,7 @@ impl Element for Bypass {
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         self.selection.pull_from(Some(other(port, self.args.active)), max, into, cx);
     }
-    // A notifier upstream that goes on gives a turn to every element that listens to it, with a task or without.
+    // A notifier upstream that turns on schedules every element that subscribed to it, even if its class has no task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.selection.woken(cx);
         Turn::Sleep
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// The other side of a port: for (active, port).
+    /// The port on the other side, as (active, port, other port).
     const OTHER: [(bool, usize, usize); 4] = [(false, 0, 0), (false, 1, 0), (true, 0, 1), (true, 1, 0)];
 
     #[test]

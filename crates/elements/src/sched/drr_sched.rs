@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DRRSched: each input as many bytes as the others.
+//! DRRSched: gives all inputs the same number of bytes.
 
 use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 
-/// Gives each input with packets the same number of bytes, by deficit round robin.
+/// Gives all inputs that have packets the same number of bytes, by deficit round robin.
 ///
-/// After Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit Round-Robin" (1996): inputs take turns; at the beginning of
-/// its turn an input gets QUANTUM bytes of credit, and gives packets as long as its credit lasts. The rest is kept for its
-/// next turn, unless it has no packet left. Input 0 begins without credit. The element keeps at most one packet of each
-/// input in hand, the one whose turn is to come. Inputs whose notifiers are off are not asked.
+/// The algorithm is that of Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit Round-Robin" (1996). Inputs
+/// take turns. At the beginning of its turn, an input gets QUANTUM bytes of credit, and gives packets as long as its
+/// credit lasts. The rest of the credit is kept for its next turn, unless the input has no packet left. Input 0
+/// begins without credit. The element holds at most one packet of each input, which waits for the turn of its input.
+/// Inputs whose notifiers are off are not pulled from.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets. Output 0 (pull): the packets chosen.
@@ -29,7 +30,7 @@ pub struct DrrSched {
     inputs: Vec<Input>,
     /// The input whose turn it is.
     at: usize,
-    /// On while there are packets in hand, too, which the notifiers upstream do not know of.
+    /// The notifier of the element. It is also on while the element holds packets, unlike the notifiers upstream.
     note: OwnNote,
 }
 
@@ -45,7 +46,7 @@ pub struct Args {
 struct Input {
     signal: Signal,
     head: Option<Packet>,
-    /// Bytes that it may still give.
+    /// Bytes that the input may still give.
     deficit: u64,
 }
 
@@ -68,14 +69,14 @@ impl DrrSched {
         }
     }
 
-    /// Skips the rounds in which no input may give its packet: with a small quantum they are many.
+    /// Skips the rounds in which no input has enough credit for its packet. With a small quantum there are many.
     #[cold]
     fn skip_rounds(&mut self) {
         let (at, quantum) = (self.at, u64::from(self.args.quantum));
         let waits = self.inputs.iter().enumerate().filter_map(|(i, input)| {
             let short = (input.head.as_ref()?.len() as u64).saturating_sub(input.deficit);
             let rounds = short.div_ceil(quantum);
-            // The one whose turn it is has its credit for this round already.
+            // The input whose turn it is has its credit for this round already.
             Some(if i == at { rounds } else { rounds.saturating_sub(1) })
         });
         let credit = waits.min().unwrap_or(0).saturating_mul(quantum);
@@ -117,7 +118,7 @@ impl Element for DrrSched {
             self.skip_rounds();
         }
     }
-    // A notifier upstream that goes on gives a turn to every element that listens to it, with a task or without.
+    // A notifier upstream that turns on schedules every element that subscribed to it, even if its class has no task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.inputs.iter().any(|i| cx.is_on(&i.signal)), cx);
         Turn::Sleep
@@ -142,7 +143,7 @@ impl Lifecycle for DrrSched {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        // The packet at hand of an input that is gone is dropped with the old router.
+        // If an input no longer exists, its held packet is dropped with the old router.
         for (mine, theirs) in self.inputs.iter_mut().zip(&mut old.inputs) {
             (mine.head, mine.deficit) = (theirs.head.take(), theirs.deficit);
         }
@@ -159,7 +160,7 @@ mod tests {
     use castanet_element::kit::{Kit, packet};
     use std::collections::VecDeque;
 
-    /// The rounds one by one, with lengths in place of packets.
+    /// A model that runs the rounds one by one, with lengths in place of packets.
     struct Model {
         queues: Vec<VecDeque<usize>>,
         deficits: Vec<usize>,
@@ -170,7 +171,7 @@ mod tests {
     impl Model {
         fn pull(&mut self) -> Option<(usize, usize)> {
             if self.queues.iter().all(VecDeque::is_empty) {
-                // All that a pull in vain does.
+                // The only effects of a pull that finds nothing.
                 self.deficits.iter_mut().for_each(|d| *d = 0);
                 self.deficits[self.at] = self.quantum;
                 return None;
@@ -248,7 +249,7 @@ mod tests {
             let (input, length) = shown(&kit.pull(0, 1)[0]);
             bytes[input] += length;
             assert!(bytes.iter().max().unwrap() - bytes.iter().min().unwrap() <= 1500 + 200, "{bytes:?}");
-            // Only one packet of each is ever in hand.
+            // At most one packet of each input is held.
             assert!(kit.element.inputs.iter().filter(|i| i.head.is_some()).count() <= 2);
         }
     }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HashSwitch: an output by what packets contain.
+//! HashSwitch: chooses an output by a hash of packet bytes.
 
 use castanet_element::prelude::*;
 
-/// Sends packets to outputs by a hash of some of their bytes, so that packets that agree there take the same output.
+/// Sends packets to outputs by a hash of some of their bytes, so that packets with equal bytes take the same output.
 ///
-/// The hash is the sum of LENGTH bytes from OFFSET on. With 2, 4 or 8 outputs the sum is folded, its upper bits over the lower
-/// four, and its last bits choose; otherwise its remainder does. A packet that is too short goes to output 0.
+/// The hash is the sum of LENGTH bytes from OFFSET on. With 2, 4 or 8 outputs, the last bits of `sum XOR (sum / 16)`
+/// choose the output. With other numbers of outputs, the remainder of the sum chooses it. A packet that is too short
+/// goes to output 0.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: the packets that fall to each.
+/// Input 0: packets. Outputs 0, 1, ...: packets, each on one output.
 ///
 /// # Example
 /// ```click
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// The output, bit by bit.
+    /// Computes the output in the obvious way.
     fn model(data: &[u8], offset: usize, length: usize, outputs: usize) -> usize {
         if data.len() < offset + length {
             return 0;

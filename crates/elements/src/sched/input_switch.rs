@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! InputSwitch: packets of one input, chosen by a handler.
+//! InputSwitch: passes the packets of one input, which a handler chooses.
 
 use castanet_element::prelude::*;
 
-/// Passes packets of the input that is chosen and drops those of the others.
+/// Passes the packets of the chosen input, and drops those of the other inputs.
 ///
-/// The handler `switch` chooses at run time; a number that is no input means -1, which drops all packets.
+/// The handler `switch` chooses at run time. A number that is not an input counts as -1, which drops all
+/// packets.
 ///
 /// # Ports
-/// Inputs 0, 1, ... (push): packets. Output 0 (push): those of the chosen input.
+/// Inputs 0, 1, ... (push): packets. Output 0 (push): the packets of the chosen input.
 ///
 /// # Example
 /// ```click
@@ -26,7 +27,7 @@ pub struct InputSwitch {
 /// Arguments of InputSwitch.
 #[derive(Args)]
 pub struct Args {
-    /// The input; -1 drops all packets.
+    /// The chosen input; -1 drops all packets.
     #[arg(default = 0, alias = "OUTPUT")]
     input: i32,
 }
@@ -68,7 +69,7 @@ impl Element for InputSwitch {
 
 #[handlers]
 impl InputSwitch {
-    /// The input that is chosen; -1 for none.
+    /// The chosen input; -1 for none.
     #[read(merge = first)]
     fn switch(&self) -> i32 {
         self.args.input.max(-1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of several inputs gives the next packet, and which of several outputs takes it.
+//! Schedulers, which choose the input of the next packet, and switches, which choose its output.
 
 use castanet_element::{ClassDef, InitCx, Signal, element};
 
@@ -22,7 +22,8 @@ pub mod stride_sched;
 pub mod stride_switch;
 pub mod time_sorted_sched;
 
-/// The signals of so many inputs, to look at. A scheduler has no task, so it does not listen to them.
+/// Returns the signals of the inputs, for reading only. A scheduler has no task, so it does not subscribe to
+/// them.
 fn signals(inputs: usize, cx: &mut InitCx<'_>) -> Vec<Signal> {
     (0..inputs).map(|i| cx.signal_of(i)).collect()
 }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The notifier of a pull element whose answer is not that of all notifiers upstream.
+//! A notifier for pull elements whose state differs from that of the notifiers upstream.
 
 use castanet_element::prelude::*;
 
-/// A notifier of an element's own: tasks that pull ask this one in place of those upstream. The element listens to those upstream,
-/// so it gets a turn when one of them goes on, with a task or without.
+/// An element's own notifier. Tasks that pull sleep on it in place of the notifiers upstream. The element subscribes
+/// to the notifiers upstream, so it is scheduled when one of them turns on, even if its class has no task.
 #[derive(Default)]
 pub(crate) struct OwnNote(Option<Note>);
 
 impl OwnNote {
-    /// Takes up the notifier.
+    /// Requests the notifier, and turns it on if `on`.
     pub fn initialise(&mut self, on: bool, cx: &mut InitCx<'_>) {
         self.0 = cx.note(Capability::EmptyNotifier);
-        // Elements upstream may not know yet whether they have packets; a first pull finds out.
+        // Elements upstream may not know yet whether they have packets. A first pull finds out.
         if let Some(note) = self.0.filter(|_| on) {
             cx.set_note(note);
         }
     }
-    /// The notifier; none before it is taken up.
+    /// Returns the notifier; none before `initialise`.
     pub fn note(&self) -> Option<Note> {
         self.0
     }
-    /// Turns it on if there may be something.
+    /// Turns the notifier on if `on`: if there may be packets.
     pub fn look(&self, on: bool, cx: &mut Cx<'_>) {
         if let Some(note) = self.0.filter(|_| on) {
             cx.set_note(note);
         }
     }
-    /// Turns it off after a pull in vain, unless a second look finds something.
+    /// Turns the notifier off after a pull that found nothing, unless `on` then finds that there may be packets.
     #[cold]
     pub fn found_empty(&self, on: impl FnOnce(&Cx<'_>) -> bool, cx: &mut Cx<'_>) {
         if let Some(note) = self.0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PaintSwitch: an output by colour.
+//! PaintSwitch: chooses an output by colour.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
@@ -9,11 +9,12 @@ const ALL: u8 = 255;
 
 /// Sends packets to the output whose number is their colour.
 ///
-/// A packet of a colour that no output has is dropped. One of colour 255 goes to all outputs, 0, 1, ... in order: copies first
-/// and the packet itself to the last. When no buffer is free, a copy is left out and counted as dropped.
+/// A packet is dropped if there is no output for its colour. A packet of colour 255 goes to all outputs in order: the
+/// last output gets the packet itself, the others copies. If no buffer is free, a copy is left out and counted as
+/// dropped.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: packets of that colour.
+/// Input 0: packets. Outputs 0, 1, ...: packets of colour 0, 1, ...
 ///
 /// # Example
 /// ```click
@@ -32,7 +33,7 @@ pub struct PaintSwitch {
 /// Arguments of PaintSwitch.
 #[derive(Args)]
 pub struct Args {
-    /// The annotation to look at.
+    /// The annotation that holds the colour.
     #[arg(default = Anno1(anno::PAINT), show = "PAINT")]
     anno: Anno1,
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PrioSched: the lower the input, the earlier.
+//! PrioSched: prefers the inputs with lower numbers.
 
 use castanet_element::prelude::*;
 
-/// Each pull gives the packet of the lowest input that has one.
+/// Each pull gives the next packet of the lowest input that has one.
 ///
-/// Inputs whose notifiers are off are not asked. `SimplePrioSched` is another name of it.
+/// Inputs whose notifiers are off are not pulled from. `SimplePrioSched` is another name for this class.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets, the most urgent on input 0. Output 0 (pull): the packets chosen.
@@ -33,7 +33,8 @@ impl Element for PrioSched {
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let end = into.len() + max;
         'from_the_first: while into.len() < end {
-            // Whether an input gave nothing just now although it may have packets. It is asked again before each further packet.
+            // Whether an input gave nothing although it may have packets. It is tried again before each further
+            // packet.
             let mut missed = false;
             for (input, signal) in self.signals.iter().enumerate() {
                 if !cx.is_on(signal) {

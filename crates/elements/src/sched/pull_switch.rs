@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PullSwitch: one of several inputs, chosen by a handler.
+//! PullSwitch: pulls from one of several inputs, which a handler chooses.
 
 use super::selection::Selection;
 use castanet_element::prelude::*;
 
-/// Pulls from the input that is chosen; the others wait.
+/// Pulls from the chosen input, while the packets of the other inputs wait.
 ///
-/// The handler `switch` chooses at run time; a number that is no input means -1, which gives no packets. Tasks that pull sleep
-/// while the chosen input has no packets.
+/// The handler `switch` chooses at run time. A number that is not an input counts as -1, which gives no packets.
+/// Tasks that pull sleep while the chosen input has no packets.
 ///
 /// # Ports
-/// Inputs 0, 1, ... (pull): packets. Output 0 (pull): those of the chosen input.
+/// Inputs 0, 1, ... (pull): packets. Output 0 (pull): the packets of the chosen input.
 ///
 /// # Example
 /// ```click
@@ -35,7 +35,7 @@ pub struct PullSwitch {
 /// Arguments of PullSwitch.
 #[derive(Args)]
 pub struct Args {
-    /// The input; -1 gives no packets.
+    /// The chosen input; -1 gives no packets.
     #[arg(default = 0)]
     input: i32,
 }
@@ -50,7 +50,7 @@ impl Element for PullSwitch {
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         self.selection.pull(max, into, cx);
     }
-    // A notifier upstream that goes on gives a turn to every element that listens to it, with a task or without.
+    // A notifier upstream that turns on schedules every element that subscribed to it, even if its class has no task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.selection.woken(cx);
         Turn::Sleep
@@ -59,7 +59,7 @@ impl Element for PullSwitch {
 
 #[handlers]
 impl PullSwitch {
-    /// The input that is chosen; -1 for none.
+    /// The chosen input; -1 for none.
     #[read(merge = first)]
     fn switch(&self) -> i64 {
         self.selection.number()
@@ -68,7 +68,7 @@ impl PullSwitch {
     fn set_switch(&mut self, input: i32, cx: &mut Cx<'_>) {
         self.selection.choose(input, cx);
     }
-    /// The number that is chosen now.
+    /// The configuration string, with the input that is chosen now.
     #[read(merge = first)]
     fn config(&self) -> String {
         self.switch().to_string()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PullTee: copies of what is pulled.
+//! PullTee: copies packets that are pulled.
 
 use castanet_element::prelude::*;
 
 /// Passes packets that are pulled, and pushes a copy of each to the other outputs.
 ///
-/// The copies leave by outputs 1, 2, ... before the packet itself reaches the element that pulls. When no buffer is free, a copy is left
-/// out and counted as dropped.
+/// The copies leave on outputs 1, 2, ... before the packet itself reaches the element that pulls. If no buffer is
+/// free, a copy is left out and counted as dropped.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): the same packets. Outputs 1, 2, ... (push): copies.
@@ -28,7 +28,7 @@ pub struct PullTee {
 /// Arguments of PullTee.
 #[derive(Args)]
 pub struct Args {
-    /// Number of outputs; it must be the number of those in use.
+    /// Number of outputs; must equal the number of outputs in use.
     n: Option<u32>,
 }
 

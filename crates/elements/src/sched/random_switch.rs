@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RandomSwitch: an output by chance.
+//! RandomSwitch: chooses an output at random.
 
 use castanet_element::prelude::*;
 
 /// Sends each packet to one of the outputs, all equally likely.
 ///
-/// The random numbers are the element's own: they depend on the seed of the run and on its name alone.
+/// Each element has its own random numbers, which depend only on the seed of the run and the name of the
+/// element.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: the packets that fall to each.
+/// Input 0: packets. Outputs 0, 1, ...: packets, each on one output.
 ///
 /// # Example
 /// ```click
@@ -66,7 +67,7 @@ mod tests {
             for n in [2, 3, 32, 256] {
                 assert_eq!(run(n), one);
             }
-            // Six standard deviations of a binomial distribution.
+            // Allow six standard deviations of a binomial distribution.
             let (n, p) = (one.len() as f64, 1.0 / outputs as f64);
             for output in 0..outputs {
                 let count = one.iter().filter(|&&o| o == output).count() as f64;

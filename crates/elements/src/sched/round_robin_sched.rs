@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RoundRobinSched: each input in its turn.
+//! RoundRobinSched: pulls from the inputs in turn.
 
 use castanet_element::prelude::*;
 
-/// Each pull gives a packet of the next input that has one, beginning behind the one that gave the last.
+/// Each pull gives a packet of the next input that has one, starting after the input of the last packet.
 ///
-/// Inputs whose notifiers are off are not asked. `SimpleRoundRobinSched` is another name of it.
+/// Inputs whose notifiers are off are not pulled from. `SimpleRoundRobinSched` is another name for this
+/// class.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets. Output 0 (pull): the packets chosen.
@@ -22,7 +23,7 @@ use castanet_element::prelude::*;
 pub struct RoundRobinSched {
     inputs: usize,
     signals: Vec<Signal>,
-    /// The input to ask first.
+    /// The input to try first.
     next: usize,
 }
 
@@ -40,7 +41,7 @@ impl RoundRobinSched {
     fn is_on(&self, input: usize, cx: &Cx<'_>) -> bool {
         self.signals.get(input).is_some_and(|s| cx.is_on(s))
     }
-    /// A single pull; whether it gave a packet.
+    /// Pulls one packet. Returns whether there was one.
     #[inline]
     fn pull_one(&mut self, into: &mut Batch, cx: &mut Cx<'_>) -> bool {
         let mut input = self.next;
@@ -61,7 +62,7 @@ impl RoundRobinSched {
 
 impl Element for RoundRobinSched {
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        // When one input alone is on, it has every turn.
+        // If the notifier of only one input is on, this input has every turn.
         let mut on = (0..self.inputs).filter(|&i| self.is_on(i, cx));
         let (first, second) = (on.next(), on.next());
         match (first, second) {

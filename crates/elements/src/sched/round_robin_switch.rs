@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RoundRobinSwitch: each output in its turn.
+//! RoundRobinSwitch: sends packets to the outputs in turn.
 
 use castanet_element::prelude::*;
 
 /// Sends each packet to the next output: 0, 1, ..., and 0 again.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: the packets that fall to each.
+/// Input 0: packets. Outputs 0, 1, ...: packets, each on one output.
 ///
 /// # Example
 /// ```click

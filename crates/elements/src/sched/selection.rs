@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One of several pull inputs, and a notifier for that input alone.
+//! Chooses one of several pull inputs, with a notifier for that input alone.
 
 use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 
-/// The input that is chosen. The notifiers upstream are on while any input has packets, so a task that pulls would try again and
-/// again while only an input that is not chosen has some. So the element has a notifier of its own.
+/// The chosen input. The notifiers upstream are on while any input has packets. If a task that pulls slept on them,
+/// it would try in vain while only other inputs have packets. So the element has a notifier of its own.
 #[derive(Default)]
 pub(super) struct Selection {
     input: Option<usize>,
-    /// An input that is pulled from in any case.
+    /// An input from which the element always pulls, whichever input is chosen.
     also: Option<usize>,
     signals: Vec<Signal>,
     inputs: usize,
@@ -17,21 +17,21 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// A number that is no input chooses none.
+    /// Chooses an input. A number that is not an input chooses none.
     pub fn new(input: i32, inputs: usize) -> Selection {
         let input = usize::try_from(input).ok().filter(|&i| i < inputs);
         Selection { input, inputs, ..Selection::default() }
     }
-    /// Says that some input is pulled from in any case.
+    /// Sets an input from which the element always pulls, whichever input is chosen.
     pub fn also(self, input: Option<usize>) -> Selection {
         Selection { also: input, ..self }
     }
-    /// The number of the input that is chosen, -1 for none.
+    /// Returns the number of the chosen input; -1 for none.
     pub fn number(&self) -> i64 {
         self.input.and_then(|i| i64::try_from(i).ok()).unwrap_or(-1)
     }
 
-    /// Asks for the notifiers. Whether some path upstream leads back to this element.
+    /// Requests the notifiers. Returns whether a path upstream leads back to this element.
     pub fn initialise(&mut self, cx: &mut InitCx<'_>) -> bool {
         self.signals = (0..self.inputs).map(|i| cx.upstream(i)).collect();
         let own = cx.note(Capability::EmptyNotifier);
@@ -44,7 +44,7 @@ impl Selection {
         self.input = usize::try_from(input).ok().filter(|&i| i < self.inputs);
         self.found_empty(cx);
     }
-    /// Pulls from the input that is chosen.
+    /// Pulls from the chosen input.
     #[inline]
     pub fn pull(&self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         self.pull_from(self.input, max, into, cx);
@@ -64,7 +64,7 @@ impl Selection {
         let inputs = self.input.into_iter().chain(self.also);
         inputs.filter_map(|i| self.signals.get(i)).any(|s| cx.is_on(s))
     }
-    /// Turns the notifier on if there is something; called when a notifier upstream has gone on.
+    /// Turns the notifier on if there may be packets. Called when a notifier upstream has turned on.
     pub fn woken(&self, cx: &mut Cx<'_>) {
         self.note.look(self.has_something(cx), cx);
     }

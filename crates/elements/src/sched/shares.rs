@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Turns in proportion to tickets, where some clients have no packet when their turn comes.
+//! Gives turns in proportion to tickets. A client may have no packet when its turn comes.
 
 use castanet_element::prelude::*;
 
 /// The stride of one ticket.
 const ONE_TICKET: u64 = 1 << 32;
-/// Passes are moved back to zero when they are larger.
+/// When a pass exceeds this, all passes are reduced.
 const LARGE_PASS: u64 = 1 << 62;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +14,18 @@ struct Place {
     client: usize,
 }
 
-/// Stride scheduling of the ports of an element, after Waldspurger and Weihl (1995): each client has a pass, which grows by its
-/// stride, a constant over its tickets, with each turn; the least pass is next. Among equals, the one that came last goes first.
+/// Stride scheduling of the ports of an element, after Waldspurger and Weihl (1995). Each client has a pass and a
+/// stride, which is a constant divided by the client's tickets. The client with the least pass is next, and its pass
+/// then grows by its stride. Among equal passes, the one that was reached last goes first.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
-    /// In the order of the turns.
+    /// The clients, in the order of their next turns.
     order: Vec<Place>,
     tickets: Vec<u32>,
 }
 
 impl Shares {
-    /// Each client waits for one stride first.
+    /// Makes shares in which each client first waits for one stride.
     fn new(tickets: Vec<u32>) -> Shares {
         let mut shares = Shares { order: Vec::with_capacity(tickets.len()), tickets };
         for client in 0..shares.tickets.len() {
@@ -33,7 +34,7 @@ impl Shares {
         shares
     }
 
-    /// Takes the tickets of a configuration string: one number, at least 1, for each of so many ports.
+    /// Checks the tickets of a configuration string: one number, at least 1, for each port.
     pub fn parse(tickets: &[u32], ports: usize, what: &str) -> Result<Shares, ConfigError> {
         if tickets.len() != ports {
             let (n, s) = (tickets.len(), if ports == 1 { "" } else { "s" });
@@ -55,18 +56,19 @@ impl Shares {
         self.order.insert(at, place);
     }
 
-    /// The client at a place in the order of the turns, 0 the next.
+    /// Returns the client at a place in the order of turns. Place 0 is next.
     #[inline]
     pub fn get(&self, place: usize) -> Option<usize> {
         self.order.get(place).map(|p| p.client)
     }
 
-    /// Gives the client at a place in the order its turn. The clients before it had no packet: they lose the turns that they
-    /// had until then, so that a client without packets cannot save turns up.
+    /// Gives a turn to the client at a place in the order. The clients before it had no packet. They lose the turns
+    /// that they had until then, so that a client without packets cannot save up turns.
     #[inline]
     pub fn turn_at(&mut self, place: usize) {
         let Some(now) = self.order.get(place).map(|p| p.pass) else { return };
-        // From the back, because each goes behind all that stood before it.
+        // Go backwards, because each client moves behind all clients up to `place`, so those before it keep their
+        // positions.
         for i in (0..=place).rev() {
             let mut p = self.order.remove(i);
             let stride = self.stride(p.client);
@@ -74,20 +76,20 @@ impl Shares {
             p.pass += turns * stride;
             self.enter(p);
         }
-        // All passes are as large as this one by now.
+        // All passes are at least `now` here.
         if now > LARGE_PASS {
             self.order.iter_mut().for_each(|p| p.pass -= now);
         }
     }
 
-    /// Goes on where another one is, if its tickets are the same (hot swap).
+    /// Continues from the order of other shares, if the tickets are equal (hot swap).
     pub fn go_on_from(&mut self, old: &Shares) {
         if self.tickets == old.tickets {
             self.order.clone_from(&old.order);
         }
     }
 
-    /// Names and flags of the handlers `tickets0`, `tickets1`, ...
+    /// Returns names and flags of the handlers `tickets0`, `tickets1`, ...
     pub fn handlers(&self) -> Vec<(String, &'static str)> {
         (0..self.tickets.len()).map(|n| (format!("tickets{n}"), "rw")).collect()
     }
@@ -99,7 +101,7 @@ impl Shares {
     pub fn read(&mut self, handler: &str) -> Result<String, HandlerError> {
         Ok(self.tickets(handler)?.to_string())
     }
-    /// Answers a write handler: the tickets count from the client's next turn on.
+    /// Answers a write handler. The new tickets count from the client's next turn on.
     pub fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let tickets = cx.with_args(|a| u32::parse(value.trim(), a))?;
         if tickets == 0 {
@@ -160,7 +162,7 @@ mod tests {
                     assert_eq!(shares.order, want);
                     continue;
                 };
-                // Turn by turn, also for those who have nothing.
+                // Turn by turn, also for clients that have no packet.
                 let now = want[first].pass;
                 for p in &mut want[..=first] {
                     while p.pass <= now {

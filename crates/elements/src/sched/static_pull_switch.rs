@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StaticPullSwitch: one of several inputs, chosen by the configuration.
+//! StaticPullSwitch: pulls from one of several inputs, which the configuration chooses.
 
 use super::selection::Selection;
 use castanet_element::prelude::*;
 
-/// Pulls from one input; the configuration alone says which.
+/// Pulls from one input, which only the configuration can choose.
 ///
-/// A number that is no input gives no packets. Tasks that pull sleep while the chosen input has no packets.
+/// A number that is not an input gives no packets. Tasks that pull sleep while the chosen input has no packets.
 ///
 /// # Ports
-/// Inputs 0, 1, ... (pull): packets. Output 0 (pull): those of the chosen input.
+/// Inputs 0, 1, ... (pull): packets. Output 0 (pull): the packets of the chosen input.
 ///
 /// # Example
 /// ```click
@@ -27,7 +27,7 @@ pub struct StaticPullSwitch {
 /// Arguments of StaticPullSwitch.
 #[derive(Args)]
 pub struct Args {
-    /// The input; -1 gives no packets.
+    /// The chosen input; -1 gives no packets.
     input: i32,
 }
 
@@ -41,7 +41,7 @@ impl Element for StaticPullSwitch {
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         self.selection.pull(max, into, cx);
     }
-    // A notifier upstream that goes on gives a turn to every element that listens to it, with a task or without.
+    // A notifier upstream that turns on schedules every element that subscribed to it, even if its class has no task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.selection.woken(cx);
         Turn::Sleep

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StrideSched: each input in proportion to its tickets.
+//! StrideSched: pulls from each input in proportion to its tickets.
 
 use super::shares::Shares;
 use castanet_element::prelude::*;
 
-/// Each pull gives a packet of one input; how often an input is chosen is in proportion to its tickets.
+/// Each pull gives a packet of one input, and chooses inputs in proportion to their tickets.
 ///
-/// This is stride scheduling (Waldspurger and Weihl 1995; TOCS 2000 section 4.1): while all inputs have packets, the shares are
-/// exact in each round of as many pulls as there are tickets. An input that has no packet when its turn comes loses that turn to
-/// the next one, and does not get it back later. Inputs whose notifiers are off are not asked. A pull that finds nothing
-/// changes nothing.
+/// This is stride scheduling (Waldspurger and Weihl 1995; TOCS 2000 section 4.1). While all inputs have packets, the
+/// shares are exact in each round of as many pulls as there are tickets. If an input has no packet when its turn
+/// comes, it loses that turn to the next input, and does not get it back later. Inputs whose notifiers are off are
+/// not pulled from. A pull that finds nothing changes nothing.
 ///
 /// The handlers `tickets0`, `tickets1`, ... show and change the tickets of each input.
 ///

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StrideSwitch: each output in proportion to its tickets.
+//! StrideSwitch: sends packets to each output in proportion to its tickets.
 
 use super::shares::Shares;
 use castanet_element::prelude::*;
 
-/// Sends each packet to one output; how often an output is chosen is in proportion to its tickets.
+/// Sends each packet to one output, and chooses outputs in proportion to their tickets.
 ///
-/// This is stride scheduling (Waldspurger and Weihl 1995): the shares are exact in each round of as many packets as there are
-/// tickets. The handlers `tickets0`, `tickets1`, ... show and change the tickets of each output.
+/// This is stride scheduling (Waldspurger and Weihl 1995). The shares are exact in each round of as many packets as
+/// there are tickets. The handlers `tickets0`, `tickets1`, ... show and change the tickets of each output.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: the packets that fall to each.
+/// Input 0: packets. Outputs 0, 1, ...: packets, each on one output.
 ///
 /// # Example
 /// ```click
@@ -48,7 +48,7 @@ impl Element for StrideSwitch {
         }
     }
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        // There is an output for each number of tickets, and at least one.
+        // Each number of tickets belongs to an output, and there is at least one output.
         let output = self.shares.get(0).unwrap_or(0);
         self.shares.turn_at(0);
         cx.emit(output, p);
@@ -87,7 +87,7 @@ mod tests {
             for _ in 0..20 {
                 let mut want: Vec<_> =
                     (0..n).map(|i| (list.turn().unwrap(), (number + i).to_be_bytes().to_vec())).collect();
-                // The outputs are shown one after the other, the packets of each in order.
+                // The kit returns packets by output, and in order within each output.
                 want.sort_by_key(|w| w.0);
                 let got = kit.push(0, (number..number + n).map(|i| packet(&i.to_be_bytes())));
                 let got: Vec<_> = got.iter().map(|(o, p)| (*o, p.data().to_vec())).collect();

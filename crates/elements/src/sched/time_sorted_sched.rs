@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TimeSortedSched: the oldest packet of all inputs.
+//! TimeSortedSched: pulls the oldest packet of all inputs.
 
 use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Each pull gives the packet with the smallest timestamp among those that the inputs have next: it merges traces by time.
+/// Merges traces by time: each pull gives the packet with the smallest timestamp among the next of all inputs.
 ///
-/// The element keeps BUFFER packets of each input in hand, to choose from; with more than one, packets of an input that are
-/// somewhat out of order are put in order too. Of equal timestamps the lower input goes first. Inputs whose notifiers are off
-/// are not asked.
+/// The element holds up to BUFFER packets of each input to choose from. If BUFFER is greater than 1, it also sorts
+/// packets of one input that are slightly out of order. Of equal timestamps, the lower input goes first. Inputs whose
+/// notifiers are off are not pulled from.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets with timestamps. Output 0 (pull): the same packets.
@@ -34,17 +34,17 @@ pub struct TimeSortedSched {
     last: i64,
     out_of_order: bool,
     stopped: bool,
-    /// On while there are packets in hand, too, which the notifiers upstream do not know of.
+    /// The notifier of the element. It is also on while the element holds packets, unlike the notifiers upstream.
     note: OwnNote,
 }
 
 /// Arguments of TimeSortedSched.
 #[derive(Args)]
 pub struct Args {
-    /// Whether to stop the driver when all inputs have nothing and their notifiers are off.
+    /// Whether to stop the driver when no input has packets and all notifiers of inputs are off.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// How many packets of each input to choose from, at least 1.
+    /// The number of packets of each input to choose from, at least 1.
     #[arg(keyword, default = 1)]
     buffer: u32,
 }
@@ -52,11 +52,11 @@ pub struct Args {
 #[derive(Default)]
 struct Input {
     signal: Signal,
-    /// Packets of it in hand.
+    /// Packets of this input that the element holds.
     held: u32,
 }
 
-/// A packet in hand; the next one is the greatest.
+/// A held packet. The packet to give next compares as the greatest.
 struct Held {
     time: i64,
     input: usize,
@@ -147,11 +147,11 @@ impl Element for TimeSortedSched {
         }
         self.out_of_order |= time < self.last;
         self.last = time;
-        // A script may have continued after the last stop, so the next one counts again.
+        // A script may have continued after the last stop, so the next stop counts again.
         self.stopped = false;
         Some(packet)
     }
-    // A notifier upstream that goes on gives a turn to every element that listens to it, with a task or without.
+    // A notifier upstream that turns on schedules every element that subscribed to it, even if its class has no task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.inputs.iter().any(|i| cx.is_on(&i.signal)), cx);
         Turn::Sleep
@@ -160,7 +160,7 @@ impl Element for TimeSortedSched {
 
 #[handlers]
 impl TimeSortedSched {
-    /// Whether no packet came before one with a smaller timestamp.
+    /// Whether all packets left in the order of their timestamps.
     #[read(checkbox)]
     fn well_ordered(&self) -> bool {
         !self.out_of_order

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of Meter and BandwidthMeter: a measured rate, and the band into which it falls.
+//! The engine of Meter and BandwidthMeter: measures a rate, and finds the band that contains it.
 
 use super::rate::Unit;
 use castanet_element::prelude::*;
 use castanet_element::spec::Args;
 use castanet_tables::Ewma;
 
-/// The arguments of a meter: they say what its rates count.
+/// The arguments of a meter. Their type gives the unit of its rates.
 pub trait BandArgs: Args {
     /// The unit of the rates.
     type Unit: Unit;
-    /// The rates at which the next outputs begin.
+    /// The rates that separate the outputs, in increasing order.
     fn rates(&self) -> &[Bandwidth];
 }
 
-/// Measures the rate of packets, and sends them to the output of the band into which it falls.
+/// Measures the rate of packets, and sends them to the output of the band that contains the rate.
 #[derive(Counts)]
 pub struct Bands<A> {
     args: A,
     average: Ewma,
-    /// The rates at which the next outputs begin.
+    /// The rates that separate the outputs, in increasing order.
     rates: Vec<u64>,
 }
 
@@ -27,14 +27,14 @@ impl<A: BandArgs> Bands<A> {
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let units = A::Unit::cost_of_all(batch.as_slice());
         let now = cx.peek();
-        // An epoch shows in the average only when it is over, so packets of one moment all fall into the same band.
+        // The average changes only when an epoch is over, so all packets of one moment fall into the same band.
         self.average.update(units, now);
         let rate = self.average.rate(now);
         let band = self.rates.iter().take_while(|&&r| r as f64 <= rate).count();
         cx.forward(band, batch);
     }
 
-    /// The measured rate.
+    /// Returns the measured rate.
     pub(super) fn rate(&mut self, cx: &mut Cx<'_>) -> f64 {
         self.average.rate(cx.peek())
     }
@@ -42,7 +42,7 @@ impl<A: BandArgs> Bands<A> {
 
 #[handlers]
 impl<A: BandArgs> Bands<A> {
-    /// The rates between the outputs, one a line.
+    /// The rates that separate the outputs, one per line.
     #[read]
     fn meters(&self) -> Table {
         Table(self.rates.iter().map(u64::to_string).collect::<Vec<_>>().join("\n"))
@@ -66,7 +66,7 @@ impl<A: BandArgs> Engine for Bands<A> {
         if !rates.is_sorted_by(|a, b| a < b) {
             return Err("rates must be in increasing order, each once".into());
         }
-        // One output for what is below each rate, and one for the rest.
+        // There is one output below each rate, and one for higher rates.
         let outputs = rates.len().saturating_add(1);
         if cx.outputs != outputs {
             let text =

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BandwidthMeter: one of several outputs, by how many bytes come a second.
+//! BandwidthMeter: sends packets to one of several outputs, depending on their rate in bytes a second.
 
 use super::bands::{BandArgs, Bands};
 use super::rate::Bytes;
 use castanet_element::prelude::*;
 
-/// Sends packets to the output of the band into which their rate falls, in bytes a second.
+/// Sends packets to the output whose band contains their rate, in bytes a second.
 ///
-/// The rate is an exponentially weighted moving average over epochs of a millisecond, in which a new epoch weighs a
-/// sixteenth; a packet is counted before the rate is compared. No packet is dropped: while the rate is below the first RATE,
-/// all packets go to output 0, while it is below the second, to output 1, and so on. The last output is for rates above all.
+/// The rate is an exponentially weighted moving average over epochs of a millisecond, in which a new epoch has a
+/// weight of 1/16. A packet is counted before the rate is compared. No packet is dropped. While the rate is below the
+/// first RATE, all packets go to output 0; while it is below the second RATE, to output 1; and so on. The last output
+/// is for higher rates.
 ///
 /// # Ports
-/// Input 0 (push): packets. Outputs 0, 1, ... (push): packets while the rate is below the first RATE, the second, and so
-/// on; one more output for higher rates.
+/// Input 0 (push): packets. Outputs 0, 1, ... (push): packets while the rate is below the first RATE, the second
+/// RATE, and so on; one more output for higher rates.
 ///
 /// # Example
 /// ```click
@@ -32,7 +33,7 @@ pub struct BandwidthMeter {
 /// Arguments of BandwidthMeter.
 #[derive(Args)]
 pub struct Args {
-    /// Bytes a second at which the next output begins; increasing, one fewer than outputs.
+    /// Rates that separate the outputs, in bytes a second; increasing, one fewer than outputs.
     #[arg(rest)]
     rate: Vec<Bandwidth>,
 }
@@ -71,7 +72,7 @@ mod tests {
         for (length, port) in [(60, 0), (99, 0), (101, 1), (400, 1), (1500, 2)] {
             for n in [1, 2, 3, 32] {
                 let mut kit = Kit::<BandwidthMeter>::with_ports("800kbps, 4Mbps", 1, 3).unwrap();
-                // A thousand packets a second: 100 kB/s are packets of 100 bytes.
+                // At a thousand packets a second, 100 kB/s means packets of 100 bytes.
                 for i in 0..960 / n {
                     kit.at(i * n * 1_000_000);
                     let out = kit.push(0, (0..n).map(|_| packet(&vec![7; length])));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BandwidthRatedSplitter: so many bytes a second here, the rest there.
+//! BandwidthRatedSplitter: sends a limited rate of bytes to one output, and the rest to the other.
 
 use super::rate::ByteRate;
 use super::splitting::Splitting;
@@ -7,13 +7,13 @@ use castanet_element::prelude::*;
 
 /// Sends at most RATE bytes a second to output 0, and the packets beyond that rate to output 1.
 ///
-/// The rate is kept by a token bucket, which is full at the start: after a pause, BURST_BYTES or what is due in BURST_DURATION
-/// may come at once, and one packet more, however long. A packet keeps to the rate when nothing is owed, and pays for its
-/// length. Only bytes that are there count.
-/// Packets beyond the rate are dropped when output 1 is not connected.
+/// The rate is kept by a token bucket, which is full at the start. After a pause, BURST_BYTES (or the bytes of
+/// BURST_DURATION) may pass at once, and one more packet of any length. A packet is within the rate if the bucket
+/// owes no tokens, and then takes as many tokens as it has bytes. The extra length annotation does not count. Packets
+/// beyond the rate are dropped if output 1 is not connected.
 ///
 /// # Ports
-/// Input 0 (push): packets. Output 0 (push): those that keep to the rate. Output 1 (push, optional): the others.
+/// Input 0 (push): packets. Output 0 (push): packets within the rate. Output 1 (push, optional): packets beyond it.
 ///
 /// # Example
 /// ```click
@@ -50,7 +50,7 @@ mod tests {
                 kit.at(at_ms * 1_000_000);
                 let parts = lengths.chunks(n).flat_map(|part| {
                     let out = kit.push(0, part.iter().map(|&n| packet(&vec![7; n])));
-                    // By output within one push, so put them back in order of coming.
+                    // The kit returns packets by output, so put them back in their order of arrival.
                     assert!(out.is_sorted_by_key(|o| o.0));
                     out.into_iter().map(|o| o.0).collect::<Vec<_>>()
                 });

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BandwidthShaper: at most so many bytes a second on a pull path.
+//! BandwidthShaper: limits the bytes a second on a pull path.
 
 use super::rate::{Bytes, RateArgs};
 use super::shaping::Shaping;
 use castanet_element::prelude::*;
 
-/// Gives at most RATE bytes a second on pulls.
+/// Passes at most RATE bytes a second on a pull path.
 ///
-/// In each second a packet goes when the part of the second that is over has room for the bytes before it; what a long packet
-/// takes too much is made up for. After a pause within a second its part of the second is made up for. Only bytes that are
-/// there count.
-/// Packets that may not go yet stay upstream. Tasks that pull sleep until the next packet may go.
+/// Bytes are spread evenly over each second: a packet may pass if the elapsed part of the second is enough for the
+/// bytes before it. The packets after a long packet wait until its excess is made up for. After a pause within a
+/// second, the bytes missed in that second may follow at once. The extra length annotation does not count. Packets
+/// that may not pass yet stay upstream. Tasks that pull sleep until the next packet may pass.
 ///
 /// # Ports
-/// Input 0 (pull): packets. Output 0 (pull): the same packets. Output 1 (pull, optional): those for which the rate leaves no
-/// room. A pull there gives a packet when output 0 would give none at that moment, and does not count for the rate. With
-/// output 1, tasks that pull sleep only while there is nothing upstream.
+/// Input 0 (pull): packets. Output 0 (pull): packets within the rate. Output 1 (pull, optional): packets beyond it. A
+/// pull from output 1 gives a packet only if output 0 would give none at that moment, and does not count towards the
+/// rate. If output 1 is connected, tasks that pull sleep only while there is nothing upstream.
 ///
 /// # Example
 /// ```click
-/// InfiniteSource(LIMIT 100, LENGTH 100) -> Queue -> BandwidthShaper(1Mbps) -> Unqueue -> Counter(COUNT_CALL 50 stop) -> Discard;
+/// InfiniteSource(LIMIT 100, LENGTH 100) -> Queue -> BandwidthShaper(1Mbps) -> Unqueue
+///     -> Counter(COUNT_CALL 50 stop) -> Discard;
 /// ```
 #[derive(Class)]
 #[class(name = "BandwidthShaper", offload = none, ports = "1/1-2", processing = "l/l", packets = "any/same", workers = exclusive)]
@@ -33,7 +34,7 @@ pub struct BandwidthShaper {
 /// Arguments of BandwidthShaper.
 #[derive(Args)]
 pub struct Args {
-    /// Bytes a second.
+    /// The rate, in bytes a second.
     #[arg(handler = "rw")]
     rate: Bandwidth,
 }

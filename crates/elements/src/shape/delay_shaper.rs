@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DelayShaper: later, on a pull path.
+//! DelayShaper: delays packets on a pull path.
 
 use super::gate::Gate;
 use castanet_element::prelude::*;
 
-/// Gives each packet no sooner than DELAY after the time in its timestamp.
+/// Passes each packet no sooner than DELAY after the time in its timestamp.
 ///
-/// For a packet without timestamp, or with one below one second, the time at which it is pulled counts. The element holds the packet that waits for its time;
-/// those behind it stay upstream. A packet gets the time at which it leaves as timestamp. Tasks that pull sleep until then.
+/// If a packet has no timestamp, or a timestamp below one second, the time counts from when it is pulled. The element
+/// holds the next packet until its time; the packets behind it stay upstream. The timestamp of a packet is set to the
+/// time at which it leaves. Tasks that pull sleep until then.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): the same packets, later.
@@ -23,7 +24,7 @@ use castanet_element::prelude::*;
 #[class(lifecycle, capabilities(EmptyNotifier))]
 pub struct DelayShaper {
     args: Args,
-    /// The packet that waits, and the time at which it may leave.
+    /// The waiting packet, and the time at which it may leave.
     held: Option<(Packet, i64)>,
     gate: Gate,
 }
@@ -31,7 +32,7 @@ pub struct DelayShaper {
 /// Arguments of DelayShaper.
 #[derive(Args)]
 pub struct Args {
-    /// Time from the timestamp of a packet to its leaving.
+    /// Time from the timestamp of a packet until it leaves.
     #[arg(handler = "rw")]
     delay: Interval,
 }
@@ -75,10 +76,10 @@ impl Element for DelayShaper {
     }
 }
 
-/// Timestamps below one second, in nanoseconds, count as none.
+/// Timestamps below this, one second in nanoseconds, are treated as missing.
 const SECOND: i64 = 1_000_000_000;
 
-/// When a packet may leave that was met at `now`.
+/// Returns when a packet that was pulled at `now` may leave.
 pub(super) fn release(p: &Packet, delay: Interval, now: i64) -> i64 {
     let from = if (0..SECOND).contains(&p.timestamp()) { now } else { p.timestamp() };
     from.saturating_add(delay.0)
@@ -142,7 +143,7 @@ mod tests {
         }
     }
 
-    /// A timestamp below one second is none; the first one that counts is a whole second.
+    /// A timestamp below one second is treated as missing. The first valid timestamp is a whole second.
     #[test]
     fn timestamps_below_one_second_count_as_none() {
         let at = |time| {

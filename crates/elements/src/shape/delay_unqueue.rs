@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DelayUnqueue: from pull to push, later.
+//! DelayUnqueue: pulls packets, and pushes them later.
 
 use super::delay_shaper::release;
 use castanet_element::prelude::*;
 
-/// Pulls packets and pushes each on DELAY after the time in its timestamp, or at once if that is over.
+/// Pulls packets, and pushes each packet at its timestamp plus DELAY, or at once if that moment has passed.
 ///
-/// A packet without timestamp, or with one below one second, counts from the moment at which it is pulled. The packet that waits for its time is held; those behind
-/// it stay upstream. A packet leaves with the time at which it was to leave. The task sleeps meanwhile.
+/// If a packet has no timestamp, or a timestamp below one second, the time counts from when it is pulled. The element
+/// holds the next packet until its time; the packets behind it stay upstream. The timestamp of a packet is set to the
+/// time at which it was due. The task sleeps in between.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets, later.
@@ -23,7 +24,7 @@ use castanet_element::prelude::*;
 #[class(task, lifecycle)]
 pub struct DelayUnqueue {
     args: Args,
-    /// The packet that waits.
+    /// The waiting packet.
     held: Option<Packet>,
     upstream: Signal,
 }
@@ -31,7 +32,7 @@ pub struct DelayUnqueue {
 /// Arguments of DelayUnqueue.
 #[derive(Args)]
 pub struct Args {
-    /// Time from the timestamp of a packet to its leaving.
+    /// Time from the timestamp of a packet until it leaves.
     #[arg(handler = "rw")]
     delay: Interval,
 }

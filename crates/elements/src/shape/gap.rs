@@ -1,53 +1,54 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets or bytes spread evenly over each second.
+//! Spreads packets or bytes evenly over each second.
 
-/// Nanoseconds.
+/// One second, in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
-/// Lets `rate` units a second go: within a second, the unit after the n-th may go when n / rate of the second is over.
+/// Allows `rate` units a second: within a second, the unit after the n-th may pass when n / rate of the second is
+/// over.
 ///
-/// Unused units are lost at the end of the second; units that were used too many, by long packets, are made up for in the next
-/// ones. Whole numbers, so nothing is ever rounded.
+/// Unused units are lost at the end of the second. The excess of long packets is subtracted from the next seconds.
+/// All calculations use whole numbers, so rounding errors cannot add up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
     rate: u64,
-    /// When the present second began; none before the first look.
+    /// The start of the current second; none before the first call of `allowed`.
     second: Option<i64>,
-    /// Units that went in this second, and those that were too many in the ones before.
+    /// Units that passed in this second, plus the excess of earlier seconds.
     count: u64,
 }
 
 impl Gap {
-    /// For so many units a second.
+    /// Makes a gap for `rate` units a second.
     pub(super) fn new(rate: u64) -> Gap {
         Gap { rate, second: None, count: 0 }
     }
 
-    /// Forgets what went; the next unit may go at once.
+    /// Forgets the units that passed. The next unit may pass at once.
     pub(super) fn reset(&mut self) {
         *self = Gap::new(self.rate);
     }
 
-    /// Changes the rate; the next unit may go at once.
+    /// Changes the rate. The next unit may pass at once.
     pub(super) fn set_rate(&mut self, rate: u64) {
         *self = Gap::new(rate);
     }
 
-    /// Goes on where another one is, unless its rate was another (hot swap).
+    /// Continues from the state of another gap, if the rates are equal (hot swap).
     pub(super) fn go_on_from(&mut self, old: &Gap) {
         if self.rate == old.rate {
             *self = *old;
         }
     }
 
-    /// Units of the second that are due after so many nanoseconds of it.
+    /// Returns the units that are due after `ns` nanoseconds of a second.
     fn due_after(&self, ns: i64) -> u64 {
         let due =
             u128::from(ns.max(0).unsigned_abs()) * u128::from(self.rate) / u128::from(SECOND.unsigned_abs());
         u64::try_from(due).unwrap_or(u64::MAX)
     }
 
-    /// How many units may go now.
+    /// Returns how many units may pass now.
     #[inline]
     pub(super) fn allowed(&mut self, now: i64) -> u64 {
         if self.rate == 0 {
@@ -60,7 +61,7 @@ impl Gap {
         self.due_after(now.saturating_sub(begun)).saturating_add(1).saturating_sub(self.count)
     }
 
-    /// Begins another second.
+    /// Begins another second. Returns its start.
     #[cold]
     fn enter(&mut self, now: i64, before: Option<i64>) -> i64 {
         let begun = now.saturating_sub(now.rem_euclid(SECOND));
@@ -69,20 +70,20 @@ impl Gap {
                 let seconds = begun.saturating_sub(s) / SECOND;
                 self.count.saturating_sub(self.rate.saturating_mul(seconds.unsigned_abs()))
             }
-            // As if all had gone that was due, so that nothing is made up for that never was asked for.
+            // Treat all units that are due as passed, because nothing was requested before the first call.
             None => self.due_after(now.saturating_sub(begun)),
         };
         self.second = Some(begun);
         begun
     }
 
-    /// Counts units that went.
+    /// Counts units that passed.
     #[inline]
     pub(super) fn went(&mut self, units: u64) {
         self.count = self.count.saturating_add(units);
     }
 
-    /// When the next unit may go, once some have gone; never at a rate of 0.
+    /// Returns when the next unit may pass, after some have passed; none at a rate of 0.
     pub(super) fn next(&self) -> Option<i64> {
         if self.rate == 0 {
             return None;
@@ -97,7 +98,7 @@ impl Gap {
 mod tests {
     use super::*;
 
-    /// When single units go that are taken as soon as they may, from `start` on.
+    /// Returns when packets pass, from `start` on, if each passes as soon as it may. `units` holds the units of each.
     fn times(gap: &mut Gap, start: i64, units: &[u64]) -> Vec<i64> {
         let mut now = start;
         units
@@ -119,7 +120,7 @@ mod tests {
         let ms = |v: Vec<i64>| v.into_iter().map(|t| t / 1_000_000).collect::<Vec<_>>();
         assert_eq!(ms(times(&mut Gap::new(4), 7 * SECOND, &[1; 7])), [0, 250, 500, 750, 1000, 1250, 1500]);
         assert_eq!(ms(times(&mut Gap::new(4), 7 * SECOND + SECOND / 2, &[1; 4])), [0, 250, 500, 750]);
-        // A second that is not a whole number of gaps begins anew.
+        // If a second is not a whole number of gaps, the next second still begins anew.
         assert_eq!(ms(times(&mut Gap::new(3), 0, &[1; 5])), [0, 333, 666, 1000, 1333]);
         // Long packets are paid for over several seconds.
         assert_eq!(ms(times(&mut Gap::new(100), 0, &[350, 50, 1])), [0, 3500, 4000]);

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The notifier of an element that holds packets up on a pull path.
+//! The notifier of an element that delays packets on a pull path.
 
 use castanet_element::prelude::*;
 
-/// The notifier that tasks downstream sleep on: on while there are packets upstream that may go now.
+/// The notifier for tasks that pull: on while there are packets upstream that may pass now.
 ///
-/// It stands in place of the notifiers upstream, which stay on while packets wait there that may not go yet. The element
-/// listens to those, though it has no task: the turn that a notifier gives it is passed on to its pullers.
+/// It replaces the notifiers upstream, which stay on while packets wait there that may not pass yet. The element
+/// subscribes to the notifiers upstream, although it has no task. When one of them turns on, the element turns on
+/// this notifier.
 #[derive(Default)]
 pub(super) struct Gate {
     note: Option<Note>,
     upstream: Signal,
-    /// Whether it stays closed until the timer expires.
+    /// Whether the gate stays closed until the timer expires.
     waiting: bool,
 }
 
 impl Gate {
-    /// Takes up the notifiers; open at first, so that the first pull finds out.
+    /// Requests the notifiers. The gate is open at first, because only a pull shows whether packets may pass.
     pub(super) fn initialise(&mut self, cx: &mut InitCx<'_>) {
         cx.scheduled = false;
         self.upstream = cx.upstream(0);
@@ -26,7 +27,7 @@ impl Gate {
         }
     }
 
-    /// Nothing may go before `at`; without a time, before [`Gate::open`].
+    /// Closes the gate until the time `at`, or, without a time, until [`Gate::open`] is called.
     pub(super) fn close_until(&mut self, at: Option<i64>, cx: &mut Cx<'_>) {
         self.waiting = true;
         if let Some(note) = self.note {
@@ -37,19 +38,20 @@ impl Gate {
         }
     }
 
-    /// A pull upstream gave less than it asked for.
+    /// Called when a pull upstream gave fewer packets than requested.
     pub(super) fn found_empty(&mut self, cx: &mut Cx<'_>) {
         let Some(note) = self.note else { return };
         if !cx.is_on(&self.upstream) {
             cx.clear_note(note);
-            // Another worker may have put something there in between; later than this, its notifier gives a turn.
+            // Another worker may have added a packet in between. If it adds one later, its notifier wakes this
+            // element.
             if cx.is_on(&self.upstream) {
                 cx.set_note(note);
             }
         }
     }
 
-    /// A notifier upstream went on.
+    /// Called when a notifier upstream has turned on.
     pub(super) fn woken(&mut self, cx: &mut Cx<'_>) {
         if !self.waiting
             && let Some(note) = self.note
@@ -58,7 +60,7 @@ impl Gate {
         }
     }
 
-    /// Time has passed.
+    /// Opens the gate.
     pub(super) fn open(&mut self, cx: &mut Cx<'_>) {
         self.waiting = false;
         self.woken(cx);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! LinkUnqueue: a link with a bandwidth and a latency.
+//! LinkUnqueue: simulates a link with a bandwidth and a latency.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 use std::collections::VecDeque;
 
-/// Pulls packets and pushes them on as if they crossed a link.
+/// Pulls packets, and pushes them after the time that they would take on a link.
 ///
-/// Sending a packet takes its length, with that of the extra length annotation, divided by BANDWIDTH, and the next one is sent when that time is over. LATENCY after it was
-/// sent, a packet has arrived and is pushed on. So there are at most as many packets on the link as are sent within LATENCY, and
-/// one that is being sent. A packet leaves with the time of its arrival as timestamp. An empty packet takes the time of one byte.
+/// The time to send a packet is its length divided by BANDWIDTH; the extra length annotation is part of the length,
+/// and an empty packet takes the time of one byte. The next packet is sent when that time is over. A packet arrives
+/// LATENCY after it was sent, and is then pushed. So the link holds at most the packets that are sent within LATENCY,
+/// and one that is being sent. A packet leaves with the time of its arrival as timestamp.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets, when they have arrived.
@@ -25,9 +26,9 @@ use std::collections::VecDeque;
 #[class(task, build, lifecycle, handlers, drops(Cleared, Stopped))]
 pub struct LinkUnqueue {
     args: Args,
-    /// Packets on the link with the times of their arrival in their timestamps.
+    /// Packets on the link. Their timestamps are the times of their arrival.
     link: VecDeque<Packet>,
-    /// When the end of the last packet put on the link arrives.
+    /// When the last packet on the link will have arrived completely.
     end: i64,
     upstream: Signal,
 }
@@ -35,13 +36,13 @@ pub struct LinkUnqueue {
 /// Arguments of LinkUnqueue.
 #[derive(Args)]
 pub struct Args {
-    /// The time that a packet is under way.
+    /// The time that a packet is on the link after it was sent.
     latency: Nanos,
-    /// Bytes that the link takes a second.
+    /// The bandwidth, in bytes a second.
     bandwidth: Bandwidth,
 }
 
-/// The least bandwidth in bytes a second: with less, the times of packets become too large to be useful.
+/// The least bandwidth in bytes a second. With less, the times of packets would be too long to be useful.
 const SLOWEST: u64 = 100;
 
 fn check_latency(latency: Nanos) -> Result<Nanos, ValueError> {
@@ -64,13 +65,13 @@ impl Build for LinkUnqueue {
 }
 
 impl LinkUnqueue {
-    /// How long it takes to put a packet on the link.
+    /// Returns how long it takes to send a packet, in nanoseconds.
     fn duration(&self, p: &Packet) -> i64 {
         let bytes = (p.len() as u64).saturating_add(p.anno_u32(anno::EXTRA_LENGTH).into()).max(1);
         let ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.args.bandwidth.0.max(SLOWEST));
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
-    /// When the sender has put all packets on the link.
+    /// Returns when the sender will have sent all packets.
     fn free(&self) -> i64 {
         self.end.saturating_sub(self.args.latency.0)
     }
@@ -120,7 +121,7 @@ impl Element for LinkUnqueue {
 
 #[handlers]
 impl LinkUnqueue {
-    /// The time that a packet is under way.
+    /// The time that a packet is on the link after it was sent.
     #[read]
     fn latency(&self) -> Interval {
         Interval(self.args.latency.0)
@@ -128,13 +129,14 @@ impl LinkUnqueue {
     #[write]
     fn set_latency(&mut self, latency: Nanos, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let latency = check_latency(latency)?;
-        // The sender is ready at the same time as before, and packets under way arrive at the same times.
+        // The sender becomes ready at the same time as before. Packets on the link arrive at the same times as
+        // before.
         self.end = self.free().saturating_add(latency.0);
         self.args.latency = latency;
         cx.schedule();
         Ok(())
     }
-    /// Bytes that the link takes a second.
+    /// The bandwidth, in bytes a second.
     #[read(unit = "bytes/s")]
     fn bandwidth(&self) -> u64 {
         self.args.bandwidth.0
@@ -173,7 +175,7 @@ impl Lifecycle for LinkUnqueue {
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.link.append(&mut old.link);
-        // As when the latency is written.
+        // Adapt to the new latency, as in `set_latency`.
         if old.end > i64::MIN {
             self.end = old.free().saturating_add(self.args.latency.0);
         }
@@ -191,13 +193,14 @@ mod tests {
     const START: i64 = 1_000_000_000_000;
     const MS: i64 = 1_000_000;
 
-    /// Arrivals up to a time: first byte and millisecond, also that of the timestamp.
+    /// Returns the arrivals up to a time: the first byte and the millisecond of each. Checks that the timestamps
+    /// agree.
     fn run(kit: &mut Kit<LinkUnqueue>, until: i64) -> Vec<(u8, i64)> {
         let (mut got, mut now) = (Vec::new(), 0);
         loop {
             let (turn, out) = kit.task();
             if turn == Turn::Again && out.is_empty() {
-                // As a queue does when it is found empty.
+                // Turn the notifier off, as an empty queue does.
                 kit.with(|_, cx| cx.clear_note(Note::new(2)));
             }
             for (_, p) in out {

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Meter: one of several outputs, by how many packets come a second.
+//! Meter: sends packets to one of several outputs, depending on their rate in packets a second.
 
 use super::bands::{BandArgs, Bands};
 use super::rate::Packets;
 use castanet_element::prelude::*;
 
-/// Sends packets to the output of the band into which their rate falls, in packets a second.
+/// Sends packets to the output whose band contains their rate, in packets a second.
 ///
-/// The rate is an exponentially weighted moving average over epochs of a millisecond, in which a new epoch weighs a
-/// sixteenth; a packet is counted before the rate is compared. No packet is dropped: while the rate is below the first RATE,
-/// all packets go to output 0, while it is below the second, to output 1, and so on. The last output is for rates above all.
+/// The rate is an exponentially weighted moving average over epochs of a millisecond, in which a new epoch has a
+/// weight of 1/16. A packet is counted before the rate is compared. No packet is dropped. While the rate is below the
+/// first RATE, all packets go to output 0; while it is below the second RATE, to output 1; and so on. The last output
+/// is for higher rates.
 ///
 /// # Ports
-/// Input 0 (push): packets. Outputs 0, 1, ... (push): packets while the rate is below the first RATE, the second, and so
-/// on; one more output for higher rates.
+/// Input 0 (push): packets. Outputs 0, 1, ... (push): packets while the rate is below the first RATE, the second
+/// RATE, and so on; one more output for higher rates.
 ///
 /// # Example
 /// ```click
@@ -32,7 +33,7 @@ pub struct Meter {
 /// Arguments of Meter.
 #[derive(Args)]
 pub struct Args {
-    /// Packets a second at which the next output begins; increasing, one fewer than outputs.
+    /// Rates that separate the outputs, in packets a second; increasing, one fewer than outputs.
     #[arg(rest)]
     rate: Vec<Bandwidth>,
 }
@@ -66,7 +67,8 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// The outputs of packets that come `rate` a second for a second, `n` at once; how many each got after half of it.
+    /// Sends `rate` packets a second for one second, `n` at a time. Returns how many packets each output got in the
+    /// second half.
     fn shares(config: &str, outputs: usize, rate: i64, n: i64) -> Vec<usize> {
         let mut kit = Kit::<Meter>::with_ports(config, 1, outputs).unwrap();
         let mut got = vec![0; outputs];

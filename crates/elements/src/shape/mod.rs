@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rates and delays: meters, shapers, splitters.
+//! Elements for rates and delays: meters, shapers, splitters.
 
 use castanet_element::{ClassDef, element};
 

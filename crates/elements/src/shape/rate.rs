@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The units of rates, packets or bytes, and the token buckets that allow bursts of either.
+//! The units of rates, packets or bytes, and the token buckets that allow bursts.
 
 use castanet_element::prelude::*;
 use castanet_element::spec::Args;
 use castanet_tables::{Ewma, TokenBucket};
 
-/// The unit of a rate. The engines of rates are generic over it, so that it costs nothing for each packet.
+/// The unit of a rate. The engines of rates are generic over it, so the choice has no cost per packet.
 pub trait Unit: 'static {
     /// Whether every packet costs 1.
     const PACKETS: bool;
-    /// The cost of a packet.
+    /// Returns the cost of a packet.
     fn cost(p: &Packet) -> u64;
-    /// The cost of several packets.
+    /// Returns the cost of several packets.
     fn cost_of_all(packets: &[Packet]) -> u64;
-    /// A rate that was measured.
+    /// Makes an average that measures a rate.
     fn average() -> Ewma;
-    /// A full bucket of tokens for a burst of `n`.
+    /// Makes a full bucket of tokens for a burst of `n` units.
     fn bucket_of(rate: u64, n: u32) -> TokenBucket;
-    /// A full bucket of tokens for what is due in so many nanoseconds.
+    /// Makes a full bucket of tokens for the units that are due in `ns` nanoseconds.
     fn bucket_for(rate: u64, ns: u64) -> TokenBucket;
 }
 
@@ -47,8 +47,8 @@ impl Unit for Packets {
 
 /// Bytes a second.
 ///
-/// A packet of any length may go while no bytes are owed, and pays afterwards. So a bucket holds one token more than the burst,
-/// and a packet may go while there is one token.
+/// A packet of any length may pass while no bytes are owed, and is paid for afterwards. So a bucket holds one token
+/// more than the burst, and a packet may pass while there is one token.
 pub enum Bytes {}
 
 impl Unit for Bytes {
@@ -73,19 +73,19 @@ impl Unit for Bytes {
     }
 }
 
-/// The arguments of a class with a rate: they say what the rate counts.
+/// The arguments of a class with a rate. Their type gives the unit of the rate.
 pub trait RateArgs: Args {
     /// The unit of the rate.
     type Unit: Unit;
-    /// Packets or bytes a second.
+    /// Returns the rate, in packets or bytes a second.
     fn rate(&self) -> u64;
 }
 
 /// The arguments of a class with a rate and bursts.
 pub trait BurstArgs: RateArgs {
-    /// The size and the duration of a burst, as they were given, and the name of the argument of the size.
+    /// Returns the size and the duration of a burst, if they were given, and the name of the argument for the size.
     fn given_burst(&self) -> (Option<u32>, Option<Nanos>, &'static str);
-    /// How much may go at once.
+    /// Returns the most that may pass at once.
     fn burst(&self) -> Result<Burst, ConfigError> {
         let (size, duration, size_name) = self.given_burst();
         Burst::new(size, duration, size_name)
@@ -98,10 +98,10 @@ pub struct PacketRate {
     /// Packets a second.
     #[arg(handler = "rw")]
     rate: u32,
-    /// The time whose packets may go at once after a pause; 20 ms if no burst is given.
+    /// The time for which packets may pass at once after a pause; 20 ms if no burst is given.
     #[arg(keyword)]
     burst_duration: Option<Nanos>,
-    /// The number of packets that may go at once after a pause.
+    /// The number of packets that may pass at once after a pause.
     #[arg(keyword)]
     burst_size: Option<u32>,
 }
@@ -124,10 +124,10 @@ pub struct ByteRate {
     /// Bytes a second.
     #[arg(handler = "rw")]
     rate: Bandwidth,
-    /// The time whose bytes may go at once after a pause; 20 ms if no burst is given.
+    /// The burst size as a time: after a pause, the bytes that the rate allows in this time may pass at once. 20 ms if no burst is given.
     #[arg(keyword)]
     burst_duration: Option<Nanos>,
-    /// The number of bytes that may go at once after a pause.
+    /// The number of bytes that may pass at once after a pause.
     #[arg(keyword)]
     burst_bytes: Option<u32>,
 }
@@ -144,17 +144,17 @@ impl BurstArgs for ByteRate {
     }
 }
 
-/// How much may go at once.
+/// The most that may pass at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Burst {
-    /// So many packets or bytes.
+    /// This many packets or bytes.
     Size(u32),
-    /// The packets or bytes that are due in so many nanoseconds.
+    /// The packets or bytes that are due in this many nanoseconds.
     Duration(u64),
 }
 
 impl Burst {
-    /// From the two arguments that exclude each other; 20 ms if neither is given.
+    /// Makes a burst from two arguments that exclude each other; 20 ms if neither is given.
     fn new(size: Option<u32>, duration: Option<Nanos>, size_name: &str) -> Result<Burst, ConfigError> {
         match (size, duration) {
             (Some(_), Some(_)) => Err(format!("{size_name} and BURST_DURATION exclude each other").into()),
@@ -164,7 +164,7 @@ impl Burst {
         }
     }
 
-    /// A full bucket, out of which a packet may go while there is one token.
+    /// Makes a full bucket, from which a packet may pass while there is one token.
     pub(crate) fn bucket<U: Unit>(self, rate: u64) -> TokenBucket {
         match self {
             Burst::Size(n) => U::bucket_of(rate, n),

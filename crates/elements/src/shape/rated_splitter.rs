@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RatedSplitter: so many packets a second here, the rest there.
+//! RatedSplitter: sends a limited rate of packets to one output, and the rest to the other.
 
 use super::rate::PacketRate;
 use super::splitting::Splitting;
@@ -7,12 +7,11 @@ use castanet_element::prelude::*;
 
 /// Sends at most RATE packets a second to output 0, and the packets beyond that rate to output 1.
 ///
-/// The rate is kept by a token bucket, which is full at the start: BURST_SIZE packets, or what is due in BURST_DURATION, may come
-/// at once after a pause.
-/// Packets beyond the rate are dropped when output 1 is not connected.
+/// The rate is kept by a token bucket, which is full at the start. After a pause, BURST_SIZE packets (or the packets
+/// of BURST_DURATION) may pass at once. Packets beyond the rate are dropped if output 1 is not connected.
 ///
 /// # Ports
-/// Input 0 (push): packets. Output 0 (push): those that keep to the rate. Output 1 (push, optional): the others.
+/// Input 0 (push): packets. Output 0 (push): packets within the rate. Output 1 (push, optional): packets beyond it.
 ///
 /// # Example
 /// ```click

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shaper: at most so many packets a second on a pull path.
+//! Shaper: limits the packets a second on a pull path.
 
 use super::rate::{Packets, RateArgs};
 use super::shaping::Shaping;
 use castanet_element::prelude::*;
 
-/// Gives at most RATE packets a second on pulls.
+/// Passes at most RATE packets a second on a pull path.
 ///
-/// Packets are spread evenly: in each second the n-th goes when n / RATE of the second is over, so there are no bursts while
-/// there is always something to go. After a pause within a second its part of the second is made up for.
-/// Packets that may not go yet stay upstream. Tasks that pull sleep until the next packet may go.
+/// Packets are spread evenly over each second: the packet after the n-th may pass when n / RATE of the second is
+/// over. So there are no bursts while packets are always available. After a pause within a second, the packets missed
+/// in that second may follow at once. Packets that may not pass yet stay upstream. Tasks that pull sleep until the
+/// next packet may pass.
 ///
 /// # Ports
-/// Input 0 (pull): packets. Output 0 (pull): the same packets. Output 1 (pull, optional): those for which the rate leaves no
-/// room. A pull there gives a packet when output 0 would give none at that moment, and does not count for the rate. With
-/// output 1, tasks that pull sleep only while there is nothing upstream.
+/// Input 0 (pull): packets. Output 0 (pull): packets within the rate. Output 1 (pull, optional): packets beyond it. A
+/// pull from output 1 gives a packet only if output 0 would give none at that moment, and does not count towards the
+/// rate. If output 1 is connected, tasks that pull sleep only while there is nothing upstream.
 ///
 /// # Example
 /// ```click
@@ -32,7 +33,7 @@ pub struct Shaper {
 /// Arguments of Shaper.
 #[derive(Args)]
 pub struct Args {
-    /// Packets a second.
+    /// The rate, in packets a second.
     #[arg(handler = "rw")]
     rate: u32,
 }
@@ -67,7 +68,8 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// Milliseconds at which packets are given to a task that pulls `n` at once while the notifier is on.
+    /// Returns the times, in milliseconds, at which a task gets packets that pulls `n` at once while the notifier is
+    /// on.
     fn times(kit: &mut Kit<Shaper>, count: usize, n: usize) -> Vec<i64> {
         let (mut times, mut now) = (Vec::new(), 0);
         while times.len() < count {
@@ -103,7 +105,7 @@ mod tests {
         }
     }
 
-    /// Output 1 gives packets exactly when output 0 gives none, unshaped, and without any effect on output 0.
+    /// Output 1 gives packets exactly when output 0 gives none, without a limit and without any effect on output 0.
     #[test]
     fn the_rest_leaves_by_output_1() {
         for n in [1, 3, 32] {
@@ -138,7 +140,7 @@ mod tests {
         kit.task();
         assert!(kit.note(Capability::EmptyNotifier));
         assert_eq!((kit.pull(1, 9).len(), kit.pull(0, 9).len(), kit.pull(1, 9).len()), (0, 1, 9));
-        // As a queue does when it is found empty.
+        // Turn the notifier off, as an empty queue does.
         kit.with(|_, cx| cx.clear_note(Note::new(2)));
         assert_eq!(kit.pull(1, 99).len(), 40);
         assert!(!kit.note(Capability::EmptyNotifier), "nothing upstream");

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of Shaper and BandwidthShaper: a rate on a pull path.
+//! The engine of Shaper and BandwidthShaper: limits the rate on a pull path.
 
 use super::gap::Gap;
 use super::gate::Gate;
 use super::rate::{RateArgs, Unit};
 use castanet_element::prelude::*;
 
-/// Keeps a rate on a pull path: packets that may not go yet stay upstream.
+/// Limits the rate on a pull path. Packets that may not pass yet stay upstream.
 #[derive(Counts)]
 pub struct Shaping<A> {
     args: A,
     gap: Gap,
     gate: Gate,
-    /// Whether output 1 is connected. Then one of the outputs always gives packets, so no puller may sleep while there are any.
+    /// Whether output 1 is connected. Then one of the outputs always gives packets, so no task that pulls may sleep
+    /// while there are any.
     has_rest: bool,
 }
 
@@ -26,7 +27,7 @@ impl<A: RateArgs> Shaping<A> {
         if port == 0 { self.pull_one_shaped(cx) } else { self.pull_one_rest(cx) }
     }
 
-    /// Output 1 gives packets when output 0 would give none, as many as there are.
+    /// Pulls for output 1. It gives packets only when output 0 would give none, and then without a limit.
     #[cold]
     fn pull_rest(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.peek();
@@ -51,7 +52,7 @@ impl<A: RateArgs> Shaping<A> {
         }
         p
     }
-    /// Output 0 may give nothing now.
+    /// Closes the gate, because output 0 may give nothing now.
     #[inline]
     fn wait(&mut self, cx: &mut Cx<'_>) {
         if !self.has_rest {
@@ -61,7 +62,7 @@ impl<A: RateArgs> Shaping<A> {
 
     #[inline]
     fn pull_shaped(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        // All single pulls of one turn fall into the same moment.
+        // All single pulls of one turn see the same time.
         let now = cx.peek();
         let mut left = max;
         while left > 0 {
@@ -69,7 +70,7 @@ impl<A: RateArgs> Shaping<A> {
             if allowed == 0 {
                 return self.wait(cx);
             }
-            // The length of a packet is known only after the pull.
+            // The length of a packet is known only after the pull, so pull single packets if the unit is bytes.
             let n =
                 if A::Unit::PACKETS { usize::try_from(allowed).unwrap_or(usize::MAX).min(left) } else { 1 };
             let before = into.len();
@@ -113,7 +114,7 @@ impl<A: RateArgs> Shaping<A> {
 
 #[handlers]
 impl<A: RateArgs> Shaping<A> {
-    /// Forgets the packets that went, so that the next packet may go at once.
+    /// Forgets the packets that passed, so that the next packet may pass at once.
     #[write]
     fn reset(&mut self, cx: &mut Cx<'_>) {
         self.gap.reset();
@@ -133,7 +134,7 @@ impl<A: RateArgs> Lifecycle for Shaping<A> {
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.gap.go_on_from(&old.gap);
-        // The first pull finds out whether it has to wait.
+        // Open the gate. The first pull finds out whether it must wait.
         self.reopen(cx);
         Ok(())
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of RatedSplitter and BandwidthRatedSplitter: packets within a rate, and packets beyond it.
+//! The engine of RatedSplitter and BandwidthRatedSplitter: separates packets within a rate from those beyond
+//! it.
 
 use super::rate::{Burst, BurstArgs, Unit};
 use castanet_element::prelude::*;
@@ -11,14 +12,14 @@ pub struct Splitting<A> {
     args: A,
     burst: Burst,
     bucket: TokenBucket,
-    /// The bucket as it was when it was full: equal for equal rates and bursts.
+    /// The full bucket. It is equal for equal rates and bursts.
     new: TokenBucket,
 }
 
 impl<A: BurstArgs> Splitting<A> {
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.peek();
-        // At one moment tokens only become fewer, so the first packets go and the others do not.
+        // No tokens are added within a batch, so its first packets pass and the rest do not.
         let mut good = usize::try_from(self.bucket.available(now)).unwrap_or(usize::MAX).min(batch.len());
         if A::Unit::PACKETS {
             self.bucket.remove(good as u64, now);
@@ -47,7 +48,7 @@ impl<A: BurstArgs> Splitting<A> {
         }
     }
 
-    /// A new bucket with no more tokens than there were, so that a change of the rate allows no burst.
+    /// Installs a new bucket with no more than `before` tokens, so that a change of the rate allows no burst.
     fn fill(&mut self, before: u64, now: i64) {
         self.bucket = self.new;
         let surplus = self.bucket.available(now).saturating_sub(before);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TimedSink: the end of a packet every so often.
+//! TimedSink: drops a packet at regular intervals.
 
 use castanet_element::prelude::*;
 
-/// Pulls a packet every INTERVAL and drops it.
+/// Pulls and drops one packet every INTERVAL.
 ///
 /// The first pull is one INTERVAL after the start.
 ///
@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 #[class(build, lifecycle, drops(Discarded))]
 pub struct TimedSink {
     args: Args,
-    /// When the timer is set to expire.
+    /// When the timer will expire.
     next: i64,
 }
 
@@ -44,7 +44,8 @@ impl Element for TimedSink {
         if let Some(p) = cx.pull_one(0) {
             cx.drop(p, Reason::Discarded);
         }
-        // From when it was due, so that delays do not add up; not twice at once after a long one.
+        // Count from the due time, so that delays do not add up. After a long delay, at most one missed pull
+        // is made up for.
         let now = cx.peek();
         self.next = self.next.saturating_add(self.args.interval.0).max(now);
         cx.set_timer(0, self.next);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FastUDPSource: UDP packets at a rate.
+//! FastUDPSource: sends UDP packets at a given rate.
 
 use super::{Pace, Prototype, left};
 use castanet_element::prelude::*;
@@ -15,11 +15,12 @@ const ETHER: usize = EtherHeader::LEN;
 const IP: usize = Ipv4Header::LEN;
 const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
 
-/// Gives UDP packets with Ethernet and IP headers to pulls, RATE a second.
+/// Sends UDP packets with Ethernet and IP headers when they are pulled, at most RATE per second.
 ///
-/// All are the same: LENGTH bytes, at least 42 for the headers, the payload zeros, and both checksums right unless CHECKSUM is
-/// false. Their network header is marked, their destination annotation set. After LIMIT packets, or what RATE makes of
-/// INTERVAL seconds, it rests.
+/// All packets are the same. Each has LENGTH bytes, at least 42 for the headers, and a payload of zeros. The
+/// IP and UDP checksums are correct; with CHECKSUM false, there is no UDP checksum. The network header is
+/// marked and the destination annotation is set. The source pauses after LIMIT packets, or, if INTERVAL is
+/// given, after RATE times INTERVAL packets.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, pull.
@@ -41,7 +42,7 @@ pub struct FastUdpSource {
     count: Count,
     proto: Prototype,
     pace: Pace,
-    /// When the first packet went and the last.
+    /// The times of the first and the last packet, in nanoseconds.
     span: Option<(i64, i64)>,
     note: Option<Note>,
 }
@@ -49,12 +50,12 @@ pub struct FastUdpSource {
 /// Arguments of FastUDPSource.
 #[derive(Args)]
 pub struct Args {
-    /// Packets a second.
+    /// Packets per second.
     rate: u32,
     /// How many packets to send; negative for no limit.
     #[arg(handler = "w")]
     limit: i64,
-    /// Bytes of a packet, headers included.
+    /// Length of a packet in bytes, including the headers.
     #[arg(max = MOST as u32)]
     length: u32,
     /// Ethernet source.
@@ -72,7 +73,7 @@ pub struct Args {
     /// Whether packets have a UDP checksum.
     #[arg(default = true)]
     checksum: bool,
-    /// Seconds for which to send; 0 for no limit.
+    /// Number of seconds for which to send; 0 for no limit.
     #[arg(default = 0)]
     interval: u32,
     /// When false, no packet is sent.
@@ -80,7 +81,7 @@ pub struct Args {
     active: bool,
 }
 
-/// The most bytes of a packet: the longest that an IP header can speak of, in a frame.
+/// Largest length of a packet in bytes: an Ethernet header and the longest IP packet.
 const MOST: usize = ETHER + 65_535;
 const _: () = assert!(MOST <= MAX_LENGTH - DEFAULT_HEADROOM);
 
@@ -97,7 +98,7 @@ impl ArgValue for Port {
     }
 }
 
-/// The packet that all are copies of.
+/// Builds the packet that all packets are copies of.
 fn frame(args: &Args) -> Vec<u8> {
     let length = (args.length as usize).clamp(HEADERS, MOST);
     let (total, datagram) = ((length - ETHER) as u16, (length - ETHER - IP) as u16);
@@ -124,7 +125,7 @@ impl Build for FastUdpSource {
 }
 
 impl FastUdpSource {
-    /// A packet if one is due.
+    /// Returns a packet if one is due.
     fn packet(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         if !self.args.active || left(self.args.limit, self.count) == 0 {
             self.sleep(cx);
@@ -178,7 +179,7 @@ impl Element for FastUdpSource {
 
 #[handlers]
 impl FastUdpSource {
-    /// Packets a second from the first one to the last; written, how many are to come.
+    /// Packets per second from the first packet to the last; a write sets RATE.
     #[read(unit = "packets/s")]
     fn rate(&self) -> Rate {
         let ms = self.span.map_or(0, |(first, last)| last.saturating_sub(first) / 1_000_000);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! InfiniteSource: as many packets as are taken.
+//! InfiniteSource: sends packets as fast as they are accepted.
 
 use super::{Prototype, TEXT, burst_turn, left, stamp};
 use castanet_element::prelude::*;
 
-/// Sends packets with the same data as fast as they are taken.
+/// Sends packets with the same data, as fast as they are accepted.
 ///
-/// Push: BURST packets a turn of its task, which sleeps while every queue downstream that can tell is full. Pull: one packet a
-/// pull. After LIMIT packets it rests; the turn or pull that comes then stops the driver (STOP) or writes a handler
-/// (END_CALL). Raising `limit` or writing `reset` starts it again. Each packet is stamped with the time.
+/// With a push output, its task sends BURST packets per turn, and sleeps while every queue downstream that
+/// has a notifier is full. With a pull output, each pull gets one packet. After LIMIT packets the source
+/// pauses, and the next turn or pull stops the driver (STOP) or writes a handler (END_CALL). Raising `limit`
+/// or writing `reset` starts the source again. Each packet gets the current time as its timestamp.
 ///
 /// # Ports
 /// Output 0: packets, push or pull.
@@ -53,10 +54,10 @@ pub struct Args {
     /// When false, no packet is sent.
     #[arg(default = true, handler = "rw")]
     active: bool,
-    /// Whether packets are stamped with the time.
+    /// Whether packets get the current time as their timestamp.
     #[arg(keyword, default = true)]
     timestamp: bool,
-    /// Bytes of a packet, data repeated or cut; negative for those of DATA.
+    /// Length of a packet in bytes, to which DATA is repeated or cut; negative for the length of DATA.
     #[arg(keyword, default = -1, alias = "DATASIZE", handler = "rw.")]
     length: i32,
     /// Whether to stop the driver after LIMIT packets.
@@ -87,7 +88,7 @@ impl Build for InfiniteSource {
 }
 
 impl InfiniteSource {
-    /// Makes at most `n` packets.
+    /// Adds at most `n` new packets to the batch.
     fn fill(&mut self, n: usize, cx: &mut Cx<'_>) {
         for _ in 0..n {
             let Some(p) = self.proto.packet() else { break };
@@ -99,7 +100,7 @@ impl InfiniteSource {
         self.count.add(self.batch.len() as u64);
         cx.entered(self.batch.len() as u64);
     }
-    /// Does once what STOP and END_CALL ask for at the limit.
+    /// Performs STOP or END_CALL once, when the limit is reached.
     #[cold]
     fn end(&mut self, cx: &mut Cx<'_>) {
         if !std::mem::replace(&mut self.ended, true) {
@@ -113,7 +114,7 @@ impl InfiniteSource {
             cx.clear_note(note);
         }
     }
-    /// Wakes the task that sends, or the one that pulls.
+    /// Wakes the task that sends, or the task downstream that pulls.
     fn wake(&mut self, cx: &mut Cx<'_>) {
         if left(self.args.limit, self.count) > 0 {
             self.ended = false;
@@ -133,7 +134,7 @@ impl Element for InfiniteSource {
         }
         let left = left(self.args.limit, self.count);
         if left == 0 {
-            // The turn after the last packet needs room too: a full queue downstream puts the end off.
+            // The turn after the last packet also needs room downstream: a full queue delays the end.
             if let Err(turn) = cx.room(&self.downstream, 1, false) {
                 return turn;
             }

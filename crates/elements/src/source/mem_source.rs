@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MemSource: frames from memory, as a device would bring them.
+//! MemSource: sends frames from memory, as a device would deliver them.
 
 #[cfg(test)]
 mod tests;
@@ -10,12 +10,12 @@ use castanet_io::CaptureReader;
 use castanet_lang::args as text;
 use castanet_packet::DEFAULT_HEADROOM;
 
-/// Sends copies of frames that are held in memory, as fast as they are taken.
+/// Sends copies of frames that are held in memory, as fast as they are accepted.
 ///
-/// Like a device it copies each frame into a fresh buffer of the pool. The frames are the words of DATA, or all frames of a
-/// capture file; they are sent in rotation, or at random. Its task sends BURST packets a turn and sleeps while every queue
-/// downstream that can tell is full. After LIMIT packets it rests; with STOP the next turn stops the driver. Packets are not
-/// stamped with the time.
+/// Like a device, it copies each frame into a fresh buffer of the pool. The frames are the words of DATA, or
+/// all frames of a capture file. They are sent in rotation, or in random order. Its task sends BURST packets
+/// per turn, and sleeps while every queue downstream that has a notifier is full. After LIMIT packets the
+/// source pauses; with STOP, the next turn stops the driver. Packets get no timestamp.
 ///
 /// # Ports
 /// Output 0 (push): packets.
@@ -34,10 +34,10 @@ pub struct MemSource {
     /// Packets sent.
     #[count(unit = "packets")]
     count: Count,
-    /// All frames one behind the other, each padded to whole lines.
+    /// All frames, one after the other, each padded to whole lines.
     lines: Vec<[u8; LINE]>,
     frames: Vec<Frame>,
-    /// The frame to be sent next.
+    /// The index of the next frame to send.
     next: usize,
     random: Random,
     stopped: bool,
@@ -47,7 +47,7 @@ pub struct MemSource {
     batch: Batch,
 }
 
-/// Where a frame stands among the lines.
+/// The place of a frame: its first line, its number of lines, and its length in bytes.
 #[derive(Clone, Copy)]
 struct Frame {
     start: u32,
@@ -146,11 +146,11 @@ impl MemSource {
         if self.frames.is_empty() { Err(format!("{file}: no frame").into()) } else { Ok(()) }
     }
 
-    /// Goes on to the next frame.
+    /// Advances to the next frame.
     #[inline(always)]
     fn advance(&mut self) {
         self.next = if self.args.random {
-            // Below the number of frames, so it fits.
+            // The random number is below the number of frames, so it fits.
             self.random.below(self.frames.len() as u64) as usize
         } else if self.next + 1 < self.frames.len() {
             self.next + 1
@@ -159,13 +159,14 @@ impl MemSource {
         };
     }
 
-    /// Whether all was sent that LIMIT allows.
+    /// Whether LIMIT packets have been sent.
     #[inline(always)]
     fn is_done(&self) -> bool {
         u64::try_from(self.args.limit).is_ok_and(|limit| limit <= self.count.get())
     }
 
-    /// A copy of the next frame if it is a short one and a buffer is at hand.
+    /// Returns a copy of the next frame if the frame fits into one line and the thread's pool has a free
+    /// buffer at hand.
     #[inline(always)]
     fn short_packet(&mut self) -> Option<Packet> {
         let &Frame { start, count: 1, len } = self.frames.get(self.next)? else { return None };
@@ -176,7 +177,7 @@ impl MemSource {
         Some(p)
     }
 
-    /// A copy of the next frame; none when no buffer is free.
+    /// Returns a copy of the next frame; `None` if no buffer is free.
     #[inline(always)]
     fn packet(&mut self) -> Option<Packet> {
         let &Frame { start, count, len } = self.frames.get(self.next)?;
@@ -196,7 +197,8 @@ impl Element for MemSource {
         if self.args.burst != 1 {
             return self.send(cx);
         }
-        // INVARIANT: nothing was sent of a burst of one, so that there is no account to be kept of it.
+        // INVARIANT: with a burst of one packet, no turn leaves a burst unfinished, so `sent` need not be
+        // updated.
         let ready = self.args.active && !self.is_done() && cx.room(&self.downstream, 1, false).is_ok();
         let Some(p) = ready.then(|| self.short_packet()).flatten() else { return self.send(cx) };
         self.count.add(1);
@@ -207,7 +209,7 @@ impl Element for MemSource {
 }
 
 impl MemSource {
-    /// A turn after the last packet that LIMIT allows.
+    /// Handles a turn after LIMIT packets have been sent.
     #[cold]
     #[inline(never)]
     fn rest(&mut self, cx: &mut Cx<'_>) -> Turn {
@@ -217,7 +219,7 @@ impl MemSource {
         Turn::Sleep
     }
 
-    /// Sends what is due in a turn of a burst.
+    /// Sends the packets that are due in this turn of a burst.
     #[inline(never)]
     fn send(&mut self, cx: &mut Cx<'_>) -> Turn {
         let burst = self.args.burst as usize;
@@ -296,7 +298,7 @@ impl Lifecycle for MemSource {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        // STOP falls into a turn without packets, where no batch can show it.
+        // STOP takes effect in a turn without packets, so the size of batches does not matter to it.
         Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {

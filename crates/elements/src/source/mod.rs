@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that the router makes itself: from text or memory, at rates or intervals.
+//! Sources: classes that make packets from text or memory, at rates or intervals.
 
 use castanet_element::prelude::*;
 use castanet_element::{ClassDef, element};
@@ -22,15 +22,16 @@ pub const CLASSES: &[ClassDef] = &[
     element::<timed_source::TimedSource>(),
 ];
 
-/// The data of packets where the configuration gives none.
+/// The default data of packets.
 const TEXT: &[u8; 69] = b"A castanet clicks; these are the sixty-nine bytes it sends by default";
 
-/// Data is copied in lines of so many bytes, each a few wide stores.
+/// Data is copied in lines of this many bytes, each by a few wide stores.
 const LINE: usize = 64;
-/// Data of more lines is copied by the general routine, or shared.
+/// Data that takes more lines than this is copied by the general routine, or shared.
 const FEW: usize = 4;
 
-/// A fresh packet with the first `len` bytes of `line`: the most common case, with lengths that the compiler knows.
+/// Makes a packet with the first `len` bytes of `line`. In this most common case the compiler knows the
+/// lengths.
 #[inline(always)]
 fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     let mut p = Packet::with_headroom(headroom, LINE)?;
@@ -38,7 +39,7 @@ fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     Some(p)
 }
 
-/// Makes the first `len` bytes of `line` the data of a packet of a whole line.
+/// Copies `line` into a packet that is one line long, and cuts the packet to `len` bytes.
 #[inline(always)]
 fn fill_line(p: &mut Packet, line: &[u8; LINE], len: usize) {
     if let Some(to) = p.data_mut().first_chunk_mut() {
@@ -47,7 +48,7 @@ fn fill_line(p: &mut Packet, line: &[u8; LINE], len: usize) {
     p.truncate(len);
 }
 
-/// A fresh packet with the first `len` bytes of `lines`.
+/// Makes a packet with the first `len` bytes of `lines`.
 #[inline(never)]
 fn copy_lines(lines: &[[u8; LINE]], len: usize, headroom: usize) -> Option<Packet> {
     let room = if lines.len() > FEW { len } else { lines.len() * LINE };
@@ -67,7 +68,7 @@ fn copy_lines(lines: &[[u8; LINE]], len: usize, headroom: usize) -> Option<Packe
     Some(p)
 }
 
-/// Appends data to lines, padded with zeros; how many lines it takes.
+/// Appends data to lines, padded with zeros. Returns the number of lines added.
 fn append_lines(data: &[u8], lines: &mut Vec<[u8; LINE]>) -> usize {
     let before = lines.len();
     for piece in data.chunks(LINE) {
@@ -80,10 +81,10 @@ fn append_lines(data: &[u8], lines: &mut Vec<[u8; LINE]>) -> usize {
     lines.len() - before
 }
 
-/// The most headroom that an argument may ask for.
+/// Largest headroom that an argument may set, in bytes.
 const MAX_HEADROOM: u32 = 8192;
 
-/// The packet that a source sends again and again.
+/// The packet that a source sends repeatedly.
 struct Prototype {
     /// The data it was made of.
     data: Vec<u8>,
@@ -91,15 +92,16 @@ struct Prototype {
     lines: Vec<[u8; LINE]>,
     len: usize,
     headroom: usize,
-    /// Of long data the one packet that all others share, made by the worker that sends it.
+    /// For long data, the packet whose buffer all other packets share. It is made by the worker that sends
+    /// it.
     shared: Option<Packet>,
 }
 
 impl Prototype {
-    /// With this data, repeated or cut to `length` bytes unless that is negative.
+    /// Makes a prototype from this data, repeated or cut to `length` bytes unless `length` is negative.
     ///
     /// # Errors
-    /// When no packet is so long.
+    /// When a packet cannot be that long.
     fn new(data: &[u8], length: i32, headroom: usize) -> Result<Prototype, ValueError> {
         let (name, len) = match usize::try_from(length) {
             Ok(len) => ("LENGTH", len),
@@ -118,8 +120,8 @@ impl Prototype {
         Ok(Prototype { data: data.to_vec(), length, lines, len, headroom, shared: None })
     }
 
-    /// Changes to other data, length or headroom. When no packet is so long, nothing changes, and data and length become again
-    /// what they were.
+    /// Changes data, length or headroom. If a packet cannot be that long, nothing changes, and `data` and
+    /// `length` are set back to the old values.
     fn change(&mut self, data: &mut Data, length: &mut i32, headroom: usize) -> Result<(), ValueError> {
         match Prototype::new(&data.0, *length, headroom) {
             Ok(new) => {
@@ -133,7 +135,7 @@ impl Prototype {
         }
     }
 
-    /// A packet to send; none when no buffer is free.
+    /// Returns a packet to send; `None` if no buffer is free.
     #[inline]
     fn packet(&mut self) -> Option<Packet> {
         if let [line] = &self.lines[..] {
@@ -153,7 +155,7 @@ impl Prototype {
     }
 }
 
-/// How many packets may still be sent under a limit; a negative one is none.
+/// Returns how many packets may still be sent under a limit. A negative limit means no limit.
 fn left(limit: i64, count: Count) -> usize {
     match u64::try_from(limit) {
         Ok(limit) => usize::try_from(limit.saturating_sub(count.get())).unwrap_or(usize::MAX),
@@ -161,10 +163,11 @@ fn left(limit: i64, count: Count) -> usize {
     }
 }
 
-/// The end of a turn that sent `n` packets of a burst; `sent` were sent before, and `left` were allowed in all.
+/// Ends a turn that sent `n` packets of a burst. `sent` counts the packets that earlier turns sent of this
+/// burst; `left` packets were allowed in this turn by the limit.
 fn burst_turn(sent: &mut usize, n: usize, left: usize, burst: usize) -> Turn {
     *sent += n;
-    // Without a packet the pool has run out: others must have their turn, so that buffers come back.
+    // If no packet was sent, the pool is empty: other tasks must get a turn, so that buffers are returned.
     if n == 0 || n >= left || *sent >= burst {
         *sent = 0;
         return Turn::Again;
@@ -172,12 +175,12 @@ fn burst_turn(sent: &mut usize, n: usize, left: usize, burst: usize) -> Turn {
     Turn::More
 }
 
-/// Lets packets go at a rate, by timers that expire on full milliseconds.
+/// Paces packets at a rate, with timers that expire on whole milliseconds.
 pub(crate) struct Pace {
     bucket: TokenBucket,
-    /// The same when it was new: rates and bursts are compared by it.
+    /// The initial state of the bucket, by which rates and bursts are compared.
     new: TokenBucket,
-    /// When the packet is due that the timer waits for.
+    /// When the packet that the timer waits for is due, in nanoseconds.
     due: i64,
 }
 
@@ -187,10 +190,11 @@ impl Pace {
     pub(crate) fn new(bucket: TokenBucket) -> Pace {
         Pace { bucket, new: bucket, due: i64::MIN }
     }
-    /// The moment at which a packet may go, if that is not later than `now`; else when to set the timer, if it ever may.
+    /// Returns the time at which a packet may be sent, if that is not later than `now`. Otherwise returns the
+    /// time for which to set the timer, or `None` if no packet may ever be sent.
     ///
-    /// The moment is the one at which it was due and not the later one at which the timer expired, so that what arrives
-    /// between the two is not lost to a bucket that is full.
+    /// The time returned is that at which the packet was due, not the later time at which the timer expired.
+    /// So tokens that arrive between the two times are not lost to a full bucket.
     pub(crate) fn ready(&mut self, now: i64) -> Result<i64, Option<i64>> {
         let late = now.saturating_sub(self.due);
         let at = if (0..2 * JIFFY).contains(&late) { self.due } else { now };
@@ -206,15 +210,17 @@ impl Pace {
             None => Err(None),
         }
     }
-    /// Counts a packet that went at the moment that `ready` gave.
+    /// Counts a packet that was sent at the time that `ready` returned.
     pub(crate) fn went(&mut self, at: i64) {
         self.paid(1, at);
     }
-    /// Counts a packet that went at the moment that `ready` gave and costs so many tokens, be they there or not.
+    /// Counts a packet that was sent at the time that `ready` returned, at a cost of this many tokens, even
+    /// if the bucket has fewer.
     pub(crate) fn paid(&mut self, tokens: u64, at: i64) {
         self.bucket.remove(tokens, at);
     }
-    /// Goes on where another one is (hot swap). At another rate no more is there than there was.
+    /// Continues from the state of an old pace (hot swap). At another rate, the bucket gets no more tokens
+    /// than the old bucket has.
     pub(crate) fn go_on_from(&mut self, old: &mut Pace, now: i64) {
         if self.new == old.new {
             (self.bucket, self.due) = (old.bucket, old.due);
@@ -223,7 +229,7 @@ impl Pace {
             self.change(bucket, now);
         }
     }
-    /// Changes to another bucket, no fuller than this one is.
+    /// Changes to another bucket, which becomes no fuller than the current one.
     pub(crate) fn change(&mut self, bucket: TokenBucket, now: i64) {
         let before = self.bucket.available(now);
         *self = Pace::new(bucket);
@@ -232,7 +238,8 @@ impl Pace {
     }
 }
 
-/// Sets the time of packets that leave now. Simulated time passes from one to the next, real time is looked at once.
+/// Sets the timestamp of packets that leave now. Simulated time advances between packets; real time is read
+/// once.
 fn stamp(packets: &mut [Packet], cx: &mut Cx<'_>) {
     if cx.is_simulated() {
         for p in packets {
@@ -306,7 +313,7 @@ mod tests {
                     Err(at) => now = at.unwrap() + 1,
                 }
             }
-            // Those of the last millisecond may still wait for the timer.
+            // Packets of the last millisecond may still wait for the timer.
             let most = rate * 10 + capacity;
             assert!((most - rate / 1000 - 2..=most).contains(&went), "{went} at {rate}");
         }

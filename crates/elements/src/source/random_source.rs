@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RandomSource: packets of random bytes.
+//! RandomSource: sends packets of random bytes.
 
 use super::{burst_turn, left, stamp};
 use castanet_element::prelude::*;
 use castanet_packet::MAX_LENGTH;
 
-/// Sends packets of random bytes, as fast as they are wanted.
+/// Sends packets of random bytes, as fast as they are accepted.
 ///
-/// Each packet has its own bytes; the same seed of the run gives the same ones. After LIMIT packets STOP asks the driver to
-/// stop, or END_CALL is called, in a turn or pull of its own.
+/// Each packet has different bytes; runs with the same seed give the same bytes. After LIMIT packets, STOP stops
+/// the driver or END_CALL writes a handler, in a separate turn or pull.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull.
@@ -28,7 +28,7 @@ pub struct RandomSource {
     #[count(unit = "packets")]
     count: Count,
     random: Random,
-    /// Packets of the burst under way.
+    /// Packets of the current burst that have been sent.
     sent: usize,
     finished: bool,
     push: bool,
@@ -39,30 +39,30 @@ pub struct RandomSource {
 /// Arguments of RandomSource.
 #[derive(Args)]
 pub struct Args {
-    /// Bytes of a packet.
+    /// Length of a packet in bytes.
     #[arg(max = MOST as u32, handler = "rw")]
     length: u32,
-    /// The most packets to send; negative: no limit.
+    /// How many packets to send; negative for no limit.
     #[arg(default = -1, handler = "rw")]
     limit: i64,
-    /// Packets in one turn.
+    /// Packets to send in a turn.
     #[arg(default = 1, handler = "rw")]
     burst: u32,
     /// When false, no packets are sent.
     #[arg(default = true, handler = "rw")]
     active: bool,
-    /// Whether packets get the time as timestamp.
+    /// Whether packets get the current time as their timestamp.
     #[arg(keyword, default = true)]
     timestamp: bool,
-    /// Whether the driver is asked to stop after the last packet.
+    /// Whether to stop the driver after LIMIT packets.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// A handler to call after the last packet.
+    /// A handler to write after LIMIT packets.
     #[arg(keyword)]
     end_call: Option<HandlerRef>,
 }
 
-/// The most bytes of a packet.
+/// Largest length of a packet, in bytes.
 const MOST: usize = MAX_LENGTH - castanet_packet::DEFAULT_HEADROOM;
 
 impl Build for RandomSource {
@@ -93,7 +93,7 @@ impl RandomSource {
         }
         Some(p)
     }
-    /// Puts at most `max` packets into `into`; how many.
+    /// Appends at most `max` packets to `into`. Returns the number appended.
     fn fill(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) -> usize {
         let before = into.len();
         into.extend((0..max.min(left(self.args.limit, self.count))).map_while(|_| self.packet()));
@@ -105,7 +105,7 @@ impl RandomSource {
         cx.entered(packets.len() as u64);
         packets.len()
     }
-    /// Does once what STOP and END_CALL ask for at the limit.
+    /// Performs STOP or END_CALL once, when the limit is reached.
     fn finish(&mut self, cx: &mut Cx<'_>) {
         if let Some(note) = self.note {
             cx.clear_note(note);
@@ -164,7 +164,7 @@ impl Element for RandomSource {
 
 #[handlers]
 impl RandomSource {
-    /// Starts to count again.
+    /// Sets the count to 0 and starts again.
     #[write(button)]
     fn reset(&mut self, cx: &mut Cx<'_>) {
         self.count.reset();

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RatedSource: packets at a rate.
+//! RatedSource: sends packets at a given rate.
 
 use super::{Pace, Prototype, TEXT, left};
 use castanet_element::prelude::*;
 use castanet_tables::TokenBucket;
 
-/// Sends packets with the same data, RATE a second.
+/// Sends packets with the same data, RATE per second.
 ///
-/// The rate is kept by a token bucket that holds a hundredth of a second's packets, two at least, and is full at the start.
-/// Push: one packet a turn; between packets its task sleeps until the next is due, rounded up to the next millisecond. Pull:
-/// packets that are due. It does not look at queues downstream. After LIMIT packets it rests; with STOP the turn or pull that
-/// comes then stops the driver. Each packet is stamped with the time.
+/// The rate is kept by a token bucket that holds the packets of 10 ms, but at least two, and is full at the
+/// start. With a push output, its task sends one packet per turn, and sleeps until the next packet is due,
+/// rounded up to the next millisecond. With a pull output, pulls get the packets that are due. The source
+/// does not wait for queues downstream. After LIMIT packets the source pauses; with STOP, the next turn or
+/// pull stops the driver. Each packet gets the current time as its timestamp.
 ///
 /// # Ports
 /// Output 0: packets, push or pull.
@@ -42,7 +43,7 @@ pub struct Args {
     /// The data of packets.
     #[arg(default = Data(TEXT.to_vec()), show = "69 bytes of text", handler = "rw%.")]
     data: Data,
-    /// Packets a second.
+    /// Packets per second.
     #[arg(default = 10, handler = "rw")]
     rate: u32,
     /// How many packets to send; negative for no limit.
@@ -51,13 +52,13 @@ pub struct Args {
     /// When false, no packet is sent.
     #[arg(default = true, handler = "rwc")]
     active: bool,
-    /// Bytes of a packet, data repeated or cut; negative for those of DATA.
+    /// Length of a packet in bytes, to which DATA is repeated or cut; negative for the length of DATA.
     #[arg(keyword, default = -1, alias = "DATASIZE", handler = "rw")]
     length: i32,
     /// Whether to stop the driver after LIMIT packets.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// Bytes a second, in place of RATE.
+    /// Bytes per second, instead of RATE.
     #[arg(keyword)]
     bandwidth: Option<Bandwidth>,
 }
@@ -75,7 +76,7 @@ impl Build for RatedSource {
 }
 
 impl RatedSource {
-    /// A packet if one is due; otherwise what to do.
+    /// Returns a packet if one is due, otherwise the result for the task's turn.
     fn packet(&mut self, cx: &mut Cx<'_>) -> Result<Packet, Turn> {
         if !self.args.active {
             return Err(Turn::Sleep);
@@ -99,7 +100,7 @@ impl RatedSource {
         cx.entered(1);
         Ok(p)
     }
-    /// Wakes the task that sends, or the one that pulls.
+    /// Wakes the task that sends, or the task downstream that pulls.
     fn wake(&self, cx: &mut Cx<'_>) {
         match self.note {
             _ if self.pushes => cx.schedule(),
@@ -121,7 +122,7 @@ impl Element for RatedSource {
     }
 
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        // A request to stop comes with a pull of its own, behind the last packets.
+        // The driver is stopped in a separate pull, after the last packets.
         for _ in 0..max.min(left(self.args.limit, self.count).max(1)) {
             match self.packet(cx) {
                 Ok(p) => into.push(p),
@@ -187,7 +188,7 @@ impl Lifecycle for RatedSource {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        // STOP falls into a turn without packets, where no batch can show it.
+        // STOP takes effect in a turn without packets, so the size of batches does not matter to it.
         Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
@@ -204,7 +205,8 @@ mod tests {
     use super::*;
     use castanet_element::kit::Kit;
 
-    /// Milliseconds at which packets leave, until the source sleeps without a timer.
+    /// Runs the source until it sleeps without a timer. Returns the times at which packets left, in
+    /// milliseconds.
     fn times(kit: &mut Kit<RatedSource>) -> Vec<i64> {
         let (mut times, mut now) = (Vec::new(), 0);
         loop {

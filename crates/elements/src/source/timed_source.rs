@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TimedSource: a packet every so often.
+//! TimedSource: sends packets at regular intervals.
 
 use super::{MAX_HEADROOM, Prototype, TEXT, left};
 use castanet_element::prelude::*;
 
 /// Sends packets with the same data, one every INTERVAL.
 ///
-/// The first leaves one INTERVAL after the start. After LIMIT packets it rests; with STOP it stops the driver one INTERVAL
-/// after the last. Each packet is stamped with the time.
+/// The first packet leaves one INTERVAL after the start. After LIMIT packets the source pauses; with STOP, it
+/// stops the driver one INTERVAL after the last packet. Each packet gets the current time as its timestamp.
 ///
 /// # Ports
 /// Output 0 (push): packets.
@@ -27,7 +27,7 @@ pub struct TimedSource {
     #[count(unit = "packets")]
     count: Count,
     proto: Prototype,
-    /// When the timer is set to expire, while it is set.
+    /// The time for which the timer is set; `None` while it is not set.
     next: Option<i64>,
     stopped: bool,
 }
@@ -35,7 +35,7 @@ pub struct TimedSource {
 /// Arguments of TimedSource.
 #[derive(Args)]
 pub struct Args {
-    /// Time between packets.
+    /// The time between packets.
     #[arg(default = Interval(500_000_000), min = Interval::SHORTEST_PERIOD, show = "0.5", handler = "rw")]
     interval: Interval,
     /// The data of packets.
@@ -50,7 +50,7 @@ pub struct Args {
     /// Whether to stop the driver after LIMIT packets.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// Bytes free before the data.
+    /// Free bytes before the data.
     #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, max = MAX_HEADROOM, show = "28", handler = "rw")]
     headroom: u32,
 }
@@ -89,7 +89,8 @@ impl Element for TimedSource {
             cx.entered(1);
             cx.emit(0, p);
         }
-        // From when it was due, so that delays do not add up; not twice at once after a long one.
+        // The next packet is timed from when this one was due, so that delays do not accumulate. After a long
+        // delay, missed packets are not made up for.
         let now = cx.peek();
         self.set(due.saturating_add(self.args.interval.0).max(now), cx);
     }
@@ -133,7 +134,7 @@ impl Lifecycle for TimedSource {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        // STOP falls into a turn without packets, where no batch can show it.
+        // STOP takes effect in a turn without packets, so the size of batches does not matter to it.
         Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {

@@ -7,10 +7,11 @@ use castanet_element::prelude::*;
 
 /// Pulls packets and pushes them on, at most RATE bytes a second.
 ///
-/// The rate is kept by a token bucket, which is full at the start: after a pause, BURST_BYTES or what is due in BURST_DURATION
-/// may go at once, and one packet more, however long. A packet goes when nothing is owed, and pays for its length. The
-/// task sleeps while there is nothing upstream, and until the next packet may go, rounded up to the next millisecond.
-/// Only bytes that are there count.
+/// A token bucket, which is full at the start, keeps the rate. After a pause, BURST_BYTES (or the bytes that
+/// are due in BURST_DURATION) may leave at once, plus one packet of any length. A packet may leave when the
+/// bucket is not in debt, and then takes as many tokens as it has bytes. Bytes in the extra length annotation
+/// do not count. The task sleeps while there is nothing upstream, and until the next packet may leave,
+/// rounded up to the next millisecond.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.

@@ -19,12 +19,12 @@ impl Store {
     fn length(&self) -> usize {
         self.len()
     }
-    /// The most packets that were in the queue.
+    /// The most packets that have been in the queue at a time.
     #[read(unit = "packets", merge = max)]
     fn highwater_length(&self) -> usize {
         self.highwater()
     }
-    /// The most packets in the queue; when it shrinks, the oldest stay.
+    /// The most packets in the queue; when the capacity shrinks, the oldest packets stay.
     #[read(name = "capacity", unit = "packets", calm)]
     fn read_capacity(&self) -> usize {
         self.capacity()
@@ -33,7 +33,7 @@ impl Store {
     fn write_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         Ok(self.set_capacity(capacity, cx)?)
     }
-    /// Packets that found the queue full, or made room in it.
+    /// Packets that found the queue full, or that had to make room in it.
     #[read(name = "drops", unit = "packets", merge = first)]
     fn read_drops(&self) -> Counted {
         Counted(self.drops())

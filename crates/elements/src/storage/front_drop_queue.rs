@@ -4,13 +4,14 @@
 use super::store::Store;
 use castanet_element::prelude::*;
 
-/// Stores packets until they are pulled, first in, first out; when it is full, the oldest makes room for the new one.
+/// Stores packets until they are pulled, first in, first out; if the queue is full, the oldest make room.
 ///
-/// A packet that had to make room leaves on output 1, or is dropped when that is not connected; a message reports the
-/// first. Tasks that pull from the queue sleep while it is empty.
+/// A packet that had to make room leaves on output 1, or is dropped if that is not connected; a message
+/// reports the first. Tasks that pull from the queue sleep while it is empty.
 ///
 /// # Ports
-/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that made room.
+/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that made
+/// room.
 ///
 /// # Example
 /// ```click

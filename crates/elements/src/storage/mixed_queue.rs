@@ -4,15 +4,15 @@
 use super::store::Store;
 use castanet_element::prelude::*;
 
-/// Stores packets until they are pulled: those of input 0 first in, first out, those of input 1 before all others.
+/// Stores packets until they are pulled; input 0 adds packets at the end of the queue, input 1 at its front.
 ///
-/// When it is full, there is no room for a packet of input 0, and a packet of input 1 takes the place of the newest packet in the
-/// queue. A packet without a place leaves on output 1, or is dropped when that is not connected; a message reports the
-/// first. Tasks that pull from the queue sleep while it is empty.
+/// When the queue is full, there is no room for a packet of input 0, and a packet of input 1 replaces the
+/// packet at the end of the queue. A packet without room leaves on output 1, or is dropped if that is not
+/// connected; a message reports the first. Tasks that pull from the queue sleep while it is empty.
 ///
 /// # Ports
-/// Input 0 (push): packets for the end of the queue. Input 1 (push): packets for its front. Output 0 (pull): all of
-/// them. Output 1 (push, optional): those for which there was no room.
+/// Input 0 (push): packets for the end of the queue. Input 1 (push): packets for its front. Output 0 (pull):
+/// all these packets. Output 1 (push, optional): packets for which there was no room.
 ///
 /// # Example
 /// ```click

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where packets wait, and what takes them out again.
+//! Storage: queues in which packets wait, and elements that pull packets out of queues.
 
 use castanet_element::{ClassDef, element};
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NotifierQueue: a queue that notifies those downstream, and no source.
+//! NotifierQueue: a queue that notifies pullers downstream, but no sources.
 
 use super::store::Store;
 use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out, and wakes tasks that pull from it.
 ///
-/// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message reports the
-/// first. Tasks that pull from the queue sleep while it is empty. Sources are not notified when it is full, and go on.
+/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected; a message
+/// reports the first. Tasks that pull from the queue sleep while it is empty. Sources are not notified when
+/// the queue is full, so they continue.
 ///
 /// # Ports
-/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
+/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that found
+/// no room.
 ///
 /// # Example
 /// ```click

@@ -6,12 +6,13 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out.
 ///
-/// A packet that finds the queue full leaves on output 1, or is dropped when that is not connected; a message reports the
-/// first. Tasks that pull from the queue sleep while it is empty; sources that ask for it sleep while it is full. Several
-/// workers may push and pull: they share one lock-free ring.
+/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected; a message
+/// reports the first. Tasks that pull from the queue sleep while it is empty, and sources that use its
+/// notifier sleep while it is full. Several workers may push and pull: they share one lock-free ring.
 ///
 /// # Ports
-/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): those that found no room.
+/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that found
+/// no room.
 ///
 /// # Example
 /// ```click

@@ -11,7 +11,7 @@ pub struct Rated<A> {
     args: A,
     burst: Burst,
     pace: Pace,
-    /// Turns that the task had.
+    /// Number of turns of the task.
     #[count(unit = "turns", hidden)]
     turns: Count,
     /// Turns in which no packet was due.
@@ -67,7 +67,7 @@ impl<A: BurstArgs> Rated<A> {
             "{turns} calls to run_task()\n{empty} empty runs\n{pushes} pushes\n{failed} failed pulls\n"
         ))
     }
-    /// When false, nothing is pulled.
+    /// Whether packets are pulled.
     #[read]
     fn active(&self) -> bool {
         self.active

@@ -7,9 +7,9 @@ use castanet_element::prelude::*;
 
 /// Pulls packets and pushes them on, at most RATE a second.
 ///
-/// The rate is kept by a token bucket, which is full at the start: BURST_SIZE packets, or what is due in BURST_DURATION, may go
-/// at once after a pause. Its task sleeps while there is nothing upstream, and until the next packet is due, rounded up to
-/// the next millisecond.
+/// A token bucket, which is full at the start, keeps the rate. After a pause, BURST_SIZE packets (or those
+/// that are due in BURST_DURATION) may leave at once. The task sleeps while there is nothing upstream, and
+/// until the next packet is due, rounded up to the next millisecond.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.

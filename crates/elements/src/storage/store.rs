@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packets of a queue: of one worker without atomics, of several in a ring.
+//! The packets of a queue. A queue of one worker needs no atomics; a queue of several workers uses a ring.
 
 use super::engine::Args;
 use crate::handover;
@@ -14,7 +14,7 @@ mod ends;
 #[cfg(test)]
 mod tests;
 
-/// The part of a queue that all workers share. The lock is only ever written to change the capacity.
+/// The part of a queue that all workers share. The lock is taken for writing only to change the capacity.
 pub(super) struct Shared {
     ring: RwLock<Ring<Packet>>,
     highwater: AtomicUsize,
@@ -36,7 +36,8 @@ impl Shared {
             warned: AtomicBool::new(false),
         }
     }
-    /// The ring. Nothing panics while it holds the lock; if something did, the ring would still be whole.
+    /// Locks the ring for reading. A poisoned lock is used all the same: the ring would still be consistent,
+    /// and no code panics while it holds the lock.
     fn ring(&self) -> RwLockReadGuard<'_, Ring<Packet>> {
         self.ring.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,35 +59,36 @@ impl Packets {
     }
 }
 
-/// The error for a capacity that there is no memory for.
+/// Returns the error for a capacity for which there is no memory.
 fn no_memory(capacity: Capacity, e: &TryReserveError) -> String {
     format!("no memory for {} packets: {e}", capacity.get())
 }
 
-/// The engine of all queues: their packets, counters, and the notifiers that tell of them.
+/// The engine of all queues: their packets, counters and notifiers.
 #[derive(Counts)]
 pub struct Store {
     pub(super) args: Args,
     packets: Packets,
     /// The class of the queue.
     class: &'static ClassSpec,
-    /// On while there may be something.
+    /// The notifier that is set while there may be packets.
     empty: Option<Note>,
-    /// On while there is room.
+    /// The notifier that is set while there is room.
     full: Option<Note>,
-    /// How many packets wait, for others to see.
+    /// The number of packets, which other elements can read.
     gauge: Gauge,
 }
 
 impl Store {
-    /// An empty store without room; the replicas of one element get the same.
+    /// Makes an empty store without room. The replicas of one element share one store.
     pub fn new(args: Args, cx: &mut BuildCx<'_>) -> Store {
         let packets =
             if cx.replica.1 > 1 { Packets::Shared(cx.share(|| Shared::new(0))) } else { Packets::own(0) };
         Store { args, packets, class: cx.spec, empty: None, full: None, gauge: Gauge::default() }
     }
 
-    /// Makes room. This happens when the element is initialised, because configurations are also built to be checked.
+    /// Allocates room for packets. This happens at initialisation, because configurations are also built only
+    /// to be checked.
     pub fn allocate(&mut self) -> Result<(), ElementError> {
         let capacity = self.args.capacity.get() as usize;
         let failed = |e| no_memory(self.args.capacity, &e);
@@ -94,8 +96,8 @@ impl Store {
             Packets::Own { fifo, .. } => *fifo = Fifo::try_new(capacity).map_err(failed)?,
             Packets::Shared(s) => {
                 let mut ring = s.ring.write().unwrap_or_else(PoisonError::into_inner);
-                // The first of the replicas does it for all. A ring that is in use has another capacity after live
-                // reconfiguration: `take_packets` changes it.
+                // The first replica allocates for all. After live reconfiguration the ring is in use already,
+                // and `take_packets` changes its capacity.
                 if ring.capacity() == 0 && capacity != 0 {
                     *ring = Ring::try_new(capacity).map_err(failed)?;
                 }
@@ -104,7 +106,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes up the notifiers that the class declares.
+    /// Gets the notifiers that the class declares, and the gauge.
     pub fn notify(&mut self, cx: &mut InitCx<'_>) {
         let note = |c: Capability| self.class.has(c).then(|| cx.note(c)).flatten();
         (self.empty, self.full) = (note(Capability::EmptyNotifier), note(Capability::FullNotifier));
@@ -117,14 +119,14 @@ impl Store {
         }
     }
 
-    /// How many packets wait.
+    /// The number of packets in the store.
     pub fn len(&self) -> usize {
         match &self.packets {
             Packets::Own { fifo, .. } => fifo.len(),
             Packets::Shared(s) => s.ring().len(),
         }
     }
-    /// How many may wait.
+    /// The most packets that the store may hold.
     pub fn capacity(&self) -> usize {
         match &self.packets {
             Packets::Own { fifo, .. } => fifo.capacity(),
@@ -137,7 +139,7 @@ impl Store {
             Packets::Shared(s) => Room::is_full(s.as_ref()),
         }
     }
-    /// The most that ever waited.
+    /// The most packets that have been in the store at a time.
     pub fn highwater(&self) -> usize {
         match &self.packets {
             Packets::Own { highwater, .. } => *highwater,
@@ -162,13 +164,13 @@ impl Store {
         }
     }
 
-    /// Takes packets in while there is room; the rest overflows.
+    /// Stores packets while there is room. The rest overflows.
     #[inline]
     pub fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let was_empty = match &mut self.packets {
             Packets::Own { fifo, highwater, .. } => {
                 let was_empty = fifo.is_empty();
-                // One packet is common and not worth copying ranges for.
+                // A batch of one packet is common, and faster without copying ranges.
                 if batch.len() == 1
                     && let Some(p) = batch.pop()
                 {
@@ -187,12 +189,14 @@ impl Store {
                 let before = batch.len();
                 ring.push_many(batch.as_mut_vec());
                 self.gauge.add(before - batch.len());
-                // Reading first keeps the line with the readers while the mark stands.
+                // Reading first avoids a write, so that workers can share the cache line while the mark does
+                // not change.
                 let len = ring.len();
                 if len > s.highwater.load(Ordering::Relaxed) {
                     s.highwater.fetch_max(len, Ordering::Relaxed);
                 }
-                // The puller may have cleared the note just before these packets came.
+                // Always set the notifier, because a puller may have cleared it just before these packets
+                // came.
                 true
             }
         };
@@ -228,7 +232,7 @@ impl Store {
         }
         self.push_late(p, cx);
     }
-    /// Notifies that there are packets now, and that there is no more room if that is so.
+    /// Sets the notifier for pullers. If the store is full, also clears the notifier for sources.
     #[inline(never)]
     fn tell_change(&self, cx: &mut Cx<'_>) {
         if let Some(note) = self.empty {
@@ -246,7 +250,7 @@ impl Store {
         cx.return_batch(batch);
     }
 
-    /// Notifies that there is no more room.
+    /// Clears the notifier for sources, unless there is room again.
     #[inline(never)]
     fn close(&self, cx: &mut Cx<'_>) {
         let Some(note) = self.full else { return };
@@ -256,7 +260,8 @@ impl Store {
         }
     }
 
-    /// Counts packets that found no room, says so the first time, and sends them to output 1 if that is connected.
+    /// Counts packets that found no room, and prints a message the first time. Sends the packets to output 1
+    /// if that is connected, and drops them otherwise.
     #[cold]
     #[inline(never)]
     fn overflow(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
@@ -282,7 +287,7 @@ impl Store {
         }
     }
 
-    /// Gives at most `max` packets, the oldest first.
+    /// Moves at most `max` packets to `into`, the oldest first.
     #[inline]
     pub fn pull(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let (n, was_full) = match &mut self.packets {
@@ -297,7 +302,8 @@ impl Store {
             }
             Packets::Shared(s) => {
                 let ring = s.ring();
-                // Whether it was full cannot be known; setting a note that is on costs only a look at it.
+                // It is not known whether the ring was full. Setting a notifier that is set costs only a
+                // read.
                 let n = ring.pop_many(max, into.as_mut_vec());
                 self.gauge.sub(n);
                 (n, true)
@@ -309,13 +315,13 @@ impl Store {
         {
             cx.set_note(note);
         }
-        // The single pull after the last packet would have been in vain.
+        // With single pulls, the last one would have found nothing and cleared the notifier.
         if n < max {
             self.found_empty(cx);
         }
     }
 
-    /// Gives the oldest packet.
+    /// Returns the oldest packet.
     #[inline]
     pub fn pull_one(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         if let Packets::Own { fifo, .. } = &mut self.packets
@@ -343,14 +349,14 @@ impl Store {
         };
         match self.full {
             _ if p.is_none() => self.found_empty(cx),
-            // There may have been no room before; setting a note that is on costs only a look at it.
+            // There may have been no room before. Setting a notifier that is set costs only a read.
             Some(note) => cx.set_note(note),
             None => {}
         }
         p
     }
 
-    /// Notifies that there are no packets, unless some came meanwhile.
+    /// Clears the notifier for pullers, unless packets have come meanwhile.
     #[cold]
     fn found_empty(&self, cx: &mut Cx<'_>) {
         let Some(note) = self.empty else { return };
@@ -360,8 +366,8 @@ impl Store {
         }
     }
 
-    /// Changes the capacity. The oldest packets stay; the others are dropped, which the queue does not count among its
-    /// drops.
+    /// Changes the capacity. The oldest packets stay. Surplus packets are dropped, but not counted as drops
+    /// of the queue.
     pub fn set_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let room = capacity.get() as usize;
         let surplus = match &mut self.packets {
@@ -383,7 +389,7 @@ impl Store {
         Ok(())
     }
 
-    /// Says how many wait after some were taken out.
+    /// Updates the gauge after `gone` packets were taken out.
     fn measure(&self, gone: usize) {
         match &self.packets {
             Packets::Own { fifo, .. } => self.gauge.set(fifo.len()),
@@ -397,11 +403,11 @@ impl Store {
         cx.drop_all(&mut all, reason);
     }
 
-    /// Takes over the packets of a queue of the old router. A queue of several workers that is configured anew has the
-    /// packets already, and gets its capacity.
+    /// Takes over the packets of a queue of the old router. After live reconfiguration, a queue of several
+    /// workers has the packets already, and only gets its new capacity.
     ///
     /// # Errors
-    /// When there is no memory for that.
+    /// If there is no memory for the new capacity.
     pub fn take_packets(&mut self, old: &mut Store, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if let (Packets::Shared(a), Packets::Shared(b)) = (&self.packets, &old.packets)
             && Arc::ptr_eq(a, b)
@@ -443,7 +449,8 @@ impl Store {
         }
         Ok(())
     }
-    /// Gives all packets away, and what was counted: the most that waited, drops, whether an overflow was reported.
+    /// Moves all packets to `into`. Returns the highwater mark, the drops, and whether an overflow was
+    /// reported.
     fn give(&mut self, into: &mut Batch) -> (usize, u64, bool) {
         match &mut self.packets {
             Packets::Own { fifo, highwater, drops, warned } => {

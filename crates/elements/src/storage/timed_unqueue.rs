@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TimedUnqueue: from pull to push, some packets every so often.
+//! TimedUnqueue: from pull to push, in periodic bursts.
 
 use castanet_element::prelude::*;
 
 /// Pulls at most BURST packets every INTERVAL and pushes them on.
 ///
-/// The first packets leave one INTERVAL after the start. While there is nothing upstream, the task and the timer rest; packets
-/// that come then leave at the end of the interval in which they come.
+/// The first packets leave one INTERVAL after the start. While there is nothing upstream, neither the task
+/// nor the timer runs. Packets that arrive then leave at the end of the interval in which they arrive.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.
@@ -24,9 +24,9 @@ pub struct TimedUnqueue {
     burst: u32,
     /// Packets that may still leave in this interval.
     left: usize,
-    /// When the timer is set to expire, or did last.
+    /// When the timer expires or, if it is not set, when it last expired.
     next: i64,
-    /// Whether there was nothing upstream when the timer expired, so that it is not set.
+    /// Whether the timer is not set, because there was nothing upstream when it expired.
     resting: bool,
     upstream: Signal,
     batch: Batch,
@@ -72,7 +72,8 @@ impl Element for TimedUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         let n = self.left.min(cx.limit());
         if n > 0 {
-            // One by one: a burst ends at the first pull that gives nothing, which a pull of several does not show.
+            // One by one, because a burst ends at the first pull that finds nothing, which a pull of several
+            // does not show.
             while self.batch.len() < n
                 && let Some(p) = cx.pull_one(0)
             {

@@ -34,7 +34,7 @@ pub struct Args {
     /// The most packets to pull in a turn; negative for as many as there are.
     #[arg(default = 1, handler = "rw")]
     burst: i32,
-    /// When false, nothing is pulled.
+    /// Whether packets are pulled.
     #[arg(keyword, default = true, handler = "rwc")]
     active: bool,
     /// The most packets to pull in all; negative for no limit.
@@ -92,7 +92,8 @@ impl Unqueue {
             return Turn::More;
         }
         self.done = 0;
-        // A pull that gave fewer packets than asked for stands for single pulls of which the last found nothing.
+        // A pull that gave fewer packets than requested counts as single pulls, of which the last found
+        // nothing.
         if got < n && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
     }
 }
@@ -105,7 +106,7 @@ impl Unqueue {
         self.count.reset();
         cx.schedule();
     }
-    /// The same as reset.
+    /// The same as `reset`.
     #[write(button)]
     fn reset_counts(&mut self, cx: &mut Cx<'_>) {
         self.reset(cx);

@@ -5,8 +5,9 @@ use castanet_element::prelude::*;
 
 /// Pulls packets and pushes them on while a queue downstream has room.
 ///
-/// Its task pulls at most BURST packets a turn. It ends its turn when all queues downstream are full, and sleeps then, as it does
-/// while there is nothing upstream. Where packets do not come to a queue it is like `Unqueue`.
+/// Its task pulls at most BURST packets a turn. When all queues downstream are full, the task ends its turn
+/// and sleeps. It also sleeps while there is nothing upstream. If there is no queue downstream, Unqueue2
+/// works like `Unqueue`.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.
@@ -35,10 +36,10 @@ pub struct Args {
     /// The most packets to pull in a turn; negative for as many as there are.
     #[arg(default = 1)]
     burst: i32,
-    /// Understood for old configurations; the nearest queues downstream count.
+    /// Accepted for old configurations, but has no effect: the nearest queues downstream count.
     #[arg(keyword, name = "QUEUES")]
     _queues: Option<String>,
-    /// Understood for old configurations; nothing is printed in any case.
+    /// Accepted for old configurations, but has no effect: nothing is printed in any case.
     #[arg(keyword, name = "QUIET", default = false)]
     _quiet: bool,
 }
@@ -52,7 +53,8 @@ impl Element for Unqueue2 {
         if burst == 0 {
             return Turn::Sleep;
         }
-        // A packet at a time: it has to reach the queue before the room there is known again.
+        // One packet at a time, because the room in the queue is known again only when the packet has reached
+        // it.
         if let Err(turn) = cx.room(&self.downstream, 1, false) {
             self.done = 0;
             return turn;
@@ -101,7 +103,7 @@ mod tests {
             }
             let mut next = 0;
             for &n in turns {
-                // A turn is over when it does not say that it is to go on.
+                // A turn is over when the task does not return `Turn::More`.
                 let mut out = Vec::new();
                 loop {
                     let (turn, some) = kit.task();

@@ -6,7 +6,8 @@ use castanet_spec::anno;
 
 /// Adds a time, which may be negative, to timestamps.
 ///
-/// Timestamps that are not set stay so, unless ALL is true. With FIRST the time is added to the FIRST_TIMESTAMP annotation.
+/// Timestamps that are not set (0) stay unchanged, unless ALL is true. With FIRST the time is added to the
+/// FIRST_TIMESTAMP annotation instead.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.

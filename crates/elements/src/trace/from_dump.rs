@@ -14,7 +14,7 @@ use castanet_io::{CaptureReader, LinkType};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
 use castanet_spec::anno;
 
-/// Frames left out in one turn before others have theirs.
+/// The most frames that are skipped in one turn, so that other tasks get theirs.
 const MOST_SKIPPED: u32 = 1024;
 
 /// Emits the packets of a capture file.
@@ -22,15 +22,16 @@ const MOST_SKIPPED: u32 = 1024;
 /// The file is pcap (both byte orders, micro- and nanoseconds) or pcapng, plain or compressed by gzip, bzip2 or xz;
 /// `-` is the standard input.
 ///
-/// Each packet has the time of its capture as timestamp, the bytes that were not captured as extra length
-/// annotation, its MAC header marked where the link type has one, and, for raw IP or with FORCE_IP, its IPv4
-/// network header. The packet type annotation is what the header of a Linux "cooked" capture says, and else "to
-/// this host"; HostEtherFilter sets it from Ethernet addresses.
+/// The timestamp of a packet is the time of its capture. The extra length annotation counts the bytes that
+/// were not captured. The MAC header is marked if the link type has one, and the IPv4 network header is
+/// marked for raw IP or with FORCE_IP. The packet type annotation comes from the header of a Linux "cooked"
+/// capture, and is otherwise "to this host"; HostEtherFilter sets it from Ethernet addresses.
 ///
-/// Without TIMING packets come as fast as they are wanted; with TIMING as far apart as they were captured. START
-/// leaves out packets until the first one at or after that time; at END the element stops as at the end of the
-/// file, until `extend_interval` moves the end. A file cut in its last record ends before that record, with a message. At
-/// the end STOP asks the driver to stop, or END_CALL is called, after all packets were emitted.
+/// Without TIMING, packets are emitted as fast as possible; with TIMING, as far apart as they were captured.
+/// START skips packets until the first one at or after that time. At END the element stops as at the end of
+/// the file, until `extend_interval` moves the end. If a file is cut off within its last record, that record
+/// is left out, with a message. At the end, after all packets were emitted, STOP asks the driver to stop, or
+/// END_CALL is called.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull. Output 1 (optional): with FORCE_IP, packets that are not IPv4, which
@@ -57,18 +58,18 @@ pub struct FromDump {
     random: Random,
     /// A packet that was read but must wait, for its time or for the end to be moved.
     ready: Option<Packet>,
-    /// Whether the first packet of the file was seen, from which times are counted.
+    /// Whether the first packet of the file was seen. Relative times count from that packet.
     begun: bool,
     start: Option<i64>,
     end: Option<i64>,
-    /// By how much the end was moved before the first packet was seen.
+    /// By how much the end was moved before the first packet was seen, in nanoseconds.
     extended: i64,
     /// TIMING: router time minus trace time.
     shift: Option<i64>,
     replay: Replay,
     /// Whether the file could not be read to its end.
     broken: bool,
-    /// Whether a message has said that the file is cut.
+    /// Whether a message has said that the file is cut off.
     cut_reported: bool,
 }
 
@@ -114,18 +115,19 @@ impl FromDump {
         self.end = self.end.map(|e| e.saturating_add(self.extended));
     }
 
-    /// Whether a packet is left out; the reason to count.
+    /// Returns the reason why a packet is skipped; `None` if it is to be emitted.
     fn left_out(&mut self, time: i64) -> Option<Reason> {
         if self.start.is_some_and(|s| time < s) {
             return Some(Reason::OutsideTime);
         }
-        // From the first packet inside on, times may run back.
+        // After the first packet inside the span, packets with earlier times are accepted.
         self.start = None;
         let sample = self.args.sample.0;
         (sample < 1.0 && self.random.unit() >= sample).then_some(Reason::Sampled)
     }
 
-    /// The next packet of the file that is to be emitted, whatever its time; none at the end of the file.
+    /// Reads the next packet that is to be emitted, without regard to END and TIMING. Returns `None` at the
+    /// end of the file, or when too many frames were skipped.
     fn read(&mut self, skipped: &mut u32, cx: &mut Cx<'_>) -> Option<Packet> {
         while *skipped < MOST_SKIPPED {
             let frame = match self.reader.as_mut()?.next_frame() {
@@ -168,7 +170,7 @@ impl FromDump {
         None
     }
 
-    /// Says once that the file ends inside a record.
+    /// Prints once that the file ends inside a record.
     fn report_cut(&mut self, cx: &Cx<'_>) {
         let Some(reader) = self.reader.as_ref().filter(|r| r.truncated()) else { return };
         if !std::mem::replace(&mut self.cut_reported, true) {
@@ -178,7 +180,7 @@ impl FromDump {
     }
 }
 
-/// Sets the annotations of a packet that the trace gives.
+/// Sets the annotations of a packet from its record in the trace.
 fn annotate(p: &mut Packet, link: LinkType, time: i64, original: u32) {
     p.set_timestamp(time);
     let missing = original.saturating_sub(u32::try_from(p.len()).unwrap_or(u32::MAX));
@@ -194,7 +196,7 @@ fn annotate(p: &mut Packet, link: LinkType, time: i64, original: u32) {
     }
 }
 
-/// Marks the IPv4 header; false if there is none.
+/// Marks the IPv4 header. Returns false if there is none.
 fn mark_ip(p: &mut Packet, link: LinkType) -> bool {
     let Some((offset, length)) = link::ipv4_header(link, p.data()) else { return false };
     p.set_network_header(offset, length);
@@ -275,7 +277,7 @@ impl Lifecycle for FromDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // The output is not that of the whole file, so the run has failed.
+        // Not the whole file was emitted, so the run has failed.
         if self.broken {
             Err(ElementError::Incomplete(format!("{}: not read to its end", self.args.filename.0)))
         } else {

@@ -12,20 +12,23 @@ use castanet_element::prelude::*;
 use castanet_io::CaptureError;
 use castanet_io::summary::SummaryReader;
 
-/// Makes packets from a summary dump: a line or binary record for each, its fields as the dump's head says.
+/// Makes packets from a summary dump: one for each line or binary record, with the fields named in its head.
 ///
-/// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input; DATA is a dump in the configuration.
-/// Times may begin or end with a point or have an exponent; numbers may be hexadecimal, and ICMP types and codes names.
-/// A packet has an IPv4 header and those of TCP, UDP or ICMP, and an Ethernet header when a field asks for one; what
-/// follows them is not there, only counted by the extra length annotation, unless CHECKSUM is given. Its network header
-/// is marked and its destination annotation set. What a record does not say is zero, but for the time to live, 100, and
-/// what FLOWID, PROTO and the lines `!flowid`, `!proto` and `!aggregate` say.
+/// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input. DATA is a dump within the
+/// configuration. Times may begin or end with a point or have an exponent. Numbers may be hexadecimal, and
+/// ICMP types and codes may be names.
 ///
-/// A field that cannot be read counts as not said; a line of which no field can be read is left out. A message gives the
-/// number of the first such line; `bad_lines` and `bad_fields` count all.
+/// A packet has an IPv4 header and one of TCP, UDP or ICMP, and an Ethernet header if a field requires one.
+/// The data behind them is missing and only counted by the extra length annotation, unless CHECKSUM is given.
+/// The network header is marked and the destination annotation set. Values that a record does not give are
+/// zero, except the time to live, which is 100, and values that are set by FLOWID, PROTO or the lines
+/// `!flowid`, `!proto` and `!aggregate`.
 ///
-/// With TIMING packets come as far apart as their timestamps. At the end STOP asks the driver to stop, once all packets
-/// were emitted.
+/// A field that cannot be read counts as missing. A line without a readable field is left out. A message
+/// gives the number of the first such line; `bad_lines` and `bad_fields` count all.
+///
+/// With TIMING, packets are emitted as far apart as their timestamps. At the end STOP asks the driver to
+/// stop, once all packets were emitted.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull.
@@ -55,34 +58,34 @@ pub struct Args {
     /// Whether the driver is asked to stop at the end.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// When false, no packets come.
+    /// Whether packets are emitted.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// Understood for old configurations; bytes that nothing is known of are always zero.
+    /// Accepted for old configurations; unknown bytes are always zero.
     #[arg(keyword, name = "ZERO", default = true)]
     _zero: bool,
-    /// Whether packets come as far apart as their timestamps.
+    /// Whether packets are emitted as far apart as their timestamps.
     #[arg(keyword, default = false)]
     timing: bool,
-    /// Whether packets have all their bytes, and right checksums.
+    /// Whether packets get all their bytes and correct checksums.
     #[arg(keyword, default = false)]
     checksum: bool,
     /// The probability that a packet is emitted.
     #[arg(keyword, default = Probability(1.0), show = "1", handler = "r", handler_name = "sampling_prob")]
     sample: Probability,
-    /// The protocol of packets of which the dump says none.
+    /// The protocol of packets for which the dump gives none.
     #[arg(keyword, default = Protocol(6), show = "TCP")]
     proto: Protocol,
-    /// Whether a record that stands for several packets makes them all.
+    /// Whether a record that stands for several packets makes all of them.
     #[arg(keyword, default = false)]
     multipacket: bool,
-    /// The fields of a line until the dump says them.
+    /// The fields of a line, until the dump itself names them.
     #[arg(keyword, alias = "CONTENTS", alias = "DEFAULT_CONTENTS", alias = "DEFAULT_FIELDS")]
     fields: Option<FieldList>,
-    /// Addresses and ports of packets of which the dump says none.
+    /// Addresses and ports of packets for which the dump gives none.
     #[arg(keyword, alias = "DEFAULT_FLOWID")]
     flowid: Option<FlowId>,
-    /// Whether a file that does not exist is an empty one.
+    /// Whether a file that does not exist counts as empty.
     #[arg(keyword, default = false)]
     allow_nonexistent: bool,
     /// The dump itself, in place of a file.

@@ -8,15 +8,17 @@ use castanet_element::prelude::*;
 use castanet_io::CaptureError;
 use castanet_io::summary::SummaryReader;
 
-/// Makes packets from the text that tcpdump printed: a line for each, or two with `-v`.
+/// Makes packets from the text that tcpdump printed: one line for each packet, or two with `-v`.
 ///
-/// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input. Addresses must be numbers, as `tcpdump -n` prints them.
-/// Sequence numbers are those of the packets only if they were printed with `-S`. A packet has an IPv4 header and one of TCP, UDP or
-/// ICMP. The data behind them is missing and only counted by the extra length annotation, unless CHECKSUM is given. The network header
-/// is marked and the destination annotation set. Fields that a line does not have are zero, except the time to live, which is 100.
+/// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input. Addresses must be numbers, as
+/// `tcpdump -n` prints them. Sequence numbers are those of the packets only if they were printed with `-S`. A
+/// packet has an IPv4 header and one of TCP, UDP or ICMP. The data behind them is missing and only counted by
+/// the extra length annotation, unless CHECKSUM is given. The network header is marked and the destination
+/// annotation set. Fields that a line does not have are zero, except the time to live, which is 100.
 ///
-/// Lines of other protocols and of details are left out. A line that is not understood is left out too: a message gives the number of
-/// the first one, and `bad_lines` counts all. At the end STOP asks the driver to stop, once all packets were emitted.
+/// Lines of other protocols and of details are skipped. Lines that are not understood are skipped too: a
+/// message gives the number of the first one, and `bad_lines` counts all. At the end STOP asks the driver to
+/// stop, once all packets were emitted.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull.
@@ -43,13 +45,13 @@ pub struct Args {
     /// Whether the driver is asked to stop at the end.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// When false, no packets come.
+    /// Whether packets are emitted.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// Understood for old configurations; bytes that nothing is known of are always zero.
+    /// Accepted for old configurations; unknown bytes are always zero.
     #[arg(keyword, name = "ZERO", default = true)]
     _zero: bool,
-    /// Whether packets have all their bytes, and right checksums.
+    /// Whether packets get all their bytes and correct checksums.
     #[arg(keyword, default = false)]
     checksum: bool,
     /// The probability that a packet is emitted.
@@ -102,7 +104,7 @@ mod tests {
     use super::*;
     use castanet_element::kit::Kit;
 
-    /// An element that reads this text.
+    /// Makes an element that reads this text.
     fn kit(text: &str, more: &str) -> Kit<FromTcpdump> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces: packets from capture files and summary dumps and into them, and what is done with times of packets.
+//! Traces: reading packets from capture files and summary dumps, writing packets to such files, and classes
+//! for timestamps.
 
 use castanet_element::{ClassDef, action, element};
 

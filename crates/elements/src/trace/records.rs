@@ -9,38 +9,38 @@ use castanet_io::summary::{Draft, Item, Making, SummaryReader};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
 use castanet_spec::anno;
 
-/// Lines that make no packet, in one turn, before others have theirs.
+/// The most lines without a packet that are read in one turn, so that other tasks get theirs.
 const MOST_SKIPPED: u32 = 1024;
 /// The most bytes of data that a packet has.
 const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;
 
 /// Arguments of such a source.
 pub trait RecordArgs: castanet_spec::Args {
-    /// Conditions on several arguments.
+    /// Checks conditions that concern several arguments.
     fn check(&self) -> Result<(), ConfigError> {
         Ok(())
     }
     /// The file, if there is one.
     fn filename(&self) -> Option<&Filename>;
-    /// Whether the records are those of an element with other arguments.
+    /// Whether an element with the other arguments reads the same records.
     fn is_same(&self, other: &Self) -> bool;
     /// Opens the records.
     fn open(&self) -> Result<SummaryReader, CaptureError>;
-    /// Whether packets come.
+    /// Whether packets are emitted.
     fn is_active(&self) -> bool;
-    /// Says that no more packets come.
+    /// Makes the element inactive.
     fn deactivate(&mut self);
     /// Whether the driver is asked to stop at the end.
     fn stops(&self) -> bool;
-    /// Whether packets come as far apart as their timestamps.
+    /// Whether packets are emitted as far apart as their timestamps.
     fn timing(&self) -> bool {
         false
     }
-    /// Whether packets have all their bytes, and right checksums.
+    /// Whether packets get all their bytes and correct checksums.
     fn checksum(&self) -> bool;
     /// The probability that a packet is emitted.
     fn sample(&self) -> f64;
-    /// Whether a record that stands for several packets makes them all.
+    /// Whether a record that stands for several packets makes all of them.
     fn multipacket(&self) -> bool {
         false
     }
@@ -53,7 +53,7 @@ pub struct Records<A> {
     reader: Option<SummaryReader>,
     random: Random,
     draft: Draft,
-    /// Of a record for several packets: the next one, and how many they are.
+    /// For a record that stands for several packets: the index of the next packet, and the number of packets.
     part: Option<(u32, u32)>,
     data: Vec<u8>,
     /// A packet that was made but must wait for its time.
@@ -68,7 +68,9 @@ impl<A: RecordArgs> Records<A> {
     fn reader(&self) -> Result<&SummaryReader, HandlerError> {
         self.reader.as_ref().ok_or_else(|| "the file is not open".into())
     }
-    /// Finds the next record, or the next packet of the last one; none at the end of the dump, or when much is left out.
+    /// Finds the next record, or the next packet of the last record. Returns the packet's index in its
+    /// record, and the record's number of packets; `None` at the end of the dump, or when too many lines were
+    /// skipped.
     fn record(&mut self, skipped: &mut u32, cx: &mut Cx<'_>) -> Option<(u32, u32)> {
         if let Some((part, parts)) = self.part.take() {
             let next = part.saturating_add(1);
@@ -96,7 +98,7 @@ impl<A: RecordArgs> Records<A> {
         None
     }
 
-    /// The packet of a record; none when no buffer is free.
+    /// Makes the packet of a record; `None` if no buffer is free.
     fn make(&mut self, part: (u32, u32)) -> Option<Packet> {
         let making = Making { checksum: self.args.checksum(), most: MOST_DATA, part };
         let defaults = *self.reader.as_ref()?.defaults();
@@ -188,7 +190,7 @@ impl<A: RecordArgs> Records<A> {
     fn filename(&self) -> String {
         self.args.filename().map_or("<data>", |f| &f.0).into()
     }
-    /// Bytes of the file; `-` when unknown.
+    /// Size of the file; `-` if it is unknown.
     #[read(unit = "bytes")]
     fn filesize(&self) -> Result<String, HandlerError> {
         let Some(_) = self.args.filename() else { return Ok("-".into()) };
@@ -230,7 +232,7 @@ impl<A: RecordArgs> Lifecycle for Records<A> {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // The output is not that of the whole file, so the run has failed.
+        // Not the whole file was emitted, so the run has failed.
         let name = self.args.filename().map_or("<data>", |f| &f.0);
         if self.broken {
             Err(ElementError::Incomplete(format!("{name}: not read to its end")))

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of sources that replay files: when packets are given, pushed or pulled, and when the source sleeps.
+//! The common part of sources that replay files: when packets are emitted, by push or pull, and when the
+//! source sleeps.
 
 use castanet_element::prelude::*;
 
 /// The next step of a source.
 pub(super) enum Next {
     Packet(Packet),
-    /// A packet, at this time.
+    /// The next packet is due at this time.
     Later(i64),
-    /// Many records were left out: other tasks have their turns first.
+    /// Many records were skipped, so other tasks get their turns first.
     Pause,
     End,
 }
 
-/// Where a source stands between its file and its output.
+/// The state of a source that replays a file.
 pub(super) struct Replay {
     /// Whether the end was reached.
     pub(super) finished: bool,
@@ -37,7 +38,7 @@ impl Replay {
             cx.clear_note(note);
         }
     }
-    /// Notes the end; true the first time.
+    /// Notes that the end was reached. Returns true the first time.
     pub(super) fn end(&mut self, cx: &mut Cx<'_>) -> bool {
         self.sleep(cx);
         !std::mem::replace(&mut self.finished, true)
@@ -56,7 +57,7 @@ pub(super) trait Source {
     fn can_run(&self) -> bool {
         self.is_active() && !self.replay().finished
     }
-    /// Goes on after a wait or a change.
+    /// Continues after a wait or a change.
     fn wake(&self, cx: &mut Cx<'_>) {
         let replay = self.replay();
         if !self.can_run() {
@@ -67,14 +68,14 @@ pub(super) trait Source {
             _ => cx.schedule(),
         }
     }
-    /// A turn of the task.
+    /// Runs one turn of the task.
     fn turn(&mut self, cx: &mut Cx<'_>) -> Turn {
         if !self.replay().push || !self.can_run() {
             return Turn::Sleep;
         }
         for i in 0..cx.turns() {
             let next = self.next(cx);
-            // Packets that were emitted in this call must pass before the end.
+            // Packets that were emitted in this call must be pushed on before the end is handled.
             if i > 0 && matches!(next, Next::End) {
                 break;
             }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetTimestampDelta: timestamps that count from another time.
+//! SetTimestampDelta: timestamps relative to another time.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 
-/// Sets timestamps to the time since another one.
+/// Replaces timestamps by their difference to another time.
 ///
-/// That is, with TYPE RANGE the timestamp of the first packet, with NOW the time now minus the timestamp, and with FIRST the
-/// FIRST_TIMESTAMP annotation.
+/// With TYPE RANGE that is the time since the timestamp of the first packet, with NOW the time from the
+/// timestamp until now, and with FIRST the time since the FIRST_TIMESTAMP annotation.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -30,19 +30,19 @@ pub struct SetTimestampDelta {
 /// Arguments of SetTimestampDelta.
 #[derive(Args)]
 pub struct Args {
-    /// From when time counts: RANGE, NOW or FIRST.
+    /// The other time: RANGE, NOW or FIRST.
     #[arg(keyword, name = "TYPE", default = From::Range, show = "RANGE")]
     from: From,
 }
 
-/// From when time counts.
+/// The time that the difference is computed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
-    /// The first packet.
+    /// The timestamp of the first packet.
     Range,
-    /// Until now.
+    /// The current time.
     Now,
-    /// The packet's first timestamp.
+    /// The packet's FIRST_TIMESTAMP annotation.
     First,
 }
 
@@ -79,7 +79,7 @@ impl SetTimestampDelta {
     fn first(&self) -> Nanos {
         Nanos(self.first.unwrap_or(0))
     }
-    /// The next packet is the first one.
+    /// Makes the next packet count as the first one.
     #[write(button)]
     fn reset(&mut self) {
         self.first = None;

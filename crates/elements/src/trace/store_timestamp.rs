@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StoreTimestamp: the timestamp into the packet.
+//! StoreTimestamp: the timestamp written into the packet.
 
 use castanet_element::prelude::*;
 
 /// Writes the timestamp into the packet's data: seconds and nanoseconds, four bytes each in network byte order.
 ///
-/// They are written at OFFSET, or with TAIL behind the data, which grows by 8 bytes. A packet too short for that stays as it
-/// is.
+/// They are written at OFFSET, or with TAIL behind the data, which grows by 8 bytes. A packet that is too
+/// short for OFFSET, or that cannot grow, stays unchanged.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -24,7 +24,7 @@ pub struct StoreTimestamp {
 /// Arguments of StoreTimestamp.
 #[derive(Args)]
 pub struct Args {
-    /// Where to write it.
+    /// The offset to write it at, in bytes.
     #[arg(default = -1)]
     offset: i32,
     /// Whether to write it behind the data.
@@ -44,7 +44,7 @@ impl Build for StoreTimestamp {
 impl Action for StoreTimestamp {
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let time = p.timestamp();
-        // The low half of the seconds is what four bytes have room for.
+        // Four bytes have room only for the low half of the seconds.
         let seconds = (time.div_euclid(1_000_000_000) & 0xffff_ffff) as u32;
         let ns = time.rem_euclid(1_000_000_000) as u32;
         let at = match usize::try_from(self.args.offset) {

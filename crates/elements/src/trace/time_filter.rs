@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TimeFilter: packets of a span of time.
+//! TimeFilter: packets within a span of time.
 
 #[cfg(test)]
 mod tests;
@@ -10,15 +10,17 @@ use std::collections::VecDeque;
 
 /// Passes packets whose timestamps lie in a span of time.
 ///
-/// The span begins at START, inclusive, and ends at END, exclusive. START_DELAY and END_DELAY count from the time when the
-/// router started, START_AFTER and END_AFTER from the first packet's timestamp, INTERVAL from the start of the span; without
-/// a start it begins with the first packet, without an end it does not end. The first packet at or after the end asks the
-/// driver to stop, if STOP is true, or makes the END_CALL; `extend_interval` arms that again. In the value of END_CALL, `$t` is
-/// replaced by the timestamp of that packet. If the call moves the end, the packet is tested again, so none is lost between
-/// two spans.
+/// The span begins at START, inclusive, and ends at END, exclusive. START_DELAY and END_DELAY count from the
+/// time when the router started, START_AFTER and END_AFTER from the first packet's timestamp, and INTERVAL
+/// from the start of the span. A span without a start begins with the first packet, and a span without an end
+/// does not end. At the first packet at or after the end, STOP asks the driver to stop, or END_CALL is
+/// called. `extend_interval` makes this possible once more. In the value of END_CALL, `$t` is replaced by the
+/// timestamp of that packet. If the call moves the end, the packet is tested again, so no packet is lost
+/// between two spans.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: those inside. Output 1 (optional): those outside, which are otherwise dropped.
+/// Input 0: packets. Output 0: packets inside the span. Output 1 (optional): packets outside, which are
+/// otherwise dropped.
 ///
 /// # Example
 /// ```click
@@ -41,9 +43,10 @@ pub struct TimeFilter {
     begun: bool,
     /// Whether a packet has reached the end, so that STOP or END_CALL was done.
     reached: bool,
-    /// Packets that wait until END_CALL has been made, the first of which made it.
+    /// Packets that wait until END_CALL has been executed. The first of them caused the call.
     waiting: VecDeque<Packet>,
-    /// Whether packets are pushed. Those that wait then go on by the handler `resume`, otherwise by the next pull.
+    /// Whether packets are pushed. If so, the handler `resume` lets waiting packets continue, otherwise the
+    /// next pull does.
     push: bool,
 }
 
@@ -55,9 +58,9 @@ const NO_END: i64 = 2_147_483_647_000_000_000;
 pub struct Args {
     /// When the span begins.
     start: Option<Nanos>,
-    /// When it ends.
+    /// When the span ends.
     end: Option<Nanos>,
-    /// The start, counted from that of the router.
+    /// The start, counted from the start of the router.
     #[arg(keyword)]
     start_delay: Option<Nanos>,
     /// The end, counted from the start of the router.
@@ -101,7 +104,7 @@ impl Build for TimeFilter {
 }
 
 impl TimeFilter {
-    /// Sets what counts from the first packet.
+    /// Sets the limits that count from the first packet.
     #[cold]
     fn begin(&mut self, first: i64) {
         self.begun = true;
@@ -111,7 +114,8 @@ impl TimeFilter {
         let from = self.start.unwrap_or(first);
         self.end = self.end.or(self.args.interval.map(|t| from.saturating_add(t.0)));
     }
-    /// Acts on the first packet at or after the end. True if END_CALL may move the end, so that the packet has to wait for it.
+    /// Acts on the first packet at or after the end. Returns true if END_CALL may move the end, so that the
+    /// packet has to wait for the call.
     #[cold]
     fn finish(&mut self, time: i64, cx: &mut Cx<'_>) -> bool {
         self.reached = true;
@@ -120,12 +124,12 @@ impl TimeFilter {
         }
         let Some(call) = &self.args.end_call else { return false };
         cx.call(&HandlerRef { value: with_time(&call.value, time), ..call.clone() });
-        // Global handlers move no end.
+        // Global handlers cannot move the end.
         if call.element.is_none() {
             return false;
         }
         if self.push {
-            // Calls are carried out in the order in which they were made.
+            // Calls are executed in the order in which they were made, so `resume` follows END_CALL.
             cx.call(&HandlerRef {
                 element: usize::try_from(cx.me()).ok(),
                 element_name: cx.name().to_string(),
@@ -137,7 +141,7 @@ impl TimeFilter {
         true
     }
 
-    /// Where a packet belongs: inside the span, at or after its end, or before its start.
+    /// Returns where a time lies: inside the span, at or after its end, or before its start.
     #[inline]
     fn place(&mut self, time: i64) -> Place {
         if !self.begun {
@@ -152,8 +156,9 @@ impl TimeFilter {
         }
     }
 
-    /// Tests a packet and hands it on: back when it is inside, to output 1 when it is outside. `None` also when it has to wait;
-    /// it waits then before all others.
+    /// Tests a packet. Returns it if it is inside; if it is outside, it leaves by output 1. If the packet has
+    /// to wait for END_CALL, it is put before all others that wait. `again` says that the packet has waited
+    /// already.
     fn test(&mut self, p: Packet, again: bool, cx: &mut Cx<'_>) -> Option<Packet> {
         match self.place(p.timestamp()) {
             Place::Inside => return Some(p),
@@ -181,7 +186,7 @@ impl TimeFilter {
     }
 }
 
-/// Where a packet belongs.
+/// Where the time of a packet lies.
 enum Place {
     Before,
     Inside,
@@ -287,14 +292,14 @@ impl TimeFilter {
         let length = |(start, end): (i64, i64)| Nanos(end.saturating_sub(start));
         self.start.zip(self.end).map(length).or(self.args.interval)
     }
-    /// Tests packets again that have waited for END_CALL. The element writes this itself.
+    /// Tests the packets that have waited for END_CALL (the element itself calls this).
     #[write(button)]
     fn resume(&mut self, cx: &mut Cx<'_>) {
         if self.push {
             self.go_on(cx);
         }
     }
-    /// Moves the end by so many seconds.
+    /// Moves the end by a number of seconds.
     #[write]
     fn extend_interval(&mut self, by: Nanos) {
         self.end = self.end.map(|e| e.saturating_add(by.0));

@@ -13,12 +13,14 @@ use std::io::ErrorKind;
 
 /// Writes packets to a capture file in pcap format.
 ///
-/// The time of a record is the packet's timestamp, or the time now if it has none; its original length counts the
-/// bytes that the extra length annotation says were never captured. The file `-` is the standard output.
+/// The time of a record is the packet's timestamp, or the current time if it has none. The original length of
+/// a record includes the bytes that were never captured, according to the extra length annotation. The file
+/// `-` is the standard output.
 ///
-/// Initialisation fails when the file cannot be written. The file is emptied when the router starts to run, so
-/// that a hot swap to a router with the same file goes on in it, and complete when the router has stopped. When
-/// writing fails there is one message, and no packet is written any more: without output they are dropped, counted.
+/// Initialisation fails if the file cannot be written. The file is emptied when the router starts to run, so
+/// that after a hot swap a router with the same file continues it. The file is complete when the router has
+/// stopped. If writing fails, there is one message, and no more packets are written; without an output they
+/// are dropped and counted.
 ///
 /// # Ports
 /// Input 0: packets, push or pull. Output 0 (optional): the same packets, after they were written.
@@ -37,9 +39,9 @@ pub struct ToDump {
     file: File,
     /// The error that ended the writing.
     failure: Option<String>,
-    /// Whether the file was missing before.
+    /// Whether this element created the file.
     made: bool,
-    /// Packets that `count` leaves out since it was reset.
+    /// The number of packets that were written before `count` was reset.
     forgotten: u64,
     signal: Signal,
     push: bool,
@@ -49,10 +51,10 @@ pub struct ToDump {
 
 /// The state of the file.
 enum File {
-    /// It waits for the router to run.
+    /// Not opened yet, because the router does not run yet.
     Fresh,
     Open(Box<CaptureWriter>),
-    /// It was closed, could not be written, or belongs to another router now.
+    /// Closed, or not writable, or owned by another router now.
     Gone,
 }
 
@@ -77,7 +79,7 @@ pub struct Args {
     /// Whether each packet is written at once.
     #[arg(keyword, default = false)]
     unbuffered: bool,
-    /// Whether times are written in nanoseconds, else in microseconds.
+    /// Whether times are written in nanoseconds instead of microseconds.
     #[arg(keyword, default = true)]
     nano: bool,
 }
@@ -140,8 +142,8 @@ impl Build for ToDump {
     }
 }
 
-/// Whether a file can be written, as far as that can be known without changing it. One that is missing is made: true.
-/// The name comes from a Filename.
+/// Checks that a file can be written, as far as that is possible without changing it. A missing file is
+/// created. Returns whether that happened. The name comes from a Filename.
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn try_file(name: &str) -> Result<bool, ElementError> {
     // Opening a pipe would wait for its reader.
@@ -159,7 +161,7 @@ pub(crate) fn try_file(name: &str) -> Result<bool, ElementError> {
 }
 
 impl ToDump {
-    /// The link type that all of USE_ENCAP_FROM tell.
+    /// Returns the link type that all elements in USE_ENCAP_FROM report.
     fn told_link(&self, cx: &mut Cx<'_>) -> Result<LinkType, ElementError> {
         let mut told: Option<(LinkType, &str)> = None;
         for (element, name) in &self.args.use_encap_from.0 {
@@ -182,7 +184,7 @@ impl ToDump {
         Ok(told.map_or(self.options.link, |t| t.0))
     }
 
-    /// Opens and empties the file unless that has happened.
+    /// Opens and empties the file, unless it has been opened before.
     fn open(&mut self, cx: &mut Cx<'_>) {
         if !matches!(self.file, File::Fresh) {
             return;
@@ -201,14 +203,14 @@ impl ToDump {
         cx.message(&format!("{}: {error}", cx.declaration()));
         self.failure = Some(error);
         if let File::Open(w) = &self.file {
-            // Packets that were lost with the buffer were never written.
+            // Packets that were lost with the buffer do not count as written.
             self.forgotten = self.forgotten.min(w.count());
         } else {
             self.file = File::Gone;
         }
     }
 
-    /// Writes packets; how many of them, from the first on.
+    /// Writes packets until one of them fails. Returns how many were written.
     fn write_all(&mut self, packets: &[Packet], cx: &mut Cx<'_>) -> usize {
         self.open(cx);
         for (i, p) in packets.iter().enumerate() {
@@ -231,14 +233,14 @@ impl ToDump {
         packets.len()
     }
 
-    /// Writes packets that go on: the file gets copies.
+    /// Writes packets that are also forwarded. The ledger counts the written ones as copies.
     fn copy(&mut self, packets: &[Packet], cx: &mut Cx<'_>) {
         let written = self.write_all(packets, cx) as u64;
         cx.made(written);
         cx.left(written);
     }
 
-    /// Writes packets that go no further.
+    /// Writes packets and drops them.
     fn consume(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let written = self.write_all(batch.as_slice(), cx);
         for (i, p) in batch.drain().enumerate() {
@@ -303,7 +305,7 @@ impl Lifecycle for ToDump {
         if !self.push && !self.passes {
             self.signal = cx.upstream(0);
         }
-        // It expires as soon as the router runs, which a router that only was prepared never does.
+        // The timer expires as soon as the router runs. A router that was only prepared never runs.
         let now = cx.now();
         cx.set_timer(0, now);
         if !cx.inherits() {
@@ -312,7 +314,8 @@ impl Lifecycle for ToDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
+        // A router that did not run removes a file that it created. It leaves any other file alone, which may
+        // belong to another router.
         if self.made && matches!(self.file, File::Fresh) {
             handover::unmake(&self.args.filename.0);
         }
@@ -321,7 +324,7 @@ impl Lifecycle for ToDump {
             _ => Ok(()),
         };
         match self.failure.take() {
-            // A message has said why.
+            // A message has given the reason.
             Some(_) => Err(ElementError::Incomplete(format!(
                 "{}: not all packets were written",
                 self.args.filename.0
@@ -330,7 +333,7 @@ impl Lifecycle for ToDump {
         }
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // Handlers are read when the file is opened, which the first packet may do.
+        // Opening the file reads handlers, and the first packet may open it.
         if self.args.use_encap_from.0.is_empty() { Effects::FILES } else { declared }
     }
     fn holds(&self) -> Option<String> {

@@ -12,18 +12,20 @@ use castanet_io::CaptureError;
 use castanet_io::summary::{Field, SummaryHeader, SummaryWriter, View};
 use castanet_spec::anno;
 
-/// The most lines that one packet makes: the count in its annotation may be anything.
+/// The most lines that one packet makes. It is bounded, because the count in the packet's annotation may be
+/// anything.
 const MOST_LINES: u32 = 1 << 16;
 
-/// Writes a line, or binary record, with chosen fields of each packet.
+/// Writes chosen fields of each packet as a line or a binary record.
 ///
-/// Packets need not be IP: a field that a packet does not have is `-`, in binary zero. Fields of IP and above are those of
-/// the marked network header. With BAD_PACKETS a line `!bad` before that of a packet says what is wrong with its headers.
-/// A packet that stands for several is written as many times, at most 65536, with MULTIPACKET, unless FIELDS has `count`.
+/// Packets need not be IP: a field that a packet does not have is `-`, or zero in binary records. Fields of
+/// IP and above are read from the marked network header. With BAD_PACKETS, a line `!bad` before the line of a
+/// packet says what is wrong with its headers. With MULTIPACKET, a packet that stands for several is written
+/// as many times, at most 65536, unless FIELDS has `count`.
 ///
-/// The file is emptied when the router starts to run, so that a hot swap to a router with the same file goes on in it, and
-/// complete when the router has stopped. When writing fails there is one message, and nothing is written any more. The
-/// file `-` is the standard output.
+/// The file is emptied when the router starts to run, so that after a hot swap a router with the same file
+/// continues it. The file is complete when the router has stopped. If writing fails, there is one message,
+/// and nothing more is written. The file `-` is the standard output.
 ///
 /// # Ports
 /// Input 0: packets, push or pull. Output 0 (optional, push): the same packets, after they were written.
@@ -43,9 +45,9 @@ pub struct ToIpSummaryDump {
     args: Args,
     file: File,
     failed: bool,
-    /// Whether the file was missing before.
+    /// Whether this element created the file.
     made: bool,
-    /// Whether a message has said that a packet stands for more than are written.
+    /// Whether a message has said that a packet stands for more packets than are written.
     told: bool,
     signal: Signal,
     push: bool,
@@ -55,10 +57,10 @@ pub struct ToIpSummaryDump {
 
 /// The state of the file.
 enum File {
-    /// It waits for the router to run.
+    /// Not opened yet, because the router does not run yet.
     Fresh,
     Open(Box<SummaryWriter>),
-    /// It was closed, could not be written, or belongs to another router now.
+    /// Closed, or not writable, or owned by another router now.
     Gone,
 }
 
@@ -70,10 +72,10 @@ pub struct Args {
     /// The fields to write.
     #[arg(keyword, alias = "CONTENTS", alias = "DATA", default = standard(), show = "timestamp ip_src")]
     fields: FieldList,
-    /// Whether the head names host and time.
+    /// Whether the head of the file gives host and time.
     #[arg(keyword, default = false)]
     verbose: bool,
-    /// Whether there is a head.
+    /// Whether the file gets a head.
     #[arg(keyword, default = true)]
     header: bool,
     /// The name of the program in the head.
@@ -82,10 +84,10 @@ pub struct Args {
     /// Whether a packet that stands for several is written several times.
     #[arg(keyword, default = false)]
     multipacket: bool,
-    /// Whether lines say what is wrong with packets.
+    /// Whether `!bad` lines say what is wrong with packets.
     #[arg(keyword, default = false)]
     bad_packets: bool,
-    /// Whether a packet shorter than its IP header says is bad.
+    /// Whether a packet that is shorter than its IP header says counts as bad.
     #[arg(keyword, default = true)]
     careful_trunc: bool,
     /// Whether the bytes of the extra length annotation count as packet length.
@@ -96,7 +98,7 @@ pub struct Args {
     binary: bool,
 }
 
-/// The fields that are written where none are asked for.
+/// The fields that are written if FIELDS is not given.
 fn standard() -> FieldList {
     FieldList(["timestamp", "ip_src"].into_iter().filter_map(Field::find).collect())
 }
@@ -123,7 +125,7 @@ impl Build for ToIpSummaryDump {
     }
 }
 
-/// The packet as dumps see it.
+/// Returns the view of a packet that fields are read from.
 fn view<'a>(p: &'a Packet, args: &Args) -> View<'a> {
     let extra = if args.extra_length { p.anno_u32(anno::EXTRA_LENGTH) } else { 0 };
     let mut view = View::new(p.data(), p.mac(), p.network(), extra, args.careful_trunc);
@@ -134,7 +136,7 @@ fn view<'a>(p: &'a Packet, args: &Args) -> View<'a> {
     view
 }
 
-/// Writes what there is to say of a packet; false after an error.
+/// Writes the lines or records of a packet. Returns false after an error.
 fn write(w: &mut SummaryWriter, p: &Packet, args: &Args) -> Result<bool, CaptureError> {
     let mut view = view(p, args);
     if args.bad_packets
@@ -146,7 +148,7 @@ fn write(w: &mut SummaryWriter, p: &Packet, args: &Args) -> Result<bool, Capture
     if count == 1 {
         return w.write(&view);
     }
-    // Together they have its length, and their times lie evenly between that of the first and that of the last.
+    // The lines share the length of the packet, and their times are evenly spaced from the first to the last.
     let (first, last) = (view.first_time, view.time);
     let step = if first > 0 && first < last { (last - first) / i64::from(count - 1) } else { 0 };
     let (captured, mut left) = (p.len(), view.wire_len());
@@ -164,8 +166,8 @@ fn write(w: &mut SummaryWriter, p: &Packet, args: &Args) -> Result<bool, Capture
 }
 
 impl ToIpSummaryDump {
-    /// Opens and empties the file unless that has happened.
-    // The name that is not a Filename's is fixed: the host's.
+    /// Opens and empties the file, unless it has been opened before.
+    // The one file name that does not come from a Filename is fixed: the file with the host name.
     #[allow(clippy::disallowed_methods)]
     fn open(&mut self, cx: &mut Cx<'_>) {
         if !matches!(self.file, File::Fresh) {
@@ -199,7 +201,7 @@ impl ToIpSummaryDump {
         cx.message(&format!("{declaration}: a packet stands for more than {MOST_LINES}, which are written"));
     }
 
-    /// Writes a packet; whether that was possible.
+    /// Writes a packet. Returns whether that succeeded.
     fn write_one(&mut self, p: &Packet, cx: &mut Cx<'_>) -> bool {
         let File::Open(w) = &mut self.file else { return false };
         let written = write(w, p, &self.args);
@@ -216,7 +218,7 @@ impl ToIpSummaryDump {
     fn take(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.open(cx);
         if self.passes {
-            // The file gets copies.
+            // The ledger counts the written packets as copies.
             let written = batch.iter().filter(|p| self.write_one(p, cx)).count() as u64;
             cx.made(written);
             cx.left(written);
@@ -253,7 +255,7 @@ impl Element for ToIpSummaryDump {
 
 #[handlers]
 impl ToIpSummaryDump {
-    /// Writes to the file what still waits.
+    /// Writes buffered data to the file.
     #[write]
     fn flush(&mut self) -> Result<(), HandlerError> {
         match &mut self.file {
@@ -268,7 +270,7 @@ impl Lifecycle for ToIpSummaryDump {
         if !self.push {
             self.signal = cx.upstream(0);
         }
-        // It expires as soon as the router runs, which a router that only was prepared never does.
+        // The timer expires as soon as the router runs. A router that was only prepared never runs.
         let now = cx.now();
         cx.set_timer(0, now);
         if !cx.inherits() {
@@ -277,7 +279,8 @@ impl Lifecycle for ToIpSummaryDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // A router that did not run leaves alone what may be another one's file, and leaves no file behind.
+        // A router that did not run removes a file that it created. It leaves any other file alone, which may
+        // belong to another router.
         if self.made && matches!(self.file, File::Fresh) {
             handover::unmake(&self.args.filename.0);
         }
@@ -286,7 +289,7 @@ impl Lifecycle for ToIpSummaryDump {
         {
             return Err(ElementError::refused(e));
         }
-        // A message has said why.
+        // A message has given the reason.
         if self.failed {
             Err(ElementError::Incomplete(format!("{}: not all packets were written", self.args.filename.0)))
         } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CheckTCPHeader: lengths and checksum of TCP segments.
+//! CheckTCPHeader: checks lengths and checksum of TCP segments.
 
 use super::faults::{Checker, Fault, Protocol};
 use super::segment;
@@ -9,10 +9,11 @@ use castanet_wire::{TcpHeader, checksum};
 
 /// Checks TCP headers.
 ///
-/// The tests, in this order: the protocol is TCP; the IP and TCP header lengths fit into the IP total length, and that into
-/// the packet; the checksum over segment and pseudo-header is right (RFC 9293 section 3.1). A fragment fails, since the
-/// checksum covers the other fragments too: put an IPReassembler before. A bad packet leaves on output 1, or is dropped; only the
-/// first one is reported, or each with `VERBOSE`. The network header must be marked.
+/// The tests are, in this order: the protocol is TCP; the IP and TCP headers fit into the IP total length, and that
+/// length fits into the packet; the checksum over segment and pseudo-header is correct (RFC 9293 section 3.1). A
+/// fragment fails, because the checksum covers the other fragments too: put an IPReassembler before this element. A
+/// bad packet leaves on output 1, or is dropped. Only the first bad packet is reported, or, with `VERBOSE`, every
+/// one. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: good TCP segments. Output 1 (optional): all others.
@@ -39,7 +40,7 @@ impl Protocol for Tcp {
     const FAULTS: &'static [&'static str; 3] = &["not TCP", "bad packet length", "bad TCP checksum"];
     #[inline]
     fn examine(network: &[u8]) -> Result<(), Fault> {
-        // Byte 9 of the header. A shorter header fails the test of the length.
+        // Byte 9 of the header is the protocol. A shorter header fails the length test below.
         if network.get(9).is_some_and(|&protocol| protocol != TCP) {
             return Err(Fault::Protocol);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CheckUDPHeader: lengths and checksum of UDP datagrams.
+//! CheckUDPHeader: checks lengths and checksum of UDP datagrams.
 
 use super::faults::{Checker, Fault, Protocol};
 use super::segment;
@@ -9,10 +9,11 @@ use castanet_wire::{UdpHeader, checksum};
 
 /// Checks UDP headers.
 ///
-/// The tests, in this order: the protocol is UDP; the UDP length is at least 8 and fits into the IP total length, and that
-/// into the packet; the checksum is right, or zero, which means that there is none (RFC 768). A fragment fails unless it has no
-/// checksum, since a checksum covers the other fragments too: put an IPReassembler before. A bad packet leaves on output 1, or is
-/// dropped; only the first one is reported, or each with `VERBOSE`. The network header must be marked.
+/// The tests are, in this order: the protocol is UDP; the UDP length is at least 8 and fits into the IP total length,
+/// and that length fits into the packet; the checksum is correct, or zero, which means that there is none (RFC 768).
+/// A fragment fails unless it has no checksum, because a checksum covers the other fragments too: put an
+/// IPReassembler before this element. A bad packet leaves on output 1, or is dropped. Only the first bad packet is
+/// reported, or, with `VERBOSE`, every one. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: good UDP datagrams. Output 1 (optional): all others.
@@ -39,7 +40,7 @@ impl Protocol for Udp {
     const FAULTS: &'static [&'static str; 3] = &["not UDP", "bad packet length", "bad UDP checksum"];
     #[inline]
     fn examine(network: &[u8]) -> Result<(), Fault> {
-        // Byte 9 of the header. A shorter header fails the test of the length.
+        // Byte 9 of the header is the protocol. A shorter header fails the length test below.
         if network.get(9).is_some_and(|&protocol| protocol != UDP) {
             return Err(Fault::Protocol);
         }
@@ -91,7 +92,7 @@ mod tests {
             d
         };
         let padded = [&good[..], &[9; 7]].concat();
-        // Total length grows over the padding, the UDP length does not.
+        // The total length includes the padding, the UDP length does not.
         let mut behind = padded.clone();
         behind[3] = 38;
         check_table::<CheckUdpHeader>(

@@ -11,7 +11,7 @@ pub struct CheckArgs {
     /// Whether to report every bad packet, not only the first.
     #[arg(keyword, default = false)]
     pub(crate) verbose: bool,
-    /// Whether the handler drop_details counts bad packets by what was wrong.
+    /// Whether the handler drop_details counts bad packets by fault.
     #[arg(keyword, default = false)]
     pub(crate) details: bool,
 }
@@ -19,23 +19,23 @@ pub struct CheckArgs {
 /// The faults, in the order of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Another protocol.
+    /// The packet has another protocol.
     Protocol,
-    /// Lengths that contradict each other or what is there.
+    /// The lengths contradict each other or exceed the packet.
     Length,
-    /// A wrong checksum.
+    /// The checksum is wrong.
     Checksum,
 }
 
 /// The protocol of a checker.
 pub trait Protocol: Send + 'static {
-    /// Its name in messages.
+    /// The name of the protocol in messages.
     const NAME: &'static str;
-    /// The faults in words, in the order of [`Fault`].
+    /// The texts of the faults, in the order of [`Fault`].
     const FAULTS: &'static [&'static str; 3];
     /// Checks a packet from its network header on.
     fn examine(network: &[u8]) -> Result<(), Fault>;
-    /// The beginning of a report.
+    /// Returns the beginning of a report.
     fn prefix(cx: &Cx<'_>) -> String {
         format!("{}: ", cx.declaration())
     }
@@ -81,7 +81,7 @@ impl<P: Protocol> Checker<P> {
     fn drops(&self) -> Counted {
         Counted(self.faults.iter().map(|c| c.get()).fold(0, u64::wrapping_add))
     }
-    /// Bad packets by what was wrong, when DETAILS is true.
+    /// Bad packets by fault; an error unless DETAILS is true.
     #[read(merge = sum)]
     fn drop_details(&self) -> Result<Table, HandlerError> {
         if !self.args.details {
@@ -92,7 +92,7 @@ impl<P: Protocol> Checker<P> {
 }
 
 impl<P: Protocol> Lifecycle for Checker<P> {
-    /// Reporting only the first bad packet does not need packets to come one by one.
+    /// A report of only the first bad packet does not require packets to be processed one by one.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }
@@ -108,7 +108,7 @@ impl<P: Protocol> Engine for Checker<P> {
     }
 }
 
-/// Compares a checker with a table of good packets that were changed: every reaction, count and message.
+/// Runs a checker on variants of a good packet, and compares each output, count and message with a table.
 #[cfg(test)]
 pub(crate) fn check_table<T: Build + Action>(
     good: &[u8],

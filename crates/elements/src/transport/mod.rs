@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP and UDP headers.
+//! Checks and checksums of TCP and UDP headers.
 
 use castanet_element::{ClassDef, action};
 use castanet_wire::Ipv4Header;
@@ -18,8 +18,8 @@ pub const CLASSES: &[ClassDef] = &[
     action::<set_udp_checksum::SetUdpChecksum>(),
 ];
 
-/// The IPv4 header at the start of `network`, and what the packet carries, padding behind it left out; none when the
-/// lengths of the header contradict each other or what is there.
+/// Returns the IPv4 header at the start of `network`, and the data of the packet without padding. Returns none if the
+/// lengths in the header contradict each other or exceed the packet.
 #[inline]
 pub(crate) fn segment(network: &[u8]) -> Option<(&Ipv4Header, &[u8])> {
     let h = Ipv4Header::from_prefix(network)?;
@@ -28,7 +28,7 @@ pub(crate) fn segment(network: &[u8]) -> Option<(&Ipv4Header, &[u8])> {
     (from >= Ipv4Header::LEN).then_some((h, carried))
 }
 
-/// The same, to be changed in place.
+/// Like [`segment`], but mutable.
 #[inline]
 pub(crate) fn segment_mut(network: &mut [u8]) -> Option<(&mut Ipv4Header, &mut [u8])> {
     let h = Ipv4Header::from_prefix(network)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetUDPChecksum: the checksum of UDP datagrams.
+//! SetUDPChecksum: sets the checksum of UDP datagrams.
 
 use super::segment_mut;
 use castanet_element::prelude::*;
@@ -8,12 +8,13 @@ use castanet_wire::{UdpHeader, udp};
 
 /// Sets the UDP checksum (RFC 768).
 ///
-/// Fragments pass unchanged, since the checksum covers the other fragments too; so do packets of other protocols. A
-/// packet too short for its headers, or for the length in its UDP header, leaves on output 1, or is dropped. The network
-/// header must be marked.
+/// Fragments pass unchanged, because the checksum covers the other fragments too. Packets of other protocols also
+/// pass unchanged. A packet too short for its headers, or for the length in its UDP header, leaves on output 1, or is
+/// dropped. The network header must be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the same with a right checksum. Output 1 (optional): those that are too short.
+/// Input 0: IP packets. Output 0: the packets with a correct checksum. Output 1 (optional): packets that are too
+/// short.
 ///
 /// # Example
 /// ```click
@@ -71,7 +72,7 @@ mod tests {
             data[26..28].copy_from_slice(&[n, 77]);
             let out = kit.act([marked(&data)]);
             assert_eq!(out[0].1.data(), &want[..], "{n}");
-            // Bytes between the datagram and the end of the IP packet are not covered.
+            // Bytes between the end of the datagram and the end of the IP packet are not covered.
             data.extend([5; 3]);
             data[3] += 3;
             let out = kit.act([marked(&data)]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Idle routers use no processor time, and no pull goes on for ever.
+//! Idle routers use no processor time, and every pull ends.
 //!
-//! Simulated time passes only while every task sleeps, so that a router with a task that polls does not come to the time at
-//! which it is to stop.
+//! Simulated time passes only while every task sleeps. So a router with a task that polls never reaches the
+//! time at which it is to stop.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use super::*;
@@ -12,11 +12,11 @@ use castanet_element::spec::codes::Processing;
 
 /// Turns after which a puller gives up.
 const MOST: u64 = 2000;
-/// Pulls of the test of endless sources.
+/// Number of pulls in the test of endless sources.
 const PULLS: u64 = 100;
-/// Packets that endless sources give, so that a pull without bound ends all the same.
+/// Number of packets after which an endless source ends, so that even an unbounded pull ends.
 const ENOUGH: u64 = 200_000;
-/// More than the packets that one pull may take.
+/// More packets than one pull may take.
 const BOUND: u64 = 400;
 
 fn add_to(r: &mut Registry) {
@@ -24,7 +24,7 @@ fn add_to(r: &mut Registry) {
     r.add(element::<Endless>());
 }
 
-/// Pulls one packet a turn, and sleeps like Unqueue does. It gives up after MOST turns.
+/// Pulls one packet per turn, and sleeps as Unqueue does. It gives up after MOST turns.
 #[derive(Class)]
 #[class(name = "Puller", ports = "1/0", processing = "l/l", packets = "any/", workers = exclusive, task, lifecycle)]
 #[class(drops(Discarded), ends(Discarded))]
@@ -42,7 +42,7 @@ pub struct Puller {
 /// Arguments of Puller.
 #[derive(Args)]
 pub struct PullerArgs {
-    /// The most turns.
+    /// The largest number of turns.
     most: u64,
 }
 
@@ -71,12 +71,13 @@ impl Lifecycle for Puller {
     }
 }
 
-/// Always gives another packet of its kind: a first fragment, a later one, a UDP packet, a byte, one half of a packet.
+/// Endlessly emits packets of one kind: a first fragment, a later one, a UDP packet, a byte, one half of a
+/// packet.
 #[derive(Class)]
 #[class(name = "Endless", ports = "0/1", processing = "l/l", packets = "/any", workers = exclusive, books(enters))]
 pub struct Endless {
     args: EndlessArgs,
-    /// Packets given.
+    /// Packets emitted.
     #[count(unit = "packets")]
     count: Count,
 }
@@ -119,7 +120,8 @@ impl Element for Endless {
     }
 }
 
-/// An element as the example of its class has it, all that may be pulled being pulled from; none if nothing may.
+/// Returns a configuration with the element from the example of its class, in which a puller is connected to
+/// each output that may be pulled. `None` if there is no such output.
 fn pulled(
     spec: &ClassSpec,
     graph: &Graph,
@@ -148,11 +150,12 @@ fn pulled(
     Some(text)
 }
 
-/// Calls `look` with each class, the graph of its example and the element of that class there; what it found wrong.
+/// Calls `look` with each class, the graph of its example, and the element of that class in the graph.
+/// Returns all faults that `look` found.
 fn each_example(mut look: impl FnMut(&ClassSpec, &Graph, usize) -> Vec<String>) -> Vec<String> {
     let mut bad = Vec::new();
     for s in classes() {
-        // What devices do depends on the world outside.
+        // What devices do depends on the network of the machine.
         if s.module.contains("::device::") && s.name != "CompleteOffload" {
             continue;
         }
@@ -169,27 +172,27 @@ fn each_example(mut look: impl FnMut(&ClassSpec, &Graph, usize) -> Vec<String>) 
     bad
 }
 
-/// A router that has run to its end; none if the text makes no router.
+/// Runs a router to its end. `None` if the text makes no router.
 fn ran(text: &str) -> Option<Result<Router, String>> {
     let (options, _) = simulated(32);
     let mut r = try_router_with(text, options, add_to).ok()?;
     Some(if ends(&mut r) { Ok(r) } else { Err(format!("does not come to an end:\n{text}")) })
 }
 
-/// The same of a text that must make a router.
+/// Like [`ran`], for a text that must make a router.
 fn completed(text: &str) -> Router {
     let mut r = try_router_with(text, simulated(32).0, add_to).unwrap();
     assert!(ends(&mut r), "{text}");
     r
 }
 
-/// What a puller counted, if there is such a one.
+/// Returns the turns and packets that a puller counted, if the puller exists.
 fn counted(r: &mut Router, puller: &str) -> Option<(u64, u64)> {
     r.find(puller)?;
     Some((number(r, puller, "turns"), number(r, puller, "got")))
 }
 
-/// What is wrong with the pullers of a router that has run: turns in vain.
+/// Returns the faults of the pullers of a router that has run: too many turns without packets.
 fn polls(r: &mut Router, text: &str) -> Vec<String> {
     let mut bad = Vec::new();
     for o in 0..9 {
@@ -211,7 +214,7 @@ fn pullers_sleep_where_nothing_comes() {
         let idle = |_| "Idle".to_string();
         let empty = |i| format!("Idle -> q{i} :: Queue");
         for upstream in [&none as &dyn Fn(usize) -> String, &idle, &empty] {
-            // What sets it apart from Queue is that it has no notifiers.
+            // SimpleQueue differs from Queue in that it has no notifiers.
             if spec.name == "SimpleQueue" {
                 break;
             }
@@ -222,7 +225,7 @@ fn pullers_sleep_where_nothing_comes() {
                     bad.extend(polls(&mut r, &text));
                 }
                 Some(Err(e)) => bad.push(e),
-                // Most classes need their inputs.
+                // Most classes need their inputs, so without them there is no router.
                 None => {}
             }
         }
@@ -310,7 +313,7 @@ fn no_pull_goes_on_for_ever() {
     });
     none(&bad);
     assert!(tried > 200, "only {tried} routers");
-    // Elements that each take many packets for one that they give do not multiply.
+    // If two elements each take many packets to emit one, the numbers do not multiply.
     for path in [
         "Endless(4) -> IPReassembler -> RED(0, 1, 1, QUEUES q, STABILITY 0)",
         "Endless(2) -> RED(0, 1, 1, QUEUES q, STABILITY 0) -> RED(0, 1, 1, QUEUES q, STABILITY 0)",

@@ -6,7 +6,7 @@ use castanet_classes::Registry;
 use castanet_element::element;
 use castanet_element::prelude::*;
 
-/// Where a packet of the noise says that it is one; annotations that the classes use less than others.
+/// Where the annotations mark a packet as noise. Classes use these bytes less than others.
 const TAG: usize = 44;
 const MAGIC: u32 = 0x6e6f_6973;
 
@@ -16,7 +16,7 @@ pub fn add_to(r: &mut Registry) {
     r.add(element::<Drain>());
 }
 
-/// Emits packets of every kind, 32 a turn.
+/// Emits packets of every kind, 32 per turn.
 #[derive(Class)]
 #[class(name = "Noise", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, build, books(enters))]
 pub struct Noise {
@@ -31,9 +31,9 @@ pub struct Noise {
 /// Arguments of Noise.
 #[derive(Args)]
 pub struct NoiseArgs {
-    /// Tells one noise from another.
+    /// The seed: each seed gives different noise.
     seed: u64,
-    /// Packets in all.
+    /// The total number of packets.
     total: u32,
 }
 
@@ -58,7 +58,7 @@ impl Noise {
     fn bytes(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| self.random.next_u64() as u8).collect()
     }
-    /// An address of few, so that some fit together.
+    /// Returns one of a few addresses, so that some packets belong together.
     fn address(&mut self) -> [u8; 4] {
         const FEW: &[[u8; 4]] = &[
             [10, 0, 0, 1],
@@ -78,7 +78,7 @@ impl Noise {
             _ => (self.random.next_u64() as u32).to_be_bytes(),
         }
     }
-    /// An IPv4 packet that is right in all but, perhaps, what it says in its options and payload.
+    /// Returns an IPv4 packet that is valid, except perhaps for its options and payload.
     fn ip(&mut self) -> Vec<u8> {
         let words = 5 + if self.below(3) == 0 { self.below(11) } else { 0 };
         let mut payload = match self.below(5) {
@@ -143,7 +143,7 @@ impl Noise {
             2..=4 => ether(to, [8, 0], self.ip()),
             _ => self.ip(),
         };
-        // Cut, and damage.
+        // Truncates some packets, and damages some.
         if self.below(4) == 0 {
             let n = self.below(data.len() as u64 + 1);
             data.truncate(n.min(70));
@@ -154,7 +154,8 @@ impl Noise {
         }
         let mut p = castanet_element::kit::packet(&data);
         let start = if (1..=4).contains(&kind) { 14 } else { 0 };
-        // The header is marked mostly; so says the contract of classes that need it, which nothing enforces.
+        // The network header is usually marked, as the contract of classes that need it says. Nothing
+        // enforces this contract.
         if self.below(6) != 0 && data.len() >= start + 20 {
             let length = usize::from(data[start] & 15) * 4;
             p.set_network_header(start, length.clamp(20, data.len() - start));
@@ -193,7 +194,7 @@ impl Element for Noise {
     }
 }
 
-/// Records what it gets: whether it came in as noise, its bytes, its annotations.
+/// Records each packet: whether it came in as noise, its bytes, its annotations.
 #[derive(Class)]
 #[class(name = "Out", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate, drops(Consumed), ends(Consumed))]
 pub struct Out {
@@ -203,7 +204,7 @@ pub struct Out {
 /// Arguments of Out.
 #[derive(Args)]
 pub struct OutArgs {
-    /// What records start with.
+    /// The number at the start of each record.
     id: u32,
 }
 
@@ -222,8 +223,8 @@ impl Element for Out {
     }
 }
 
-/// Pulls 8 packets a turn, at any batch size, and waits a millisecond when there is none: what is upstream may have no
-/// notifier. It gives up when it has found nothing 50 times.
+/// Pulls 8 packets per turn, at any batch size. If there is none, it waits a millisecond, because elements
+/// upstream may have no notifier. It gives up after 50 pulls without a packet.
 #[derive(Class)]
 #[class(name = "Drain", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive, task)]
 pub struct Drain {

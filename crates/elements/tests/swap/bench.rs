@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One element with what stands around it, which can be driven, asked and swapped.
+//! One element and its surroundings, which can be driven, read and swapped.
 
 use super::cases::Case;
 use castanet_classes::Registry;
@@ -15,7 +15,7 @@ use castanet_element::{Clock, Core, Edge, Gauge, Info, Instance, Messages, handl
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// When the play starts.
+/// The time at which each play starts, in nanoseconds.
 pub const START: i64 = 1_000_000_000_000;
 const MS: i64 = 1_000_000;
 
@@ -26,7 +26,8 @@ impl Messages for Silent {
     fn wake(&self, _: u32, _: u32) {}
 }
 
-/// Notifiers: 0 empty, 1 full, from 2 on those upstream. Gauges: of the element, and of what stands around.
+/// The wiring of a single element under test. Note 0 is its empty notifier, note 1 its full notifier, and notes from 2 on belong to
+/// upstream elements. The fields are the gauge of the element and the gauge of all elements around it.
 struct Alone(Gauge, Gauge);
 impl Wiring for Alone {
     fn note(&self, _: u32, c: Capability) -> Option<Note> {
@@ -73,7 +74,7 @@ impl Router for Supply {
     }
 }
 
-/// One element and what stands around it.
+/// One element and its surroundings.
 pub struct Bench {
     spec: &'static ClassSpec,
     instance: Instance,
@@ -89,7 +90,7 @@ impl Bench {
     pub fn new(case: &Case, clock: i64) -> Bench {
         Bench::replica(case, clock, (0, 1), &mut Site::default())
     }
-    /// One of several replicas of an element.
+    /// Creates one of several replicas of an element.
     pub fn replica(case: &Case, clock: i64, replica: (usize, usize), site: &mut Site) -> Bench {
         let (class, config, inputs, outputs, ..) = *case;
         let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/traces/ip-router-eth0.pcap");
@@ -145,7 +146,7 @@ impl Bench {
     pub fn write(&mut self, handler: &str, value: &str) {
         self.with(0, |i, cx| handler::write(i.common(), handler, value, cx)).unwrap();
     }
-    /// What the handlers tell that need no parameters.
+    /// Returns the values of all handlers that need no parameters.
     pub fn told(&mut self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         let own = self.instance.common_ref().own_handlers();
@@ -158,7 +159,7 @@ impl Bench {
         }
         all
     }
-    /// Takes over from an element of the old router.
+    /// Takes over the state of an element of the old router.
     pub fn take_element(&mut self, old: &mut Bench) {
         let Bench { instance, core, edges, supply, .. } = self;
         core.clock.jump(old.core.clock.peek());
@@ -167,7 +168,7 @@ impl Bench {
         let mut cx = Cx::new(edges, core, Some(supply), 0, 0);
         instance.common().take_state_from(before, &mut cx).unwrap();
     }
-    /// Takes over what waits before an element of the old router, as queues there would.
+    /// Takes over the packets that wait upstream of an element of the old router, as queues there would.
     pub fn take_supply(&mut self, old: &mut Bench) {
         self.supply = std::mem::take(&mut old.supply);
         self.around.set(old.around.get());
@@ -178,7 +179,7 @@ impl Bench {
         }
         old.supply.0.resize_with(self.ins.len(), VecDeque::new);
     }
-    /// Takes over both.
+    /// Takes over the state of an element and the packets that wait upstream.
     pub fn take(&mut self, old: &mut Bench) {
         self.take_element(old);
         self.take_supply(old);
@@ -189,10 +190,10 @@ impl Bench {
             self.element(|e, cx| e.timer(id, cx));
         }
     }
-    /// One step of the play; what came out.
+    /// Performs one step of the play. Returns what came out.
     pub fn step(&mut self, n: i64) -> Vec<String> {
         let mut random = Random::new(n as u64, "play");
-        // Spanning trees take their time.
+        // Spanning trees change slowly, so their steps are longer.
         let tick = if self.spec.name == "EtherSpanTree" { 20 * MS } else { MS };
         let now = START + n * tick;
         self.core.clock.jump(now);
@@ -200,7 +201,7 @@ impl Bench {
         self.expire(now);
         self.around.set((n % 40) as usize);
         let mut pulled = Vec::new();
-        // Comes and goes, so that there is nothing for a while.
+        // Packets come in phases, with pauses in between.
         let busy = n % 100 < 70;
         if busy && !self.ins.is_empty() {
             let port = random.below(self.ins.len() as u64) as usize;
@@ -251,7 +252,8 @@ impl Bench {
     }
 }
 
-/// A packet of many kinds: UDP, TCP, echo requests, fragments that fit together, Ethernet frames, ARP replies.
+/// Returns packet `n`, which may be of many kinds: UDP, TCP, echo requests, fragments that fit together,
+/// Ethernet frames, ARP replies.
 fn packet(n: i64) -> Packet {
     let mut random = Random::new(n as u64 / 2, "packet");
     let host = |r: &mut Random| [1, 0, 0, 1 + r.below(5) as u8];
@@ -268,7 +270,7 @@ fn packet(n: i64) -> Packet {
         _ => builder.udp(sport, dport).write(&mut ip, &[7; 40]).unwrap(),
     }
     if kind == 3 {
-        // The first part, then the last one, of the same datagram.
+        // The first fragment, then the last one, of the same datagram.
         let (id, offset) = ((n / 2) as u16, if n % 2 == 0 { 0x2000_u16 } else { 4 });
         ip[4..6].copy_from_slice(&id.to_be_bytes());
         ip[6..8].copy_from_slice(&offset.to_be_bytes());
@@ -292,7 +294,7 @@ fn packet(n: i64) -> Packet {
     p
 }
 
-/// A text whose numbers are rounded to three decimal places: to look at the clock takes simulated time.
+/// Rounds the numbers in a text to three decimal places, because reading the clock takes simulated time.
 fn coarse(text: &str) -> String {
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let mut out = String::new();

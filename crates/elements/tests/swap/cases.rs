@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How each class with state is driven.
 
-/// Classes whose state is outside, or is seen by others alone: they have tests of their own.
+/// Classes whose state is outside the element, or is visible only to others. They have tests of their own.
 pub const ELSEWHERE: &[&str] = &[
     "ARPPrint",
     "ChatterSocket",
@@ -22,8 +22,8 @@ pub const ELSEWHERE: &[&str] = &[
     "ToIPSummaryDump",
 ];
 
-/// How a class is driven: configuration, inputs, outputs, handlers written at first, and whether its random numbers start
-/// anew with each router, so that only what handlers tell can be compared.
+/// How a class is driven: configuration, inputs, outputs, handlers written at first, and whether its random
+/// numbers start anew with each router, so that only handler values can be compared.
 pub type Case = (&'static str, &'static str, usize, usize, &'static [(&'static str, &'static str)], bool);
 
 const NAT: &str = "pattern 9.9.9.9 1024-65535# - - 0 1, drop";

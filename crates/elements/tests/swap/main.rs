@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hot swap to the same configuration is not seen from outside, and one that fails leaves no trace: every class that says that
-//! it takes state over is driven beside a twin that nobody swaps, and both must do the same to the end.
+//! A hot swap to the same configuration is not visible from outside, and a failed swap leaves no trace. Every
+//! class that declares that it takes over state is driven beside a twin that is never swapped, and both must
+//! do the same to the end.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bench;
@@ -14,7 +15,7 @@ use castanet_element::spec::{ClassSpec, Workers};
 
 const STEPS: i64 = 260;
 
-/// Whether a class takes over more than its counts, which move without it.
+/// Whether a class takes over more than its counts, which are moved without its help.
 fn is_told_of(spec: &ClassSpec) -> bool {
     !spec.takes_state.is_empty()
 }
@@ -32,10 +33,10 @@ fn every_class_with_state_is_driven() {
     assert!(silent.is_empty(), "these take no state: {silent:?}");
 }
 
-/// What comes out of an element in each step, and what it tells at the end.
+/// The output of an element in each step, and its handler values at the end.
 type Seen = (Vec<Vec<String>>, Vec<(String, String)>);
 
-/// What is seen of an element to which something happens in a step.
+/// Plays a case, and calls `happens` before step `at`. Returns what was seen.
 fn play(case: &Case, at: i64, mut happens: impl FnMut(&mut Bench)) -> Seen {
     let mut bench = Bench::new(case, START);
     for (handler, value) in case.4 {
@@ -50,14 +51,14 @@ fn play(case: &Case, at: i64, mut happens: impl FnMut(&mut Bench)) -> Seen {
     (steps.collect(), bench.told())
 }
 
-/// The first difference between what comes out of two elements, and those in what they tell.
+/// Returns the first difference in the output of two elements, and all differences in their handler values.
 fn differences(a: &Seen, b: &Seen) -> Vec<String> {
     let out = a.0.iter().zip(&b.0).find(|(a, b)| a != b);
     let told = a.1.iter().zip(&b.1).filter(|(a, b)| a != b);
     out.map(|d| format!("{d:?}")).into_iter().chain(told.map(|d| format!("{d:?}"))).collect()
 }
 
-/// Moments when there is much to do and when there is nothing.
+/// Steps in busy phases and in pauses.
 const MOMENTS: [i64; 4] = [37, 85, 130, 231];
 
 #[test]
@@ -95,7 +96,7 @@ fn a_swap_is_not_seen_and_one_that_fails_is_not_either() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Two replicas of an element, of which the first one is driven.
+/// Creates two replicas of an element, of which the first is driven.
 fn two(case: &Case, clock: i64) -> [Bench; 2] {
     let mut site = castanet_element::kit::Site::default();
     [0, 1].map(|i| Bench::replica(case, clock, (i, 2), &mut site))
@@ -117,7 +118,7 @@ fn state_that_workers_share_moves_once() {
         }
         for n in 0..STEPS {
             if n == 130 || n == 170 {
-                // Each replica is offered the state of each, and then all of it comes back.
+                // Each new replica takes over the state of each old replica. Then all state moves back.
                 let before = old[0].told();
                 let mut new = two(case, old[0].core.clock.peek());
                 for mine in &mut new {
@@ -152,7 +153,7 @@ fn state_that_workers_share_moves_once() {
 
 #[test]
 fn a_new_element_that_takes_nothing_over_is_seen() {
-    // There are no super-packets in the play.
+    // The play has no super-packets.
     const UNSEEN: &[&str] = &["CompleteOffload"];
     let blind: Vec<_> = CASES
         .iter()
@@ -176,7 +177,7 @@ fn a_new_element_that_takes_nothing_over_is_seen() {
     assert!(blind.is_empty(), "{blind:?}");
 }
 
-/// The outputs of a case whose element has another configuration from a step on.
+/// Plays a case unchanged, and with another configuration from step `at` on. Returns what was seen of both.
 fn changed(class: &str, config: &'static str, at: i64) -> (Seen, Seen) {
     let case = CASES.iter().find(|c| c.0 == class).unwrap();
     let other: Case = (case.0, config, case.2, case.3, case.4, case.5);
@@ -192,7 +193,7 @@ fn told(seen: &Seen, handler: &str) -> String {
     seen.1.iter().find(|h| h.0 == handler).map_or(String::new(), |h| h.1.clone())
 }
 
-/// Packets that came out from a step on, in so many steps.
+/// Counts the packets that came out in `steps` steps from step `from` on.
 fn out(seen: &Seen, from: i64, steps: i64) -> usize {
     let some = seen.0.iter().skip(from as usize).take(steps as usize);
     some.flatten().filter(|line| !line.contains("left")).count()
@@ -223,7 +224,7 @@ fn a_swap_to_another_rate_makes_no_burst() {
         ("RatedSplitter", "40", 4),
         ("RatedSource", "RATE 400, LIMIT 90", 10),
     ] {
-        // In the middle of a busy time, when all that may go has gone.
+        // The swap is in the middle of a busy phase, when all packets that may leave have left.
         let (twin, seen) = changed(class, config, 150);
         let (before, after) = (out(&twin, 150, 20), out(&seen, 150, 20));
         assert!(after <= most.max(before), "{class}, {config}: {after} in 20 ms, {before} at the old rate");

@@ -145,7 +145,7 @@ impl Card {
     }
 }
 
-/// The least width of a row of ports with their numbers.
+/// The minimum width of a row of ports with their numbers.
 fn row_width(ports: usize) -> f64 {
     let digits = ports.saturating_sub(1).to_string().len() as f64;
     ports as f64 * 2.0 * (BESIDE + digits * DIGIT + 1.0)
@@ -156,7 +156,7 @@ pub(crate) fn offset(width: f64, ports: usize, port: usize) -> f64 {
     width * ((port as f64 + 0.5) / ports.max(1) as f64 - 0.5)
 }
 
-/// A number and a noun.
+/// Formats a number and a noun: `1 input`, `2 inputs`.
 pub(crate) fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

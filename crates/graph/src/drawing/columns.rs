@@ -92,7 +92,8 @@ impl Cells {
         }
     }
 
-    /// Whether the edge between two boxes is the only one on those sides of both.
+    /// Whether two connected boxes have no other edges between their layers: the upper box none below it, the
+    /// lower box none above it.
     fn only_pair(&self, a: usize, b: usize) -> bool {
         let (upper, lower) = if self.layer[a] < self.layer[b] { (a, b) } else { (b, a) };
         self.below[upper].len() == 1 && self.above[lower].len() == 1

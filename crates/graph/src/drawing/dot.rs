@@ -99,7 +99,7 @@ fn name(item: Item) -> String {
 fn port(end: End, side: char, compass: char) -> String {
     match end {
         End::Port(item, port) => format!("{}:{side}{port}:{compass}", name(item)),
-        // Direct lines end at boxes.
+        // Not reached, because direct lines end only at boxes.
         End::Entry(i) | End::Exit(i) => format!("x{i}"),
     }
 }

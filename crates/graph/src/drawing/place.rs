@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes and positions of everything in a drawing: each compound is laid out by itself, and is a box for the one around it.
+//! Sizes and positions of everything in a drawing. Each compound is laid out on its own, and is a single box
+//! in the layout of the compound around it.
 
 use super::card::{Card, Font, offset, width_of};
 use super::layout::{Edge, Layout, Pin, layers_with_boxes, layout};
@@ -44,7 +45,7 @@ pub(crate) struct Placed {
     /// The positions of its ports.
     pub(crate) entries: Vec<f64>,
     pub(crate) exits: Vec<f64>,
-    /// Where its name begins.
+    /// The horizontal position where its name begins.
     pub(crate) name: f64,
     pub(crate) width: f64,
     pub(crate) height: f64,
@@ -57,7 +58,7 @@ pub(crate) struct Line {
     pub(crate) pieces: Vec<Piece>,
 }
 
-/// A piece of a line, by its end and, of a curve, its control points.
+/// A piece of a line: its end, and the control points of a curve.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Piece {
     Down((f64, f64)),
@@ -84,7 +85,7 @@ impl Line {
 /// Places everything; the result has an entry for each compound of the scene.
 pub(crate) fn place(graph: &Graph, scene: &Scene) -> Vec<Placed> {
     let mut all = vec![Placed::default(); scene.compounds.len()];
-    // Compounds stand behind those that contain them.
+    // In reverse, because each compound comes after the one that contains it.
     for (i, compound) in scene.compounds.iter().enumerate().rev() {
         if !compound.folded && !compound.items.is_empty() {
             all[i] = Placed::new(graph, scene, &all, compound, i == 0);
@@ -93,7 +94,7 @@ pub(crate) fn place(graph: &Graph, scene: &Scene) -> Vec<Placed> {
     all
 }
 
-/// The text of a compound's head, behind the sign that shows whether it is open.
+/// The text in the head of a compound, after the sign that shows whether the compound is open.
 pub(crate) fn head(compound: &Compound) -> String {
     format!("{} :: {}", compound.name(), compound.class)
 }
@@ -136,7 +137,7 @@ impl Placed {
         let mut nodes = nodes(graph, scene, placed, compound);
         let (boxes, entries) = (compound.items.len(), compound.entries.len());
         let index: HashMap<Item, usize> = compound.items.iter().enumerate().map(|(i, &x)| (x, i)).collect();
-        // An end of a link: the node, and the port's number there.
+        // The node at an end of a link, and the port's number there.
         let at = |end: End| match end {
             End::Port(item, port) => (index.get(&item).copied().unwrap_or(0), port),
             End::Entry(i) => (boxes + i, 0),
@@ -197,7 +198,7 @@ impl Placed {
     }
 }
 
-/// The leftmost place in the head of a compound for a text that no line to its inputs crosses.
+/// The leftmost position for a text in the head of a compound where no line to an input crosses it.
 fn gap(entries: &[f64], text: f64, width: f64) -> f64 {
     let mut taken = entries.to_vec();
     taken.sort_by(f64::total_cmp);
@@ -231,7 +232,7 @@ impl Rows {
     }
 }
 
-/// The way of a line: straight beside boxes, curved between layers.
+/// The path of a line: straight beside boxes, curved between layers.
 fn line(layout: &Layout, rows: &Rows, nodes: &[Node], e: &Edge, index: usize, left: f64) -> Line {
     let (from, to) = (&nodes[e.from], &nodes[e.to]);
     let start = (from.x + e.from_offset, from.top + from.height);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parts of a drawing: elements and compounds inside each other, and the pieces of connections in each compound.
 //!
-//! The flat configuration has no ports of compounds. They are found again from the connections that cross the
-//! boundary: outputs with the same destinations outside share a port, and so do inputs with the same sources.
+//! The flat configuration has no ports of compounds. They are reconstructed from the connections that cross
+//! the boundary: outputs with the same destinations outside share a port, and so do inputs with the same
+//! sources.
 
 use crate::graph::{Graph, PortKind};
 use castanet_lang::PortRef;
@@ -125,9 +126,9 @@ struct Builder<'a> {
     scene: Scene,
     /// For each element, the compounds that contain it, outermost first.
     around: Vec<Vec<usize>>,
-    /// The ports of compounds, by the ports beyond the boundary that they are connected to.
+    /// The ports of compounds, by the ports outside that they are connected to.
     ports: HashMap<(usize, bool, BTreeSet<PortRef>), usize>,
-    /// The ports of compounds, by the port inside.
+    /// The ports of compounds, by the port inside that they are connected to.
     known: HashMap<(usize, bool, PortRef), usize>,
     links: HashMap<(Option<usize>, End, End), usize>,
 }
@@ -136,7 +137,7 @@ impl Scene {
     /// The parts of a drawing of a graph.
     ///
     /// # Errors
-    /// A name to fold that no compound has.
+    /// A name in `fold` is not that of a compound.
     pub(crate) fn new(graph: &Graph, fold: &Fold) -> Result<Scene, UnknownCompound> {
         let (mut compounds, mut around) = (vec![Compound::default()], Vec::with_capacity(graph.len()));
         let mut index: HashMap<(usize, &str), usize> = HashMap::new();
@@ -275,7 +276,8 @@ impl Builder<'_> {
         links[i].connections.push(connection);
     }
 
-    /// The port of a compound that a port of an element in it is connected to from outside.
+    /// Returns the port of a compound through which a port of an inner element is connected to the outside.
+    /// Adds this port if it is new.
     fn port(&mut self, compound: usize, output: bool, inside: PortRef) -> usize {
         if let Some(&port) = self.known.get(&(compound, output, inside)) {
             return port;

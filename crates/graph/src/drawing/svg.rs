@@ -70,8 +70,8 @@ struct Sheet<'a> {
 }
 
 impl Sheet<'_> {
-    /// Draws the lines and the boxes of a compound whose frame has its upper left corner at `corner`. The language
-    /// bounds how deep compounds are nested.
+    /// Draws the lines and the boxes of a compound whose frame has its upper left corner at `corner`. The
+    /// recursion is bounded, because the language limits how deep compounds nest.
     fn contents(&mut self, compound: usize, corner: (f64, f64)) {
         let (scene, placed) = (self.scene, self.placed);
         let (Some(c), Some(p)) = (scene.compounds.get(compound), placed.get(compound)) else { return };
@@ -99,7 +99,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// The connections that a line is part of, one a line.
+    /// Lists the connections that a line is part of, separated by semicolons.
     fn carried(&self, link: &Link) -> String {
         let all = link.connections.iter().filter_map(|&c| self.graph.flat.connections.get(c));
         let each = all.map(|c| {

@@ -67,13 +67,13 @@ impl Seen {
         rectangle(out, x, y, port);
     }
 
-    /// The style class of a box.
+    /// Records that the drawing has a box of this look, and returns its style class.
     pub(crate) fn look(&mut self, look: Look) -> &'static str {
         self.looks.insert(look);
         style(look)
     }
 
-    /// Notes a line, and returns the name of its style and of its arrow.
+    /// Records that the drawing has a line of this kind, and returns the name of its style and of its arrow.
     pub(crate) fn line(&mut self, kind: PortKind) -> PortKind {
         *(if kind == PortKind::Push { &mut self.push } else { &mut self.pull }) = true;
         kind
@@ -183,7 +183,7 @@ impl Sample {
                 }
                 Ok(())
             }
-            // Not of the class `edge`, which counts the connections.
+            // Not in the class `edge`, which is only for lines that show connections.
             Sample::Line(kind) => write!(
                 out,
                 "<path class=\"{kind}\" stroke-width=\"1.4\" marker-end=\"url(#{kind})\" d=\"M{x:.1} {:.1}h24\"/>",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of bpf(2) that live frames and filters need: maps with one value, loading programs, running a program on frames that it
-//! sends, and attaching a program to the ingress of a device.
+//! The part of bpf(2) that live frames and filters need: maps with one value, loading programs, running a
+//! program that sends frames, and attaching a program to the ingress of a device.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
@@ -18,11 +18,11 @@ const LINK_CREATE: libc::c_int = 28;
 const MAP_TYPE_ARRAY: u32 = 2;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
 const PROG_TYPE_XDP: u32 = 6;
-/// Programs at the ingress of a device (Linux 6.6).
+/// Attach type of programs at the ingress of a device (Linux 6.6).
 const TCX_INGRESS: u32 = 46;
-/// Attach before all programs that are attached already.
+/// Flag: attach the program before all programs that are already attached.
 const BEFORE: u32 = 1 << 3;
-/// Frames are really redirected or dropped, as the program decides (Linux 5.18).
+/// Flag: a test run redirects or drops the frames as the program decides (Linux 5.18).
 const LIVE_FRAMES: u32 = 2;
 /// The signal that interrupts a run. Its handler does nothing; the interruption is enough.
 const SIGNAL: libc::c_int = libc::SIGUSR1;
@@ -37,7 +37,7 @@ pub struct Operation {
     pub registers: u8,
     /// The distance of a jump, or an offset from the address in a register.
     pub offset: i16,
-    /// A number.
+    /// A constant operand.
     pub immediate: i32,
 }
 
@@ -112,8 +112,8 @@ fn address<T: ?Sized>(of: &T) -> u64 {
 /// `attributes` must be the structure of the command, and its pointers must be valid for the accesses of the command.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> Result<i32, Errno> {
     let (command, size) = (libc::c_long::from(command), size_of::<T>());
-    // SAFETY: the pointer is to size_of::<T>() bytes, and the kernel reads and writes no more; it takes further fields as
-    // zero. The caller guarantees the rest.
+    // SAFETY: the pointer is to size_of::<T>() bytes. The kernel reads and writes no more than these, and
+    // treats further fields as zero. The caller guarantees the rest.
     let r = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size) };
     if r < 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
@@ -150,8 +150,8 @@ impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
         let key = 0u32;
         let place = std::ptr::from_mut(&mut value).expose_provenance() as u64;
         let mut attributes = self.element(&key, place);
-        // SAFETY: the key is four bytes and the value size_of::<T>(), as the map was made; the command writes the value, for
-        // which all bytes are valid. Both live during the call.
+        // SAFETY: the map was made for keys of four bytes and values of size_of::<T>() bytes. The command
+        // writes the value, for which any bytes are valid. Key and value live during the call.
         unsafe { bpf(MAP_LOOKUP_ELEM, &mut attributes) }.map(|_| value)
     }
 
@@ -188,8 +188,8 @@ impl Program {
             flags: BEFORE,
             ..Default::default()
         };
-        // SAFETY: the command reads these numbers; there are no pointers. `program` is open until the end of this function. The
-        // result is a new descriptor.
+        // SAFETY: the command reads these numbers; there are no pointers. `program` is open until the end of
+        // this function. The result is a new descriptor.
         unsafe { bpf(LINK_CREATE, &mut attributes) }.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
@@ -204,8 +204,8 @@ impl Program {
             name: *b"castanet\0\0\0\0\0\0\0\0",
             ..Default::default()
         };
-        // SAFETY: the pointers are to `count` instructions and to a zero-terminated text. Both live during the call, which copies
-        // them. The kernel verifies the program. The result is a new descriptor.
+        // SAFETY: the pointers are to `count` instructions and to a zero-terminated text. Both live during
+        // the call, which copies them. The kernel verifies the program. The result is a new descriptor.
         unsafe { bpf(PROG_LOAD, &mut attributes) }.map(|fd| Program(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -219,7 +219,8 @@ impl Program {
             flags: LIVE_FRAMES,
             ..Default::default()
         };
-        // SAFETY: the frame is `size_in` bytes that live during the call, which copies them. It writes to the attributes only.
+        // SAFETY: the frame is `size_in` bytes long and lives during the call, which copies it. The call
+        // writes only to the attributes.
         match unsafe { bpf(PROG_TEST_RUN, &mut attributes) } {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(e) => Err(e),
@@ -231,7 +232,7 @@ impl Program {
         self.run(frame, 1)
     }
 
-    /// Runs the program repeatedly until `meanwhile` has returned, which runs on another thread.
+    /// Calls `meanwhile` on another thread, and runs the program repeatedly until `meanwhile` has returned.
     pub fn run_during<T: Send>(
         &self,
         frame: &[u8],
@@ -244,9 +245,11 @@ impl Program {
         std::thread::scope(|scope| {
             let watcher = scope.spawn(|| {
                 let result = meanwhile();
-                // Repeatedly, because a signal before the run begins does not interrupt it.
+                // Send the signal repeatedly, because a signal that arrives before the run begins does not
+                // interrupt it.
                 while !ended.load(Ordering::Acquire) {
-                    // SAFETY: that thread has not ended: it is in this function and waits for this thread.
+                    // SAFETY: thread `me` has not ended, because it is in this function and waits for this
+                    // thread.
                     unsafe { libc::pthread_kill(me, SIGNAL) };
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -262,7 +265,8 @@ impl Program {
 
 extern "C" fn ignore(_: libc::c_int) {}
 
-/// Installs a handler. An ignored signal would not interrupt the run, and the default action would kill the process.
+/// Installs a handler for the signal. An ignored signal would not interrupt the run, and the default action
+/// would kill the process.
 fn listen() -> Result<(), Errno> {
     // SAFETY: all bytes zero is a valid sigaction: no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// There is no device of that name.
+    /// There is no device of this name.
     Missing {
         /// The requested name.
         name: String,
@@ -50,7 +50,7 @@ pub enum DeviceError {
         /// The reason.
         what: String,
     },
-    /// The process that opens devices for this one refused.
+    /// The process that opens devices for this process refused the request.
     Refused {
         /// The device.
         name: String,
@@ -72,7 +72,7 @@ pub enum DeviceError {
 
 impl std::error::Error for DeviceError {}
 
-/// The error of the system with this one inside.
+/// Wraps this error in a [`std::io::Error`] of the same kind.
 impl From<DeviceError> for std::io::Error {
     fn from(e: DeviceError) -> Self {
         std::io::Error::new(e.kind(), e)
@@ -80,7 +80,7 @@ impl From<DeviceError> for std::io::Error {
 }
 
 impl DeviceError {
-    /// The error for an error number of the kernel.
+    /// Converts an error number of the kernel to an error.
     pub(crate) fn from_errno(name: &str, doing: &'static str, errno: Errno) -> DeviceError {
         let name = name.to_owned();
         match errno {
@@ -115,7 +115,7 @@ impl DeviceError {
         }
     }
 
-    /// Advice; empty if there is none.
+    /// Advice for the user; empty if there is none.
     pub fn help(&self) -> String {
         match self {
             DeviceError::Missing { here, .. } if here.is_empty() => "there are no devices here".into(),
@@ -135,7 +135,7 @@ impl DeviceError {
         }
     }
 
-    /// Whether the device may become usable again without action of the router.
+    /// Whether the device may become usable again without any action of the router.
     pub fn may_return(&self) -> bool {
         matches!(self, DeviceError::Missing { .. } | DeviceError::Down { .. })
     }

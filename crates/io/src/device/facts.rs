@@ -21,7 +21,7 @@ const IFF_UP: u32 = 1;
 const IFF_RUNNING: u32 = 0x40;
 const AF_INET: u8 = 2;
 const MAIN_TABLE: u8 = 254;
-/// Bytes of the fixed parts of messages about links, addresses and routes.
+/// Lengths in bytes of the fixed parts of messages about links, addresses and routes.
 const LINK: usize = 16;
 const ADDRESS: usize = 8;
 const ROUTE: usize = 12;
@@ -31,25 +31,25 @@ const ROUTE: usize = 12;
 pub struct DeviceInfo {
     /// Its name.
     pub name: String,
-    /// Its interface index. A device that is removed and created again has another one.
+    /// Its interface index. A device that is removed and created again gets another index.
     pub index: u32,
-    /// Whether it is up.
+    /// Whether the device is up.
     pub up: bool,
-    /// Whether it is up and has a carrier.
+    /// Whether the device is up and has a carrier.
     pub running: bool,
-    /// The longest packet, without link header.
+    /// The MTU: length of the longest packet in bytes, without link header.
     pub mtu: u32,
-    /// The type of its link header.
+    /// The type of the device's link header.
     pub link: LinkType,
-    /// Its Ethernet address.
+    /// The device's Ethernet address.
     pub ether: Option<[u8; 6]>,
-    /// The broadcast address of its link.
+    /// The broadcast address of the device's link.
     pub ether_broadcast: Option<[u8; 6]>,
-    /// Its first IPv4 address and the prefix length.
+    /// The device's first IPv4 address, and the prefix length.
     pub ip: Option<(Ipv4Addr, u8)>,
-    /// The IPv4 broadcast address of its network.
+    /// The IPv4 broadcast address of the device's network.
     pub broadcast: Option<Ipv4Addr>,
-    /// The gateway of its default route.
+    /// The gateway of the default route over this device.
     pub gateway: Option<Ipv4Addr>,
     /// Its counters.
     pub statistics: Statistics,
@@ -103,7 +103,7 @@ fn link_type(hardware: u16) -> LinkType {
     match hardware {
         // Ethernet, and the loopback device, whose frames have an Ethernet header.
         1 | 772 => LinkType::ETHERNET,
-        // No link header, PPP (its header is hidden from packet sockets), tunnels.
+        // Devices without link header, PPP (packet sockets do not show its header), and tunnels.
         0xfffe | 512 | 768 | 769 | 776 | 778 => LinkType::RAW_IP,
         801..=803 => LinkType(if hardware == 803 { 127 } else { 105 }),
         other => LinkType(u32::from(other)),
@@ -128,7 +128,7 @@ pub fn all() -> Result<Vec<DeviceInfo>, DeviceError> {
     read_all().map_err(|e| DeviceError::from_errno("devices", "list them", e))
 }
 
-/// All devices, without addresses and gateways, because a host may have very many of these.
+/// Reads all devices, but not their addresses and gateways, because a host may have very many of these.
 fn read_links(n: &Netlink) -> Result<Vec<DeviceInfo>, Errno> {
     let mut all: Vec<DeviceInfo> = Vec::new();
     n.dump(Message::new(nl::RTM_GETLINK, 0, &[0; LINK]), |kind, body| {
@@ -208,18 +208,18 @@ fn link(body: &[u8]) -> Option<DeviceInfo> {
     Some(d)
 }
 
-/// Information about the device of that name.
+/// Information about the device with this name.
 ///
 /// # Errors
-/// [`DeviceError::Missing`] when there is none.
+/// [`DeviceError::Missing`] when there is no such device.
 pub fn info(name: &str) -> Result<DeviceInfo, DeviceError> {
     all()?.into_iter().find(|d| d.name == name).ok_or_else(|| DeviceError::missing(name))
 }
 
-/// Information about the device of that name, without IP addresses and gateway.
+/// Information about the device with this name, without IP address and gateway.
 ///
 /// # Errors
-/// [`DeviceError::Missing`] when there is none.
+/// [`DeviceError::Missing`] when there is no such device.
 pub fn link_info(name: &str) -> Result<DeviceInfo, DeviceError> {
     let links = Netlink::open().and_then(|n| read_links(&n));
     let links = links.map_err(|e| DeviceError::from_errno(name, "find it", e))?;
@@ -234,7 +234,8 @@ pub fn names() -> Vec<String> {
     names
 }
 
-/// The interface index of the device of that name, and whether it is up; `None` if it does not exist.
+/// The interface index of the device with this name, and whether the device is up; `None` if it does not
+/// exist.
 pub fn state(name: &str) -> Option<(u32, bool)> {
     link_info(name).ok().map(|d| (d.index, d.up))
 }
@@ -246,15 +247,15 @@ pub struct Setup {
     pub ip: Option<(Ipv4Addr, u8)>,
     /// The gateway of the default route.
     pub gateway: Option<Ipv4Addr>,
-    /// The longest packet.
+    /// The MTU: length of the longest packet in bytes.
     pub mtu: Option<u32>,
     /// The Ethernet address.
     pub ether: Option<[u8; 6]>,
-    /// Whether it is up.
+    /// Whether the device is up.
     pub up: Option<bool>,
 }
 
-/// The message that adds an address to a device, or removes it.
+/// Makes the message that adds an address to a device, or removes it.
 fn address(kind: u16, number: u32, (ip, len): (Ipv4Addr, u8)) -> Message {
     let mut head = [AF_INET, len, 0, 0, 0, 0, 0, 0];
     head[4..].copy_from_slice(&number.to_ne_bytes());
@@ -267,7 +268,7 @@ fn address(kind: u16, number: u32, (ip, len): (Ipv4Addr, u8)) -> Message {
     if len < 31 { m.attribute(IFA_BROADCAST, &broadcast.to_be_bytes()) } else { m }
 }
 
-/// The message that adds a default route by a device, or removes it.
+/// Makes the message that adds a default route over a device, or removes it.
 fn default_route(kind: u16, number: u32, gateway: Ipv4Addr) -> Message {
     // Table main, protocol static, scope universe, type unicast.
     let head = [AF_INET, 0, 0, 0, MAIN_TABLE, 4, 0, 1, 0, 0, 0, 0];
@@ -338,10 +339,10 @@ pub fn set_up(name: &str, setup: &Setup) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// The interface index of the device of that name.
+/// The interface index of the device with this name.
 ///
 /// # Errors
-/// [`DeviceError::Missing`] when there is none.
+/// [`DeviceError::Missing`] when there is no such device.
 pub fn index(name: &str) -> Result<u32, DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "find it", e);
     let socket = Netlink::open().map_err(failed)?;
@@ -370,7 +371,7 @@ mod tests {
         assert!(error.to_string().starts_with("no-such-device: no such device\n  help: devices here: "));
         assert!(error.help().contains("lo"), "{error}");
         assert_eq!(index("no-such-device").unwrap_err(), error);
-        // Longer than a device name can be.
+        // This name is too long for a device.
         assert!(set_up(&"x".repeat(40), &Setup::default()).is_err());
     }
 

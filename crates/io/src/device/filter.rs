@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions of the classic packet filter (McCanne and Jacobson, 1993), which Linux runs before a socket sees a frame.
+//! Instructions of the classic packet filter (McCanne and Jacobson, 1993), which Linux runs before a socket
+//! sees a frame.
 
 /// One instruction (struct sock_filter).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,14 +9,14 @@ pub struct Instruction {
     pub code: u16,
     /// Instructions to skip when a condition holds.
     pub jt: u8,
-    /// Instructions to skip when it does not.
+    /// Instructions to skip when the condition does not hold.
     pub jf: u8,
-    /// An offset, a number, a distance.
+    /// The operand: an offset, a constant, or the distance of a jump.
     pub k: u32,
 }
 
 impl Instruction {
-    /// An instruction from its four numbers, in the order of `tcpdump -ddd`.
+    /// Makes an instruction from its four numbers, in the order of `tcpdump -ddd`.
     pub fn new(code: u16, jt: u8, jf: u8, k: u32) -> Instruction {
         Instruction { code, jt, jf, k }
     }

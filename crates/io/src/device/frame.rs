@@ -64,11 +64,12 @@ pub(super) struct Behind<'a> {
 }
 
 impl<'a> Behind<'a> {
-    /// A frame of `len` bytes.
+    /// Describes the next frame in the queue, which has `len` bytes.
     pub(super) fn new(fd: &'a OwnedFd, len: usize) -> Behind<'a> {
         Behind { fd, len, taken: Cell::new(false) }
     }
-    /// Reads the frame into two parts, as much as they hold. Returns false if it is missing or shorter than expected.
+    /// Reads the frame into two buffers, as many bytes as they hold. Returns false if the frame is missing or
+    /// shorter than expected.
     fn read(&self, [a, b]: [&mut [u8]; 2]) -> bool {
         if self.taken.replace(true) {
             return false;
@@ -94,14 +95,14 @@ pub struct Frame<'a> {
     wire_len: usize,
     /// The time of reception, in nanoseconds since 1970.
     pub time_ns: i64,
-    /// How it was addressed.
+    /// How the frame was addressed.
     pub kind: FrameKind,
     /// The outstanding offloads: checksum and segmentation.
     pub vnet: VnetHeader,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame. A VLAN tag that the kernel removed is inserted again.
+    /// Makes a frame. A VLAN tag that the kernel removed is inserted again.
     pub(super) fn new(
         data: Bytes<'a>,
         wire_len: usize,
@@ -128,7 +129,7 @@ impl<'a> Frame<'a> {
     pub fn is_empty(&self) -> bool {
         self.data.len() == 0
     }
-    /// The length of the frame on the wire.
+    /// The length of the frame on the wire, in bytes.
     pub fn wire_len(&self) -> usize {
         self.wire_len
     }
@@ -137,8 +138,8 @@ impl<'a> Frame<'a> {
     pub fn is_cut(&self) -> bool {
         self.len() < self.wire_len
     }
-    /// Copies the frame, or as much as `out` holds. Returns false if it could not be read from the kernel: a frame that is longer than
-    /// a slot of the ring can be read only once.
+    /// Copies the frame, or as much as `out` holds. Returns false if the frame could not be read from the
+    /// kernel. A frame that is longer than a slot of the ring can be read only once.
     #[inline]
     #[must_use]
     pub fn copy_to(&self, out: &mut [u8]) -> bool {
@@ -223,7 +224,7 @@ mod tests {
             rustix::io::write(&theirs, &message).unwrap();
         };
         (1..=5).for_each(send);
-        // Complete; with a tag; truncated; missing; shorter than the buffer.
+        // The cases: complete; with a tag; truncated; missing; shorter than the buffer.
         for (n, tag, room, len) in [
             (1, None, 20, 20),
             (2, Some([0x81, 0, 0, 7]), 24, 20),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Live frames: the kernel itself generates and sends frames, much faster than a program could pass them to it.
 //!
-//! An XDP program decides when the next frame is due, and redirects it to a device. The kernel runs the program repeatedly
-//! (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`), without a system call, copy or allocation per frame.
+//! An XDP program decides when the next frame is due, and redirects it to a device. The kernel runs the
+//! program repeatedly (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`), without a system call, copy or
+//! allocation per frame.
 
 use super::bpf::{Operation, Program, Shared};
 use super::error::DeviceError;
@@ -12,10 +13,11 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Bytes at the start of a frame that are written for each frame, because the kernel reuses the memory of sent frames, and routers
-/// change headers.
+/// Number of bytes at the start of a frame that are written again for each frame. The kernel reuses the
+/// memory of sent frames, and a router that received them may have changed their headers.
 const HEADERS: usize = 40;
-/// Lengths of frames: from the Ethernet minimum to what fits into a page with the kernel's data.
+/// Lengths of frames in bytes: from the Ethernet minimum to the maximum that fits into a page together with
+/// the kernel's data.
 const LENGTHS: std::ops::RangeInclusive<usize> = 60..=3000;
 /// Number of different frames.
 pub const LIVE_FLOWS: u8 = 64;
@@ -25,8 +27,8 @@ pub const LIVE_FLOWS: u8 = 64;
 pub struct LiveFrame {
     /// The frame, 60 to 3000 bytes.
     pub bytes: Vec<u8>,
-    /// Offsets of two bytes that differ between frames: the first counts from 0 to 63, the second from 63 to 0, so that checksums
-    /// over both stay valid if they are in the same half of a word.
+    /// Offsets of two bytes that differ between frames. The first byte counts from 0 to 63, the second from
+    /// 63 to 0. So checksums over both bytes stay valid if both are in the same half of a 16-bit word.
     pub flow: [u8; 2],
 }
 
@@ -44,13 +46,14 @@ struct Pace {
     seen: u64,
 }
 
-/// How long the kernel may take until it runs the program: it waits until all processors have seen its new data.
+/// How long the kernel may take to start the program. It first waits until all processors have seen its new
+/// data.
 const READY: Duration = Duration::from_secs(60);
 
-/// Sends live frames by one device.
+/// Sends live frames on one device.
 ///
-/// The device at the other end of a veth must receive by NAPI, see [`receive_by_napi`](super::receive_by_napi); otherwise it receives no
-/// live frames.
+/// The device at the other end of a veth must receive by NAPI, see
+/// [`receive_by_napi`](super::receive_by_napi); otherwise it receives no live frames.
 #[derive(Debug)]
 pub struct LiveSender {
     name: String,
@@ -60,11 +63,11 @@ pub struct LiveSender {
 }
 
 impl LiveSender {
-    /// Prepares to send a frame repeatedly by the device of that name.
+    /// Prepares to send a frame repeatedly on the device with this name.
     ///
     /// # Errors
-    /// When the device is missing, the frame is unsuitable, the kernel is older than Linux 5.18, or the process lacks CAP_BPF and
-    /// CAP_NET_ADMIN in the initial user namespace.
+    /// When the device is missing, the frame is unsuitable, the kernel is older than Linux 5.18, or the
+    /// process lacks CAP_BPF and CAP_NET_ADMIN in the initial user namespace.
     pub fn open(name: &str, frame: LiveFrame) -> Result<LiveSender, DeviceError> {
         let index = facts::index(name)?;
         let failed = |errno| match errno {
@@ -84,7 +87,7 @@ impl LiveSender {
             what: "no such live frames".into(),
         })?;
         let program = Program::load(&operations).map_err(failed)?;
-        // A trial: no frame is ever due, so none is sent.
+        // A test run: no frame is ever due, so no frame is sent.
         pace.set(&Pace { next: u64::MAX, ..Pace::default() }).map_err(failed)?;
         program.run_once(&frame.bytes).map_err(failed)?;
         Ok(LiveSender { name: name.to_owned(), frame: frame.bytes, pace, program })
@@ -95,9 +98,10 @@ impl LiveSender {
         &self.name
     }
 
-    /// Sends `rate` frames a second for a time; a rate of 0 means as fast as possible. On another thread, `at_start` is called just
-    /// before the first frame, and `at_end` at the end of the time, with the result of `at_start` and the number of frames so far.
-    /// Frames are still sent during `at_end`. Returns the result of `at_end` and the total number of frames.
+    /// Sends `rate` frames a second for the duration `time`. A rate of 0 means as fast as possible. Two
+    /// functions are called on another thread: `at_start` just before the first frame, and `at_end` at the
+    /// end of the time, with the result of `at_start` and the number of frames sent so far. Frames are still
+    /// sent during `at_end`. Returns the result of `at_end` and the total number of frames.
     ///
     /// # Errors
     /// When the kernel returns an error.
@@ -135,7 +139,7 @@ impl LiveSender {
     }
 }
 
-// Registers: 0 has results, 1 to 5 arguments; 6 to 9 are preserved by calls.
+// Registers: 0 holds results, 1 to 5 hold arguments, and calls preserve 6 to 9.
 const OUT: u8 = 0;
 const NOW: u8 = 0;
 const ARGUMENT: [u8; 2] = [1, 2];
@@ -184,7 +188,7 @@ impl Assembler {
         self.put(WIDE, to, from, 0, value as u32 as i32);
         self.put(0, 0, 0, 0, (value >> 32) as u32 as i32);
     }
-    /// Emits a jump with unknown distance. Returns its index.
+    /// Emits a jump whose distance is not known yet. Returns its index.
     fn jump(&mut self, code: u8, to: u8, from: u8) -> usize {
         self.put(code, to, from, 0, 0);
         self.0.len() - 1
@@ -196,7 +200,8 @@ impl Assembler {
     }
 }
 
-/// The XDP program: drops a frame that is not due yet; otherwise writes its headers, counts it and redirects it.
+/// Returns the XDP program. The program drops a frame that is not due yet; otherwise it writes the headers of
+/// the frame, counts it and redirects it.
 fn program(frame: &LiveFrame, map: i32, device: u32) -> Option<Vec<Operation>> {
     if !LENGTHS.contains(&frame.bytes.len()) || frame.flow.iter().any(|b| usize::from(*b) >= *LENGTHS.start())
     {
@@ -217,7 +222,7 @@ fn program(frame: &LiveFrame, map: i32, device: u32) -> Option<Vec<Operation>> {
     a.put(MOVE, SPARE, COUNT, 0, 0);
     a.put(ADD_NUMBER, SPARE, 0, 0, 1);
     a.put(STORE64, PACE, SPARE, 16, 0);
-    // Start and end of the frame from the context, and a length check, which the verifier requires.
+    // Load the start and end of the frame from the context, and check the length, as the verifier requires.
     a.put(LOAD32, DATA, CONTEXT, 0, 0);
     a.put(LOAD32, END, CONTEXT, 4, 0);
     a.put(MOVE, LIMIT, DATA, 0, 0);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Network devices of Linux: packet sockets, TUN and TAP, and information about devices.
 //!
-//! - [`PacketSocket`] receives the frames of a device by a ring in shared memory, [`PacketSender`] sends frames.
+//! - [`PacketSocket`] receives the frames of a device through a ring in shared memory; [`PacketSender`] sends
+//!   frames.
 //! - [`LiveSender`] makes the kernel generate and send frames, faster than a program could.
 //! - [`Tun`] creates a device whose other end is this program.
-//! - [`info`] returns addresses, MTU and state; [`set_up`] sets them; [`Shield`] hides the frames of a device from the host's own stack.
-//! - [`VnetHeader`] describes the outstanding offloads of a frame, checksum and segmentation; [`complete`] and
-//!   [`Segments`] do this work in software.
+//! - [`info`] returns addresses, MTU and state; [`set_up`] sets them; [`Shield`] hides the frames of a device
+//!   from the host's own stack.
+//! - [`VnetHeader`] describes the work that a frame leaves to the device: checksum and segmentation.
+//!   [`complete`] and [`Segments`] do this work in software.
 
 mod bpf;
 mod error;

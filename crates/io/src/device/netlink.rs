@@ -22,11 +22,11 @@ pub const RTM_GETTFILTER: u16 = 46;
 const REQUEST: u16 = 1;
 const ACK: u16 = 4;
 const DUMP: u16 = 0x300;
-/// Fail if the object exists already.
+/// Flag: fail if the object already exists.
 pub const EXCL: u16 = 0x200;
-/// Create the object if it does not exist.
+/// Flag: create the object if it does not exist.
 pub const CREATE: u16 = 0x400;
-/// Replace the object if it exists.
+/// Flag: replace the object if it exists.
 pub const REPLACE: u16 = 0x100;
 
 const KIND_ERROR: u16 = 2;
@@ -38,7 +38,7 @@ const HEADER: usize = 16;
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// A request of that kind with the fixed part `head`.
+    /// Makes a request of type `kind` with the fixed part `head`.
     pub fn new(kind: u16, flags: u16, head: &[u8]) -> Message {
         let mut m = Message(Vec::with_capacity(256));
         m.0.extend([0; 4]);
@@ -77,7 +77,7 @@ impl Message {
         self.set16(at, self.0.len().saturating_sub(at));
         self
     }
-    /// Its bytes, for tests.
+    /// The bytes of the message, for tests.
     #[cfg(test)]
     pub fn bytes(self) -> Vec<u8> {
         self.finish(0)
@@ -94,7 +94,7 @@ impl Message {
     }
 }
 
-/// A number in native byte order, at an offset.
+/// Reads a 32-bit number in native byte order at offset `at`.
 pub fn number32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -102,7 +102,7 @@ pub fn number16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The attributes after a fixed part: kind and value.
+/// Returns the kinds and values of the attributes in `bytes`.
 pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = usize::from(number16(bytes, 0)?);
@@ -122,7 +122,7 @@ impl Netlink {
     pub fn open() -> Result<Netlink, Errno> {
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).map(Netlink)
     }
-    /// The socket, for requests that need any socket.
+    /// The socket, for system calls that need a socket of any kind.
     pub fn socket(&self) -> &OwnedFd {
         &self.0
     }
@@ -130,7 +130,7 @@ impl Netlink {
     pub fn request(&self, message: Message) -> Result<(), Errno> {
         self.exchange(&message.finish(ACK), |_, _| ())
     }
-    /// Requests a table; `each` gets the kind and the content of every message of the answer.
+    /// Requests a table. Calls `each` with the kind and the content of every message of the answer.
     pub fn dump(&self, message: Message, each: impl FnMut(u16, &[u8])) -> Result<(), Errno> {
         self.exchange(&message.finish(DUMP), each)
     }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(all[0], (3, &b"eth0\0"[..]));
         assert_eq!(attributes(all[1].1).collect::<Vec<_>>(), [(1, &b"veth"[..]), (2, &[1, 2, 3])]);
         assert_eq!(all[2], (4, &1500u32.to_ne_bytes()[..]));
-        // Truncated attributes, and attributes with a wrong length, end the list.
+        // The list ends at an attribute that is truncated or has a wrong length.
         for cut in 0..bytes.len() {
             let _ = attributes(&bytes[..cut]).count();
         }

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The process that owns a filter in the kernel. It tells filters of killed processes from filters in use.
+//! The process that owns a filter in the kernel. The owner shows whether a filter is in use or was left
+//! behind by a killed process.
 
 use std::os::unix::fs::MetadataExt;
 
-/// A process. The start time keeps it distinct from a later process with the same ID.
+/// A process. The start time distinguishes it from a later process with the same ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its process ID.
+    /// The process ID.
     pub pid: u32,
-    /// Its start time in the kernel's ticks since boot, lower 32 bits.
+    /// The lower 32 bits of the start time, in kernel ticks since boot.
     pub start: u32,
-    /// The process namespace of the ID.
+    /// The PID namespace in which the ID is valid: its inode number.
     pub namespace: u32,
 }
 
 /// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It runs.
+    /// The process runs.
     Alive,
-    /// It has ended.
+    /// The process has ended.
     Ended,
-    /// It belongs to another process namespace, so this process cannot see it.
+    /// The process belongs to another PID namespace, so this process cannot see it.
     Unknown,
 }
 
@@ -41,11 +42,11 @@ fn started(pid: u32) -> Option<u32> {
 }
 
 impl Owner {
-    /// The process with that ID; `None` if it is not visible.
+    /// Returns the process with this ID; `None` if it is not visible.
     pub fn of(pid: u32) -> Option<Owner> {
         Some(Owner { pid, start: started(pid)?, namespace: namespace()? })
     }
-    /// This process. Without /proc its state will be unknown.
+    /// Returns this process. If `/proc` is missing, the state of the returned owner is always unknown.
     pub fn this() -> Owner {
         let pid = std::process::id();
         Owner::of(pid).unwrap_or(Owner { pid, start: 0, namespace: 0 })
@@ -71,14 +72,14 @@ mod tests {
     fn a_process_is_known_until_it_ends() {
         let me = Owner::this();
         assert_eq!((me.pid, me.fate()), (std::process::id(), Fate::Alive));
-        // The ID now belongs to another process.
+        // Simulate that the ID now belongs to another process.
         assert_eq!(Owner { start: me.start ^ 1, ..me }.fate(), Fate::Ended);
         assert_eq!(Owner { namespace: me.namespace ^ 1, ..me }.fate(), Fate::Unknown);
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let owner = Owner::of(child.id()).unwrap();
         assert_eq!(owner.fate(), Fate::Alive);
         child.kill().unwrap();
-        // Until it has ended; it is a zombie then, because nothing waits for it.
+        // Wait until the child has ended. It stays a zombie until `wait` is called below.
         while owner.fate() == Fate::Alive {
             std::thread::yield_now();
         }

@@ -45,7 +45,8 @@ pub(crate) fn open_socket(name: &str, sends: bool) -> Result<OwnedFd, DeviceErro
     let failed = |e| DeviceError::from_errno(name, OPEN_SOCKET, e);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(failed)?;
-    // This must precede the ring: the kernel refuses to change the headers of a socket with a ring.
+    // Set this before the ring is created, because the kernel refuses to change the headers of a socket with
+    // a ring.
     sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_VNET_HDR, &1u32).map_err(failed)?;
     if sends {
         set_buffer(&fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER);
@@ -57,27 +58,28 @@ pub(crate) fn open_socket(name: &str, sends: bool) -> Result<OwnedFd, DeviceErro
 
 /// Sets the size of a socket buffer, beyond the limit for unprivileged programs if permitted.
 fn set_buffer(fd: &OwnedFd, force: libc::c_int, plain: libc::c_int, bytes: u32) {
-    // A smaller buffer works too, so a refusal is no error.
+    // A smaller buffer works too, so a refusal is not an error.
     if sys::set_option(fd.as_fd(), libc::SOL_SOCKET, force, &bytes).is_err() {
         let _ = sys::set_option(fd.as_fd(), libc::SOL_SOCKET, plain, &bytes);
     }
 }
 
-/// The longest packet for which slots are sized. Longer ones, like super-packets, go through the receive queue.
+/// Length of the longest packet for which slots are sized, in bytes. Longer packets, such as super-packets,
+/// go through the receive queue.
 const LONGEST_SLOT: usize = 16_384;
-/// Size of the receive queue for super-packets: enough for some dozens.
+/// Size of the receive queue for super-packets, in bytes: enough for some dozens of them.
 const RECEIVE_BUFFER: u32 = 8 << 20;
-/// Size of the queue of frames that the device has not sent yet.
+/// Size of the queue of frames that the device has not sent yet, in bytes.
 const SEND_BUFFER: u32 = 4 << 20;
 const ETH_P_ALL: u16 = 3;
 const PACKET_MR_PROMISC: u16 = 1;
 
 /// A socket that receives the frames of one device.
 ///
-/// Frames arrive in a ring of slots that are as long as the device's MTU requires. Each is visible as soon as it arrives, and is
-/// read without a system call. (Rings of version 3 delay frames until a block is full or a timer of a millisecond or
-/// more expires.) A super-packet that is longer than a slot is read from the socket's receive queue by a system call, in order with the
-/// others, directly to its destination.
+/// Frames arrive in a ring of slots that are as long as the device's MTU requires. Each frame is visible as
+/// soon as it arrives, and is read without a system call. (Rings of version 3 delay frames until a block is
+/// full or a timer of a millisecond or more expires.) A super-packet that is longer than a slot is read from
+/// the socket's receive queue by a system call, directly to its destination. The order of frames is kept.
 #[derive(Debug)]
 pub struct PacketSocket {
     // Declared before the socket, so that the ring is unmapped first.
@@ -91,10 +93,10 @@ pub struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// Opens the device of that name.
+    /// Opens the device with this name.
     ///
     /// # Errors
-    /// When it is missing, or the kernel does not permit it. A device that is down can be opened.
+    /// When the device is missing, or the kernel does not permit it. A device that is down can be opened.
     pub fn open(name: &str, options: &PacketOptions) -> Result<PacketSocket, DeviceError> {
         let info = facts::link_info(name)?;
         let fd = open_socket(name, false)?;
@@ -112,18 +114,20 @@ impl PacketSocket {
             sys::attach_filter(fd.as_fd(), program).map_err(failed("attach the filter"))?;
         }
         if !options.outgoing {
-            // Kernels before 4.20 do not have this option; their outgoing frames are skipped when they are read.
+            // Kernels before 4.20 do not have this option. With these kernels, outgoing frames are skipped
+            // when they are read.
             let _ = set(libc::PACKET_IGNORE_OUTGOING, 1);
         }
         if options.promiscuous {
-            // The membership ends with the socket.
+            // The membership ends when the socket is closed.
             set_membership(&fd, libc::PACKET_ADD_MEMBERSHIP, info.index)
                 .map_err(failed("make it promiscuous"))?;
         }
         let protocol = if options.protocol == 0 { ETH_P_ALL } else { options.protocol };
-        // Bind last: frames received before would be from other devices, or unfiltered.
+        // Bind last: frames received before this point would be from other devices, or unfiltered.
         match sys::bind_packet(fd.as_fd(), info.index, protocol) {
-            // NETDOWN: the device is down, but the socket is bound. Returning the error clears it.
+            // NETDOWN: the device is down, but the socket is bound. The kernel clears the error when it
+            // returns it.
             Ok(()) | Err(Errno::NETDOWN) => {}
             Err(e) => return Err(failed("bind to it")(e)),
         }
@@ -154,7 +158,8 @@ impl PacketSocket {
     /// Switches the reception of frames that the host sends on or off.
     pub fn set_outgoing(&self, outgoing: bool) {
         let ignore = u32::from(!outgoing);
-        // Kernels before 4.20 do not have this option; their outgoing frames are skipped when they are read.
+        // Kernels before 4.20 do not have this option. With these kernels, outgoing frames are skipped when
+        // they are read.
         let _ = sys::set_option(self.fd.as_fd(), SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ignore);
     }
 
@@ -179,7 +184,7 @@ impl PacketSocket {
         self.layout.slots()
     }
 
-    /// Passes received frames to `each`, at most `max`, without blocking. Returns their number.
+    /// Calls `each` for up to `max` received frames, without blocking. Returns the number of frames.
     pub fn receive(&mut self, max: usize, mut each: impl FnMut(&Frame<'_>)) -> usize {
         for n in 0..max {
             let Some(slot) = self.ring.current() else { return n };
@@ -189,7 +194,8 @@ impl PacketSocket {
                 each(&frame(&slot, Bytes::Here(slot.data()), vnet));
             } else {
                 std::hint::cold_path();
-                // The slot has the beginning only. The whole frame is read from the receive queue, directly to its destination.
+                // The slot holds only the beginning of the frame. The whole frame is read from the receive
+                // queue, directly to its destination.
                 let behind = Behind::new(&self.fd, slot.wire_len());
                 each(&frame(&slot, Bytes::Behind(&behind), vnet));
                 behind.discard();
@@ -199,11 +205,11 @@ impl PacketSocket {
         max
     }
 
-    /// The pending error of the socket; each error is returned once. Call it when the descriptor is readable and there is
-    /// no frame.
+    /// Returns the pending error of the socket. Each error is returned once. Call this function when the
+    /// descriptor is readable and there is no frame.
     ///
     /// # Errors
-    /// [`DeviceError::Down`] when it has gone down or vanished.
+    /// [`DeviceError::Down`] when the device has gone down or vanished.
     pub fn check(&self) -> Result<(), DeviceError> {
         match sys::get_option::<u32>(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR) {
             Ok(0) => Ok(()),

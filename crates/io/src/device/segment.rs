@@ -17,10 +17,12 @@ const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
-/// The segments of a TCP or UDP super-packet. Each is written separately, so only the super-packet is stored.
+/// The segments of a TCP or UDP super-packet. Each segment is written separately, so only the super-packet is
+/// stored.
 ///
-/// TCP: sequence numbers continue, the last segment has FIN and PSH (RFC 9293 section 3.9.1), the first one CWR (RFC 3168
-/// section 6.1.2). UDP: all datagrams except the last have the same size. IPv4 identifications are consecutive (RFC 6864 section 4.2).
+/// TCP: sequence numbers continue. If the super-packet has FIN and PSH, only the last segment has them (RFC
+/// 9293 section 3.9.1). If it has CWR, only the first segment has it (RFC 3168 section 6.1.2). UDP: all
+/// datagrams except the last have the same size. IPv4 identifications are consecutive (RFC 6864 section 4.2).
 /// Each segment has its own length and checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct Segments<'a> {
@@ -32,7 +34,7 @@ pub struct Segments<'a> {
     count: usize,
     v6: bool,
     udp: bool,
-    /// False for UDP over IPv4 without checksum (RFC 768), which segments do not have either.
+    /// False for UDP over IPv4 without a checksum (RFC 768). Its segments have no checksum either.
     checksum: bool,
 }
 
@@ -65,7 +67,8 @@ fn ip_header(frame: &[u8], start: Start) -> Option<(usize, bool)> {
 }
 
 impl<'a> Segments<'a> {
-    /// The segments of a super-packet. An ordinary packet is a single segment with completed checksum.
+    /// Returns the segments of a super-packet. An ordinary packet becomes a single segment with a complete
+    /// checksum.
     ///
     /// # Errors
     /// When the headers contradict `vnet`.
@@ -155,12 +158,13 @@ impl<'a> Segments<'a> {
         self.payload.get(from..to).unwrap_or_default()
     }
 
-    /// The length of segment `i`, headers included.
+    /// The length of segment `i` in bytes, headers included.
     pub fn len_of(&self, i: usize) -> usize {
         self.headers.len().saturating_add(self.part(i).len())
     }
 
-    /// Writes segment `i`. Returns false, with undefined content, unless `out` has exactly [`Segments::len_of`] bytes.
+    /// Writes segment `i`, for which `out` must have exactly [`Segments::len_of`] bytes. Otherwise returns
+    /// false, and the content of `out` is undefined.
     pub fn write(&self, i: usize, out: &mut [u8]) -> bool {
         let part = self.part(i);
         let n = self.headers.len();
@@ -216,7 +220,8 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// The checksum over pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1), header and payload.
+    /// Sets the checksum over pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1), transport header
+    /// and payload.
     fn sum(&self, out: &mut [u8]) {
         let at = self.transport + if self.udp { 6 } else { 16 };
         put(out, at, [0; 2]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hides the frames that a device receives from the host's own network stack, so that the host does not answer too.
+//! Hides the frames that a device receives from the host's own network stack, so that the host does not
+//! answer them in addition to the router.
 
 use super::bpf::{Operation, Program};
 use super::error::DeviceError;
@@ -20,21 +21,25 @@ const DROP_ALL: [Operation; 2] = [
 /// How the frames are hidden.
 #[derive(Debug)]
 enum Means {
-    /// A TCX link: the kernel removes the program when the descriptor is closed, also when the process is killed.
+    /// A TCX link: the kernel removes the program when the descriptor is closed, even if the process is
+    /// killed.
     Link { fd: OwnedFd },
-    /// A filter of cls_bpf that stays until it is removed, for kernels before 6.6 and for user namespaces.
+    /// A cls_bpf filter, which stays until it is removed. Used for kernels before 6.6 and in user namespaces.
     Filter { handle: u32, made: bool },
-    /// A filter owned by the process that opens devices. It removes the filter when this process ends.
+    /// A filter owned by the process that opens devices. That process removes the filter when this process
+    /// ends.
     Kept { number: u32 },
     /// The descriptor was passed to another process.
     Gone,
 }
 
-/// While it exists, the host drops all frames that a device receives. Packet sockets get them before.
+/// While a shield exists, the host drops all frames that a device receives. Packet sockets get the frames
+/// before they are dropped.
 ///
-/// Where the kernel has TCX links (Linux 6.6, in the initial user namespace), it removes the filter with the process, even if the
-/// process is killed. Elsewhere the filter is one of cls_bpf, marked with its owner. The next process that shields the device
-/// removes the filter of a killed one, and so does [`remove`].
+/// If TCX links are available (Linux 6.6, in the initial user namespace), the kernel removes the filter when
+/// the process ends, even if the process is killed. Otherwise a cls_bpf filter is used, which is marked with
+/// its owner. If the owner is killed, the filter stays until another process shields the device or calls
+/// [`remove`].
 #[derive(Debug)]
 pub struct Shield {
     name: String,
@@ -62,7 +67,7 @@ impl Shield {
         let index = facts::index(name)?;
         let shield = |means| Shield { name: name.to_owned(), index, means };
         let inherited = clear(name, index, |o| o.fate() == Fate::Ended)?;
-        // If a link fails, try a filter: it either works or has the same error.
+        // If a TCX link fails, try a cls_bpf filter, which either works or returns the same error.
         if let Ok(fd) = Program::attach_to_ingress(&DROP_ALL, index) {
             return Ok(shield(Means::Link { fd }));
         }
@@ -84,7 +89,7 @@ impl Shield {
         Ok(shield(Means::Filter { handle, made }))
     }
 
-    /// The descriptor of the link, if it is one.
+    /// Returns the descriptor of the TCX link. If the shield is not a link, returns the shield.
     pub(crate) fn into_link(mut self) -> Result<OwnedFd, Shield> {
         match std::mem::replace(&mut self.means, Means::Gone) {
             Means::Link { fd } => Ok(fd),
@@ -99,11 +104,12 @@ impl Shield {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// Whether the device is still the shielded one. A device that was removed and created again is not.
+    /// Whether the shield still applies to the device of this name. It does not if the device was removed and
+    /// created again.
     pub fn is_up_to_date(&self) -> bool {
         facts::index(&self.name) == Ok(self.index)
     }
-    /// Whether the kernel removes the filter with the process.
+    /// Whether the kernel removes the filter when the process ends.
     pub fn ends_with_process(&self) -> bool {
         matches!(self.means, Means::Link { .. })
     }
@@ -114,14 +120,14 @@ impl Drop for Shield {
         let (handle, made) = match &self.means {
             Means::Filter { handle, made } => (*handle, *made),
             Means::Kept { number } => {
-                // If that process has ended, the filter is already removed.
+                // If the process that opens devices has ended, the filter is already removed.
                 let _ = opener::client().map(|o| o.lower(&self.name, *number));
                 return;
             }
             Means::Link { .. } | Means::Gone => return,
         };
         let Ok(n) = Netlink::open() else { return };
-        // Errors are ignored: a removed device has no filters either.
+        // Errors are ignored: if the device was removed, its filters are gone too.
         let _ = tc::remove(&n, self.index, handle);
         if made {
             let _ = tc::remove_place(&n, self.index);
@@ -129,8 +135,9 @@ impl Drop for Shield {
     }
 }
 
-/// Removes the filters of shields on a device whose owners satisfy `wanted`. Then removes the clsact qdisc, if it is empty and a
-/// shield created it. Returns whether the qdisc still exists and was created by one of them.
+/// Removes the filters of shields on a device whose owners satisfy `wanted`. Then removes the clsact qdisc,
+/// if it is empty and was created for one of these filters. Returns whether the qdisc was created for one of
+/// them but still exists.
 fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "remove a filter that was left behind", e);
     let n = Netlink::open().map_err(failed)?;
@@ -145,12 +152,12 @@ fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool
     Ok(made && !tc::remove_place(&n, index).map_err(failed)?)
 }
 
-/// A filter of a shield that was found on a device.
+/// A shield's filter that was found on a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The device.
     pub device: String,
-    /// The ID of the process that created it.
+    /// The ID of the process that owns the filter.
     pub pid: u32,
     /// The state of that process.
     pub fate: Fate,
@@ -158,7 +165,8 @@ pub struct Found {
     index: u32,
 }
 
-/// The filters of shields on all devices, of any process, except those that the kernel removes itself.
+/// Finds the filters of shields on all devices, whichever process owns them. TCX links are not listed,
+/// because the kernel removes them itself.
 ///
 /// # Errors
 /// When the devices cannot be listed.
@@ -179,7 +187,7 @@ pub fn found() -> Result<Vec<Found>, DeviceError> {
     Ok(all)
 }
 
-/// Removes a found filter, unless its owner runs.
+/// Removes a found filter, unless its owner still runs.
 ///
 /// # Errors
 /// When the kernel does not permit it.

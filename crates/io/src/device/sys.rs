@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// The result of a system call that returns -1 and sets `errno` on errors.
+/// Converts the result of a system call, which is -1 with `errno` set after an error.
 fn check(result: libc::c_int) -> Result<libc::c_int, Errno> {
     if result < 0 {
         Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
@@ -31,8 +31,9 @@ pub fn set_option<T: IntoBytes + Immutable>(
     name: libc::c_int,
     value: &T,
 ) -> Result<(), Errno> {
-    // SAFETY: the pointer is to size_of::<T>() initialised bytes that live during the call, which only reads them. No option
-    // that is set here contains pointers (SO_ATTACH_FILTER has its own function), because `T: IntoBytes` has none.
+    // SAFETY: the pointer is to size_of::<T>() initialised bytes that live during the call, which only reads
+    // them. No option that is set here contains pointers (SO_ATTACH_FILTER has its own function), because `T:
+    // IntoBytes` has none.
     let r = unsafe {
         libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length::<T>())
     };
@@ -54,14 +55,14 @@ pub fn get_option<T: FromBytes + IntoBytes>(
     check(r).map(|_| value)
 }
 
-/// Attaches a filter to a socket: frames for which it returns 0 are not delivered.
+/// Attaches a filter to a socket. Frames for which the filter returns 0 are not delivered.
 pub fn attach_filter(fd: BorrowedFd<'_>, program: &[Instruction]) -> Result<(), Errno> {
     let len = u16::try_from(program.len()).map_err(|_| Errno::INVAL)?;
     let mut code: Vec<libc::sock_filter> =
         program.iter().map(|i| libc::sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k }).collect();
     let fprog = libc::sock_fprog { len, filter: code.as_mut_ptr() };
-    // SAFETY: the option is a sock_fprog whose pointer is to `len` instructions; both live during the call, which copies and
-    // checks them.
+    // SAFETY: the option is a sock_fprog whose pointer is to `len` instructions. The sock_fprog and the
+    // instructions live during the call, which copies and checks them.
     let r = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
@@ -74,7 +75,7 @@ pub fn attach_filter(fd: BorrowedFd<'_>, program: &[Instruction]) -> Result<(), 
     check(r).map(drop)
 }
 
-/// Binds a packet socket to a device and a protocol. It receives frames from then on.
+/// Binds a packet socket to a device and a protocol. The socket receives frames from then on.
 pub fn bind_packet(fd: BorrowedFd<'_>, index: u32, protocol: u16) -> Result<(), Errno> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -96,21 +97,22 @@ pub fn bind_packet(fd: BorrowedFd<'_>, index: u32, protocol: u16) -> Result<(), 
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TunRequest {
-    /// The name, zero-terminated. The kernel writes the name that it has chosen.
+    /// The name, zero-terminated. The kernel overwrites it with the actual name.
     pub name: [u8; libc::IFNAMSIZ],
-    /// IFF_TUN, IFF_TAP...
+    /// Flags: IFF_TUN, IFF_TAP and others.
     pub flags: u16,
     /// Padding.
     pub rest: [u8; 22],
 }
 
-// The kernel writes a whole ifreq, so a shorter request would be overrun.
+// The kernel writes a whole ifreq, so it would write beyond the end of a shorter request.
 const _: () = assert!(size_of::<TunRequest>() >= size_of::<libc::ifreq>());
 
-/// Attaches a queue, a descriptor of `/dev/net/tun`, to a device, which is created if it does not exist.
+/// Attaches a queue to a device. `fd` is a descriptor of `/dev/net/tun`, and becomes the queue. If the device
+/// does not exist, it is created.
 pub fn tun_attach(fd: BorrowedFd<'_>, request: &mut TunRequest) -> Result<(), Errno> {
-    // SAFETY: TUNSETIFF reads and writes an ifreq, which is not longer than the request (asserted above). It uses only the name
-    // and the flags.
+    // SAFETY: TUNSETIFF reads and writes an ifreq, which is not longer than the request (asserted above). It
+    // uses only the name and the flags.
     let r = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF as _, std::ptr::from_mut(request)) };
     check(r).map(drop)
 }
@@ -118,24 +120,24 @@ pub fn tun_attach(fd: BorrowedFd<'_>, request: &mut TunRequest) -> Result<(), Er
 /// Options of a TUN or TAP device with a numeric value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunOption {
-    /// The offloads that the reader of the queue supports: TUN_F_...
+    /// The offloads that the reader of the queue supports, as TUN_F_ bits.
     Offload,
-    /// Whether the device stays when no process has it open.
+    /// Whether the device continues to exist when no process has it open.
     Persist,
 }
 
-/// Sets an option of the device of a queue.
+/// Sets an option of the device that a queue belongs to.
 pub fn tun_set(fd: BorrowedFd<'_>, option: TunOption, value: u32) -> Result<(), Errno> {
     let request = match option {
         TunOption::Offload => libc::TUNSETOFFLOAD,
         TunOption::Persist => libc::TUNSETPERSIST,
     };
-    // SAFETY: the argument of both requests is a number by value, no pointer.
+    // SAFETY: the argument of both requests is a number, not a pointer.
     let r = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, libc::c_ulong::from(value)) };
     check(r).map(drop)
 }
 
-/// A request for the device of that name.
+/// Makes a request about the device with this name.
 fn about(name: &str) -> libc::ifreq {
     // SAFETY: all bytes zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -145,10 +147,11 @@ fn about(name: &str) -> libc::ifreq {
     request
 }
 
-/// The MTU of the device of that name; `fd` is any socket.
+/// The MTU of the device with this name, in bytes. `fd` may be any socket.
 pub fn mtu(fd: BorrowedFd<'_>, name: &str) -> Result<u32, Errno> {
     let mut request = about(name);
-    // SAFETY: the argument is an ifreq with a name that ends with a zero byte; the kernel writes a number to it.
+    // SAFETY: the argument is an ifreq with a name that ends with a zero byte. The kernel writes a number to
+    // the ifreq.
     let r = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, std::ptr::from_mut(&mut request)) };
     check(r)?;
     // SAFETY: the kernel wrote the number. All members of the union are plain bytes, so reading is valid in any case.
@@ -166,8 +169,9 @@ struct EthtoolValue {
 const ETHTOOL_SGRO: u32 = 0x2c;
 const SIOCETHTOOL: u32 = 0x8946;
 
-/// Makes a device receive by NAPI, which all network cards do, but not veth by default: veth does it when generic receive offload is
-/// on. Frames that XDP redirects to a veth arrive only with NAPI.
+/// Makes a device receive by NAPI, the polling interface of the kernel's drivers. Network cards always use
+/// it, but veth uses it only when generic receive offload (GRO) is on. Frames that XDP redirects to a veth
+/// arrive only with NAPI.
 ///
 /// # Errors
 /// When the device is missing, or the kernel does not permit it.
@@ -179,8 +183,8 @@ pub fn receive_by_napi(name: &str) -> Result<(), DeviceError> {
     let mut request = about(name);
     let mut value = EthtoolValue { command: ETHTOOL_SGRO, value: 1 };
     request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
-    // SAFETY: the argument is an ifreq with a name that ends with a zero byte and a pointer to the value of the command, which
-    // are read; both live during the call.
+    // SAFETY: the argument is an ifreq with a name that ends with a zero byte and a pointer to the value of
+    // the command. The call only reads them, and they live during the call.
     let r = unsafe { libc::ioctl(fd.as_raw_fd(), SIOCETHTOOL as _, std::ptr::from_mut(&mut request)) };
     check(r).map(drop).map_err(failed)
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Filters at the ingress of devices by rtnetlink: cls_bpf programs that drop every frame and contain the owner's process.
+//! Sets up filters at the ingress of devices, by rtnetlink. The filters are cls_bpf programs that drop every
+//! frame; their instructions also identify the process that owns the filter.
 
 use super::netlink::{self as nl, Message, Netlink, attributes, number32};
 use super::owner::Owner;
@@ -10,7 +11,7 @@ const TCA_OPTIONS: u16 = 2;
 const TCA_BPF_OPS_LEN: u16 = 4;
 const TCA_BPF_OPS: u16 = 5;
 const TCA_BPF_FLAGS: u16 = 8;
-/// Direct action: the return value of the program decides about the frame.
+/// Direct action: the return value of the program decides what happens to the frame.
 const DIRECT: u32 = 1;
 const CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
@@ -19,15 +20,15 @@ const EGRESS: u32 = 0xffff_fff3;
 /// Highest priority: the frame must be dropped before other filters process it.
 const PRIORITY: u32 = 1;
 const ETH_P_ALL: u16 = 3;
-/// Bytes of the fixed part of messages about queueing disciplines and filters (struct tcmsg).
+/// Length in bytes of the fixed part of messages about queueing disciplines and filters (struct tcmsg).
 const HEAD: usize = 20;
 
-/// `ld #k`, which has no effect on the return value, and `ret #k`.
+/// The instructions `ld #k`, which has no effect on the return value, and `ret #k`.
 const LOAD: u16 = 0;
 const RETURN: u16 = 6;
-/// TC_ACT_SHOT.
+/// TC_ACT_SHOT: drop the frame.
 const DROP: u32 = 2;
-/// The first constant in the program of a shield: "CAST".
+/// The first constant in the program of a shield: "CAST" in ASCII.
 const MARK: u32 = 0x4341_5354;
 
 fn message(kind: u16, flags: u16, index: u32, handle: u32, parent: u32, info: u32) -> Message {
@@ -49,18 +50,19 @@ fn info() -> u32 {
 pub(super) struct Filter {
     pub handle: u32,
     pub owner: Owner,
-    /// Whether the clsact qdisc was created for it.
+    /// Whether the clsact qdisc was created for this filter.
     pub made: bool,
 }
 
-/// The instructions of a filter: constants that name its owner, and the drop.
+/// Returns the instructions of a filter: constants that identify its owner, and the drop.
 fn program(owner: &Owner, made: bool) -> Vec<u8> {
     let constants = [MARK, owner.pid, owner.start, owner.namespace, u32::from(made)];
     let all = constants.map(|k| (LOAD, k)).into_iter().chain([(RETURN, DROP)]);
     all.flat_map(|(code, k)| [&code.to_ne_bytes()[..], &[0, 0], &k.to_ne_bytes()].concat()).collect()
 }
 
-/// The owner in the instructions of a shield's filter; `None` for other programs.
+/// Returns the owner of a shield's filter from its instructions, and whether the qdisc was created for it.
+/// Returns `None` for other programs.
 fn owner(operations: &[u8]) -> Option<(Owner, bool)> {
     let word = |i: usize| number32(operations, i * 8 + 4);
     let made = word(4)? == 1;
@@ -68,7 +70,7 @@ fn owner(operations: &[u8]) -> Option<(Owner, bool)> {
     (operations == program(&owner, made)).then_some((owner, made))
 }
 
-/// Creates the clsact qdisc, which holds filters. Returns whether it did not exist before.
+/// Creates the clsact qdisc, which holds filters. Returns false if it already existed.
 pub(super) fn make_place(n: &Netlink, index: u32) -> Result<bool, Errno> {
     let place = message(nl::RTM_NEWQDISC, nl::CREATE | nl::EXCL, index, CLSACT_HANDLE, CLSACT, 0);
     match n.request(place.attribute(TCA_KIND, b"clsact\0")) {
@@ -78,7 +80,7 @@ pub(super) fn make_place(n: &Netlink, index: u32) -> Result<bool, Errno> {
     }
 }
 
-/// Removes the clsact qdisc if it has no filters. Returns whether it did.
+/// Removes the clsact qdisc if it has no filters. Returns whether the qdisc was removed.
 pub(super) fn remove_place(n: &Netlink, index: u32) -> Result<bool, Errno> {
     let mut others = false;
     for parent in [INGRESS, EGRESS] {
@@ -99,7 +101,7 @@ pub(super) fn remove_place(n: &Netlink, index: u32) -> Result<bool, Errno> {
 pub(super) fn add(n: &Netlink, index: u32, owner: &Owner, made: bool) -> Result<Option<u32>, Errno> {
     let operations = program(owner, made);
     let count = (operations.len() / 8) as u16;
-    // The first free handle: other elements and programs may have filters there too.
+    // Use the first free handle, because other elements and programs may have filters on the device too.
     let first = owner.pid.wrapping_shl(8) | 1;
     for handle in first..=first | 0xff {
         let m = message(nl::RTM_NEWTFILTER, nl::CREATE | nl::EXCL, index, handle, INGRESS, info())
@@ -127,7 +129,7 @@ pub(super) fn remove(n: &Netlink, index: u32, handle: u32) -> Result<(), Errno> 
     }
 }
 
-/// The filters of shields on a device.
+/// Lists the filters of shields on a device.
 pub(super) fn list(n: &Netlink, index: u32) -> Result<Vec<Filter>, Errno> {
     let mut all = Vec::new();
     n.dump(message(nl::RTM_GETTFILTER, 0, index, 0, INGRESS, 0), |kind, body| {
@@ -138,7 +140,7 @@ pub(super) fn list(n: &Netlink, index: u32) -> Result<Vec<Filter>, Errno> {
     Ok(all)
 }
 
-/// The filter of a shield in a message.
+/// Reads a shield's filter from a message. Returns `None` for other filters.
 fn read(body: &[u8]) -> Option<Filter> {
     let handle = number32(body, 8)?;
     let mut options = &[][..];
@@ -164,7 +166,7 @@ mod tests {
         for made in [false, true] {
             let text = program(&me, made);
             assert_eq!(owner(&text), Some((me, made)));
-            // Parts of a shield's program are not recognised.
+            // A truncated program is not recognised as that of a shield.
             for cut in 0..text.len() {
                 assert_eq!(owner(&text[..cut]), None, "{cut}");
             }

@@ -22,24 +22,26 @@ const IFF_MULTI_QUEUE: u16 = 0x0100;
 const IFF_NO_PI: u16 = 0x1000;
 const IFF_VNET_HDR: u16 = 0x4000;
 
-/// TUN_F_CSUM, TUN_F_TSO4 and TUN_F_TSO6: checksums and segments of TCP.
+/// TUN_F_CSUM, TUN_F_TSO4 and TUN_F_TSO6: checksums and TCP segmentation.
 const OFFLOAD_TCP: u32 = 7;
-/// All offloads that packets can describe: also TCP segments with CWR, and segments of UDP.
+/// All offloads that the offload header can describe: those of `OFFLOAD_TCP`, TCP segments with CWR, and UDP
+/// segments.
 pub const OFFLOAD_ALL: u32 = OFFLOAD_TCP | 0x08 | 0x20 | 0x40;
 
 /// The kind of device to open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunOptions {
-    /// Its name; for `None` the kernel chooses one. `%d` is replaced by the first free number.
+    /// The name of the device; for `None` the kernel chooses a name. `%d` is replaced by the first free
+    /// number.
     pub name: Option<String>,
-    /// Whether it carries Ethernet frames (TAP) or IP packets (TUN).
+    /// Whether the device carries Ethernet frames (TAP) or IP packets (TUN).
     pub tap: bool,
     /// The number of queues, each with its own descriptor; at least one.
     pub queues: usize,
-    /// Whether the device stays when the program ends.
+    /// Whether the device continues to exist when the program ends.
     pub persistent: bool,
-    /// The offloads that the host may leave to this program: TUN_F_CSUM (1), TUN_F_TSO4 (2), TUN_F_TSO6 (4)... Those that the
-    /// kernel does not support are left out.
+    /// The offloads that the host may leave to this program: TUN_F_CSUM (1), TUN_F_TSO4 (2), TUN_F_TSO6 (4)
+    /// and others. Offloads that the kernel does not support are ignored.
     pub offload: u32,
 }
 
@@ -50,18 +52,18 @@ pub struct Tun {
     queues: Vec<Arc<OwnedFd>>,
 }
 
-/// The name in a request.
+/// Returns the zero-terminated name of a request as text.
 fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
 }
 
-/// Opens a queue of the device in a request, which is created if it does not exist.
+/// Opens a queue of the device that the request names. If the device does not exist, it is created.
 fn attach(shown: &str, request: &mut TunRequest) -> Result<OwnedFd, DeviceError> {
     let mut how = OpenOptions::new();
     how.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
     let fd: OwnedFd = how.open(DEVICE).map_err(|e| without_driver(shown, &e))?.into();
     sys::tun_attach(fd.as_fd(), request).map_err(|e| match e {
-        // A device of that name exists and is of another kind, or has a single queue.
+        // A device of this name exists, but is of another kind or has a single queue.
         Errno::INVAL | Errno::EXIST => {
             let what = "it exists and is no TUN or TAP device of this kind with several queues".into();
             DeviceError::Invalid { name: shown.to_owned(), what }
@@ -100,7 +102,7 @@ impl Tun {
             } else {
                 attach(shown, &mut request)?
             };
-            // Older kernels do not support segments of UDP, or no segments at all.
+            // Some older kernels do not support UDP segmentation, and others support no segmentation at all.
             let mut offers = [options.offload, options.offload & OFFLOAD_TCP, 0].into_iter();
             while let Some(offload) = offers.next() {
                 match sys::tun_set(fd.as_fd(), TunOption::Offload, offload) {
@@ -125,7 +127,7 @@ impl Tun {
     pub fn queues(&self) -> &[Arc<OwnedFd>] {
         &self.queues
     }
-    /// Makes a persistent device end with this program.
+    /// Makes the kernel remove a persistent device when this program ends.
     ///
     /// # Errors
     /// When the kernel does not permit it.
@@ -135,8 +137,8 @@ impl Tun {
         self.queues.first().map_or(Ok(()), set).map_err(failed)
     }
 
-    /// Reads one packet of the host from a queue, without blocking. Returns its outstanding offloads and its length, which is at most
-    /// that of `into`; `None` if there is no packet.
+    /// Reads from a queue one packet that the host has sent, without blocking. Returns its outstanding
+    /// offloads, and its length, which is at most the length of `into`. Returns `None` if there is no packet.
     ///
     /// # Errors
     /// [`DeviceError::Down`] when the device has vanished.
@@ -152,7 +154,7 @@ impl Tun {
         }
     }
 
-    /// Sends one packet to the host by a queue, without blocking.
+    /// Sends one packet to the host through a queue, without blocking.
     ///
     /// # Errors
     /// Why the host refused it.
@@ -162,7 +164,7 @@ impl Tun {
         rustix::io::writev(fd, &parts).map(drop).map_err(Refusal::new)
     }
 
-    /// Its interface index.
+    /// The interface index of the device.
     ///
     /// # Errors
     /// When the device has been removed.

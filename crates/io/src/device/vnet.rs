@@ -8,22 +8,22 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct VnetHeader {
-    /// [`VnetHeader::NEEDS_CHECKSUM`], [`VnetHeader::CHECKSUM_VALID`].
+    /// The flags [`VnetHeader::NEEDS_CHECKSUM`] and [`VnetHeader::CHECKSUM_VALID`].
     pub flags: u8,
     /// The kind of super-packet; 0 for an ordinary packet.
     pub gso_type: u8,
-    /// Bytes of all headers, as a hint.
+    /// Length of all headers in bytes. This is only a hint.
     pub header_len: u16,
-    /// Bytes of payload for each segment.
+    /// Length of the payload of each segment, in bytes.
     pub gso_size: u16,
-    /// Where the checksum starts: at the transport header.
+    /// The offset where the data covered by the checksum start: the transport header.
     pub checksum_start: u16,
-    /// The offset of the checksum field from there.
+    /// The offset of the checksum field, counted from `checksum_start`.
     pub checksum_offset: u16,
 }
 
 impl VnetHeader {
-    /// Bytes before each frame.
+    /// Length in bytes of this header, which precedes each frame.
     pub const LEN: usize = size_of::<VnetHeader>();
     /// No offloads.
     pub const NONE: VnetHeader = VnetHeader {
@@ -34,17 +34,17 @@ impl VnetHeader {
         checksum_start: 0,
         checksum_offset: 0,
     };
-    /// Flag: the checksum field has the sum of the pseudo header only.
+    /// Flag: the checksum field holds only the sum of the pseudo header.
     pub const NEEDS_CHECKSUM: u8 = 1;
     /// Flag: the checksum has been verified.
     pub const CHECKSUM_VALID: u8 = 2;
     /// Kind of super-packet: TCP over IPv4.
     pub const TCP4: u8 = 1;
-    /// Kind of super-packet: UDP to be fragmented.
+    /// Kind of super-packet: a UDP datagram to be split into IP fragments.
     pub const UDP_FRAGMENTS: u8 = 3;
     /// Kind of super-packet: TCP over IPv6.
     pub const TCP6: u8 = 4;
-    /// Kind of super-packet: UDP datagrams of one size.
+    /// Kind of super-packet: UDP, to be split into datagrams of equal size.
     pub const UDP: u8 = 5;
     /// Additional bit for TCP super-packets: CWR is set.
     pub const ECN: u8 = 0x80;
@@ -53,11 +53,11 @@ impl VnetHeader {
     pub fn needs_checksum(&self) -> bool {
         self.flags & VnetHeader::NEEDS_CHECKSUM != 0
     }
-    /// Whether it is a super-packet.
+    /// Whether the frame is a super-packet.
     pub fn is_super(&self) -> bool {
         self.gso_type & !VnetHeader::ECN != 0
     }
-    /// The header for the frame with `n` more bytes before the transport header.
+    /// Returns the header for the same frame with `n` more bytes before the transport header.
     #[must_use]
     pub fn shifted(mut self, n: u16) -> VnetHeader {
         if self.needs_checksum() {
@@ -82,18 +82,19 @@ pub enum BadOffload {
     /// An unknown kind of super-packet.
     #[error("unknown kind of super-packet")]
     Kind,
-    /// Segments without a size.
+    /// A super-packet without a segment size.
     #[error("super-packet without a segment size")]
     Size,
 }
 
 /// Completes a partial checksum, if the frame has one.
 ///
-/// The field has the sum of the pseudo header, not inverted, so the checksum over everything from the transport header on is
-/// correct (RFC 793 section 3.1, RFC 768). A sum of zero is written as all ones, which UDP requires and TCP accepts.
+/// The checksum field holds the sum of the pseudo header, not inverted. So the checksum over everything from
+/// the transport header on, including this field, is correct (RFC 793 section 3.1, RFC 768). A sum of zero is
+/// written as all ones, which UDP requires and TCP accepts.
 ///
 /// # Errors
-/// When the field is outside of the frame. The frame is not changed then.
+/// When the checksum field is outside of the frame. In this case the frame is not changed.
 pub fn complete(frame: &mut [u8], vnet: &VnetHeader) -> Result<(), BadOffload> {
     if !vnet.needs_checksum() {
         return Ok(());
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Sum of 16-bit words as in RFC 1071.
+    /// The one's complement sum of 16-bit words (RFC 1071).
     fn slow_sum(bytes: &[u8], start: u32) -> u16 {
         let mut sum = start;
         for pair in bytes.chunks(2) {
@@ -200,7 +201,8 @@ mod tests {
                 let fits = usize::from(s) + usize::from(o) + 2 <= frame.len();
                 prop_assert_eq!(complete(&mut frame, &vnet).is_ok(), fits);
                 if fits {
-                    // With the checksum, the sum is all ones, if the old field counts as pseudo header.
+                    // The sum over the data with the new checksum, plus the old content of the field (the
+                    // pseudo header's sum), is all ones.
                     let old = &before[usize::from(s + o)..][..2];
                     let covered = &frame[usize::from(s)..];
                     if usize::from(o) % 2 == 0 {

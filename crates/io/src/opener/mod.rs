@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A second process that opens devices for the router, so that the router itself can drop its privileges.
 //!
-//! The router sends text requests over a socket pair and gets file descriptors back. After [`install`], all functions of this crate
-//! that open or configure devices send requests; without it they do the work themselves. [`serve`] is the other side.
+//! The router sends text requests over a socket pair and gets file descriptors back. After [`install`], all
+//! functions of this crate that open or configure devices send requests; without it they do the work
+//! themselves. The second process runs [`serve`].
 
 mod request;
 mod serve;
@@ -21,7 +22,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Largest length of requests and answers.
+/// Largest length of requests and answers, in bytes.
 const LONGEST: usize = 4096;
 
 /// The two ends of a connection: for the router, and for the process that calls [`serve`].
@@ -37,7 +38,8 @@ pub(crate) struct Client(Mutex<OwnedFd>);
 
 static CLIENT: OnceLock<Client> = OnceLock::new();
 
-/// From now on, the process at the other end opens all devices for this process. Only the first call has an effect.
+/// Makes the process at the other end of `fd` open all devices for this process from now on. Only the first
+/// call has an effect.
 pub fn install(fd: OwnedFd) {
     let _ = CLIENT.set(Client(Mutex::new(fd)));
 }
@@ -102,7 +104,7 @@ impl Client {
         Ok((text, fd))
     }
 
-    /// An unbound packet socket.
+    /// Requests an unbound packet socket.
     pub(crate) fn packet_socket(
         &self,
         name: &str,
@@ -112,7 +114,7 @@ impl Client {
         let request = Request::Packet { device: name.to_owned(), sends };
         Ok(self.ask_for_fd(name, doing, &request)?.1)
     }
-    /// A queue of a TUN or TAP device, and the device's name.
+    /// Requests a queue of a TUN or TAP device. Returns the device's name and the queue.
     pub(crate) fn tun(&self, name: &str, tap: bool) -> Result<(String, OwnedFd), DeviceError> {
         let shown = if name.is_empty() { "a new device" } else { name };
         self.ask_for_fd(shown, "make the device", &Request::Tun { device: name.to_owned(), tap })
@@ -127,8 +129,8 @@ impl Client {
         let request = Request::TakeAway { device: name.to_owned(), setup: setup.clone() };
         self.ask(name, "take its address away", &request).map(drop)
     }
-    /// Hides the frames of a device from the host. Returns the descriptor of the filter, or the number of a filter that the other
-    /// process owns.
+    /// Hides the frames of a device from the host. Returns the descriptor of the filter, or the number of a
+    /// filter that the other process owns.
     pub(crate) fn raise(&self, name: &str) -> Result<Result<OwnedFd, u32>, DeviceError> {
         let doing = "filter for the host";
         let (text, fd) = self.ask(name, doing, &Request::Raise { device: name.to_owned() })?;
@@ -139,7 +141,7 @@ impl Client {
     pub(crate) fn lower(&self, name: &str, number: u32) -> Result<(), DeviceError> {
         self.ask(name, "remove the filter for the host", &Request::Lower { number }).map(drop)
     }
-    /// A raw socket for a protocol of IP.
+    /// Requests a raw socket for an IP protocol.
     pub(crate) fn raw(&self, protocol: u8) -> Result<OwnedFd, DeviceError> {
         Ok(self.ask_for_fd("IP", "open a raw socket", &Request::Raw { protocol })?.1)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests of the router to the process that opens devices, and the answers: words separated by spaces.
+//! Requests of the router to the process that opens devices, and the answers. Requests and answers are words
+//! separated by spaces.
 
 use crate::device::{DeviceError, Setup};
 use rustix::io::Errno;
@@ -8,9 +9,9 @@ use std::net::Ipv4Addr;
 /// A request of the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// A packet socket, to send or to receive.
+    /// Open a packet socket, to send or to receive.
     Packet { device: String, sends: bool },
-    /// A queue of a TUN or TAP device; for an empty name the kernel chooses one.
+    /// Open a queue of a TUN or TAP device. If the name is empty, the kernel chooses a name.
     Tun { device: String, tap: bool },
     /// Configure a device.
     SetUp { device: String, setup: Setup },
@@ -18,22 +19,22 @@ pub enum Request {
     TakeAway { device: String, setup: Setup },
     /// Hide the frames of a device from the host.
     Raise { device: String },
-    /// Remove the filter that hides them.
+    /// Remove the filter that hides the frames of a device.
     Lower { number: u32 },
-    /// A raw socket for a protocol of IP.
+    /// Open a raw socket for an IP protocol.
     Raw { protocol: u8 },
-    /// The first configuration is ready; later requests are checked against the list.
+    /// The first configuration is ready. Later requests are checked against the list of allowed devices.
     Seal,
 }
 
-/// The word for a missing value, and for an empty name.
+/// The word that stands for a missing value or an empty name.
 const NONE: &str = "-";
 
 fn word<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| NONE.into(), |v| v.to_string())
 }
 
-/// An optional value; the outer `None` is a syntax error.
+/// Parses an optional value. The outer `None` means a syntax error.
 fn maybe<T: std::str::FromStr>(word: &str) -> Option<Option<T>> {
     if word == NONE { Some(None) } else { word.parse().ok().map(Some) }
 }
@@ -60,7 +61,7 @@ fn setup(words: &[&str]) -> Option<Setup> {
     Some(Setup { ip: ip.zip(len), gateway: maybe(gateway)?, mtu: maybe(mtu)?, ether, up: maybe(up)? })
 }
 
-/// A valid device name; empty for [`NONE`].
+/// Parses a device name. Returns an empty name for [`NONE`], and `None` if the name is invalid.
 fn device(word: &str) -> Option<String> {
     let good = !word.is_empty() && word.len() < 16 && word.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
     good.then(|| if word == NONE { String::new() } else { word.to_owned() })
@@ -124,7 +125,7 @@ impl Request {
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Success; a name or a number, if there is one.
+    /// Success, with a name or a number if the request returns one.
     Done(String),
     /// An error of the kernel.
     Errno(i32),
@@ -139,7 +140,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// The answer for a result.
+    /// Converts a result to an answer.
     pub fn of(result: Result<String, DeviceError>) -> Reply {
         let e = match result {
             Ok(text) => return Reply::Done(text),
@@ -183,7 +184,7 @@ impl Reply {
         }
     }
 
-    /// The text of a success, or the error for the caller.
+    /// Returns the text of a success, or converts any other answer to an error.
     pub fn result(self, name: &str, doing: &'static str) -> Result<String, DeviceError> {
         let name = name.to_owned();
         Err(match self {

@@ -23,7 +23,8 @@ enum Given {
 
 /// The state of the process.
 struct Opener {
-    /// The devices that later configurations may use, besides those of the first one; `None` means all.
+    /// The devices that later configurations may use, besides those of the first configuration. `None` means
+    /// all.
     devices: Option<HashSet<String>>,
     /// The devices of the first configuration.
     first: HashSet<String>,
@@ -37,8 +38,8 @@ struct Opener {
 
 /// Opens devices for the process at the other end of a connection, until that process ends. Requests may be hostile.
 ///
-/// `devices` are the devices that later configurations may use, besides those of the first one; `None` means all. `router` is the ID
-/// of the other process.
+/// `devices` are the devices that later configurations may use, besides those of the first configuration;
+/// `None` means all. `router` is the process ID of the router.
 ///
 /// # Errors
 /// When the connection fails.
@@ -92,7 +93,7 @@ fn answer(fd: &OwnedFd, reply: &Reply, given: &Given) -> Result<(), Errno> {
 }
 
 impl Opener {
-    /// Why a request is refused.
+    /// Returns why a request is refused, or `None` if it is allowed.
     fn objection(&mut self, request: &Request) -> Option<String> {
         if matches!(request, Request::Raw { .. }) {
             self.first_raw |= !self.sealed;
@@ -131,7 +132,7 @@ impl Opener {
             Request::Tun { device, tap } => {
                 let name = Some(device.clone()).filter(|d| !d.is_empty());
                 let tun = Tun::open(&TunOptions { name, tap: *tap, queues: 1, ..TunOptions::default() })?;
-                // A name that the kernel has chosen counts like the requested one.
+                // The kernel may have chosen another name than the requested one. Allow that name too.
                 if self.first.contains(device) {
                     self.first.insert(tun.name().to_owned());
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of requests and answers as text, with hostile ones, and of refusals.
+//! Tests the text form of requests and answers, including hostile text, and tests refusals.
 #![allow(clippy::unwrap_used)]
 
 use super::*;

@@ -68,7 +68,7 @@ impl SocketAddress {
         match rustix::net::bind(fd, &address) {
             Err(Errno::ADDRINUSE) if self.is_stale(kind) => {
                 if let SocketAddress::Unix(path) = self {
-                    // If it cannot be removed, the next bind returns the error.
+                    // If the file cannot be removed, the next bind returns the error.
                     let _ = std::fs::remove_file(path);
                 }
                 rustix::net::bind(fd, &address).map_err(SocketError::of(what))?;
@@ -82,14 +82,15 @@ impl SocketAddress {
     }
 }
 
-/// The file of a bound socket. It is removed with the socket, unless another socket was bound there meanwhile.
+/// The file of a bound socket. The file is removed when the socket is closed, unless another socket was bound
+/// to that path meanwhile.
 ///
-/// INVARIANT: owners declare it before the descriptor, so that it is dropped first: while the socket is open, its inode number
-/// cannot be reused for another file.
+/// INVARIANT: owners declare this field before the descriptor, so that it is dropped while the socket is
+/// still open. As long as the socket is open, the inode number cannot be reused for another file.
 #[derive(Debug)]
 pub(super) struct File(Option<(PathBuf, Identity)>);
 
-/// Device and inode of a file.
+/// The device number and inode number of a file.
 type Identity = (u64, u64);
 
 fn identity(path: &Path) -> Option<Identity> {
@@ -97,7 +98,7 @@ fn identity(path: &Path) -> Option<Identity> {
 }
 
 impl File {
-    /// The file of a socket that was just bound.
+    /// Returns the file of a socket that was just bound.
     fn bound(path: &Path) -> File {
         // Absolute, because the working directory may change before the file is removed.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Datagram sockets, UDP and Unix, with a fixed peer or with the sender of the last datagram as peer.
+//! UDP and Unix datagram sockets. The peer is either fixed or the sender of the last datagram.
 
 use super::address::File;
 use super::{Endpoint, Options, Pair, Received, Sent, SocketAddress, SocketError, again};
@@ -34,7 +34,7 @@ impl Datagrams {
         Ok(Datagrams { pair: Pair::new(fd)?, connected, unix: false, peer: None, refused: None, _file: file })
     }
 
-    /// Receives datagrams at an address, and sends to the sender of the last one.
+    /// Receives datagrams at an address, and sends to the sender of the last datagram.
     ///
     /// # Errors
     /// When the kernel refuses the address.
@@ -63,7 +63,7 @@ impl Datagrams {
         Datagrams::of(fd, true, file).map_err(SocketError::of(what))
     }
 
-    /// The local address, which has the port that the kernel chose.
+    /// The local address, with the port that the kernel chose.
     pub fn address(&self) -> Option<SocketAddrV4> {
         SocketAddrV4::try_from(rustix::net::getsockname(&self.pair.read).ok()?).ok()
     }
@@ -103,7 +103,7 @@ impl Endpoint for Datagrams {
     fn send(&mut self, data: &[u8]) -> Sent {
         let Some(mut done) = self.try_send(data) else { return Sent::NoPeer };
         if done == Err(Errno::CONNREFUSED) && !self.unix {
-            // The error may be that of an earlier datagram (ip(7)), so try this one again.
+            // The error may belong to an earlier datagram (ip(7)), so try to send this datagram again.
             done = self.try_send(data).unwrap_or(done);
         }
         match done {

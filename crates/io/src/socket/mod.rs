@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Non-blocking sockets. If an operation cannot proceed, the result says so, and a descriptor signals when it can.
+//! Non-blocking sockets. If an operation cannot proceed, the result says so, and a descriptor signals when to
+//! retry.
 //!
 //! - [`Listener`] and [`Stream`]: TCP and Unix streams.
 //! - [`Datagrams`]: UDP and Unix datagrams.
 //! - [`Multicast`]: UDP to and from a group.
 //! - [`RawIp`]: IP packets of one protocol.
 //!
-//! An [`Endpoint`] sends and receives pieces that the caller chooses. It buffers nothing, so it can lose nothing.
+//! An [`Endpoint`] sends or receives one piece of data per call: a datagram, or a part of a stream. It
+//! buffers nothing, so it can lose nothing.
 
 mod address;
 mod datagram;
@@ -42,7 +44,7 @@ pub struct SocketError {
 }
 
 impl SocketError {
-    /// The error of an operation.
+    /// Returns a function that wraps an error of the kernel in the error of operation `what`.
     fn of(what: impl FnOnce() -> String) -> impl FnOnce(Errno) -> SocketError {
         move |source| SocketError { what: what(), source }
     }
@@ -52,7 +54,7 @@ impl SocketError {
     }
 }
 
-/// The error of the system with this one inside.
+/// Wraps this error in an [`io::Error`] of the same kind.
 impl From<SocketError> for io::Error {
     fn from(e: SocketError) -> Self {
         io::Error::new(e.kind(), e)
@@ -76,9 +78,9 @@ fn mend(source: Errno) -> &'static str {
 /// Options of sockets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Size of the kernel's receive buffer; `None` for the default.
+    /// Size of the kernel's receive buffer, in bytes; `None` for the default.
     pub rcvbuf: Option<usize>,
-    /// Size of the kernel's send buffer; `None` for the default.
+    /// Size of the kernel's send buffer, in bytes; `None` for the default.
     pub sndbuf: Option<usize>,
     /// Whether TCP sends small pieces at once (TCP_NODELAY).
     pub nodelay: bool,
@@ -99,15 +101,15 @@ impl Options {
 /// The result of receiving.
 #[derive(Debug)]
 pub enum Received {
-    /// The number of bytes in the buffer, and the length of the datagram.
+    /// Data: the number of bytes in the buffer, and the length of the whole datagram.
     Data(usize, usize),
     /// A datagram from an address that is not allowed.
     Refused,
-    /// No data; the descriptor signals when there is.
+    /// No data are waiting. The descriptor signals when data arrive.
     Nothing,
-    /// The error of an earlier operation; there may be data.
+    /// An error of an earlier operation. Data may be waiting nevertheless.
     Trouble(io::Error),
-    /// The other end has closed, orderly or with an error.
+    /// The other end has closed the connection, normally or with an error.
     Closed(Option<io::Error>),
 }
 
@@ -118,11 +120,11 @@ pub enum Sent {
     Bytes(usize),
     /// The send buffer is full; the descriptor signals when there is space.
     Full,
-    /// The send buffer is full, and no descriptor signals when there is space.
+    /// The send buffer is full, and no descriptor signals when there is space: retry after a while.
     Later,
     /// There is no peer yet.
     NoPeer,
-    /// This piece cannot be sent; later ones may be.
+    /// This piece of data cannot be sent, but later pieces may be accepted.
     Rejected(io::Error),
     /// The other end has closed.
     Closed(io::Error),
@@ -130,13 +132,15 @@ pub enum Sent {
 
 /// A socket that packets are received from and sent to.
 pub trait Endpoint {
-    /// Receives one piece. `allowed` decides whether datagrams from an address are accepted.
+    /// Receives one datagram, or a part of a stream. `allowed` decides whether datagrams from an address are
+    /// accepted.
     fn receive(&mut self, into: &mut [u8], allowed: &mut dyn FnMut(Ipv4Addr) -> bool) -> Received;
-    /// Sends one piece, or a part of it on a stream.
+    /// Sends one datagram, or as many bytes of a stream as possible.
     fn send(&mut self, data: &[u8]) -> Sent;
     /// The descriptor that becomes readable when there is something to receive.
     fn readable(&self) -> Option<Arc<OwnedFd>>;
-    /// The descriptor that becomes writable when there is space. It differs from that of [`Endpoint::readable`].
+    /// The descriptor that becomes writable when there is space. It is not the descriptor that
+    /// [`Endpoint::readable`] returns.
     fn writable(&self) -> Option<Arc<OwnedFd>>;
 }
 

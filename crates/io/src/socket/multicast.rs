@@ -15,9 +15,10 @@ pub struct Multicast {
 }
 
 impl Multicast {
-    /// Receives datagrams to `group` if `receive` is set, and sends to it if `send` is set. `source` is the address of the interface and
-    /// the source port. With `loopback` this host also receives its own datagrams. Datagrams that this very group sends from a
-    /// given source address are refused when they come back.
+    /// Receives datagrams to `group` if `receive` is set, and sends to it if `send` is set. `source` holds
+    /// the address of the interface and the source port. With `loopback` this host also receives its own
+    /// datagrams. If `source` has an address, datagrams that this socket itself sends are refused when they
+    /// come back.
     ///
     /// # Errors
     /// When the kernel refuses the group or the source.

@@ -24,12 +24,13 @@ pub struct RawIp {
     _keeper: Option<Datagrams>,
 }
 
-/// The number of a protocol of IP. Numbers above 255 have no raw sockets.
+/// Returns the number of an IP protocol as a byte. Numbers above 255, for which there are no raw sockets,
+/// become 255.
 fn number(protocol: Protocol) -> u8 {
     u8::try_from(protocol.as_raw().get()).unwrap_or(u8::MAX)
 }
 
-/// Opens a raw socket for a protocol of IP; 0 and 255 open one that only sends.
+/// Opens a raw socket for an IP protocol. For 0 and 255 the socket can only send.
 pub(crate) fn open_raw_socket(protocol: u8) -> Result<OwnedFd, Errno> {
     let number = std::num::NonZeroU32::new(protocol.into()).map_or(ipproto::RAW, Protocol::from_raw);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -37,8 +38,8 @@ pub(crate) fn open_raw_socket(protocol: u8) -> Result<OwnedFd, Errno> {
 }
 
 impl RawIp {
-    /// Receives packets of a protocol if `receive` is set, and sends packets of any protocol if `send` is set. With a port (TCP and UDP),
-    /// only packets to it are accepted.
+    /// Receives packets of a protocol if `receive` is set, and sends packets of any protocol if `send` is
+    /// set. If a port is given (TCP and UDP), only packets to that port are accepted.
     ///
     /// # Errors
     /// When the kernel refuses: raw sockets need CAP_NET_RAW.
@@ -74,7 +75,8 @@ impl RawIp {
         let port = port.filter(|&p| p != 0 && matches!(protocol, TCP | UDP));
         let address = |p| SocketAddress::Inet(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, p));
         let keeper = match port {
-            // Its receive buffer has the minimum size; once it is full, it costs nothing.
+            // The receive buffer of this socket has the minimum size. Once it is full, the socket costs
+            // nothing.
             Some(p) if protocol == UDP => {
                 Some(Datagrams::bind(&address(p), &Options { rcvbuf: Some(0), ..Options::default() })?)
             }
@@ -83,7 +85,8 @@ impl RawIp {
         Ok(RawIp { input, output, port, _keeper: keeper })
     }
 
-    /// Whether a packet is for the port, if there is one. Fragments without ports are accepted.
+    /// Whether a packet is to the accepted port; always true if all ports are accepted. Later fragments have
+    /// no ports and are accepted.
     pub(super) fn is_wanted(&self, packet: &[u8]) -> bool {
         let Some(port) = self.port else { return true };
         let at = packet.first().map_or(0, |b| usize::from(b & 15) * 4 + 2);

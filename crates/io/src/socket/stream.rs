@@ -42,7 +42,7 @@ pub enum Accepted {
     Refused(Option<SocketAddrV4>),
     /// No client is waiting.
     Nothing,
-    /// The kernel could not accept: no descriptors, no memory.
+    /// The kernel could not accept the connection, for example because it has no descriptor or memory left.
     Failed(io::Error),
 }
 
@@ -55,7 +55,7 @@ impl Listener {
         let fd = open(address, options)?;
         let inet = address.family() == AddressFamily::INET;
         if inet {
-            // So that the port can be bound again right after a router with connections has stopped.
+            // Allow the port to be bound again right after a router with connections has stopped.
             sockopt::set_socket_reuseaddr(&fd, true)
                 .map_err(SocketError::of(|| format!("bind to {address}")))?;
         }
@@ -64,7 +64,7 @@ impl Listener {
         Ok(Listener { fd: Arc::new(fd), options: *options, inet, _file: file })
     }
 
-    /// The local address, which has the port that the kernel chose.
+    /// The local address, with the port that the kernel chose.
     pub fn address(&self) -> Option<SocketAddrV4> {
         SocketAddrV4::try_from(rustix::net::getsockname(&self.fd).ok()?).ok()
     }
@@ -109,10 +109,11 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Starts to connect to an address, from a local address if one is given. [`Stream::finish`] tells when the connection is established.
+    /// Starts to connect to an address, from a local address if one is given. [`Stream::finish`] waits for
+    /// the connection.
     ///
     /// # Errors
-    /// When the kernel refuses at once.
+    /// When the kernel returns an error immediately.
     pub fn connect(
         address: &SocketAddress,
         local: Option<&SocketAddress>,
@@ -131,7 +132,7 @@ impl Stream {
         Ok(Stream { pair: Pair::new(fd).map_err(SocketError::of(what))?, _file: file })
     }
 
-    /// Whether the connection is established, after waiting for at most `wait`.
+    /// Waits for at most `wait`, and returns whether the connection is established.
     ///
     /// # Errors
     /// When connecting failed.
@@ -148,7 +149,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Whether the other end has closed. Waiting data are not removed.
+    /// Whether the other end has closed. Data that wait to be read stay in the socket.
     pub fn is_over(&self) -> bool {
         match again(|| rustix::net::recv(&self.pair.read, &mut [0_u8; 1], RecvFlags::PEEK)) {
             Ok((_, n)) => n == 0,
@@ -156,7 +157,7 @@ impl Stream {
         }
     }
 
-    /// Whether data wait.
+    /// Whether data wait to be read.
     pub fn has_data(&self) -> bool {
         let got = again(|| rustix::net::recv(&self.pair.read, &mut [0_u8; 1], RecvFlags::PEEK));
         got.is_ok_and(|(_, n)| n > 0)

@@ -50,7 +50,7 @@ fn all_comes_through(mut ours: Stream, mut theirs: impl Read + Write + Send) {
     std::thread::scope(|t| {
         let data = &data;
         let reader = t.spawn(move || {
-            // Only after the sender has found full buffers.
+            // Start reading only after the sender has filled the buffers.
             std::thread::sleep(Duration::from_millis(30));
             let mut got = vec![0; data.len()];
             theirs.read_exact(&mut got).unwrap();
@@ -175,7 +175,7 @@ fn datagrams_to_the_last_peer() {
         let mut got = [0; 9];
         assert_eq!(s.recv(&mut got).unwrap(), 6);
     }
-    // Datagrams longer than the buffer, empty, and not allowed.
+    // A datagram longer than the buffer, an empty one, and one from an address that is not allowed.
     a.send_to(&[7; 1000], to).unwrap();
     assert_eq!(receive(&mut server, 10), (vec![7; 10], 1000));
     a.send_to(&[], to).unwrap();
@@ -257,7 +257,7 @@ fn places() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let address = SocketAddress::Unix(path.clone());
-    // A stale file is replaced; a file in use, or one that is no socket, is not.
+    // A stale file is replaced. A file in use, or a file that is not a socket, is not replaced.
     drop(UnixListener::bind(&path).unwrap());
     let first = Listener::new(&address, &Options::default()).unwrap();
     let text = Listener::new(&address, &Options::default()).unwrap_err().to_string();
@@ -325,13 +325,14 @@ fn groups() {
     assert!(
         matches!(deaf.receive(&mut [0; 9], &mut |_| true), Received::Nothing) && deaf.readable().is_none()
     );
-    // The loopback interface returns all packets, independent of the option.
+    // The loopback interface returns all packets, whatever the option says.
     for (m, looped) in [(&a, true), (&deaf, false)] {
         assert_eq!(rustix::net::sockopt::ip_multicast_loop(m.writable().unwrap()), Ok(looped));
     }
     assert!(matches!(deaf.send(b"hi"), Sent::Bytes(2)));
     assert_eq!((receive(&mut a, 99).0, receive(&mut b, 99).0), (b"hi".to_vec(), b"hi".to_vec()));
-    // A sender with a source address does not receive its own datagrams, but those of others on the same host.
+    // A sender with a source address does not receive its own datagrams, but receives those of other senders
+    // on the same host.
     assert!(matches!(a.send(b"to all"), Sent::Bytes(6)));
     assert_eq!(receive(&mut b, 99).0, b"to all".to_vec());
     assert!(matches!(a.receive(&mut [0; 9], &mut |_| true), Received::Refused));

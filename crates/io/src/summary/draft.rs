@@ -82,28 +82,29 @@ pub struct Draft {
 /// How a packet is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
-    /// Whether to make all bytes and correct checksums. Otherwise only headers are made, with the checksums of the record.
+    /// Whether to make all bytes and correct checksums. Otherwise only headers are made, with the checksums
+    /// of the record.
     pub checksum: bool,
     /// Largest number of data bytes.
     pub most: usize,
-    /// The index of the packet and the number of packets that share the length of the record.
+    /// The index of this packet, and the number of packets that the record's length is divided among.
     pub part: (u32, u32),
 }
 
 /// The metadata of a made packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
-    /// Nanoseconds since 1970; 0 when not known.
+    /// Nanoseconds since 1970; 0 if unknown.
     pub time: i64,
-    /// The time of the first packet that it represents; 0 if unknown.
+    /// The time of the first packet that this packet represents, in nanoseconds since 1970; 0 if unknown.
     pub first_time: i64,
-    /// The number of packets that it represents.
+    /// The number of packets that this packet represents.
     pub count: u32,
     /// The paint annotation.
     pub paint: u8,
     /// The aggregate annotation.
     pub aggregate: u32,
-    /// The number of missing bytes.
+    /// The number of bytes that were not made.
     pub extra_length: u32,
     /// Length of the link header; 0 if there is none.
     pub link: usize,
@@ -113,7 +114,7 @@ pub struct Made {
     pub dst: u32,
 }
 
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header, in bytes.
 const ETHER: usize = 14;
 
 /// Writes bytes at an offset, if they fit.
@@ -123,7 +124,8 @@ fn set<const N: usize>(out: &mut [u8], at: usize, value: [u8; N]) {
     }
 }
 
-/// Length of the options: that of the given ones, padded to a multiple of four, and at least what the header length implies.
+/// Length of the options in bytes: the length of the given options, which are padded to a multiple of four,
+/// but at least the length that `header_len` implies.
 fn options(said: Option<&Vec<u8>>, header_len: Option<u8>) -> usize {
     let wanted = header_len.map_or(0, |n| usize::from(n.min(60) / 4 * 4).saturating_sub(20));
     said.map_or(0, Vec::len).max(wanted)
@@ -134,13 +136,14 @@ impl Draft {
     pub fn count(&self) -> u32 {
         self.count.unwrap_or(1)
     }
-    /// Sets incomplete TCP options; the longer ones of several fields are kept.
+    /// Sets TCP options from a field that shows only some of them. If several such fields are given, the
+    /// longest value is kept.
     pub(super) fn some_tcp_options(&mut self, v: &Value<'_>) {
         if self.some_tcp_options.as_ref().is_none_or(|o| o.len() < v.bytes().len()) {
             self.some_tcp_options = Some(v.bytes().to_vec());
         }
     }
-    /// The time, from the fields that have it.
+    /// The time in nanoseconds since 1970, from the time fields that the record has.
     pub fn time(&self) -> i64 {
         let parts = || {
             let (s, us) = (i64::from(self.seconds.unwrap_or(0)), i64::from(self.micros.unwrap_or(0)));
@@ -160,7 +163,7 @@ impl Draft {
             _ => last,
         }
     }
-    /// Whether it has a field that only IP packets have.
+    /// Whether the record has a field that only IP packets have.
     fn is_ip(&self) -> bool {
         self.src.is_some()
             || self.dst.is_some()
@@ -204,7 +207,7 @@ impl Draft {
         if self.len.is_none() || !has_ip {
             whole = whole.max(said(self.wire_len));
         }
-        // A given IP length shortens the packet, down to the IP header.
+        // An IP length in the record may shorten the packet, but not its IP header.
         whole = match self.len.filter(|_| has_ip) {
             Some(_) => whole.max(link.saturating_add(header)),
             None => whole.max(out.len()),
@@ -238,7 +241,8 @@ impl Draft {
         }
     }
 
-    /// Appends the IP packet, as far as the record has its fields. Returns the lengths of its header and of the packet.
+    /// Appends the headers of an IP packet, and the payload if the record has it. Returns the length of the
+    /// IP header and the total length of the packet.
     fn make_ip(&self, defaults: &Defaults, making: Making, link: usize, out: &mut Vec<u8>) -> (usize, usize) {
         let options_len = options(self.ip_options.as_ref(), self.header_len);
         let header = 20 + options_len;
@@ -305,7 +309,8 @@ impl Draft {
         }
     }
 
-    /// Writes the payload of an ICMP packet from `at` on; the other fields of the record take precedence.
+    /// Writes the payload of an ICMP packet at offset `at`. The ICMP fields of the record then overwrite its
+    /// header.
     fn put_icmp_payload(&self, payload: &[u8], at: usize, out: &mut Vec<u8>) {
         let end = at.saturating_add(payload.len());
         out.resize(out.len().max(end), 0);
@@ -353,7 +358,8 @@ impl Draft {
     }
 }
 
-/// The share of one packet in a total length, without headers.
+/// The length of one packet when `parts` packets share a total length. It is at least the length of the
+/// headers.
 fn share(total: usize, (part, parts): (u32, u32), headers: usize) -> usize {
     let (part, parts) = (part as usize, parts.max(1) as usize);
     if parts == 1 {

@@ -35,13 +35,13 @@ impl PartialEq for Field {
 }
 
 impl Field {
-    /// The field of that name. Spaces count as `_`, and `src` means `ip_src`.
+    /// Finds a field by its name or a synonym. Spaces count as `_`, and `src` means `ip_src`.
     pub fn find(name: &str) -> Option<&'static Field> {
         let name = name.replace(' ', "_");
         let named = |n: &str| FIELDS.iter().find(|f| f.name == n || f.synonyms.contains(&n));
         named(&name).or_else(|| if name.contains('_') { None } else { named(&format!("ip_{name}")) })
     }
-    /// The value of the field for a packet.
+    /// Reads the value of the field from a packet.
     pub fn get<'a>(&self, view: &View<'a>) -> Option<Value<'a>> {
         (self.get)(view)
     }
@@ -51,17 +51,18 @@ impl Field {
     }
 }
 
-/// A number of any width as a value.
+/// Converts a number of any width to a value.
 fn number<'a>(n: Option<impl Into<u64>>) -> Option<Value<'a>> {
     n.map(|n| Value::Number(n.into()))
 }
 
-/// Bytes as a value.
+/// Converts bytes to a value.
 fn bytes(b: Option<&[u8]>) -> Option<Value<'_>> {
     b.map(|b| Value::Bytes(b.into()))
 }
 
-/// The value truncated to the width of its field; the field's type has checked the range.
+/// Makes a function that sets a number in a draft, truncated to the width of the draft's field. The range was
+/// checked when the value was parsed.
 macro_rules! set {
     ($field:ident: $type:ty) => {
         |d, v| d.$field = Some(v.number() as $type)

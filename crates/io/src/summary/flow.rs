@@ -5,7 +5,8 @@ use super::draft::Defaults;
 use super::words::protocol;
 use std::net::Ipv4Addr;
 
-/// Addresses and ports for records without these fields: `SRC SPORT DST DPORT [PROTO]`, `-` for a value that is not set.
+/// Addresses and ports for records without these fields. The text form is `SRC SPORT DST DPORT [PROTO]`, with
+/// `-` for a value that is not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     src: Option<u32>,
@@ -16,7 +17,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Parses the words; `None` for a syntax error.
+    /// Parses the words. Returns `None` for a syntax error.
     pub fn parse(words: &[&str]) -> Option<Flow> {
         let (src, sport, dst, dport, kind) = match *words {
             [src, sport, dst, dport] => (src, sport, dst, dport, "-"),
@@ -36,7 +37,7 @@ impl Flow {
             protocol: if kind == "-" { None } else { Some(protocol(kind)?) },
         })
     }
-    /// Sets the default values.
+    /// Overwrites the defaults with the values that are set.
     pub fn put(&self, defaults: &mut Defaults) {
         defaults.src = self.src.unwrap_or(defaults.src);
         defaults.sport = self.sport.unwrap_or(defaults.sport);

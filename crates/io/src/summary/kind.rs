@@ -46,9 +46,9 @@ impl Value<'_> {
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A time; in binary seconds and microseconds.
+    /// A time. Binary records hold seconds, then microseconds.
     Time,
-    /// A time; in binary nanoseconds and seconds.
+    /// A time. Binary records hold nanoseconds, then seconds.
     NanoTime,
     /// A number of this size in bytes, printed in decimal.
     Number(u8),
@@ -62,9 +62,10 @@ pub enum Kind {
     Protocol,
     /// Explicit congestion notification (RFC 3168 section 5).
     Ecn,
-    /// Which fragment: `.`, `!`, `F` or `f`.
+    /// The kind of fragment: `.` (not fragmented), `!` (must not be fragmented), `F` (first) or `f` (later).
     Fragment,
-    /// The offset of a fragment in bytes, `+` if more follow, `!` if it must not be fragmented.
+    /// The offset of a fragment in bytes, then `+` if more fragments follow, and `!` if the packet must not
+    /// be fragmented.
     FragmentOffset,
     /// Letters of TCP flags.
     TcpFlags,
@@ -84,7 +85,7 @@ pub enum Kind {
     IcmpCodeNumber,
     /// An ICMP type by name.
     IcmpType,
-    /// An ICMP code by name; the value is type and code.
+    /// An ICMP code by name. The value has the type in its upper byte and the code in its lower byte.
     IcmpCode,
     /// TCP options.
     TcpOptions(TcpOptions),
@@ -92,7 +93,7 @@ pub enum Kind {
     IpOptions,
 }
 
-/// Names of the values of ECN, the first of each printed.
+/// Names of the ECN values. The first name of each value is printed.
 const ECN: &[(&str, u64)] = &[
     ("no", 0),
     ("ect1", 1),
@@ -106,7 +107,7 @@ const ECN: &[(&str, u64)] = &[
     ("2", 2),
     ("3", 3),
 ];
-/// The bytes of a digest, if the length is right.
+/// Converts a digest to a value, if it has 16 bytes.
 fn digest(bytes: Option<Vec<u8>>) -> Option<Value<'static>> {
     bytes.filter(|b| b.len() == 16).map(|b| Value::Bytes(b.into()))
 }
@@ -134,7 +135,7 @@ impl Kind {
         }
     }
 
-    /// The size of a number in binary records.
+    /// The size of a number in binary records, in bytes; `None` for other types.
     fn size(self) -> Option<usize> {
         Some(match self {
             Kind::Number(n) => usize::from(n),
@@ -147,7 +148,7 @@ impl Kind {
         })
     }
 
-    /// The size in binary records, if it is fixed.
+    /// The size of a value in binary records, in bytes, if it is fixed.
     fn width(self) -> Option<usize> {
         self.size().or(match self {
             Kind::Time | Kind::NanoTime => Some(8),
@@ -222,7 +223,7 @@ impl Kind {
         };
     }
 
-    /// Parses a word; `None` for an invalid value.
+    /// Parses a word. Returns `None` for an invalid value.
     pub fn parse(self, word: &[u8]) -> Option<Value<'static>> {
         if self == Kind::Text {
             return Some(Value::Bytes(unquote(word).into()));
@@ -277,7 +278,7 @@ impl Kind {
         }
     }
 
-    /// Appends a value, or zeros for one that is missing, to a binary record.
+    /// Appends a value to a binary record. A missing value is written as zeros.
     pub fn write(self, value: Option<&Value<'_>>, out: &mut Vec<u8>) {
         let number = value.map_or(0, Value::number);
         let bytes = value.map_or(&[][..], Value::bytes);
@@ -316,7 +317,8 @@ impl Kind {
         }
     }
 
-    /// Reads a value from the start of the rest of a binary record; `None` at its end.
+    /// Reads a value from a binary record, and removes it from the start of `record`. Returns `None` if the
+    /// record is too short or the value is invalid.
     pub fn read(self, record: &mut &[u8]) -> Option<Value<'static>> {
         let mut take = |n: usize| {
             let (bytes, rest) = record.split_at_checked(n)?;

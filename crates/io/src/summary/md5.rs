@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The MD5 message digest (RFC 1321). Dumps use it to compare payloads without storing them.
 
-/// The rotation of each step: four values per round, which repeat (RFC 1321 section 3.4).
+/// The rotation of each step. Each round repeats its four values (RFC 1321 section 3.4).
 const ROTATE: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
 
 /// The table T: 2^32 times the absolute sine of 1, 2, ... 64 (RFC 1321 section 3.4).
@@ -16,7 +16,7 @@ const SINES: [u32; 64] = [
     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391,
 ];
 
-/// One block of 64 bytes.
+/// Returns the state after one more block of 64 bytes.
 fn block(state: [u32; 4], block: &[u8; 64]) -> [u32; 4] {
     let mut words = [0; 16];
     for (word, bytes) in words.iter_mut().zip(block.as_chunks::<4>().0) {
@@ -46,7 +46,7 @@ pub(super) fn md5(data: &[u8]) -> [u8; 16] {
     for b in blocks {
         state = block(state, b);
     }
-    // A one bit, zeros, and the length in bits (RFC 1321 sections 3.1 and 3.2).
+    // The padding: a one bit, zeros, and the length in bits (RFC 1321 sections 3.1 and 3.2).
     let mut last = [[0; 64]; 2];
     let flat = last.as_flattened_mut();
     for (to, from) in flat.iter_mut().zip(rest.iter().chain(&[0x80])) {

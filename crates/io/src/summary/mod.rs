@@ -2,7 +2,7 @@
 //! Summary dumps of IP packets: a line or a binary record per packet, with the fields that the header lists.
 //!
 //! - [`FIELDS`] is the table of fields.
-//! - [`View`] is a packet to read fields from; [`SummaryWriter`] writes them.
+//! - [`View`] reads fields of a packet; [`SummaryWriter`] writes these fields.
 //! - [`SummaryReader`] reads fields into a [`Draft`], from which a packet is made.
 
 mod draft;
@@ -32,14 +32,14 @@ pub use writer::{SummaryHeader, SummaryWriter};
 /// The newest supported version of the format, which is also the version written.
 const VERSION: (u32, u32) = (1, 3);
 
-/// A date as C libraries print it, in universal time: `Sat Nov 21 10:13:12 2026`.
+/// Formats a time as the C function `ctime` does, but in universal time: `Sat Nov 21 10:13:12 2026`.
 fn calendar(ns: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let seconds = ns.div_euclid(1_000_000_000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Count years from March, so that leap days are at their end; 400 years have 146097 days.
+    // Count years from March, so that a leap day is the last day of its year. 400 years have 146,097 days.
     let since = days + 719_468;
     let (era, day) = (since.div_euclid(146_097), since.rem_euclid(146_097));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -19,15 +19,15 @@ mod tcp {
     pub const TIMESTAMP: u8 = 8;
 }
 
-/// Largest length of options in a TCP or IPv4 header.
+/// Largest length of options in a TCP or IPv4 header, in bytes.
 pub(super) const MOST: usize = 40;
 
-/// The TCP options in a field.
+/// Which TCP options a field shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpOptions {
-    /// All but padding.
+    /// All options except padding.
     All,
-    /// All but padding and timestamps.
+    /// All options except padding and timestamps.
     NoTimestamp,
     /// Selective acknowledgement only.
     Sack,
@@ -47,7 +47,7 @@ fn be32(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|b| u32::from_be_bytes(*b))
 }
 
-/// `KIND=b:b:b`, for options without a text form of their own.
+/// Prints an option as `KIND=b:b:b`, the form of options that have no text form of their own.
 fn plain(kind: u8, data: &[u8], out: &mut String) {
     let _ = write!(out, "{kind}");
     for (i, b) in data.iter().enumerate() {
@@ -55,7 +55,7 @@ fn plain(kind: u8, data: &[u8], out: &mut String) {
     }
 }
 
-/// Separates the next option from the previous one by `;`.
+/// Appends `;`, unless no option was printed since `start`.
 fn item(start: usize, out: &mut String) {
     if out.len() > start {
         out.push(';');
@@ -116,7 +116,8 @@ fn print_tcp_option(kind: u8, data: &[u8], out: &mut String) {
     };
 }
 
-/// Parses `KIND` or `KIND=b:b:b` and appends the option with its length; kinds without length have no data.
+/// Parses `KIND` or `KIND=b:b:b` and appends the option with its length. Kinds 0 and 1 have no length, so
+/// they must have no data.
 fn parse_plain(text: &str, out: &mut Vec<u8>) -> Option<()> {
     let (kind, data) = text.split_once('=').map_or((text, None), |(k, d)| (k, Some(d)));
     let kind: u8 = kind.parse().ok()?;
@@ -219,10 +220,12 @@ pub(super) fn print_ip(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Prints a list of addresses: for record route those recorded and the number of free slots, for a source route all with the pointer.
+/// Prints a list of addresses. For a record route, these are the recorded addresses, followed by the number
+/// of free slots. For a source route, these are all addresses, with a mark at the pointer.
 fn print_route(name: &str, record: bool, data: &[u8], out: &mut String) -> Option<()> {
     let (pointer, slots) = data.split_first()?;
-    // The pointer counts from the option's first byte, from 1 on; the first slot is at 4 (RFC 791 section 3.1).
+    // The pointer is the number of a byte of the option, counted from 1. The first slot is at 4 (RFC 791
+    // section 3.1).
     let at = usize::from(*pointer).checked_sub(4)?;
     let (slots, rest) = slots.as_chunks::<4>();
     if !rest.is_empty() || !at.is_multiple_of(4) || at / 4 > slots.len() {
@@ -253,7 +256,7 @@ fn print_route(name: &str, record: bool, data: &[u8], out: &mut String) -> Optio
     Some(())
 }
 
-/// An internet timestamp option (RFC 791 section 3.1).
+/// Prints an internet timestamp option (RFC 791 section 3.1).
 fn print_timestamps(data: &[u8], out: &mut String) -> Option<()> {
     let [pointer, flags, entries @ ..] = data else { return None };
     let (overflow, kind) = (flags >> 4, flags & 15);
@@ -347,14 +350,15 @@ pub(super) fn parse_ip(text: &str) -> Option<Vec<u8>> {
     padded(out)
 }
 
-/// The entries, and the number of those before the pointer, which `^` marks; without `^` all entries.
+/// Returns the entries of a list, and the number of entries before the pointer. `^` marks the pointer;
+/// without `^`, the pointer is after the last entry.
 fn entries(list: &str) -> (impl Iterator<Item = &str>, usize) {
     let count = |t: &str| t.split(',').filter(|w| !w.is_empty()).count();
     let passed = list.split_once('^').map_or(count(list), |(before, _)| count(before));
     (list.split(['^', ',']).filter(|w| !w.is_empty()), passed)
 }
 
-/// The pointer after `passed` entries of `size` bytes, the first of which is at `first`.
+/// Returns the pointer after `passed` entries of `size` bytes each, if the first entry is at `first`.
 fn pointer(first: usize, size: usize, passed: usize) -> Option<u8> {
     u8::try_from(passed.checked_mul(size)?.checked_add(first)?).ok()
 }

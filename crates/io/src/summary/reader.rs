@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading summary dumps, text and binary.
+//! Reads summary dumps, text and binary.
 
 use super::draft::{Defaults, Draft};
 use super::field::Field;
@@ -11,7 +11,7 @@ use crate::CaptureError;
 use crate::source::Source;
 use std::path::Path;
 
-/// Largest length of a line or record; the rest of a longer one is ignored.
+/// Largest length of a line or record, in bytes. A longer line or record is skipped.
 const LONGEST: usize = 1 << 20;
 /// Largest number of fields of a line.
 const MOST_FIELDS: usize = 256;
@@ -21,18 +21,18 @@ const MOST_FIELDS: usize = 256;
 pub enum Item {
     /// A record, stored in the draft.
     Record,
-    /// A line that is no record.
+    /// A line that is not a record.
     Nothing,
-    /// A message for the user, each only once: `FILE:LINE: text`.
+    /// A message for the user: `FILE:LINE: text`. Each kind of message is returned only once.
     Problem(String),
-    /// The end.
+    /// The end of the dump.
     End,
 }
 
 /// Reads a summary dump.
 ///
-/// Invalid parts are skipped: an invalid field counts as missing, and a line without any valid field is no record. Both are
-/// counted, and the first such line is reported.
+/// Invalid parts are skipped: an invalid field counts as missing, and a line without any valid field is not a
+/// record. Invalid fields and invalid lines are counted, and the first invalid line is reported.
 pub struct SummaryReader {
     source: Source,
     defaults: Defaults,
@@ -46,7 +46,7 @@ pub struct SummaryReader {
     waiting: Option<String>,
     bad_lines: u64,
     bad_fields: u64,
-    /// For lines as tcpdump prints them.
+    /// The parser of lines that tcpdump printed; `None` for summary dumps.
     tcpdump: Option<tcpdump::Parser>,
 }
 
@@ -65,17 +65,17 @@ impl SummaryReader {
     pub fn open(path: impl AsRef<Path>) -> Result<SummaryReader, CaptureError> {
         Ok(SummaryReader::new(Source::open(path.as_ref())?))
     }
-    /// Opens a text that tcpdump printed.
+    /// Opens a file with text that tcpdump printed.
     pub fn open_tcpdump(path: impl AsRef<Path>) -> Result<SummaryReader, CaptureError> {
         let tcpdump = Some(tcpdump::Parser::default());
         Ok(SummaryReader { tcpdump, ..SummaryReader::open(path)? })
     }
-    /// Reads a text of tcpdump in memory; messages use `name` as the name of the file.
+    /// Reads text that tcpdump printed, from memory; messages use `name` as the name of the file.
     pub fn tcpdump_from_bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Result<SummaryReader, CaptureError> {
         let tcpdump = Some(tcpdump::Parser::default());
         Ok(SummaryReader { tcpdump, ..SummaryReader::from_bytes(name, bytes)? })
     }
-    /// Reads a dump in memory; messages use `name` as the name of the file.
+    /// Reads a dump from memory; messages use `name` as the name of the file.
     pub fn from_bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Result<SummaryReader, CaptureError> {
         Ok(SummaryReader::new(Source::bytes(name, bytes.into())?))
     }
@@ -95,7 +95,7 @@ impl SummaryReader {
             tcpdump: None,
         }
     }
-    /// Sets the fields of the columns, until a header of the dump does.
+    /// Sets the fields of the columns. A `!data` line in the dump replaces them.
     pub fn set_fields(&mut self, fields: Vec<&'static Field>) {
         self.fields = fields;
     }
@@ -119,7 +119,7 @@ impl SummaryReader {
     pub fn filepos(&self) -> u64 {
         self.source.offset()
     }
-    /// Bytes of the file, if they are known.
+    /// Size of the file in bytes, if it is known.
     pub fn filesize(&self) -> Option<u64> {
         self.source.size()
     }
@@ -175,7 +175,7 @@ impl SummaryReader {
         let mut head = [0; 4];
         let n = self.source.read_full(&mut head)?;
         if n < head.len() {
-            // The dump ends before a truncated record.
+            // At the end of the dump, one to three bytes are a truncated record.
             return Ok((n > 0).then_some(Read::Cut));
         }
         self.line += 1;
@@ -243,13 +243,14 @@ impl SummaryReader {
         }
     }
 
-    /// Whether the `!` at the start of a line is the value of a fragment field (don't fragment), and not a header line.
+    /// Whether the `!` at the start of a line is the value of a fragment field (don't fragment), and not the
+    /// start of a header line.
     fn is_mark(&self, after: &[u8]) -> bool {
         let alone = after.first().is_none_or(u8::is_ascii_whitespace);
         alone && self.fields.first().is_some_and(|f| matches!(f.kind, Kind::Fragment | Kind::FragmentOffset))
     }
 
-    /// A line that begins with `!`.
+    /// Reads a header line, which begins with `!`.
     fn header(&mut self, name: &str, words: &[&str]) -> Result<(), Option<String>> {
         match name {
             "IPSummaryDump" => {
@@ -265,7 +266,8 @@ impl SummaryReader {
                 self.fields = found.iter().filter_map(|f| f.1).collect();
                 let unknown = found.iter().find(|f| f.1.is_none()).map(|f| f.0);
                 if let Some(unknown) = unknown {
-                    // The columns after an unknown one would be assigned to wrong fields.
+                    // Drop the columns from the unknown one on, because later values could not be assigned to
+                    // the right fields.
                     let known = found.iter().take_while(|f| f.1.is_some()).count();
                     self.fields.truncate(known);
                     return Err(self.header_problem(&format!("unknown content type '{unknown}'")));
@@ -294,7 +296,8 @@ impl SummaryReader {
         (!told).then(|| self.problem(text))
     }
 
-    /// Counts a line that cannot be read because the columns are unknown. The first time, it is reported.
+    /// Counts a line that cannot be read because the columns are unknown. Only the first such line is
+    /// reported.
     fn without_fields(&mut self) -> Item {
         self.bad_lines += 1;
         if std::mem::replace(&mut self.told.no_fields, true) {
@@ -353,8 +356,8 @@ impl SummaryReader {
     }
 }
 
-/// Sets a field from a binary record. Binary records have zero for missing values, so zero counts as missing where it is no valid
-/// value.
+/// Sets a field from a binary record. Binary records hold zero for a missing value. So zero counts as missing
+/// in fields where zero is not a valid value.
 fn put_binary(field: &Field, draft: &mut Draft, value: &Value<'_>) {
     let said = match field.kind {
         Kind::Fragment => b".!Ff".iter().any(|l| u64::from(*l) == value.number()),
@@ -367,7 +370,7 @@ fn put_binary(field: &Field, draft: &mut Draft, value: &Value<'_>) {
     }
 }
 
-/// The content of the buffer.
+/// What was read into the buffer.
 enum Read {
     Line,
     Binary,
@@ -376,7 +379,7 @@ enum Read {
     Cut,
 }
 
-/// Removes the next word of a line: up to a space, or a quoted string.
+/// Removes the next word from a line and returns it. A word ends at a space, or is a quoted string.
 fn take_word<'a>(line: &mut &'a [u8]) -> &'a [u8] {
     let text = line.trim_ascii_start();
     let mut end = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines as tcpdump prints them, one packet each, or two lines with the IP header on the first.
+//! Reads lines that tcpdump printed. A packet takes one line, or two lines with the IP header on the first.
 //!
-//! Both the current form (`Flags [S], seq 1, win 512, length 0`) and the one before version 4 (`S 1:1(0) win 512`) are known, with or
-//! without a time, and the details of `-v`. Addresses must be numbers (`-n`).
+//! Two forms are supported: the current form (`Flags [S], seq 1, win 512, length 0`) and the form before
+//! version 4 (`S 1:1(0) win 512`). Lines may have a time, and the details that `-v` adds. Addresses must be
+//! numbers (`-n`).
 
 use super::draft::Draft;
 use super::options::parse_tcp;
@@ -12,7 +13,7 @@ use castanet_wire::ipv4::protocol;
 use std::net::Ipv4Addr;
 
 const DAY: i64 = 86_400_000_000_000;
-/// The protocol of packets whose protocol has no known name: reserved by IANA.
+/// The protocol number of packets whose protocol name is unknown. IANA reserves this number.
 const UNKNOWN: u8 = 255;
 
 /// Kind of a line.
@@ -20,9 +21,9 @@ const UNKNOWN: u8 = 255;
 pub(super) enum Parsed {
     /// A packet, which is in the draft.
     Packet,
-    /// No IPv4 packet: another protocol, details of the packet before, the first of two lines.
+    /// Not an IPv4 packet: another protocol, details of the previous packet, or the first of two lines.
     Nothing,
-    /// Not understood.
+    /// The line could not be parsed.
     Bad,
 }
 
@@ -31,12 +32,13 @@ pub(super) enum Parsed {
 pub(super) struct Parser {
     /// The IP header, when the packet follows on the next line.
     header: Option<Draft>,
-    /// The time of the line before, where times are those of a day, and the start of that day.
+    /// The time of day in the previous line, and the start of its day; both in nanoseconds. Used for times
+    /// without a date.
     clock: i64,
     day: i64,
 }
 
-/// The number behind a word: `1` of `ttl 1, id 2`.
+/// The number that follows a word: for `ttl`, it is 1 in `ttl 1, id 2`.
 fn number<T: std::str::FromStr>(text: &str, word: &str) -> Option<T> {
     let mut words = text.split_ascii_whitespace();
     words.find(|w| *w == word)?;
@@ -44,7 +46,8 @@ fn number<T: std::str::FromStr>(text: &str, word: &str) -> Option<T> {
     words.next()?.split(end).next()?.parse().ok()
 }
 
-/// The text between two characters: of the outermost pair where pairs are nested. Returns it and what follows.
+/// Returns the text between two characters, and the text after them. If pairs are nested, the outermost pair
+/// is used.
 fn between(text: &str, open: char, close: char) -> Option<(&str, &str)> {
     let start = text.find(open)?;
     let mut depth = 0_usize;
@@ -64,7 +67,7 @@ fn between(text: &str, open: char, close: char) -> Option<(&str, &str)> {
     None
 }
 
-/// Days from 1970 to a date.
+/// The number of days from 1970-01-01 to a date.
 fn days(date: &str) -> Option<i64> {
     let mut parts = date.split('-').map(|p| p.parse::<i64>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
@@ -75,13 +78,13 @@ fn days(date: &str) -> Option<i64> {
     {
         return None;
     }
-    // Years begin in March, so that leap days are at their end.
+    // Count years from March, so that a leap day is the last day of its year.
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     Some(365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468)
 }
 
 impl Parser {
-    /// Takes the time off the front of a line.
+    /// Reads the time at the start of a line into the draft. Returns the rest of the line.
     fn time<'a>(&mut self, text: &'a str, draft: &mut Draft) -> &'a str {
         let (mut word, mut rest) = text.split_once(' ').unwrap_or((text, ""));
         let date = days(word);
@@ -102,7 +105,7 @@ impl Parser {
                 self.clock = clock;
                 date.map_or(self.day, |d| d.saturating_mul(DAY)).saturating_add(clock)
             }
-            // An address has more than one point.
+            // Seconds since 1970. An address is not parsed as a time, because it has more than one point.
             (Some(seconds), None, None) if seconds.contains('.') => match parse_time(seconds) {
                 Some(time) => time,
                 None => return text,
@@ -174,12 +177,12 @@ fn type_of_service(hex: &str, draft: &mut Draft) {
     }
 }
 
-/// Sets bits of the field of fragments.
+/// Sets bits of the fragment offset field.
 fn fragment(bits: u64, draft: &mut Draft) {
     draft.fragment_offset = Some(draft.fragment_offset.unwrap_or(0) | bits as u16);
 }
 
-/// An address and the port behind it.
+/// Parses an address and the port after it.
 fn address(text: &str) -> Option<(u32, Option<u16>)> {
     let points = text.match_indices('.').nth(3).map(|p| p.0);
     let (address, port) =
@@ -208,7 +211,7 @@ fn packet(text: &str, draft: &mut Draft) -> Parsed {
         } else if ["DF", "ttl ", "id "].iter().any(|start| group.starts_with(start)) {
             ip_header(group, draft);
         } else if sport.is_some() && payload.is_none() && after.is_empty() {
-            // A message of an application, with the length of the data.
+            // The message of an application protocol ends with the length of the data.
             payload = group.parse().ok();
         }
     }
@@ -219,7 +222,7 @@ fn packet(text: &str, draft: &mut Draft) -> Parsed {
     Parsed::Packet
 }
 
-/// Reads `ID:LENGTH@OFFSET+` of a fragment.
+/// Reads the details of a fragment: `ID:LENGTH@OFFSET+`.
 fn old_fragment(text: &str, draft: &mut Draft) {
     let mut numbers = text.split([':', '@', '+']).map(|n| n.parse::<u32>().ok());
     let mut next = || numbers.next().flatten();
@@ -231,12 +234,12 @@ fn old_fragment(text: &str, draft: &mut Draft) {
     }
 }
 
-/// Whether a word is the flags of a TCP segment before version 4.
+/// Whether a word holds TCP flags as tcpdump printed them before version 4.
 fn is_flags(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b"SFRPUEW.".contains(&b))
 }
 
-/// Reads what follows the addresses.
+/// Reads the text after the addresses.
 fn transport(text: &str, ports: bool, payload: Option<u32>, draft: &mut Draft) {
     let first = text.split_ascii_whitespace().next().unwrap_or("");
     let name = first.trim_end_matches([',', ':']).to_ascii_lowercase();
@@ -264,14 +267,14 @@ fn transport(text: &str, ports: bool, payload: Option<u32>, draft: &mut Draft) {
             draft.payload_len = payload.or_else(|| number(text, first));
         }
     }
-    // The header knows better than the text of a protocol on top.
+    // The protocol in the details of the IP header takes precedence over the text of an upper protocol.
     draft.protocol = known.or(draft.protocol);
 }
 
 /// Reads a TCP segment.
 fn tcp(text: &str, letters: &str, mut acknowledges: bool, draft: &mut Draft) {
     draft.protocol = Some(protocol::TCP);
-    // The sequence number stands behind its word, or before version 4 behind the flags: `1:101(100)`.
+    // The sequence number follows the word `seq`. Before version 4 it follows the flags: `1:101(100)`.
     let old = text.split_ascii_whitespace().nth(1).filter(|w| w.contains('('));
     let sequence = |w: &str| w.split(':').next().and_then(|n| n.parse().ok());
     draft.tcp_seq = number(text, "seq").or_else(|| old.and_then(sequence));
@@ -291,7 +294,7 @@ fn tcp(text: &str, letters: &str, mut acknowledges: bool, draft: &mut Draft) {
     draft.tcp_options = options.and_then(tcp_options);
 }
 
-/// Reads `mss 1460,sackOK,TS val 1 ecr 2,nop,wscale 7`; none when there are others.
+/// Reads `mss 1460,sackOK,TS val 1 ecr 2,nop,wscale 7`. Returns `None` if any other option occurs.
 fn tcp_options(text: &str) -> Option<Vec<u8>> {
     let mut plain = Vec::new();
     for option in text.split(',') {
@@ -312,7 +315,8 @@ fn tcp_options(text: &str) -> Option<Vec<u8>> {
     parse_tcp(&plain.join(";"))
 }
 
-/// Words in the text of messages, with their type and code. The first row that fits counts.
+/// Words in the texts of ICMP messages, with the type and code of the message. The first row whose words all
+/// occur is used.
 const MESSAGES: &[(&[&str], u8, u8)] = &[
     (&["echo", "request"], 8, 0),
     (&["echo", "reply"], 0, 0),
@@ -341,6 +345,6 @@ fn icmp(text: &str, length: Option<u32>, draft: &mut Draft) {
     (draft.icmp_type, draft.icmp_code) = found.map_or((Some(u8::MAX), None), |m| (Some(m.1), Some(m.2)));
     (draft.icmp_id, draft.icmp_seq) = (number(text, "id"), number(text, "seq"));
     draft.icmp_mtu = number(text, "(mtu").or_else(|| number(text, "mtu"));
-    // Both lengths are those of the message with its header.
+    // The printed length and the payload length of the draft both include the ICMP header.
     draft.payload_len = length;
 }

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+mod making;
+
 /// The output of a writer.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
@@ -79,7 +81,7 @@ fn write(names: &str, packets: &[Packet], binary: bool) -> Vec<u8> {
     sink.0.lock().unwrap().clone()
 }
 
-/// The records of a dump that is written from a dump that was read.
+/// Reads a dump and writes its packets to another dump. Returns the records of that dump.
 fn again(names: &str, text: &str) -> Vec<String> {
     let dump = format!("!IPSummaryDump 1.3\n!data {names}\n{text}\n");
     let (packets, problems) = read(dump.as_bytes());
@@ -239,7 +241,7 @@ fn other_words() {
     }
 }
 
-/// Words that are no timestamp: signs, hexadecimal numbers, numbers out of range.
+/// Words that are not timestamps: signs, hexadecimal numbers, numbers out of range.
 #[test]
 fn bad_times() {
     for word in ["+1", "-1", "0x1", ".", "e3", "1e", "1e40", "1.5.2", "1e3.5", "1_0", "99999999999", "1e-"] {
@@ -249,37 +251,6 @@ fn bad_times() {
             (0, &["<data>:2: packet parse error".to_string()][..]),
             "{word}"
         );
-    }
-}
-
-/// A given IP length shortens the packet, but the IP header stays.
-#[test]
-fn lengths_shorter_than_the_headers() {
-    for (proto, len, want) in
-        [("T", 40, 40), ("T", 24, 24), ("T", 20, 20), ("T", 10, 20), ("U", 25, 25), ("I", 0, 20)]
-    {
-        let text = format!("!data ip_src ip_proto ip_len eth_type\n1.2.3.4 {proto} {len} -\n");
-        for checksum in [false, true] {
-            let mut reader = SummaryReader::from_bytes("x", text.as_str()).unwrap();
-            let (packets, _) = read_all(&mut reader, Making { checksum, ..MAKING });
-            let Packet { data, made } = &packets[0];
-            assert_eq!((data.len(), made.extra_length, data[3]), (want, 0, len), "{proto} {len}");
-        }
-    }
-    let mut reader = SummaryReader::from_bytes("x", "!data eth_type ip_len\n0800 24\n").unwrap();
-    assert_eq!(read_all(&mut reader, MAKING).0[0].data.len(), 14 + 24);
-}
-
-/// The text of a digest: 22 characters of six bits, the lowest first.
-#[test]
-fn digests() {
-    for (payload, want) in [("\"\"", "u3bJz@iaYsq6aMaMSJVq_b"), ("\"abc\"", "")] {
-        let line = again("payload payload_md5", payload).remove(0);
-        let digest = line.rsplit(' ').next().unwrap().to_string();
-        assert_eq!(digest.len(), 22);
-        assert!(want.is_empty() || digest == want, "{digest}");
-        let value = Field::find("payload_md5").unwrap().kind.parse(digest.as_bytes()).unwrap();
-        assert_eq!(value, Value::Bytes(md5::md5(payload.trim_matches('"').as_bytes()).to_vec().into()));
     }
 }
 
@@ -313,7 +284,8 @@ fn binary_records() {
     let head = b"!IPSummaryDump 1.3\n!data ntimestamp ip_src sport\n!binary\n";
     let record = [0, 0, 0, 18, 0x1d, 0xcd, 0x65, 0, 0, 0, 0, 1, 1, 2, 3, 4, 0, 10];
     assert_eq!(out, [&head[..], &record].concat());
-    // A text line in the middle, a record too short, one too long, one truncated.
+    // A text line between records, then a record that is too short, one that is too long, and a truncated
+    // one.
     let note = b"\x80\x00\x00\x0a!data ";
     assert_eq!(note.len(), 10);
     let with_note = [&head[..], &record, b"\x80\x00\x00\x13!flowid 1.2.3.4", &record].concat();
@@ -324,7 +296,7 @@ fn binary_records() {
     assert_eq!(read(&[&head[..], &record, &[0, 0x7f, 0, 0], &record].concat()).0.len(), 1);
     for n in 0..record.len() {
         let (back, problems) = read(&[&head[..], &record, &record[..n]].concat());
-        // The number is that of the last line or record.
+        // The message has the number of the last line or record.
         let line = if n < 4 { 4 } else { 5 };
         let cut = format!("<data>:{line}: warning: cut in its last record, which is left out");
         assert_eq!((back.len(), problems), (1, if n == 0 { vec![] } else { vec![cut] }), "{n}");
@@ -379,89 +351,6 @@ fn problems_are_told_once_with_their_line() {
     assert_eq!((packets.len(), problems), (1, vec!["<data>:2: packet parse error".to_string()]));
 }
 
-#[test]
-fn bad_packets() {
-    let ip = |edit: &dyn Fn(&mut Vec<u8>)| {
-        let mut p = vec![0x45, 0, 0, 40, 0, 0, 0, 0, 9, 6, 0, 0, 1, 0, 0, 1, 2, 0, 0, 2];
-        p.resize(32, 0);
-        p.extend([0x50, 0, 0, 0, 0, 0, 0, 0]);
-        edit(&mut p);
-        p
-    };
-    type Edit<'a> = &'a dyn Fn(&mut Vec<u8>);
-    let table: &[(Edit<'_>, u32, &str)] = &[
-        (&|_| {}, 0, ""),
-        (&|p| p.truncate(19), 0, "truncated IP header"),
-        (&|p| p.truncate(19), 21, "truncated IP header capture"),
-        (&|p| p[0] = 0x65, 0, "IP version 6"),
-        (&|p| p[0] = 0x44, 0, "IP header length 16"),
-        (&|p| p[3] = 19, 0, "IP length 19"),
-        (&|p| p.truncate(39), 0, "truncated IP missing 1"),
-        (&|p| p.truncate(39), 1, "truncated TCP header capture"),
-        (&|p| p[32] = 0x40, 0, "TCP header length 16"),
-        (&|p| p[3] = 30, 0, "truncated TCP header"),
-        (&|p| (p[3], p[6]) = (30, 0x20), 0, "fragmented TCP header"),
-        (&|p| (p[3], p[9], p[6]) = (27, 17, 0x20), 0, "fragmented UDP header"),
-        (&|p| p[9] = 99, 0, ""),
-    ];
-    for (edit, extra, want) in table {
-        let p = ip(edit);
-        let view = View::new(&p, None, Some(&p), *extra, true);
-        assert_eq!(view.bad().map_or(String::new(), |b| b.to_string()), *want);
-    }
-    let p = ip(&|_| {});
-    assert_eq!(View::new(&p, None, None, 0, true).bad().unwrap().to_string(), "no IP header");
-    let p = ip(&|p| p.truncate(39));
-    assert!(View::new(&p, None, Some(&p), 1, false).ip().is_some());
-}
-
-#[test]
-fn checksums() {
-    for (proto, len) in [("T", 40), ("T", 43), ("U", 28), ("U", 63), ("I", 28), ("I", 99), ("99", 30)] {
-        let text = format!("!data ip_src ip_proto ip_len sport\n1.2.3.4 {proto} {len} 9\n");
-        let mut reader = SummaryReader::from_bytes("x", text).unwrap();
-        let (packets, _) = read_all(&mut reader, Making { checksum: true, ..MAKING });
-        let data = &packets[0].data;
-        assert_eq!((data.len(), packets[0].made.extra_length), (len, 0));
-        let sliced = etherparse::SlicedPacket::from_ip(data).unwrap();
-        let etherparse::NetSlice::Ipv4(ip) = sliced.net.unwrap() else { panic!("IPv4") };
-        let header = ip.header().to_header();
-        assert_eq!(header.header_checksum, header.calc_header_checksum());
-        match sliced.transport {
-            Some(etherparse::TransportSlice::Tcp(t)) => {
-                let sum = t.to_header().calc_checksum_ipv4(&header, t.payload()).unwrap();
-                assert_eq!((t.checksum(), t.source_port()), (sum, 9));
-            }
-            Some(etherparse::TransportSlice::Udp(u)) => {
-                let sum = u.to_header().calc_checksum_ipv4(&header, u.payload()).unwrap();
-                assert_eq!((u.checksum(), u.source_port()), (sum, 9));
-            }
-            Some(etherparse::TransportSlice::Icmpv4(i)) => {
-                assert_eq!(i.icmp_type().calc_checksum(i.payload()), i.checksum());
-            }
-            _ => assert_eq!(proto, "99"),
-        }
-    }
-    let mut reader = SummaryReader::from_bytes("x", "!data ip_fragoff ip_len\n0+ 60\n").unwrap();
-    let (packets, _) = read_all(&mut reader, Making { checksum: true, ..MAKING });
-    assert_eq!(&packets[0].data[36..38], [0, 0], "fragments have no transport checksum");
-}
-
-#[test]
-fn many_packets_of_one_record() {
-    let mut reader = SummaryReader::from_bytes("x", "!data first_ts ts count len\n1 3 3 1000\n").unwrap();
-    let mut draft = Draft::default();
-    while reader.next(&mut draft).unwrap() != Item::Record {}
-    let parts: Vec<_> = (0..3)
-        .map(|i| {
-            let mut data = Vec::new();
-            let made = draft.make(reader.defaults(), Making { part: (i, 3), ..MAKING }, &mut data);
-            (made.time, u16::from_be_bytes([data[2], data[3]]))
-        })
-        .collect();
-    assert_eq!(parts, [(1_000_000_000, 334), (2_000_000_000, 333), (3_000_000_000, 333)]);
-}
-
 /// All fields that are independent of each other.
 const ALL: &str = "ntimestamp first_ntimestamp count paint aggregate wire_len ip_src ip_dst ip_dscp ip_ecn ip_ttl \
     ip_frag ip_fragoff ip_id ip_sum ip_proto ip_hl ip_len ip_capture_len ip_opt sport dport icmp_type icmp_code icmp_flowid \
@@ -491,7 +380,7 @@ prop_compose! {
         let names = "ntimestamp first_ntimestamp count paint aggregate src dst dscp ecn ttl id sum sport dport len proto icmp_type \
             icmp_code icmp_flowid icmp_seq tcp_seq tcp_ack tcp_flags tcp_window tcp_urp ip_fragoff tcp_opt ip_opt";
         let address = |a: [u8; 4]| std::net::Ipv4Addr::from(a);
-        // For other messages no field has the data after the checksum.
+        // For other ICMP messages, no field holds the four bytes after the checksum, so they are zero.
         let icmp = match (kind, code) {
             (0 | 8 | 13..=18, _) => rest,
             (3, 4) => (0, rest.1),
@@ -508,7 +397,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The dump of a packet makes the same packet, from text and from binary.
+    /// When the dump of a packet is read again, text or binary, the same packet is made.
     #[test]
     fn written_and_read_again((names, line) in good_line()) {
         let (packets, problems) = read(format!("!data {names}\n{line}\n").as_bytes());

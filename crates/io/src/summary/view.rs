@@ -10,9 +10,9 @@ use std::ops::Range;
 pub struct View<'a> {
     /// Nanoseconds since 1970.
     pub time: i64,
-    /// The time of the first packet that it represents.
+    /// The time of the first packet that this packet represents, in nanoseconds since 1970.
     pub first_time: i64,
-    /// The number of further packets that it represents.
+    /// The number of further packets that this packet represents.
     pub extra_packets: u32,
     /// Bytes that were not captured.
     pub extra_length: u32,
@@ -33,7 +33,7 @@ pub struct Ip<'a> {
     pub header: &'a [u8],
     /// The captured bytes of the packet, header included.
     pub captured: &'a [u8],
-    /// The total length in its header.
+    /// The total length that the header states, in bytes.
     pub len: usize,
 }
 
@@ -122,8 +122,8 @@ fn transport_problem(ip: &Ip<'_>) -> Option<Bad> {
 }
 
 impl<'a> View<'a> {
-    /// The view of a packet. `network` is the data from the network header on, `mac` from the
-    /// link header on. With `careful`, a packet that is shorter than its IP length is an error.
+    /// Makes a view of a packet. `network` is the data from the network header on, and `mac` is the data from
+    /// the link header on. If `careful` is set, a packet that is shorter than its IP length is an error.
     pub fn new(
         data: &'a [u8],
         mac: Option<&'a [u8]>,
@@ -164,7 +164,7 @@ impl<'a> View<'a> {
     pub(super) fn ip32(&self, at: usize) -> Option<u32> {
         at32(self.ip.as_ref()?.header, at)
     }
-    /// `.`, `!`, `F` or `f`.
+    /// The kind of fragment: `.` (not fragmented), `!` (must not be fragmented), `F` (first) or `f` (later).
     pub(super) fn fragment_letter(&self) -> Option<u8> {
         let f = self.ip16(6)?;
         Some(match f {
@@ -175,7 +175,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The data after the IP header of a first fragment, if the protocol is one of these.
+    /// The data after the IP header, if the protocol is one of `protocols` and the packet is not a later
+    /// fragment.
     fn transport(&self, protocols: &[u8]) -> Option<&'a [u8]> {
         let ip = self.ip.as_ref()?;
         let first = at16(ip.header, 6)? & castanet_wire::ipv4::OFFSET_MASK == 0;
@@ -202,7 +203,7 @@ impl<'a> View<'a> {
     pub(super) fn icmp8(&self, at: usize) -> Option<u8> {
         self.transport(&[protocol::ICMP])?.get(at).copied()
     }
-    /// The identifier or sequence number, which only queries have (RFC 792).
+    /// The ICMP identifier (`at` 4) or sequence number (`at` 6). Only queries have these fields (RFC 792).
     pub(super) fn icmp_query(&self, at: usize) -> Option<u16> {
         let query = matches!(self.icmp8(0)?, 0 | 8 | 13..=18);
         at16(self.transport(&[protocol::ICMP])?, at).filter(|_| query)

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 const FLAGS: &[u8; 9] = b"FSRPAUECN";
 /// Other accepted letters for flags.
 const MORE_FLAGS: &[(u8, u8)] = &[(b'X', 6), (b'Y', 7), (b'W', 7)];
-/// The characters for six bits each, of MD5 digests.
+/// The characters of MD5 digests. Each character stands for six bits.
 const SIX_BITS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@";
 
 pub(super) const DONT: u64 = castanet_wire::ipv4::DONT_FRAGMENT as u64;
@@ -82,7 +82,8 @@ pub(super) fn parse_flags(text: &str) -> Option<u64> {
     })
 }
 
-/// Quotes bytes, with escapes for line ends, tabs and `$`, and octal escapes for other bytes that are not printable ASCII.
+/// Quotes bytes, with escapes for line ends, tabs and `$`, and octal escapes for other bytes that are not
+/// printable ASCII.
 pub(super) fn quote(bytes: &[u8], out: &mut String) {
     out.push('"');
     for b in bytes {
@@ -100,8 +101,8 @@ pub(super) fn quote(bytes: &[u8], out: &mut String) {
     out.push('"');
 }
 
-/// The inverse of [`quote`]. It also accepts the other escapes of configuration strings: `\\v`, `\\f`, `\\a`, `\\b`, `\\xHH` and
-/// `\\<HH HH>`. A word without quotes is unchanged.
+/// The inverse of [`quote`]. It also accepts the other escapes of configuration strings: `\\v`, `\\f`, `\\a`,
+/// `\\b`, `\\xHH` and `\\<HH HH>`. A word without quotes is unchanged.
 pub(super) fn unquote(word: &[u8]) -> Vec<u8> {
     let Some(mut rest) = word.strip_prefix(b"\"") else { return word.to_vec() };
     let mut out = Vec::new();
@@ -194,7 +195,7 @@ pub(super) fn parse_digest(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The number of an IP protocol: `T`, `U`, `I`, a name or a number.
+/// Parses an IP protocol: `T`, `U`, `I`, a name or a number.
 pub fn protocol(text: &str) -> Option<u8> {
     match text {
         "T" => Some(6),
@@ -206,7 +207,7 @@ pub fn protocol(text: &str) -> Option<u8> {
     }
 }
 
-/// A fragment offset as in `8+` or `0!`, or the letter of a fragment.
+/// Parses a fragment offset such as `8+` or `0!`, or the letter of a kind of fragment.
 pub(super) fn fragment_offset(text: &str) -> Option<u64> {
     match text {
         "." => return Some(0),
@@ -225,5 +226,5 @@ pub(super) fn fragment_offset(text: &str) -> Option<u64> {
     Some((offset / 8) | bit('+', MORE) | bit('!', DONT))
 }
 
-/// The assumed offset of a later fragment whose offset is unknown.
+/// The assumed offset of a later fragment whose offset is unknown, in units of eight bytes.
 pub(super) const LATER: u64 = 100;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing summary dumps, text and binary.
+//! Writes summary dumps, text and binary.
 
 use super::field::Field;
 use super::kind::Kind;
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Size of the buffer.
+/// Size of the buffer, in bytes.
 const BUFFER: usize = 1 << 16;
 
 /// The header of a dump.
@@ -84,7 +84,8 @@ impl SummaryWriter {
         text.push_str("!data");
         for field in &self.fields {
             text.push(' ');
-            // In text both have the same form, and more readers support the name without `n`.
+            // In text, `timestamp` and `ntimestamp` have the same form. More readers support the name
+            // `timestamp`.
             let nano = field.kind == Kind::NanoTime && !self.binary;
             text.push_str(&if nano {
                 field.name.replace("ntimestamp", "timestamp")
@@ -99,7 +100,7 @@ impl SummaryWriter {
         self.append(text.as_bytes())
     }
 
-    /// Writes a line that is no record.
+    /// Writes a line that is not a record.
     pub fn note(&mut self, line: &str) -> Result<(), CaptureError> {
         let bytes = [line.as_bytes(), b"\n"].concat();
         if self.binary {
@@ -167,7 +168,7 @@ impl SummaryWriter {
 
 impl Drop for SummaryWriter {
     fn drop(&mut self) {
-        // Errors are ignored here; a caller that needs them calls `flush` before.
+        // Errors are ignored here. A caller that needs them calls `flush` first.
         let _ = self.flush();
     }
 }

@@ -17,7 +17,7 @@ fn facts_are_those_of_the_ip_command() {
             up: Some(true),
         };
         set_up("va", &setup).unwrap();
-        // The system reports the carrier of a link some time after the link was set up.
+        // The kernel reports the carrier of a link some time after the link was set up.
         castanet_testkit::until("va has a carrier", || info("va").unwrap().running);
         let a = info("va").unwrap();
         assert_eq!((a.ip, a.gateway, a.mtu), (setup.ip, setup.gateway, 1300));
@@ -44,7 +44,7 @@ fn without_privileges_the_mend_is_told() {
     inside("facts::without_privileges_the_mend_is_told", || {
         pair();
         let me = std::env::current_exe().unwrap();
-        // The same program without capabilities.
+        // Run the same program without capabilities.
         let out = run(&format!(
             "setpriv --bounding-set=-all --inh-caps=-all {} --exact facts::privileges --nocapture --ignored 2>&1 || true",
             me.display()

@@ -11,7 +11,7 @@ use castanet_io::device::{FrameKind, Outgoing, PacketSender, PacketSocket, VnetH
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 
-/// Milliseconds that only end a hang.
+/// A timeout in milliseconds that only a hanging test reaches.
 const LONG: i64 = 100_000;
 
 fn readable(fd: impl AsFd, ms: i64) -> bool {
@@ -33,12 +33,12 @@ struct Got {
     vnet: VnetHeader,
 }
 
-/// Receives frames until none arrives for a while.
+/// Receives frames until none arrives for 100 ms.
 fn receive(s: &mut PacketSocket) -> Vec<Got> {
     receive_all(s, 0)
 }
 
-/// Receives `expected` frames without time limit, and then frames until none arrives for a while.
+/// Waits for `expected` frames, then receives frames until none arrives for 100 ms.
 fn receive_all(s: &mut PacketSocket, expected: usize) -> Vec<Got> {
     let mut all = Vec::new();
     while readable(s.fd(), if all.len() < expected { LONG } else { 100 }) {

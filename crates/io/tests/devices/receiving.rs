@@ -35,7 +35,7 @@ fn frames_arrive_as_they_were_sent() {
             assert_eq!(g.wire_len, g.data.len());
             assert!(g.time_ns >= before);
         }
-        // Compared with the kernel's counters on both ends.
+        // Compare with the kernel's counters at both ends.
         let (a, b) = (info("va").unwrap().statistics, info("vb").unwrap().statistics);
         assert_eq!((a.tx_packets, b.rx_packets, r.drops()), (4, 4, 0));
         assert_eq!(a.tx_bytes, sent.iter().map(|f| f.len() as u64).sum::<u64>());
@@ -258,7 +258,8 @@ fn a_process_with_a_shield() {
 
 #[test]
 fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
-    // In the initial user namespace, if this process has the rights: others have no TCX links.
+    // Run in the initial user namespace if this process has the rights, because only that namespace has TCX
+    // links.
     let rights = std::process::Command::new("unshare").args(["-n", "true"]).output();
     let flags = if rights.is_ok_and(|o| o.status.success()) { "-n" } else { "-Urn" };
     inside_of(flags, "receiving::a_killed_process_takes_its_shield_with_it_or_leaves_its_name", || {
@@ -284,7 +285,7 @@ fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
         match said.as_deref() {
             Some("true") => {
                 assert_eq!(running, []);
-                // The kernel removes the program shortly after the process.
+                // The kernel removes the program shortly after the process has ended.
                 host.run("ping -c 1 -i 0.1 -w 60 10.3.0.1");
             }
             Some("false") => {

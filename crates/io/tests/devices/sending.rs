@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn live_frames_arrive_at_their_rate() {
-    // In the initial user namespace, if this process has the rights.
+    // Run in the initial user namespace if this process has the rights.
     let rights = std::process::Command::new("unshare").args(["-n", "true"]).output();
     let flags = if rights.is_ok_and(|o| o.status.success()) { "-n" } else { "-Urn" };
     inside_of(flags, "sending::live_frames_arrive_at_their_rate", || {
@@ -41,7 +41,7 @@ fn live_frames_arrive_at_their_rate() {
             assert!(all >= enough, "{all} of {enough}");
             all
         };
-        // Without NAPI no frame arrives.
+        // No frame arrives unless the receiving device uses NAPI.
         let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
         send_some(&mut sender, 1000.0, 1);
         assert_eq!(receive(&mut r), []);
@@ -50,7 +50,7 @@ fn live_frames_arrive_at_their_rate() {
         let at_end = |start: Instant, told| (start, start.elapsed(), told);
         let ((start, after, told), sent) = sender.send(10_000.0, time, Instant::now, at_end).unwrap();
         let due = |time: Duration| time.as_secs_f64() * 10_000.0 + 1.0;
-        // Never more than the rate allows, even if the sender runs late.
+        // The sender never sends more than the rate allows, even after a delay.
         assert!(told as f64 <= due(after) && told <= sent, "{told} in {after:?}");
         assert!(sent as f64 <= due(start.elapsed()), "{sent}");
         // On a busy machine the device may have dropped some frames.
@@ -71,7 +71,7 @@ fn live_frames_arrive_at_their_rate() {
             seen += receive(&mut r).len();
         }
         assert!(seen > 0, "frames arrive");
-        // As fast as possible: more than the ring accepts meanwhile.
+        // Send as fast as possible: more frames than the ring holds.
         send_some(&mut sender, 0.0, r.slots() as u64 + 1);
     });
 }
@@ -98,7 +98,7 @@ fn super_packets_pass_whole() {
             checksum_start: 34,
             checksum_offset: 16,
         };
-        // A partial checksum: the sum of the pseudo header, addresses, protocol and length.
+        // A partial checksum: the sum of the pseudo header, which consists of addresses, protocol and length.
         let words = big[26..34].chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
         let sum = words.sum::<u32>() + 6 + (big.len() - 34) as u32;
         let sum = (sum & 0xffff) + (sum >> 16);
@@ -222,7 +222,7 @@ fn partial_checksums_go_with_short_frames_too() {
         let told: Vec<_> =
             got.iter().map(|g| (g.vnet.flags & 1, g.vnet.checksum_start, g.data == data)).collect();
         assert_eq!(told, [(1, 34, true), (0, 0, true), (1, 34, true)]);
-        // A checksum outside of its frame: only this frame is refused.
+        // The checksum field of one frame is outside of the frame: only this frame is refused.
         let bad = Outgoing { vnet: VnetHeader { checksum_start: 99, ..vnet }, data: &data };
         let sent = s.send([Outgoing::plain(&data), bad, Outgoing::plain(&data)].into_iter());
         assert!(sent.count == 1 && matches!(sent.refusal, Some(Refusal::Refused(_))), "{sent:?}");
@@ -295,7 +295,8 @@ fn a_slow_device_holds_the_ring_and_tells_when_there_is_room() {
         let only = PacketOptions { protocol: 0x88b5, ..Default::default() };
         let mut r = PacketSocket::open("vb", &only).unwrap();
         let mut s = PacketSender::open("va").unwrap();
-        // A super-packet that the device cannot segment ends the bypass, for all later frames.
+        // A super-packet that the device cannot segment ends the bypass of the queueing discipline for all
+        // later frames.
         run("ethtool -K va tso off gso off tx off");
         let mut big = Vec::new();
         etherparse::PacketBuilder::ethernet2([2, 0, 0, 0, 0, 9], mac("vb"))

@@ -21,7 +21,7 @@ fn a_tap_device_speaks_with_the_host() {
         let udp = std::net::UdpSocket::bind("10.9.0.1:5000").unwrap();
         udp.send_to(b"to the program", "10.9.0.2:6000").unwrap();
         let mut buffer = [0; 2000];
-        // This only ends a hang.
+        // Only a hanging test reaches this limit.
         let (vnet, n) = (0..20_000)
             .find_map(|i| {
                 std::thread::sleep(Duration::from_millis(5));

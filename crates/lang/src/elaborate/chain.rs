@@ -227,7 +227,7 @@ impl<'a> Scopes<'a, '_> {
         self.refuse_class_name(name, span);
         let known = scope.names.get(name).copied();
         if let Some(Name { node: Some(node), guessed: true, .. }) = known {
-            // The element that was used before is this one.
+            // The name was used before this declaration, so the element exists already.
             if let (Some(class), Some(Node::Element(index))) = (class, scope.body.nodes.get(node))
                 && let Some(decl) = scope.body.decls.get_mut(*index)
             {

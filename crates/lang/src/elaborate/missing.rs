@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes of other routers that do not exist here, so that an error says so and does not guess another name.
+//! Classes of other routers that do not exist here. The error for such a class says so, instead of suggesting
+//! another name.
 
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// One class a line: its origin and its name. A test compares it with the classes that exist.
+/// One class per line: its origin and its name. A test checks that none of these classes exists.
 const LIST: &str = include_str!("missing.txt");
 
 /// The router that a class comes from.
@@ -49,7 +50,8 @@ pub fn missing_class(name: &str) -> Option<String> {
     Some(format!("'{name}' is a class of {} that Castanet does not have yet", from.words()))
 }
 
-/// The error for a class that does not exist: that it is missing, or the name that may have been meant.
+/// The error for a class that does not exist. It says that the class is missing here, or suggests a similar
+/// name.
 pub fn unknown_class<'a>(name: &str, span: Span, near: impl FnOnce() -> Option<&'a str>) -> Diagnostic {
     if let Some(text) = missing_class(name) {
         return Diagnostic::error(text, span)

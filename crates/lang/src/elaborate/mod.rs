@@ -60,7 +60,7 @@ pub enum LibraryError {
     /// The file cannot be read.
     #[error("{0}")]
     Unreadable(#[from] std::io::Error),
-    /// Clients may require no library.
+    /// Configurations from clients may not require any library.
     #[error(
         "a configuration from a client may require no library; the operator allows those of a folder by --library-path"
     )]
@@ -110,11 +110,11 @@ pub struct Options<'a> {
     pub unknown: Unknown,
 }
 
-/// Limits on growth: the number of elements, and of compounds expanded on the way to them.
+/// Limit on the number of elements, and on the number of compounds expanded to get them.
 pub(crate) const MAX_ELEMENTS: usize = 1_000_000;
-/// The number of connections, and of steps to trace them through compounds.
+/// Limit on the number of connections, and on the number of steps to trace them through compounds.
 pub(crate) const MAX_CONNECTIONS: usize = 4_000_000;
-/// Bytes of element names and configuration strings.
+/// Limit on the bytes of all element names and configuration strings together.
 pub(crate) const MAX_TEXT: usize = 64 << 20;
 
 /// Whether variables of the file scope are substituted.

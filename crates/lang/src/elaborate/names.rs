@@ -3,11 +3,12 @@
 
 use strsim::osa_distance;
 
-/// Longer names are not compared.
+/// Names with more characters than this are not compared.
 const LONGEST: usize = 64;
 
-/// The entry of `names` nearest to `name`, if it is near enough to be a likely misspelling. Capitals count as small letters, so that
-/// `QUEUE` is near to `Queue`; of two names that are equally near, the one with the same capitals wins.
+/// The entry of `names` nearest to `name`, if it is near enough to be a likely misspelling. Upper and lower
+/// case count as equal, so that `QUEUE` is near to `Queue`. Of two names that are equally near, the one with
+/// fewer differences in case wins.
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().take(LONGEST + 1).count();
     if length > LONGEST {

@@ -21,7 +21,8 @@ pub(super) struct Name {
     /// `None` if its declaration has no class, which was reported.
     pub node: Option<usize>,
     pub span: Span,
-    /// Whether the name was used before its declaration, or is never declared. The node is an element of unknown class until then.
+    /// Whether the name was used before its declaration, or is never declared. The node is an element of
+    /// unknown class until then.
     pub guessed: bool,
 }
 
@@ -122,7 +123,8 @@ pub(super) struct Scopes<'a, 'r> {
     pub classes: Vec<Definition<'a>>,
     /// Classes visible from the current position in the text, innermost scope last.
     lexical: Vec<HashMap<&'a str, Class<'a>>>,
-    /// The classes being defined at the current position, innermost last: name, its position, whether the `}` was found.
+    /// The classes being defined at the current position, innermost last: name, its position, whether the `}`
+    /// was found.
     within: Vec<(&'a str, Span, bool)>,
     /// Missing classes that were reported.
     missing: HashSet<&'a str>,
@@ -247,8 +249,9 @@ impl<'a, 'r> Scopes<'a, 'r> {
             }
         }
     }
-    /// Whether an unknown name is that of a class inside its own definition, which is reported. A definition that does not end has been
-    /// reported, and contains what should stand behind it.
+    /// Whether an unknown name is that of a class whose definition encloses the current position. Reports
+    /// this, unless the definition has no end. A missing end has been reported, and the text up to there may
+    /// belong after the definition.
     pub fn in_itself(&mut self, name: &str, span: Span, what: &str) -> bool {
         let Some(&(_, definition, closed)) = self.within.iter().rfind(|w| w.0 == name) else { return false };
         if closed {
@@ -260,7 +263,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
         }
         true
     }
-    /// Reports a class that exists elsewhere only, at its first use. Returns whether the name is that of such a class.
+    /// Reports a class that only other routers have, at its first use. Returns whether the name is that of
+    /// such a class.
     pub fn missing_class(&mut self, name: &'a str, span: Span) -> bool {
         let missing = missing_class(name).is_some();
         if missing && self.missing.insert(name) {
@@ -319,8 +323,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
         self.lexical.pop();
         scope.body
     }
-    /// The number of ports that the links from index `since` on use of an `input` and an `output`. Reports
-    /// gaps.
+    /// Returns how many ports of an `input` and an `output` are used by the links from index `since` on.
+    /// Reports gaps in their numbers.
     pub fn port_counts(
         &mut self,
         body: &Body<'a>,

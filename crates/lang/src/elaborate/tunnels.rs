@@ -6,7 +6,7 @@ use crate::flat::{Connection, PortRef};
 use crate::source::Span;
 use std::collections::{HashMap, HashSet};
 
-/// Marks a node that is no element but the `input` or `output` of a compound or group.
+/// Marks a node that is not an element, but the `input` or `output` of a compound or group.
 pub(super) const TUNNEL: usize = usize::MAX;
 
 /// A node and one of its ports.

@@ -22,8 +22,9 @@ enum Form<'a> {
 }
 
 /// Parses the variable use at `at`, where the text has a `$`. Returns name and form, and the end of the use.
-/// The result is `None` if this is no variable of a configuration. Of `$(…)` only the beginning is skipped: variables
-/// inside are substituted before the call is made. `last_brace` is the position of the last `}` in the text.
+/// Name and form are `None` if this is not a variable of a configuration. Only the beginning of `$(…)` is
+/// skipped, because variables inside it are substituted before the call is made. `last_brace` is the position
+/// of the last `}` in the text.
 fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>)>, usize) {
     let bytes = text.as_bytes();
     let name_end = |from: usize| {
@@ -140,7 +141,7 @@ impl<'a> Env<'a> {
         values.extend(given.iter().map(|(n, v)| (n.clone(), RefCell::new(Value::Ready(v.as_str().into())))));
         Rc::new(Env { parent: None, depth: 0, values })
     }
-    /// The variables of a compound whose text lies `depth` deep, used from the scope `from`.
+    /// The variables of a compound whose text is nested `depth` deep, for a use in the scope `from`.
     pub fn inner(
         from: &Rc<Env<'a>>,
         depth: usize,
@@ -190,7 +191,8 @@ impl<'a> Env<'a> {
         cell.replace(Value::Ready(value.clone()));
         Some(value)
     }
-    /// The form with the value of the variable that it takes its number from.
+    /// Reads the word number of a form from the variable that holds it. Returns `None` if its value is not a
+    /// number.
     fn numbered<'t>(&self, form: Form<'t>, level: usize, budget: &mut Budget) -> Option<Form<'t>> {
         match form {
             Form::WordOf(name) => self.value(name, level, budget)?.trim_ascii().parse().ok().map(Form::Word),

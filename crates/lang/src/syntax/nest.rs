@@ -16,7 +16,7 @@ use crate::text::{Unit, quoted_end, unit};
 /// A help quotes configuration strings of at most this many bytes.
 const SHORT: usize = 40;
 
-/// The quote that was probably left open: the first one whose text goes on in the next line.
+/// The quote that was probably left open: the first one whose text continues on the next line.
 fn open_quote(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;

@@ -344,7 +344,7 @@ impl<'t> Parser<'t> {
         self.close_node();
         parsed
     }
-    /// `identifier | compound`.
+    /// Parses a class: `identifier | compound`.
     pub(super) fn class(&mut self) -> Class {
         match self.kind {
             Ident if !self.at_reserved() => Class::Name(self.bump()),

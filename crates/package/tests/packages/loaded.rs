@@ -102,8 +102,8 @@ fn packets_cross_in_both_directions() {
             assert_eq!(r.read(e, "kept", "").unwrap(), kept);
         }
         drop(r);
-        // The workers have ended, and kept packets have returned to pools that waited for them. The last packet
-        // allowed the library to be unloaded.
+        // The workers have ended, and the kept packets have returned to their pools. The return of the last
+        // packet allowed the library to be unloaded.
         assert_eq!(packages.names(), [""; 0]);
         assert_eq!(mapped("probe"), 0);
     }

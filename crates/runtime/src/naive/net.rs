@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements of the naive interpreter, and the packets that move among them.
+//! The elements of the naive interpreter, and the movement of packets among them.
 
 use crate::handlers::requests;
 use crate::push::{HOPS, ROUNDS};
@@ -24,15 +24,15 @@ struct Way {
     back: bool,
 }
 
-/// One element and what stands around it.
+/// One element, its connections, and its waiting packets.
 struct Slot {
     /// None while it runs.
     instance: Option<Instance>,
-    /// By output: what it emitted.
+    /// By output: the packets that it emitted.
     edges: Box<[Edge]>,
-    /// By output, if that pushes.
+    /// By output: where it pushes to; none if it does not push.
     downstream: Vec<Option<Way>>,
-    /// By input, if that pulls: element and output.
+    /// By input: the element and output that it pulls from; none if it does not pull.
     upstream: Vec<Option<(usize, usize)>>,
     /// Packets that were pushed to it while it ran: input and packet.
     parked: Vec<(usize, Packet)>,
@@ -50,7 +50,7 @@ pub(super) struct Net {
     pub shared: Arc<Shared>,
 }
 
-/// The places of all elements, still empty.
+/// Creates the slots of all elements, still empty.
 fn slots(graph: &Graph) -> Vec<Slot> {
     let back = graph.back_edges();
     let back: HashSet<PortRef> =
@@ -85,12 +85,12 @@ impl Net {
         let instance = self.slots.get(e).and_then(|s| s.instance.as_ref());
         instance.map_or(0, |i| i.common_ref().held())
     }
-    /// Packets between elements.
+    /// Returns the number of packets that wait between elements.
     pub fn waiting(&self) -> usize {
         let of = |s: &Slot| s.parked.len() + s.edges.iter().map(|e| e.batch.len()).sum::<usize>();
         self.slots.iter().map(of).sum()
     }
-    /// The elements of a router, each at its place.
+    /// Puts the elements of a router into their slots.
     pub fn new(shared: Arc<Shared>, instances: impl Iterator<Item = (usize, Instance)>) -> Net {
         let mut slots = slots(&shared.graph);
         for (e, instance) in instances {
@@ -107,8 +107,8 @@ impl Net {
         }
     }
 
-    /// Runs `f` on an element; none when it runs already. What it emits stays on its outputs. Handlers that it wanted
-    /// called after its return are called.
+    /// Runs `f` on an element, then carries out the handler calls that the element has deferred. Returns none
+    /// if the element is already running. Packets that it emits stay on its outputs.
     pub fn enter<R>(
         &mut self,
         core: &mut Core,
@@ -119,7 +119,8 @@ impl Net {
         let out = self.call(core, e, reaches_others, f);
         for (from, call) in std::mem::take(&mut core.deferred) {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
-            // An element that pulls, further up, is called when it has returned.
+            // The target is still running further up the call stack (it pulls): call its handler after it has
+            // returned.
             if element.and_then(|e| self.slots.get(e as usize)).is_some_and(|s| s.instance.is_none()) {
                 core.deferred.push((from, call));
                 continue;
@@ -145,7 +146,7 @@ impl Net {
         let slot = self.slots.get_mut(e)?;
         let mut instance = slot.instance.take()?;
         let mut edges = std::mem::take(&mut slot.edges);
-        // Output 0 of an action is the packet's own way, not one to emit to.
+        // Output 0 of an action is the regular path of its packet. Actions emit only to the side outputs.
         let first = usize::from(matches!(instance, Instance::Action(_)));
         let side = edges.get_mut(first..).unwrap_or_default();
         let router: Option<&mut dyn Router> = if reaches_others { Some(self) } else { None };
@@ -157,7 +158,7 @@ impl Net {
         Some(out)
     }
 
-    /// Runs `f` on what all elements have in common.
+    /// Runs `f` on an element, through the trait that all elements have in common.
     pub fn visit<R>(
         &mut self,
         core: &mut Core,
@@ -167,7 +168,8 @@ impl Net {
         self.call(core, e, true, |instance, cx| f(instance.common(), cx))
     }
 
-    /// Takes everything that an element has emitted to where it ends, and then what came to it while it ran.
+    /// Moves all packets that an element has emitted to their ends, then delivers the packets that were
+    /// pushed to it while it ran.
     pub fn send(&mut self, core: &mut Core, e: usize) {
         let Some(slot) = self.slots.get_mut(e) else { return };
         let mut out = Vec::new();
@@ -175,7 +177,7 @@ impl Net {
             out.extend(edge.batch.drain().map(|p| (port, p)));
         }
         if slot.descending {
-            // Packets of one output keep their order.
+            // The sort is stable, so packets of one output keep their order.
             out.sort_by_key(|(port, _)| std::cmp::Reverse(*port));
         }
         let parked = std::mem::take(&mut slot.parked);
@@ -200,7 +202,7 @@ impl Net {
         self.arrive(core, way.element, way.input, p);
     }
 
-    /// Takes a packet in by an input.
+    /// Delivers a packet to an input of an element.
     fn arrive(&mut self, core: &mut Core, e: usize, input: usize, p: Packet) {
         let Some(slot) = self.slots.get_mut(e) else { return };
         if slot.instance.is_none() {
@@ -242,7 +244,7 @@ impl Net {
     }
 }
 
-/// Gives an element one packet; returned if it goes on by output 0 of an action.
+/// Gives an element one packet. Returns the packet if an action passes it on by output 0.
 fn take(instance: &mut Instance, input: usize, mut p: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
     match instance {
         Instance::Action(a) => match a.action(&mut p, cx) {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Where the outcome of a swap is sent.
 pub(crate) type Reply = SyncSender<Result<Done, SwapError>>;
 
-/// A swap that has happened.
+/// The result of a successful swap.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// The changes.
@@ -32,12 +32,12 @@ pub(crate) struct Candidate {
     pub loader: Arc<dyn Loader>,
     /// The time when the workers were requested to return.
     pub since: Instant,
-    /// The thread that waits for the outcome. Without one, failures are printed.
+    /// Where to send the outcome. If there is none, failures are printed.
     pub reply: Option<Reply>,
 }
 
 impl Candidate {
-    /// Closes what was opened. Errors are dropped, because the configuration never ran.
+    /// Closes what the candidate has opened. Errors are dropped, because the configuration never ran.
     pub fn discard(mut self) {
         self.assembly.cleanup();
     }

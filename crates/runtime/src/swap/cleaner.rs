@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Work that packets need not wait for: replaced configurations are cleaned up and freed, one after the other.
+//! Cleans up and frees replaced configurations, one after the other, on a thread of its own so that packets
+//! need not wait.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 type Work<'scope> = Box<dyn FnOnce() + Send + 'scope>;
 
-/// The thread that cleans up after hot swaps; it starts with the first of them.
+/// The thread that cleans up after hot swaps. It is started at the first swap.
 pub(crate) struct Cleaner<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     thread: Option<(Sender<Work<'scope>>, ScopedJoinHandle<'scope, ()>)>,
@@ -35,7 +36,7 @@ impl<'scope, 'env> Cleaner<'scope, 'env> {
                 Err(back) => work = back.0,
             }
         }
-        // Without a thread, packets wait for it.
+        // If the thread could not be started, do the work here, while packets wait.
         work();
     }
     /// Waits until all work is done.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The second phase of a hot swap: no worker runs, and all that is to move moves, or nothing does.
+//! The second phase of a hot swap: while no worker runs, resources, counts and state move to the new router.
+//! Either all of them move, or none.
 
 use super::candidate::{Candidate, Done};
 use super::cleaner::Cleaner;
@@ -16,7 +17,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The part of an element's state that moves to another.
+/// The part of an element's state that moves to another element.
 #[derive(Clone, Copy)]
 enum What {
     /// Open resources outside the router.
@@ -42,7 +43,8 @@ impl What {
     }
 }
 
-/// Moves what element `o` of one router has to element `e` of the other: of each replica to one that the other has.
+/// Moves resources or state from element `o` of one router to element `e` of the other, from each replica of
+/// `o` to a replica of `e`.
 fn hand(from: &mut Assembly, o: u32, to: &mut Assembly, e: u32, what: What) -> Result<(), HandoverError> {
     let donors = from.shared.workers_of(o).to_vec();
     let heirs = to.shared.workers_of(e).to_vec();
@@ -86,10 +88,11 @@ fn forward(old: &mut Assembly, new: &Assembly, pairs: &Pairs) {
     let asked = old.shared.requests.swap(0, Ordering::SeqCst);
     new.shared.requests.fetch_add(asked, Ordering::SeqCst);
     for w in &mut old.workers {
-        // Later requests find no inbox, and their callers repeat them at once.
+        // This closes the inbox. Later requests fail, and their callers repeat them at once.
         let Some(mail) = w.nodes.mail.take() else { continue };
         for m in mail.try_iter() {
-            // Callers that wait for an answer repeat their requests; all tasks of the new configuration get a turn.
+            // Forward only signals. Callers that wait for an answer repeat their requests, and wake-ups are
+            // not needed, because all tasks of the new configuration get a turn.
             if let Mail::Signal(e, signal) = m
                 && let Some(to) = pairs.new_of(e)
                 && new.shared.signals.contains(&(to, signal))
@@ -100,7 +103,8 @@ fn forward(old: &mut Assembly, new: &Assembly, pairs: &Pairs) {
     }
 }
 
-/// Replaces a configuration whose workers have returned by a candidate, or reports why it cannot.
+/// Replaces the current configuration, whose workers have returned, with a candidate. Reports the error if
+/// this fails.
 pub(crate) fn commit(
     current: &mut Assembly,
     candidate: Candidate,
@@ -115,7 +119,7 @@ pub(crate) fn commit(
     if let Err(error) = transfer(current, &mut new, &moves) {
         // Errors of the cleanup are dropped: the configuration never ran, and the first error is what counts.
         new.cleanup();
-        // Packets that it received meanwhile, and gave back or dropped, count as received.
+        // Packets that the candidate received meanwhile, and gave back or dropped, count as received.
         current.inherit_ledger(&mut new, &pairs.reversed());
         new.settle_ledger();
         current.shared.go_on();
@@ -144,10 +148,11 @@ pub(crate) fn commit(
     });
 }
 
-/// The elements of a router that have files open which the next router opens anew when it runs, because it reads them or writes
-/// them in another way: they must be closed before that.
+/// Returns the elements of the old router that must be closed before the new router runs: they have files
+/// open that the new router opens again, to read them or to write them in another way.
 fn reopened(old: &Shared, new: &Shared, moves: &Moves) -> HashSet<u32> {
-    // The key of a file has its absolute path in it. One that is open too long is no harm, so names are compared loosely.
+    // The key of a file contains its absolute path. Names are compared loosely, because a file that stays
+    // open too long does no harm.
     fn paths<'a>(key: &'a (&'static str, String)) -> impl Iterator<Item = &'a str> {
         key.1.split(' ').filter(|word| word.starts_with('/'))
     }

@@ -3,7 +3,7 @@
 
 use castanet_element::{CallError, ElementError};
 
-/// Why a router was not replaced, why there is no plan of it, or why no package was loaded. The old router goes on.
+/// Why a hot swap, its plan, or the loading of a package failed. The old router continues.
 #[derive(Debug, thiserror::Error)]
 pub enum SwapError {
     /// The program cannot read configurations while the router runs.
@@ -18,15 +18,15 @@ pub enum SwapError {
     /// The new configuration has no elements. A router without elements could not even be stopped by its configuration.
     #[error("configuration has no elements")]
     Empty,
-    /// The configuration or the package is not used: what is wrong with it, for users.
+    /// The configuration or the package was refused. The text tells users why.
     #[error("{0}")]
     Refused(String),
-    /// State did not move from an element of the old router to one of the new router.
+    /// State could not be moved from an element of the old router to an element of the new router.
     #[error("While hot-swapping state into '{element}'{}:\n  {why}", from(.before))]
     State {
         /// The declaration of the new element.
         element: String,
-        /// The name of the old one, if it is another.
+        /// The name of the old element, if it differs.
         before: Option<String>,
         /// The reason.
         why: HandoverError,
@@ -43,13 +43,13 @@ impl From<String> for SwapError {
     }
 }
 
-/// Why an element did not take over from another one.
+/// Why an element did not take over from another element.
 #[derive(Debug, thiserror::Error)]
 pub enum HandoverError {
     /// The new element refused.
     #[error(transparent)]
     Element(#[from] ElementError),
-    /// One of the two panicked.
+    /// The old or the new element panicked.
     #[error("{0}")]
     Panicked(CallError),
 }

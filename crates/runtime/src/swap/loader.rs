@@ -9,7 +9,7 @@ use castanet_lang::{Diagnostic, Sources};
 use castanet_spec::Origin;
 use std::sync::Arc;
 
-/// A text that became a graph.
+/// A configuration that was read and checked.
 pub struct Loaded {
     /// The graph; its checks have passed.
     pub graph: Graph,
@@ -24,20 +24,22 @@ pub struct Loaded {
 pub enum Style {
     /// One line per error, in the format of Click: for scripts of a configuration.
     Lines,
-    /// With the line of the configuration, a caret and help.
+    /// Each error with its line of the configuration, a caret and help.
     Snippets,
 }
 
 /// Reads configurations for hot swaps.
 pub trait Loader: Send + Sync {
-    /// Reads and checks a text; diagnostics call it by `name`. Its origin decides what it may require.
+    /// Reads and checks the text of a configuration, which diagnostics call `name`. The origin `from` decides
+    /// what the text may require.
     ///
     /// # Errors
     /// Errors of the text, for a person to read.
     fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, SwapError>;
-    /// Diagnostics for a person to read.
+    /// Formats diagnostics for a person to read.
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String;
-    /// Loads a package of classes for configurations to come, given its name or file; the names of its classes.
+    /// Loads a package of classes, given by name or file, for later configurations. Returns the names of its
+    /// classes.
     ///
     /// # Errors
     /// Why it cannot be loaded, for a person to read.
@@ -48,8 +50,8 @@ pub trait Loader: Send + Sync {
     fn packages(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Called when a router has been prepared that may take the place of the one that runs.
+    /// Called when a configuration has been prepared that may replace the running one.
     fn prepared(&self, _shared: &Arc<Shared>) {}
-    /// Called when another router has taken the place of the one that ran, and that one is gone.
+    /// Called when a configuration has replaced the previous one, and the previous one has been freed.
     fn swapped(&self, _shared: &Arc<Shared>) {}
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which element of the new configuration takes the place of which element of the old one.
+//! Decides which element of the new configuration replaces which element of the old one.
 //!
-//! Elements with a name are paired by name and class. The name `Class@N` of an element without a name depends on how many
-//! elements stand before it in the text, so such elements are paired by class, configuration and neighbours instead, in steps:
+//! Elements with a name are paired by name and class. The name `Class@N` of an element without a name depends
+//! on how many elements stand before it in the text, so such elements are paired by class, configuration and
+//! neighbours instead, in steps:
 //!
 //! 1. Elements that hold the same open resource, such as a device.
-//! 2. Elements with the same class and configuration that are connected to a paired element by the same ports. This is
-//!    repeated, and so goes from neighbour to neighbour.
-//! 3. Elements whose class and configuration occur once in each configuration, unless a neighbour has a name: such a
-//!    neighbour has decided in step 2.
-//! 4. Groups of connected elements that are the same in both configurations, in the order of the text. A group that
-//!    occurs a different number of times is left alone.
-//! 5. As step 2, with any configuration.
+//! 2. Elements with the same class and configuration that are connected to a paired element by the same
+//!    ports. This is repeated for the new pairs, and so spreads from neighbour to neighbour.
+//! 3. Elements whose class and configuration occur once in each configuration, unless a neighbour has a name:
+//!    step 2 has already compared the neighbours of named elements.
+//! 4. Groups of connected elements that are the same in both configurations, in the order of the text. If the
+//!    number of equal groups differs between the configurations, they are left alone.
+//! 5. As step 2, but with any configuration of the elements.
 //!
-//! Each step pairs an element only if there is one candidate, seen from both sides. All else begins anew.
+//! Steps other than 4 pair two elements only if each is the only candidate for the other. Elements without a
+//! pair start with empty state.
 
 use castanet_graph::Graph;
 use castanet_lang::PortRef;
@@ -22,13 +24,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// The pairs of two configurations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pairs {
-    /// For each element of the new configuration, that of the old one.
+    /// For each element of the new configuration, the old element that it replaces.
     old_of: Vec<Option<u32>>,
-    /// For each element of the old configuration, that of the new one.
+    /// For each element of the old configuration, the new element that replaces it.
     new_of: Vec<Option<u32>>,
 }
 
-/// Where a neighbour is: whether an output leads to it, that port and its own, its kind, and its configuration if that counts.
+/// The place of a neighbour: whether an output leads to it, the port of the element, the port of the
+/// neighbour, and the neighbour's kind and configuration. The configuration is empty if any is allowed.
 type Place<'a> = (bool, usize, usize, &'a Kind, &'a str);
 
 impl Pairs {
@@ -53,11 +56,11 @@ impl Pairs {
         }
         Pairs { old_of: matcher.new.twins, new_of: matcher.old.twins }
     }
-    /// The element of the old configuration that an element of the new one takes the place of.
+    /// Returns the old element that an element of the new configuration replaces.
     pub fn old_of(&self, new: u32) -> Option<u32> {
         self.old_of.get(new as usize).copied().flatten()
     }
-    /// The element of the new configuration that takes the place of an element of the old one.
+    /// Returns the new element that replaces an element of the old configuration.
     pub fn new_of(&self, old: u32) -> Option<u32> {
         self.new_of.get(old as usize).copied().flatten()
     }
@@ -71,13 +74,14 @@ impl Pairs {
     }
 }
 
-/// Whether a part of a name is that of an unnamed element or compound of this class. Compounds without a class are `@N`.
+/// Whether one part of a name was generated for an unnamed element or compound of this class. The name of a
+/// compound without a class is `@N`.
 fn is_unnamed(part: &str, class: &str) -> bool {
     let number = part.strip_prefix(class).unwrap_or(part).strip_prefix('@');
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The class of an unnamed element, and its name without numbers.
+/// The class of an unnamed element, and its generated name without the numbers.
 type Kind = (&'static str, String);
 
 /// A connection of an element: whether it is an output, the port, and the connected port of the peer.
@@ -88,7 +92,7 @@ struct Side<'a> {
     graph: &'a Graph,
     /// The kinds of unnamed elements; none for an element with a name.
     kinds: Vec<Option<Kind>>,
-    /// The elements of the other side that are paired.
+    /// For each element, the element of the other side that it is paired with.
     twins: Vec<Option<u32>>,
 }
 
@@ -120,7 +124,7 @@ impl<'a> Side<'a> {
     fn beside_name(&self, e: usize) -> bool {
         self.edges(e).any(|(_, _, peer)| self.kinds.get(peer.element) == Some(&None))
     }
-    /// Whether a neighbour has a name and no twin, so that it was renamed or is another one.
+    /// Whether a neighbour has a name but no pair, so that it was renamed, added or removed.
     fn beside_stranger(&self, e: usize) -> bool {
         let stranger = |p: usize| self.kinds.get(p) == Some(&None) && self.twins.get(p) == Some(&None);
         self.edges(e).any(|(_, _, peer)| stranger(peer.element))
@@ -132,7 +136,7 @@ fn kind(graph: &Graph, e: usize) -> Option<Kind> {
     let mut unnamed = false;
     let mut parts: Vec<&str> = element.name.split('/').collect();
     let classes = element.origin.iter().map(|o| o.class.as_str()).chain([element.class.as_str()]);
-    // A flat configuration has names with slashes, and no compounds.
+    // In a flat configuration, names contain slashes although there are no compounds.
     let first = parts.len().saturating_sub(element.origin.len() + 1);
     for (part, class) in parts.iter_mut().skip(first).zip(classes) {
         if is_unnamed(part, class) {
@@ -143,15 +147,16 @@ fn kind(graph: &Graph, e: usize) -> Option<Kind> {
     unnamed.then(|| (spec.name, parts.join("/")))
 }
 
-/// The two configurations, and what is paired so far.
+/// The two configurations, and the pairs found so far.
 struct Matcher<'a> {
     old: Side<'a>,
     new: Side<'a>,
-    /// Pairs whose neighbours have not been compared, with and without regard to the configuration.
+    /// Pairs whose neighbours have not been compared yet: first with regard to the neighbours' configuration,
+    /// second without.
     fresh: [Vec<(u32, u32)>; 2],
 }
 
-/// The candidates of elements, in one direction.
+/// For each element of one side, its candidates on the other side.
 type Candidates = BTreeMap<u32, BTreeSet<u32>>;
 
 impl<'a> Matcher<'a> {
@@ -184,8 +189,9 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Pairs the neighbours of pairs by the ports that connect them, as far as this leads. With `same`, only elements with
-    /// the same configuration. Returns whether there are new pairs.
+    /// Pairs the neighbours of pairs by the ports that connect them, then the neighbours of the new pairs,
+    /// and so on. With `same`, pairs only elements with the same configuration. Returns whether there are new
+    /// pairs.
     fn along_connections(&mut self, same: bool) -> bool {
         let mut any = false;
         loop {
@@ -199,13 +205,13 @@ impl<'a> Matcher<'a> {
             }
             any |= self.pair_single(&of_old, &of_new);
             if !same && any {
-                // The configuration decides first, also for the neighbours of these.
+                // Among the neighbours of these pairs, those with the same configuration are paired first.
                 return any;
             }
         }
     }
 
-    /// Adds the neighbours of a pair that have the same place.
+    /// Adds the neighbours of a pair to the candidates if they have the same place on both sides.
     fn compare(&self, o: usize, e: usize, same: bool, of_old: &mut Candidates, of_new: &mut Candidates) {
         let mut places: HashMap<Place<'_>, [Vec<u32>; 2]> = HashMap::new();
         for (i, (side, element)) in [(&self.old, o), (&self.new, e)].into_iter().enumerate() {
@@ -227,7 +233,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Pairs elements that are the only candidate of each other. Returns whether there are any.
+    /// Pairs two elements if each is the only candidate for the other. Returns whether there are new pairs.
     fn pair_single(&mut self, of_old: &Candidates, of_new: &Candidates) -> bool {
         let only =
             |set: Option<&BTreeSet<u32>>| set.filter(|s| s.len() == 1).and_then(|s| s.first().copied());
@@ -241,7 +247,8 @@ impl<'a> Matcher<'a> {
         any
     }
 
-    /// Pairs elements whose class and configuration occur once, and elements without connections whose class does.
+    /// Pairs elements whose class and configuration occur once on each side, and unconnected elements whose
+    /// class occurs once on each side. Returns whether there are new pairs.
     fn single(&mut self) -> bool {
         let mut places: HashMap<(&Kind, Option<&str>), [Vec<u32>; 2]> = HashMap::new();
         for (i, side) in [&self.old, &self.new].into_iter().enumerate() {
@@ -264,7 +271,8 @@ impl<'a> Matcher<'a> {
         found.into_iter().fold(false, |any, (o, e)| self.pair(o, e) || any)
     }
 
-    /// Pairs groups of connected elements that are the same, and as many, in both configurations.
+    /// Pairs groups of connected elements that occur in both configurations, and equally often. Returns
+    /// whether there are new pairs.
     fn groups(&mut self) -> bool {
         let mut same: BTreeMap<Vec<String>, [Vec<Vec<u32>>; 2]> = BTreeMap::new();
         for (i, side) in [&self.old, &self.new].into_iter().enumerate() {
@@ -283,8 +291,9 @@ impl<'a> Matcher<'a> {
         any
     }
 
-    /// A text for each element of a group: what it is, and what it is connected to. The same for the groups of both
-    /// sides if they can take each other's place; none beside an element with a name that only one side has.
+    /// Describes each element of a group: its kind, configuration and connections. Two groups have equal
+    /// descriptions if one can replace the other. Returns none if the group has a named neighbour that only
+    /// one side has.
     fn described(&self, side: &Side<'_>, group: &[u32]) -> Option<Vec<String>> {
         let index: HashMap<u32, usize> = group.iter().enumerate().map(|(i, &e)| (e, i)).collect();
         let is_old = std::ptr::eq(side, &raw const self.old);
@@ -296,7 +305,7 @@ impl<'a> Matcher<'a> {
             for (output, port, peer) in side.edges(e as usize) {
                 let p = peer.element as u32;
                 let twin = if is_old { Some(p) } else { side.twins.get(peer.element).copied().flatten() };
-                // Elements outside the group are paired; the number of the old element stands for both.
+                // Elements outside the group are paired. The number of the old element identifies the pair.
                 let end = index.get(&p).map_or(format!("paired {twin:?}"), |i| format!("own {i}"));
                 edges.push(format!("{output} {port} {} {end}", peer.port));
             }

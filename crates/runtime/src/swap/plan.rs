@@ -8,15 +8,16 @@ use castanet_lang::PortRef;
 use std::collections::HashSet;
 use std::fmt;
 
-/// Pairs of an element in the old configuration and one in the new that takes its state.
+/// Pairs of an old element and the new element that takes over from it.
 pub(crate) struct Moves {
     /// Pairs that hold the same open resource.
     pub over: Vec<(u32, u32)>,
-    /// Counts and state, between elements of the same identity.
+    /// Pairs whose counts and state move, because the new element replaces the old one.
     pub state: Vec<(u32, u32)>,
 }
 
-/// The pairs that hold the same. Of several elements that hold it the first gives to the first.
+/// Returns the pairs that hold the same resource. If several elements hold it, the first old one gives to the
+/// first new one, and so on.
 fn over(old: &Shared, new: &Shared) -> Vec<(u32, u32)> {
     let pairs = new.held.iter().filter_map(|(key, heirs)| Some(old.held.get(key)?.iter().zip(heirs)));
     let mut over: Vec<(u32, u32)> = pairs.flatten().map(|(&o, &e)| (o, e)).collect();
@@ -40,21 +41,21 @@ impl Moves {
     }
 }
 
-/// The changes of a hot swap. Prints as a list, a change a line: `+` for what comes, `-` for what goes,
-/// `~` for what is configured anew, `=` for what moves, `!` for what may be lost unintentionally.
+/// The changes of a hot swap. It prints one change per line: `+` for additions, `-` for removals, `~` for
+/// reconfigured elements, `=` for what moves, `!` for what may be lost unintentionally.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Declarations of elements that come.
+    /// Declarations of elements that are added.
     pub added: Vec<String>,
-    /// Declarations of elements that go; with them goes what they hold.
+    /// Declarations of elements that are removed. What they hold is lost.
     pub removed: Vec<String>,
-    /// Elements that stay, with their configuration before and afterwards.
+    /// Elements that stay with another configuration: the name, the old configuration, and the new one.
     pub changed: Vec<(String, String, String)>,
-    /// Connections that come.
+    /// Connections that are added.
     pub connected: Vec<String>,
-    /// Connections that go.
+    /// Connections that are removed.
     pub disconnected: Vec<String>,
-    /// Elements without a name that stay under another number: the declaration, and the name before.
+    /// Anonymous elements that stay, but whose generated name (`Class@N`) changes: the new declaration, and the old generated name.
     pub renumbered: Vec<(String, String)>,
     /// Classes that move state and have elements without a name that could not be paired.
     pub unpaired: Vec<String>,
@@ -64,7 +65,8 @@ pub struct Plan {
     pub kept: usize,
 }
 
-/// The connections of a router, in which elements that stay have their number in the new router.
+/// Returns the connections of a router. `number` returns the number of an element in the new router, if the
+/// element stays.
 fn connections(graph: &Graph, number: impl Fn(u32) -> Option<u32>) -> Vec<[End; 2]> {
     let end = |p: PortRef| {
         let own = p.element as u32;
@@ -73,10 +75,11 @@ fn connections(graph: &Graph, number: impl Fn(u32) -> Option<u32>) -> Vec<[End; 
     graph.flat.connections.iter().map(|c| [end(c.from), end(c.to)]).collect()
 }
 
-/// A port: the element's number in the new router, or as error that in the old router.
+/// A port: the element and the port number. The element is `Ok` with its number in the new router, or `Err`
+/// with its number in the old router if it is removed.
 type End = (Result<u32, u32>, usize);
 
-/// The connections of a router that the other one does not have, as text.
+/// Returns, as text, the connections of a router that the other router does not have.
 fn only(graph: &Graph, own: &[[End; 2]], other: &[[End; 2]]) -> Vec<String> {
     let known: HashSet<&[End; 2]> = other.iter().collect();
     let text = |p: PortRef| (graph.name(p.element), p.port);
@@ -126,7 +129,7 @@ impl Plan {
                 plan.moves.push((new.graph.declaration(e as usize), what));
             }
         }
-        // A removed element has a number of its own on the old side only.
+        // A removed element has no number in the new router, so its connections differ from all new ones.
         let before = connections(&old.graph, |e| pairs.new_of(e));
         let after = connections(&new.graph, Some);
         plan.connected = only(&new.graph, &after, &before);
@@ -139,14 +142,15 @@ impl Plan {
 const UNCLEAR: &str = "it is not clear which elements without a name stay; name them to keep what they hold";
 
 impl Plan {
-    /// A message on the classes whose elements without a name may have lost their state; none if all were paired.
+    /// Returns a message about the classes whose elements without a name may have lost their state; none if
+    /// all were paired.
     pub fn pairing(&self) -> Option<String> {
         let lines: Vec<String> = self.unpaired.iter().map(|class| format!("{class}: {UNCLEAR}")).collect();
         (!lines.is_empty()).then(|| format!("hot swap: {}", lines.join("\n  ")))
     }
 }
 
-/// The classes of unnamed elements that move state, of which some go and others come.
+/// Returns the classes that move state and have unnamed elements among both the removed and the added ones.
 fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<String> {
     let class = |graph: &Graph, e: usize| {
         let spec = graph.spec(e).filter(|s| !s.counts.is_empty() || !s.takes_state.is_empty())?;

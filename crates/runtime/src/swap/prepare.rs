@@ -19,28 +19,29 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
-/// The name of configurations that came by a handler, in diagnostics.
+/// The name that diagnostics use for a configuration that was written to a handler.
 pub(crate) const BY_HANDLER: &str = "config";
 
 impl Running {
-    /// Says once how configurations are read.
+    /// Sets the loader of configurations. Later calls have no effect.
     pub fn set_loader(&self, loader: Arc<dyn Loader>) {
-        // The first one stays.
+        // The error is ignored: the first loader stays.
         let _ = self.loader.set(loader);
     }
-    /// Allows swaps by handlers: from now on there are `hotconfig`, `swapplan` and `loadpackage`.
+    /// Allows swaps by handlers: enables `hotconfig`, `swapplan` and `loadpackage`.
     pub fn allow_swaps(&self) {
         self.open.store(true, Ordering::SeqCst);
     }
-    /// Loads a package of classes for configurations to come; the names of its classes.
+    /// Loads a package of classes for later configurations. Returns the names of its classes.
     ///
     /// # Errors
     /// Why it cannot be loaded.
     pub fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         self.loader()?.load_package(from, name)
     }
-    /// Carries out the handlers that swap and prepare for it, and returns what they answer; none if it is another one, or swaps
-    /// are not allowed. `swap` is how the caller may swap.
+    /// Carries out a write to `hotconfig`, `loadpackage` or `swapplan`, and returns the answer. Returns none
+    /// for any other handler, or if swaps are not allowed. `swap` performs the swap in the way that the
+    /// caller's thread allows.
     pub(crate) fn write_swap(
         &self,
         from: Origin,
@@ -59,7 +60,7 @@ impl Running {
         let done = match handler {
             "hotconfig" => swap(value).map(|()| String::new()),
             "loadpackage" => self.load_package(from, value.trim()).map(|_| String::new()),
-            // A write because it reads what the text requires, which takes a right.
+            // `swapplan` is a write handler because it loads what the text requires, and that needs a right.
             "swapplan" => self.plan(from, BY_HANDLER, value, style).map(|p| p.to_string()),
             _ => return None,
         };
@@ -69,13 +70,14 @@ impl Running {
         self.loader.get().cloned().ok_or(SwapError::NoLoader)
     }
 
-    /// Rereads a configuration on another thread, unless it is replaced before. Returns whether that was started.
+    /// Starts a thread that rereads a configuration, unless it has been replaced. Returns whether the thread
+    /// was started.
     pub(crate) fn reread_config(&self, shared: &Shared) -> bool {
         let (Ok(_), Some(running)) = (self.loader(), self.strong()) else { return false };
-        // A client that sent the configuration may do no more by it than before.
+        // The configuration keeps its origin, so that a client that sent it gains no rights.
         let (origin, config, before) = (shared.names.origin(), shared.config.clone(), self.swapped());
         let work = move || {
-            // Several elements may have requested it.
+            // Several elements may have requested the same reread.
             if running.swapped() != before {
                 return;
             }
@@ -90,7 +92,7 @@ impl Running {
         std::thread::Builder::new().name("reread".into()).spawn(work).is_ok()
     }
 
-    /// The changes that a swap to a configuration would make.
+    /// Returns the changes that a swap to a configuration would make.
     ///
     /// # Errors
     /// When swaps are not allowed, or something is wrong with the configuration.
@@ -105,7 +107,8 @@ impl Running {
         Ok(Plan::new(&shared, &prepared.shared, &pairs(&shared, &prepared.shared)))
     }
 
-    /// Swaps the configuration, and waits until that has happened. Not for workers.
+    /// Swaps the configuration, and waits for the result. Workers must not call this, because the swap waits
+    /// for them.
     ///
     /// # Errors
     /// When the new configuration cannot run; the old one continues then.

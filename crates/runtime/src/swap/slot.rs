@@ -16,13 +16,14 @@ enum State {
     Closed,
 }
 
-/// The slot for one candidate. Threads that want to swap take their permit in turn.
+/// The slot for one candidate. Threads that request a swap get the permit one after the other.
 pub(crate) struct Slot {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// The permit to submit a candidate. The next thread gets it when this is dropped, or when the candidate was committed or refused.
+/// The permit to submit a candidate. It becomes free when it is dropped unused, or when the submitted
+/// candidate was committed or refused.
 pub(crate) struct Permit<'a>(Option<&'a Slot>);
 
 impl Slot {
@@ -32,7 +33,7 @@ impl Slot {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Takes the permit. With `wait`, waits until other threads have returned theirs.
+    /// Takes the permit. With `wait`, waits until it is free.
     ///
     /// # Errors
     /// When the router has stopped; without `wait`, also when a swap is under way.
@@ -60,7 +61,7 @@ impl Slot {
             }
         }
     }
-    /// Lets the next thread have the permit, after the candidate was committed or refused.
+    /// Frees the permit for the next thread, after the candidate was committed or refused.
     pub fn release(&self) {
         let mut state = self.lock();
         if matches!(*state, State::Taken) {

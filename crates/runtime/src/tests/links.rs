@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which nodes elements become. Packets go the same ways whatever the nodes are, so only these tests notice a chain that is cut,
-//! or a queue that is no longer pulled from directly.
+//! Tests which nodes are made from elements. Packets take the same paths in any case, so only these tests
+//! notice a chain that is cut, or a queue that is no longer pulled from directly.
 
 use super::{router_with, simulated};
 use crate::node::{Body, NONE};
 
-/// The nodes of a router: the elements of a chain in brackets, an element alone, with `!` if it reaches others. Behind it stands
-/// what it is known to pull from directly. A chain that packets may leave on their way ends with `?`.
+/// Lists the nodes of a router. A chain is in brackets, with `?` if packets may leave it before its end. A
+/// single element has `!` if it reaches others, and `<` before the output that it pulls from directly.
 fn nodes(text: &str) -> Vec<String> {
     let r = router_with(text, simulated(32).0);
     let nodes = &r.assembly.workers.first().unwrap().nodes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random configurations that are right by construction, and smaller ones made from them.
+//! Random configurations that are valid by construction, and smaller configurations made from them.
 #![allow(missing_docs)]
 
 #[path = "random_sources.rs"]
@@ -11,20 +11,21 @@ use castanet_element::Random;
 use castanet_testkit::known;
 use std::fmt::Write as _;
 
-/// What a configuration may have.
+/// The features that a configuration may have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish {
-    /// Elements after which ways can no longer be told apart from one another are followed by marks.
+    /// Outputs of elements where paths branch are followed by marks, so that the path of a packet can be
+    /// recognised.
     pub marks: bool,
-    /// Paths may lead back.
+    /// Paths may form cycles.
     pub cycles: bool,
-    /// One packet at a time, everything is seen in the same order.
+    /// With one packet at a time, all records must be in the same order.
     pub exact: bool,
     /// Queues may overflow.
     pub overflow: bool,
     /// One task and elements with outside effects.
     pub effects: bool,
-    /// Elements that hold packets up, or choose by rate or turn.
+    /// Elements that delay packets, or choose by rate or in turn.
     pub time: bool,
     /// Sources of all classes.
     pub sources: bool,
@@ -33,10 +34,11 @@ pub struct Wish {
 #[derive(Clone, Debug)]
 struct Node {
     declaration: String,
-    /// By output: element and input.
+    /// By output: the element and input that it leads to.
     outputs: Vec<Option<(usize, usize)>>,
-    /// Inputs, and whether packets are pulled through them.
+    /// The number of inputs.
     inputs: usize,
+    /// Whether packets are pulled through the inputs.
     pulls: bool,
 }
 
@@ -78,7 +80,8 @@ impl Maker {
         let i = self.below(self.pull.len());
         self.pull.swap_remove(i)
     }
-    /// A push output is open; where its element has several, packets are marked.
+    /// Adds an open push output of an element with several outputs. If marks are requested, a mark follows
+    /// it.
     fn open(&mut self, from: Open) {
         if !self.wish.marks {
             return self.push.push(from);
@@ -88,7 +91,7 @@ impl Maker {
         self.connect(from, mark, 0);
         self.push.push((mark, 0));
     }
-    /// An action: its class, and whether it has a side output.
+    /// Returns a random action: its declaration, and whether it has a side output.
     fn action(&mut self, pushed: bool) -> (String, bool) {
         let (a, b) = (self.below(3) + 2, self.below(2));
         self.sinks += 1;
@@ -130,7 +133,7 @@ impl Maker {
         let i = self.below(list.len());
         list.swap_remove(i)
     }
-    /// A hub of `n` ports, to one of which a path leads.
+    /// Adds a hub of `n` ports, and connects a path to one of them.
     fn hub(&mut self, from: Open, n: usize) {
         let (e, input) = (self.add("Hub".into(), n, n, false), self.below(n));
         self.connect(from, e, input);
@@ -138,7 +141,7 @@ impl Maker {
             self.open((e, port));
         }
     }
-    /// Two paths through a clipboard, where packets come in the same order in any case.
+    /// Leads two paths through a clipboard. Used only if packets arrive in the same order in any case.
     fn clipboard(&mut self) {
         let (a, b) = (self.take_push(), self.take_push());
         let e = self.add("Clipboard(0/9, 30/3)".into(), 2, 2, false);
@@ -188,9 +191,8 @@ impl Maker {
             4 if self.push.len() > 1 && self.wish.exact && !self.wish.marks && self.below(4) == 0 => {
                 self.clipboard();
             }
-            // Two paths join.
-            // (A batch brings the packets of its first path before those of the second. Elements that choose by rate or turn and
-            // queues that overflow then choose others.)
+            // Two paths join. (In a batch, the packets of the first path come before those of the second. So
+            // elements that choose by rate or in turn, and queues that overflow, would choose other packets.)
             4 if self.push.len() > 1 && !((self.wish.time || self.wish.overflow) && self.wish.marks) => {
                 let (a, b) = (self.take_push(), self.take_push());
                 let (text, inputs) = [("Null", 1), ("Counter", 1), ("InputSwitch(1)", 2)][self.below(3)];
@@ -199,7 +201,7 @@ impl Maker {
                 self.connect(b, e, inputs - 1);
                 self.push.push((e, 0));
             }
-            // A path leads to where packets come in already: back, perhaps.
+            // A path leads to an input that is already connected, perhaps back upstream.
             5 | 6 if self.wish.cycles && !self.push.is_empty() => {
                 let from = self.take_push();
                 let n = self.below(3);
@@ -330,7 +332,7 @@ impl Configuration {
         m.c
     }
 
-    /// The text. Outputs that lead nowhere are closed with Discard, inputs that nothing leads to with Idle.
+    /// Returns the text. Unconnected outputs are connected to Discard, and unconnected inputs to Idle.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for (i, n) in self.nodes.iter().enumerate() {
@@ -365,11 +367,13 @@ impl Configuration {
             .map(move |(i, n)| (format!("e{i}"), &n.declaration[..class(&n.declaration)]))
     }
 
-    /// Configurations with one element less, whose paths run through it, or with fewer packets.
+    /// Returns smaller configurations: with one element removed and its neighbours connected directly, or
+    /// with fewer packets.
     pub fn smaller(&self) -> Vec<Configuration> {
         let mut all = Vec::new();
         for gone in 0..self.nodes.len() {
-            // Without these, packets would go round for ever, and ways could not be told apart.
+            // Keep these elements: without Lap packets would go round for ever, and without Mark paths could
+            // not be told apart.
             if ["Lap", "Mark"].iter().any(|c| self.nodes[gone].declaration.starts_with(c)) {
                 continue;
             }

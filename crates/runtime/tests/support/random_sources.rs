@@ -32,7 +32,8 @@ fn capture() -> &'static PathBuf {
             bytes.extend((0..length).map(|i| (i * n) as u8));
         }
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("random_sources.pcap");
-        // Tests of several processes write the same bytes.
+        // Several test processes write this file at once, with the same bytes: rename makes each write
+        // atomic.
         let whole = path.with_extension(std::process::id().to_string());
         std::fs::write(&whole, bytes).unwrap();
         std::fs::rename(&whole, &path).unwrap();
@@ -69,7 +70,7 @@ const CLASSES: [&str; 12] = [
 ];
 
 impl Maker {
-    /// A source of any class, its packets numbered.
+    /// Adds a source of a random class, whose packets are numbered.
     pub(super) fn source(&mut self, id: usize) {
         let (n, burst, k) = (self.below(60), 1 + self.below(40), 1 + self.below(9));
         let class = CLASSES[self.below(CLASSES.len())];
@@ -108,7 +109,7 @@ impl Maker {
 fn the_list_of_sources_is_complete() {
     let registry = Registry::new();
     let enters = registry.classes().into_iter().filter(|c| c.books.contains(Books::ENTERS));
-    // Devices and sockets need a system that sends.
+    // Devices and sockets are left out, because they need another system that sends packets.
     let mut names: Vec<_> = enters.filter(|c| !c.module.contains("::device::")).map(|c| c.name).collect();
     let mut listed = CLASSES.to_vec();
     names.sort_unstable();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements of random configurations that hold packets up, or choose by rate or turn.
+//! Elements of random configurations that delay packets, or choose by rate or in turn.
 
 use super::Maker;
 
 impl Maker {
-    /// A shaper or delay on a pull path.
+    /// Adds a shaper or delay on a pull path.
     pub(super) fn hold_up(&mut self) {
         let (from, n) = (self.take_pull(), 1 + self.below(9));
         let text = match self.below(4) {
@@ -16,7 +16,7 @@ impl Maker {
         self.connect(from, e, 0);
         self.pull.push((e, 0));
     }
-    /// Something with a clock that pulls and pushes.
+    /// Adds an element that pulls and pushes at certain times or rates.
     pub(super) fn unqueue(&mut self) {
         let (from, n) = (self.take_pull(), 1 + self.below(9));
         let text = match self.below(6) {
@@ -30,7 +30,7 @@ impl Maker {
         self.connect(from, e, 0);
         self.push.push((e, 0));
     }
-    /// A switch or splitter.
+    /// Adds a switch or splitter.
     pub(super) fn share_out(&mut self) {
         let (from, n, turns) = (self.take_push(), 1 + self.below(9), 2 + self.below(2));
         let (text, outputs) = match self.below(10) {
@@ -50,7 +50,7 @@ impl Maker {
             self.open((e, port));
         }
     }
-    /// A scheduler of pull paths.
+    /// Adds a scheduler of pull paths.
     pub(super) fn bring_together(&mut self) {
         let n = 1 + self.below(self.pull.len().min(3));
         let text = match self.below(3) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How to mend arguments that are no values: mistakes around keywords, then what the type of the value says.
+//! Suggested fixes for invalid arguments: first for mistakes around keywords, then those of the argument's
+//! type.
 
 use super::{ArgError, ArgKind, Parser};
 use crate::value::ValueError;
 
 impl Parser<'_> {
-    /// The mend for `KEYWORD=value`.
+    /// Returns the help and the replacement for `KEYWORD=value`.
     pub(super) fn equals_sign(&self, text: &str) -> Option<(String, String)> {
         let (word, value) = text.split_once('=')?;
         let (word, value) = (word.trim(), value.trim());
@@ -14,7 +15,8 @@ impl Parser<'_> {
         known.then(|| (format!("a keyword and its value have a space between them: '{meant}'"), meant))
     }
 
-    /// Adds to an error how to mend it: a comma that is missing before a keyword, an equals sign behind one, or what the type says.
+    /// Adds a suggested fix to an error: for a missing comma before a keyword, for an equals sign after a
+    /// keyword, or the fix that the type of the argument suggests.
     pub(super) fn mended(
         &self,
         error: ArgError,
@@ -50,7 +52,7 @@ mod tests {
     }
     const SPECS: &[ArgSpec] = &[spec("DATA", ArgKind::Positional), spec("LIMIT", ArgKind::Keyword)];
 
-    /// Message, text at its place, help and replacement of each error.
+    /// The message, the faulty text, the help and the replacement of each error.
     fn errors(config: &str) -> Vec<[String; 4]> {
         let names = Names::new();
         let mut p = Parser::new(config, SPECS, ArgCx { scope: "", names: &names, origin: Origin::Operator });

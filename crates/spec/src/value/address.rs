@@ -8,7 +8,7 @@ use castanet_lang::args as text;
 use castanet_wire::ether::EtherAddr;
 use std::net::Ipv4Addr;
 
-/// A name and the kind of address that a suffix picks: `eth0:bcast`.
+/// Splits a name from a suffix that selects a kind of address: `eth0:bcast`.
 pub(super) fn kind(t: &str) -> (&str, Option<String>) {
     match t.rsplit_once(':') {
         Some((name, kind)) if !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_alphanumeric()) => {
@@ -18,7 +18,7 @@ pub(super) fn kind(t: &str) -> (&str, Option<String>) {
     }
 }
 
-/// Four decimal numbers; none if it is anything else.
+/// Parses four decimal numbers with dots between them; none for any other text.
 pub(super) fn dotted(t: &str) -> Option<[u8; 4]> {
     let mut out = [0; 4];
     let mut parts = t.split('.');
@@ -85,7 +85,8 @@ impl Prefix {
     pub fn contains(self, a: Ipv4Addr) -> bool {
         a.to_bits() & self.mask().to_bits() == self.network().to_bits()
     }
-    /// Reads `A.B.C.D/LEN`, `A.B.C.D/MASK`, a short dotted prefix, a name; a bare address is a prefix of 32 bits if allowed.
+    /// Parses `A.B.C.D/LEN`, `A.B.C.D/MASK`, a short dotted prefix, or a name. With `bare`, an address alone
+    /// is a prefix of 32 bits.
     pub fn read(t: &str, cx: &ArgCx<'_>, bare: bool) -> Result<Prefix, ValueError> {
         let bad = || mend::address(t, cx, "prefix", PREFIX_FORM, "parse error".into());
         match t.split_once('/') {
@@ -183,7 +184,7 @@ impl ArgValue for EtherAddr {
         let named = cx.names.addresses(cx.scope, name).and_then(|a| a.ether);
         match (named, kind.as_deref()) {
             (Some(a), None | Some("eth" | "ether")) => Ok(EtherAddr(a)),
-            // Any will do where packets are not going to flow.
+            // Any address will do, because no packets will flow.
             (None, Some("eth" | "ether")) if cx.names.trusts_devices() => Ok(EtherAddr([2, 0, 0, 0, 0, 0])),
             _ => Err(mend::address(t, cx, "Ethernet address", ETHER_FORM, "parse error".into())),
         }

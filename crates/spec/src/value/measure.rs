@@ -5,7 +5,7 @@ use super::{ArgValue, Nanos, Show, ValueError};
 use crate::arg::ArgCx;
 use crate::handler::ValueKind;
 
-/// A number that only grows until it is reset, where the element keeps it as something else than a `Count`.
+/// A number that only grows until it is reset, for elements that do not keep it as a `Count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted(pub u64);
 
@@ -49,7 +49,8 @@ impl Show for Seconds {
     }
 }
 
-/// A moment in nanoseconds since 1970: seconds with six digits behind the point, or nine where six do not do.
+/// A moment in nanoseconds since 1970, shown as seconds with six decimal places, or nine if six are not
+/// exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamp(pub i64);
 
@@ -93,7 +94,7 @@ impl Show for Table {
     }
 }
 
-/// A number with up to twelve significant digits, without an exponent; 0 for one that is not finite.
+/// Formats a number with up to twelve significant digits, without an exponent; 0 if it is not finite.
 pub fn twelve_digits(v: f64) -> String {
     if v == 0.0 || !v.is_finite() {
         return "0".into();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suggestions for texts that are no values: what to write instead, and where it is clear, the text that was probably meant.
+//! Suggestions for invalid values: what to write instead and, if it is clear, the text that was probably
+//! meant.
 
 use super::ValueError;
 use super::address::kind;
 use crate::arg::ArgCx;
 
-/// A text that is no whole number.
+/// Adds a suggestion for a text that is not a whole number.
 pub(super) fn integer(text: &str, error: ValueError) -> ValueError {
     let (sign, digits) = text.split_at(usize::from(text.starts_with(['-', '+'])));
     let hexadecimal =
@@ -29,7 +30,7 @@ pub(super) fn integer(text: &str, error: ValueError) -> ValueError {
     }
 }
 
-/// A text that is neither true nor false.
+/// Adds a suggestion for a text that is neither true nor false.
 pub(super) fn boolean(text: &str, error: ValueError) -> ValueError {
     match castanet_lang::nearest(text, ["true", "false", "yes", "no"]).filter(|_| text.len() > 1) {
         Some(near) => error.did_you_mean(near),
@@ -37,7 +38,7 @@ pub(super) fn boolean(text: &str, error: ValueError) -> ValueError {
     }
 }
 
-/// A number with a unit that is no unit of time.
+/// Adds a suggestion for a number whose unit is not one of time.
 pub(super) fn time(number_and_unit: Option<(f64, &str)>, error: ValueError) -> ValueError {
     let unit = number_and_unit.and_then(|(n, unit)| {
         let small = unit.to_lowercase();
@@ -62,7 +63,7 @@ pub(super) fn time(number_and_unit: Option<(f64, &str)>, error: ValueError) -> V
     }
 }
 
-/// A number with a unit that is no unit of bandwidth.
+/// Adds a suggestion for a number whose unit is not one of bandwidth.
 pub(super) fn bandwidth(number_and_unit: Option<(f64, &str)>, error: ValueError) -> ValueError {
     let meant = number_and_unit.and_then(|(n, unit)| {
         let prefixed = unit.get(..1).filter(|p| "kKmMgG".contains(*p));
@@ -87,7 +88,8 @@ pub(super) fn bandwidth(number_and_unit: Option<(f64, &str)>, error: ValueError)
     }
 }
 
-/// A name that stands for no address of the wanted sort, or an address that is written wrong. `form` says how it is written.
+/// Adds a suggestion for a name that has no address of this sort, or for a malformed address. `form` explains
+/// the notation.
 pub(super) fn address(text: &str, cx: &ArgCx<'_>, sort: &str, form: &str, error: ValueError) -> ValueError {
     let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().filter(|&b| b == b':').nth(1).is_none();

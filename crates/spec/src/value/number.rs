@@ -67,8 +67,8 @@ integers! {
     u8, "uint8"; u16, "uint16"; u32, "uint"; u64, "uint64"; usize, "uint64"; i32, "int"; i64, "int64";
 }
 
-/// How many packets or entries an element makes room for. Memory is taken for all of them at once, so the number has a limit
-/// that fits into the memory of any machine.
+/// The number of packets or entries that an element has room for. Memory for all of them is allocated at
+/// once, so the number is limited to what fits into the memory of any machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Capacity(u32);
 
@@ -76,7 +76,7 @@ impl Capacity {
     /// The largest: 16,777,216.
     pub const MAX: u32 = 1 << 24;
 
-    /// So many, at most [`MAX`](Capacity::MAX).
+    /// Makes a capacity of `n`, at most [`MAX`](Capacity::MAX).
     pub const fn new(n: u32) -> Capacity {
         Capacity(if n < Capacity::MAX { n } else { Capacity::MAX })
     }
@@ -119,7 +119,7 @@ fn real(text: &str) -> Option<f64> {
         .flatten()
 }
 
-/// A decimal number and the unit behind it.
+/// A decimal number and the unit after it.
 fn with_unit(text: &str) -> Option<(f64, &str)> {
     // An `e` belongs to the number only when digits follow it.
     let b = text.as_bytes();
@@ -173,7 +173,7 @@ impl ArgValue for Nanos {
     }
 }
 
-/// `text * scale` without the rounding of floating point, for plain decimals.
+/// Computes `text * scale` for plain decimals, without the rounding of floating point.
 fn exact_decimal(text: &str, scale: i64) -> Option<i64> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(t) => (true, t),
@@ -250,7 +250,7 @@ impl Show for Interval {
     }
 }
 
-/// Bytes a second.
+/// Bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bandwidth(pub u64);
 
@@ -313,7 +313,7 @@ impl Show for Data {
     }
 }
 
-/// One word: printable ASCII but quotes, backslash and comma.
+/// One word: printable ASCII except quotes, backslash and comma.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word(pub String);
 

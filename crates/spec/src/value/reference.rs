@@ -34,9 +34,9 @@ pub struct HandlerRef {
     pub element_name: String,
     /// The handler's name.
     pub handler: String,
-    /// The value, as it stands.
+    /// The value, as written.
     pub value: String,
-    /// Where the call comes from; it is carried out with the rights of this origin.
+    /// The origin of the call. The call has the rights of this origin.
     pub origin: Origin,
 }
 
@@ -82,20 +82,20 @@ impl Show for HandlerRef {
     }
 }
 
-/// A file name: `~` expanded, `//` made one; `-` stays. For a client with the token, the name of a file below the folder that the
-/// operator named for clients.
+/// A file name, with `~` expanded and `//` reduced to `/`. `-` stays as it is. For a client with the token,
+/// the file must lie below the folder that the operator named for clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filename(pub String);
 
 impl Filename {
-    /// A file name where `-` stands for a file too, not for a standard stream.
+    /// Parses a file name in which `-` stands for a file of that name, not for a standard stream.
     pub fn of_file(t: &str, cx: &ArgCx<'_>) -> Result<Filename, ValueError> {
         let plain = text::unquote(t) == "-";
         Filename::parse(if plain { "./-" } else { t }, cx)
     }
 }
 
-/// The file below the folder that a client means.
+/// Returns the path of a file that a client names. It must lie below `folder`.
 fn confined(name: &str, folder: Option<&Path>) -> Result<String, ValueError> {
     let Some(folder) = folder else {
         return Err(format!(

@@ -143,7 +143,7 @@ fn limits_of_arguments() {
     assert_eq!(error(short), "must be at least 0.000001");
 }
 
-/// The help for a text that is no value, and the replacement that it suggests.
+/// The help for an invalid value, and the replacement that it suggests.
 fn mend<T: ArgValue + std::fmt::Debug>(t: &str) -> (String, Option<String>) {
     let mut names = Names::new();
     names.define_addresses("", "host").ip = Some([10, 0, 0, 1]);

@@ -13,9 +13,9 @@ const BLOCK: usize = 256;
 /// Addresses looked up together, so that their cache misses overlap.
 const SIDE_BY_SIDE: usize = 32;
 
-/// A slot. Without bit 31: the length of the owning prefix (bits 24 to 29) and the number of its next hop (bits
-/// 0 to 23). With bit 31: the number of a second-level block. Zero (length 0, next hop 0) stands for the
-/// default route or its absence.
+/// A slot. If bit 31 is clear, the slot holds the length of the owning prefix (bits 24 to 29) and the number
+/// of its next hop (bits 0 to 23). If bit 31 is set, it holds the number of a second-level block. Zero
+/// (length 0, next hop 0) stands for the default route or its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot(u32);
 
@@ -49,11 +49,11 @@ impl Slot {
 /// The capacity of a [`DirectTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirectLimits {
-    /// Limit on the number of different routes (gateway and port), not counting the default route; at most 2^24
-    /// - 1.
+    /// Limit on the number of different routes (gateway and port), not counting the default route. At most
+    /// 16,777,215 (2^24 - 1).
     pub next_hops: usize,
-    /// Limit on the number of blocks of 256 slots. Every 24-bit prefix that contains longer prefixes needs one;
-    /// at most 2^31.
+    /// Limit on the number of blocks of 256 slots. Every 24-bit prefix that contains longer prefixes needs
+    /// one block. At most 2^31.
     pub blocks: usize,
 }
 
@@ -253,7 +253,7 @@ impl DirectTable {
         }
         let hop = self.take_hop(route)?;
         if self.first.is_empty() {
-            // The kernel provides zeroed memory lazily, so pages that no route touches use none.
+            // The kernel provides zeroed memory lazily, so pages that no route touches use no memory.
             self.first = vec![Slot::DEFAULT.0; SLOTS];
         }
         if prefix.len > 24 {
@@ -310,8 +310,9 @@ impl DirectTable {
     fn parent(&self, prefix: Prefix) -> Option<(Prefix, u32)> {
         let mut below = prefix;
         loop {
-            // The preceding prefix in order is the parent, or is inside the parent. In the latter case the
-            // parent is at most as long as the bits that both have in common.
+            // The preceding prefix in order is the parent, or is inside the parent. In the latter case, the
+            // length of the parent is at most the number of leading bits that `before` and `prefix` have in
+            // common.
             let (&before, &hop) = self.prefixes.range(..below).next_back()?;
             if before.len == 0 {
                 return None;

@@ -16,7 +16,8 @@ const LEVELS: u32 = 4;
 /// Addresses looked up together, so that their cache misses overlap.
 const SIDE_BY_SIDE: usize = 8;
 
-/// For each value of six bits, the positions in [`Node::routes`] of its prefixes of length 0 to 5.
+/// For each value of six bits, a bit mask of the positions in [`Node::routes`] of its prefixes of length 0 to
+/// 5.
 const MATCHES: [u64; 64] = {
     let mut matches = [0; 64];
     let mut bits = 0;
@@ -44,9 +45,9 @@ const fn rank(bits: u64, at: u32) -> u32 {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
-    /// The prefixes that end in this node and have routes, by [`place`].
+    /// A bit mask of the prefixes that end in this node and have routes. [`place`] gives the bit of a prefix.
     routes: u64,
-    /// The values of the six bits that have a child node.
+    /// A bit mask of the six-bit values that have a child node.
     children: u64,
     /// The block of the routes, in bit order.
     routes_at: u32,
@@ -67,7 +68,7 @@ pub struct RadixTable {
     /// The first 512 nodes are the roots.
     nodes: Arena<Node>,
     entries: Arena<Entry>,
-    /// The routes of prefixes shorter than 9 bits, by [`place`].
+    /// The routes of prefixes shorter than 9 bits. [`place`] gives the index of a prefix.
     short: Vec<Option<Entry>>,
     /// For each root, the route of the longest matching prefix shorter than 9 bits.
     fallback: Vec<Option<Route>>,
@@ -190,7 +191,7 @@ impl RadixTable {
         }
     }
 
-    /// Adds a route. Returns [`TableError::Exists`] if the prefix has one.
+    /// Adds a route. Returns [`TableError::Exists`] if the prefix already has a route.
     pub fn insert(&mut self, prefix: Prefix, route: Route) -> Result<(), TableError> {
         let entry = Entry { route, order: self.next_order };
         if u32::from(prefix.len) < ROOT_BITS {

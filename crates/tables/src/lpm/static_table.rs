@@ -72,7 +72,7 @@ impl StaticTable {
         self.groups.extend(routes.chunks(LANES).map(Group::new));
     }
 
-    /// Adds a route. Returns [`TableError::Exists`] if the prefix has one.
+    /// Adds a route. Returns [`TableError::Exists`] if the prefix already has a route.
     pub fn insert(&mut self, prefix: Prefix, route: Route) -> Result<(), TableError> {
         match self.position(prefix) {
             Ok(at) => Err(TableError::Exists(self.sorted[at].1)),

@@ -59,7 +59,7 @@ table!(StaticTable, true);
 table!(RadixTable, true);
 table!(DirectTable, false);
 
-/// xorshift64*
+/// The pseudo-random generator xorshift64*.
 struct Random(u64);
 
 impl Random {
@@ -187,7 +187,7 @@ fn radix_table_agrees_with_the_model() {
 
 #[test]
 fn direct_table_agrees_with_the_model() {
-    // A change of a short prefix writes up to 2^23 slots, so they are rare here.
+    // A change of a short prefix writes up to 2^23 slots, so short prefixes are rare here.
     small::<DirectTable>(3, 6000, 16);
     small::<DirectTable>(4, 40, 0);
 }
@@ -313,7 +313,7 @@ fn a_full_direct_table_refuses_routes() {
     assert_eq!(table.insert(prefix(3, 24), route(3)), Err(TableError::Full));
     assert_eq!(table.replace(prefix(2, 24), route(3)), Err(TableError::Full));
     assert_eq!(table.get(prefix(2, 24)), Some(route(2)));
-    // A next hop with a single user can be changed.
+    // A next hop that only one prefix uses can be changed.
     assert_eq!(table.replace(prefix(1, 25), route(3)), Ok(Some(route(1))));
     assert_eq!(table.lookup(prefix(1, 24).addr() + 3), Some(route(3)));
     assert_eq!(table.replace(Prefix::ALL, route(7)), Ok(Some(route(100))));

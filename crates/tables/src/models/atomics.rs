@@ -21,13 +21,14 @@ impl Probe {
 
 loom::lazy_static! {
     /// Models the total order of sequentially consistent accesses, which loom treats as acquire and release
-    /// accesses. A read first acquires this variable, and a write releases it afterwards. If each of two
-    /// threads writes one variable and then reads the other's, the thread that comes second here sees the
-    /// other's write. The language guarantees this and more.
+    /// accesses. A read first acquires this variable, and a write releases it afterwards. For example, each
+    /// of two threads writes its own variable and then reads the variable of the other thread. The thread
+    /// that accesses `ORDER` second then sees the write of the other thread. The language guarantees this and
+    /// more.
     static ref ORDER: AtomicUsize = AtomicUsize::new(0);
 }
 
-/// A read with an ordering. A weaker one has no place in the total order.
+/// Performs a read with an ordering. Only a sequentially consistent read has a place in the total order.
 fn look<R>(order: Ordering, access: impl FnOnce(Ordering) -> R) -> R {
     if order == Ordering::SeqCst {
         ORDER.fetch_add(1, Ordering::Acquire);
@@ -35,7 +36,7 @@ fn look<R>(order: Ordering, access: impl FnOnce(Ordering) -> R) -> R {
     access(order)
 }
 
-/// The same for a write.
+/// Like [`look`], for a write.
 fn change<R>(order: Ordering, access: impl FnOnce(Ordering) -> R) -> R {
     let result = access(order);
     if order == Ordering::SeqCst {
@@ -44,7 +45,7 @@ fn change<R>(order: Ordering, access: impl FnOnce(Ordering) -> R) -> R {
     result
 }
 
-/// The same for a read and a write at once.
+/// Like [`look`], for a combined read and write.
 fn exchange<R>(order: Ordering, access: impl FnOnce(Ordering) -> R) -> R {
     look(order, |order| change(order, access))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Models of a ring with flags on which both its ends sleep: no wake-up is lost.
+//! Models of a ring with two flags, on which the threads at both ends sleep. No wake-up may be lost.
 #![allow(clippy::unwrap_used)]
 
 use loom::sync::Arc;
@@ -89,7 +89,8 @@ fn a_source_never_sleeps_while_there_is_room() {
     });
 }
 
-/// If a ring has a single producer, the room it has seen stays available, whatever consumers do.
+/// If a ring has a single producer, the room that the producer has seen stays available, whatever consumers
+/// do.
 #[test]
 fn room_that_was_seen_stays() {
     model(3, || {

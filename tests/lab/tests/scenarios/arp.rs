@@ -45,12 +45,12 @@ fn answer(b: &mut Wire) {
     b.send(&frames::ethernet(R1, UNUSED_ETHER, 0x0806, &body));
 }
 
-/// A packet for [`UNUSED`] with an identification.
+/// Builds a packet for [`UNUSED`] with an identification.
 fn packet(id: u16) -> Vec<u8> {
     from_a(&Ip { id, ..Ip::udp("10.0.0.2", UNUSED, b"held") })
 }
 
-/// The identification of a packet delivered to [`UNUSED`].
+/// Returns the identification of a packet delivered to [`UNUSED`]; `None` for other frames.
 fn arrived(frame: &castanet_lab::Frame) -> Option<u16> {
     let ip = ip_in(&frame.bytes).filter(|ip| ip.to == address(UNUSED))?;
     assert_eq!(frame.bytes.get(..12), Some(&[UNUSED_ETHER, R1].concat()[..]));
@@ -159,7 +159,7 @@ fn a_host_with_another_address_is_reachable_when_it_asks() {
     // Linux ignores another address for a second after it has learnt one.
     let Some(net) = Net::new(ours()) else { return };
     net.a.ping(1, "10.0.1.2");
-    // The kernel forgets the router, and asks for it again under the new address.
+    // The kernel forgets the router, and sends an ARP request for it from the new address.
     net.a.ip("link set eth0 address 02:00:00:00:07:07");
     // The reply to this ping is lost if the router still sends to the old address.
     net.a.ping(1, "10.0.1.2");

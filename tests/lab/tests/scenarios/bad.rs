@@ -6,7 +6,7 @@ use castanet_lab::frames::{self, Ip, checksum, icmp_in, ip_in};
 use castanet_lab::router::configuration;
 use castanet_lab::{Router, RouterKind};
 
-/// A valid packet with some header bytes replaced, and with a correct checksum.
+/// Builds a valid packet, replaces some header bytes, and corrects the checksum.
 fn forged(at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut packet = Ip::udp("10.0.0.2", "10.0.1.2", b"payload").bytes();
     packet.splice(at..at + bytes.len(), bytes.iter().copied());
@@ -134,8 +134,8 @@ fn sources_from_elsewhere_are_dropped_where_asked() {
     a.run("ping -c 1 -W 60 10.0.1.2").good();
     a.run("ping -c 1 -W 60 10.0.1.1").good();
     let (mut a, mut b) = (a.wire("eth0"), b.wire("eth0"));
-    // Sources behind the other interface, without a route, and of the router itself; then a valid one behind a,
-    // by a configured route.
+    // Sources behind the other interface, without a route, and of the router itself. Then a valid source
+    // behind a, which has a configured route.
     let liars = ["10.0.1.9", "192.0.2.1", "10.0.0.1", "10.0.1.1"];
     let frames: Vec<_> =
         liars.into_iter().chain(["10.7.1.1"]).map(|from| from_a(&Ip::udp(from, "10.0.1.2", b""))).collect();

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// Two hosts, and a configuration for the second that shields its kernel from the device.
+/// Creates two hosts. Also returns a configuration for the second host that shields its kernel from the
+/// device.
 fn shielded(lab: &Lab) -> (Host, Host, &'static str) {
     let (a, r) = (lab.host("a"), lab.host("r"));
     lab.link((&a, "eth0"), (&r, "eth0"));

@@ -14,7 +14,7 @@ fn error(wire: &mut Wire) -> IcmpIn {
     })
 }
 
-/// The identification of the packet that an error concerns.
+/// Returns the identification of the packet that an error concerns.
 fn about(error: &IcmpIn) -> u16 {
     packet(&error.payload).map_or(0, |p| p.header.identification)
 }
@@ -129,8 +129,8 @@ fn sacrosanct(kind: RouterKind) -> Vec<Vec<u8>> {
     // Later fragments.
     all.push(from_a(&Ip { offset: 100, ..dying(good.clone(), 130) }));
     all.push(from_a(&Ip { offset: 1, more: true, ..dying(good, 131) }));
-    // Packets from sources that are no single host. Linux recognises the last two only with a filter that would
-    // break other scenarios.
+    // Packets whose source address does not belong to a single host. Linux recognises the last two only with
+    // a filter that would break other scenarios.
     let nobody = ["0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "10.0.0.255", "240.0.0.1"];
     for (i, from) in nobody.into_iter().take(if kind == RouterKind::Kernel { 4 } else { 6 }).enumerate() {
         all.push(from_a(&dying(Ip::udp(from, "10.0.1.2", b""), 140 + i as u16)));

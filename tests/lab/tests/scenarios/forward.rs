@@ -70,7 +70,7 @@ fn a_shield_keeps_the_kernel_out_of_it() {
     }
 }
 
-/// The addresses of a trace, one per hop.
+/// Returns the addresses in the output of traceroute, one per hop.
 fn hops(text: &str) -> Vec<&str> {
     text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect()
 }
@@ -107,7 +107,7 @@ fn a_network_behind_a_second_router() {
     }
 }
 
-/// A number from iperf3's JSON report.
+/// Reads a number from iperf3's JSON report.
 fn number(report: &str, pointer: &str) -> f64 {
     let report: serde_json::Value = serde_json::from_str(report).unwrap_or_default();
     report

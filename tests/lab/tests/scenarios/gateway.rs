@@ -5,8 +5,8 @@ use crate::net::{Net, QUIET, both, from_a, lab, ours};
 use castanet_lab::frames::{Ip, address, icmp_in, ip_in};
 use castanet_lab::{Host, Lab, Port, Router, RouterKind};
 
-/// The sender a, a better gateway and the router are on one network; b is behind the router, c behind the
-/// gateway.
+/// Creates the network. The sender a, a better gateway and the router are on one network; b is behind the
+/// router, c behind the gateway.
 fn lan(lab: &Lab, kind: RouterKind) -> (Host, Host, Host, Router) {
     let [a, g, r, b, c] = ["a", "g", "r", "b", "c"].map(|name| lab.host(name));
     lab.lan(&[(&a, "eth0"), (&r, "eth0"), (&g, "eth0")]);
@@ -38,7 +38,7 @@ fn redirect_to_the_better_gateway() {
         let redirect = at_a.expect("redirect", |f| icmp_in(&f.bytes).filter(|m| m.kind.0 == 5));
         assert_eq!((redirect.kind, redirect.rest), ((5, 1), [10, 0, 0, 3]), "{kind:?}");
         assert_eq!((redirect.ip.from, redirect.ip.to), (address("10.0.0.1"), address("10.0.0.2")));
-        // Linux asks for the address of the gateway first, and installs a later redirect.
+        // Linux first resolves the address of the gateway, and installs only a later redirect.
         let installed = (0..100).any(|_| {
             a.ping(1, "10.9.0.2");
             a.ip("route get 10.9.0.2").contains("via 10.0.0.3")

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 /// The number of frames in a round, which is sent repeatedly; more than fit into an ARP table.
 const ROUND: usize = 15_000;
-/// The permitted growth of the router's memory after it has forwarded a packet: held packets, and full tables.
+/// The permitted growth of the router's memory after its first packet, in bytes. Held packets and full tables
+/// take memory.
 const GROWTH: u64 = 24 << 20;
 /// The maximum number of entries in an ARP table.
 const ENTRIES: u64 = 8192;
@@ -40,8 +41,8 @@ struct Links {
     out: [u64; 2],
 }
 
-/// Two hosts, a router with counters where elements create or consume packets, and the devices' counters at its
-/// start.
+/// Two hosts, a router with counters where elements create or consume packets, and the counters of the
+/// devices when the router started.
 struct Field {
     a: Host,
     b: Host,
@@ -53,7 +54,7 @@ struct Field {
     lab: Lab,
 }
 
-/// The configuration, with counters wherever an element creates packets.
+/// Returns the configuration, with counters wherever an element creates packets.
 fn configuration(host: &Host) -> String {
     let mut text = router::configuration(host, castanet(), &ports(1500, 1500), &[], &[]);
     for (old, new) in [
@@ -67,7 +68,7 @@ fn configuration(host: &Host) -> String {
     text
 }
 
-/// The counters at both ends of the links: devices of a or b, and of the router.
+/// Reads the counters at both ends of the links: devices of a or b, and of the router.
 fn links(a: &Host, b: &Host, r: &Host) -> Links {
     let mut all = Links::default();
     for (i, (host, device)) in [(a, "eth0"), (b, "eth1")].into_iter().enumerate() {
@@ -99,7 +100,7 @@ struct Account {
 }
 
 impl Account {
-    /// The sum of a handler over all elements whose name has this suffix.
+    /// Returns the sum of a handler over all elements whose name has this suffix.
     fn sum(&self, handler: &str) -> u64 {
         let all: Vec<u64> = self
             .handlers
@@ -116,21 +117,21 @@ impl Account {
         let rows = rows.iter().filter(|row| row["what"].as_str().is_some_and(|w| w.starts_with(what)));
         rows.filter_map(|row| row["packets"].as_u64()).sum()
     }
-    /// Packets of all elements in a section of the summary that is not missing.
+    /// Returns the sum of the packets of all elements in a section of the summary, which must exist.
     fn each(&self, section: &str) -> u64 {
         let all = self.summary[section].as_object();
         let all = all.unwrap_or_else(|| panic!("no {section} in {}", self.summary));
         all.values().filter_map(Value::as_u64).sum()
     }
-    /// Packets dropped for a reason, or for any, by elements whose name contains a text.
+    /// Packets dropped by elements whose name contains a text, for one reason or for all reasons.
     fn drops(&self, reason: Option<&str>, who: &str) -> u64 {
         let reasons = self.summary["drops"].as_object().into_iter().flatten();
         let reasons = reasons.filter(|(name, _)| reason.is_none_or(|r| r == *name));
         let all = reasons.filter_map(|(_, by)| by.as_object()).flatten();
         all.filter(|(element, _)| element.contains(who)).filter_map(|(_, n)| n.as_u64()).sum()
     }
-    /// The number of fragments waiting for reassembly. Each is shown as `(START,END)` after two pairs of
-    /// addresses.
+    /// Returns the number of fragments that wait for reassembly. Each is shown as `(START,END)` after two
+    /// pairs of addresses.
     fn fragments(&self) -> u64 {
         let dump = self.handlers.get("whole.dump").map_or("", String::as_str);
         let lines = dump.lines().filter(|line| line.starts_with(" ("));
@@ -185,8 +186,8 @@ impl Field {
     fn recover(&self) {
         let there = || self.a.run("ping -c 1 -W 1 10.0.1.2").ok();
         assert!((0..100).any(|_| there()), "nothing gets through any more");
-        // The attack made the hosts answer to nonexistent hosts. While Linux resolves those, its neighbour queue has no room for
-        // other replies.
+        // In the attack, the hosts had to reply to nonexistent hosts. While Linux resolves those addresses,
+        // its neighbour queue has no room for other replies.
         for host in [&self.a, &self.b] {
             host.run("ip neigh flush dev eth0").good();
         }
@@ -230,7 +231,7 @@ impl Field {
         let made = account.sum(".queries") + account.sum("/copies.count") + account.sum("/asks.count") + cut
             - (whole - account.sum("/cut.drops") - account.drops(None, "/cut"));
         let left = sent + account.by("out", "Discard");
-        // What handlers show, and what waits elsewhere besides.
+        // Packets that handlers show. More packets may wait elsewhere.
         let shown = account.sum(".length") + account.sum(".q") + account.fragments();
         let waits = account.each("held");
         assert!(shown <= waits, "{shown} packets wait\n{}", account.summary);
@@ -271,7 +272,8 @@ fn random_and_mutated_frames_are_accounted_for() {
 fn arp_floods_and_spoofs_are_bounded() {
     let Some(field) = Field::new() else { return };
     field.attack(2, |h| vec![h.arp(), h.spoof(), h.spoof(), h.spoof()]);
-    // The attack may have moved a's ARP entry. The router asks for a with the next packet.
+    // The attack may have changed a's entry in the ARP table. The router sends a request for a with the next
+    // packet.
     field.recover();
     let account = field.settle();
     assert_eq!(account.said, "");
@@ -357,8 +359,8 @@ fn links_that_flap_and_devices_that_vanish() {
 
 #[test]
 fn a_lie_is_undone_by_the_question_that_it_causes() {
-    // After an address replaces a known one, the router broadcasts a request with the next packet, and the host
-    // answers.
+    // After the known Ethernet address of a host is replaced, the router broadcasts a request with the next
+    // packet, and the host answers.
     let Some(field) = Field::new() else { return };
     let mut a = field.a.wire("eth0");
     let liar = [2, 0, 0, 0, 6, 6];
@@ -367,7 +369,7 @@ fn a_lie_is_undone_by_the_question_that_it_causes() {
         frames::ethernet(R0, ether, 0x0806, &body)
     };
     a.send(&claim(liar));
-    // The frame is on the link before the request is.
+    // Ensures that the frame is on the link before the request.
     a.rest(Duration::ZERO);
     assert!(!field.a.run("ping -c 1 -W 0.1 10.0.1.2").ok());
     field.recover();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scenarios with a router between hosts. Each also runs with the kernel as the router if the kernel supports
-//! it, so that Castanet is held to the behaviour of Linux.
+//! it, so that Castanet is compared with Linux.
 #![forbid(unsafe_code)]
 
 mod advertise;

@@ -63,7 +63,7 @@ impl Net {
     }
 }
 
-/// The packets on a wire during an interval, as source, destination and protocol.
+/// Captures the packets on a wire during an interval. Returns source, destination and protocol of each.
 fn seen(wire: &mut Wire) -> Vec<(String, String, u8)> {
     let all = wire.rest(Duration::from_millis(300));
     let packets = all.iter().filter_map(|f| ip_in(&f.bytes));
@@ -74,8 +74,8 @@ fn seen(wire: &mut Wire) -> Vec<(String, String, u8)> {
 fn the_mobile_host_is_reached_at_its_home_address() {
     let Some(net) = Net::new() else { return };
     let mut away = net.m.host.wire("eth0");
-    // From a neighbour at home, from a remote host, and from the home node itself, whose own packets enter the
-    // tunnel. Replies lose one from their time to live in each node that forwards them, but not in the tunnel.
+    // From a neighbour at home, from a remote host, and from the home node itself, whose own packets enter
+    // the tunnel. Each node that forwards a reply decrements its time to live, but the tunnel does not.
     for (from, ttl) in [(&net.c, 63), (&net.o, 62), (&net.h.host, 64)] {
         let said = from.ping(2, "1.0.0.11");
         assert!(!said.contains("DUP"), "{}: {said}", from.name());
@@ -85,7 +85,7 @@ fn the_mobile_host_is_reached_at_its_home_address() {
     let all = seen(&mut away);
     let tunnel = ("1.0.0.10".to_string(), "43.0.0.9".to_string(), 4);
     assert!(all.len() >= 6 && all.iter().all(|p| *p == tunnel), "{all:?}");
-    // It reaches all hosts, using its home address.
+    // The mobile host reaches all hosts, using its home address.
     let mut at_c = net.c.wire("eth0");
     for to in ["1.0.0.20", "43.0.0.50", "1.0.0.10", "1.0.0.1"] {
         let said = net.m.host.ping(2, to);
@@ -133,8 +133,8 @@ fn only_the_mobile_host_uses_the_tunnel() {
         frames::ethernet(home, router, 0x0800, &outer.bytes())
     };
     at_r.send_all(&[
-        // From another host, from the mobile host with a foreign source, and with an invalid inner packet; then
-        // a valid one.
+        // Packets from another host, from the mobile host with a foreign source, and with an invalid inner
+        // packet. Then a valid one.
         outer("43.0.0.50", inner("1.0.0.11", "1.0.0.20", 1)),
         outer("43.0.0.9", inner("43.0.0.9", "1.0.0.20", 2)),
         outer("43.0.0.9", inner("1.0.0.11", "1.0.0.11", 3)),

@@ -18,7 +18,8 @@ struct Nat {
     _lab: Lab,
 }
 
-/// Host b has no route to the inside network, so it can only answer translated packets.
+/// Creates the hosts and their links. Host b has no route to the inside network, so it can only answer
+/// translated packets.
 fn hosts(lab: &Lab) -> ([Host; 4], Host) {
     let [a, c, s, b, r] = ["a", "c", "s", "b", "r"].map(|name| lab.host(name));
     lab.lan(&[(&a, "eth0"), (&c, "eth0"), (&s, "eth0"), (&r, "eth0")]);
@@ -36,12 +37,12 @@ fn hosts(lab: &Lab) -> ([Host; 4], Host) {
 }
 
 impl Nat {
-    /// The network with conf/nat-gateway.click on the gateway.
+    /// Creates the network, with conf/nat-gateway.click on the gateway.
     fn new() -> Option<Nat> {
         Nat::with(&[])
     }
 
-    /// The same, with further options for the command.
+    /// Like [`Nat::new`], with further options for the command.
     fn with(options: &[&str]) -> Option<Nat> {
         let lab = lab()?;
         let ([a, c, s, b], r) = hosts(&lab);
@@ -74,8 +75,8 @@ fn iperf(server: &Host, serves: &str, client: &Host, asks: &str) -> serde_json::
     serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"))
 }
 
-/// The number of bytes received when the sender finished. What its socket buffers hold is missing, so senders of a
-/// few megabytes limit these (`-w`).
+/// Returns the number of bytes received when the sender finished. Bytes that are still in the sender's socket
+/// buffers are missing, so senders of a few megabytes limit these buffers (`-w`).
 fn received(report: &serde_json::Value) -> u64 {
     let bytes = report.pointer("/end/sum_received/bytes").and_then(serde_json::Value::as_u64);
     bytes.unwrap_or_else(|| panic!("{report}"))
@@ -154,11 +155,12 @@ fn tcp_and_udp_go_through() {
         let got = received(&iperf(&nat.b, "", &nat.a, &format!("-c 198.51.100.7 {asks}")));
         assert!(got >= 1_000_000, "{asks}: {got}");
     }
-    // Bound, because otherwise the server would answer from the address nearest to the gateway.
+    // The server is bound to an address, because otherwise it would answer from the address nearest to the
+    // gateway.
     let report = iperf(&nat.b, "-B 198.51.100.7", &nat.c, "-c 198.51.100.7 -u -b 10M -t 1 -l 1000");
     let count = |name| report.pointer(&format!("/end/sum/{name}")).and_then(serde_json::Value::as_u64);
     let (sent, lost) = (count("packets"), count("lost_packets"));
-    // How many of them are lost depends on the load of the machine.
+    // The number of packets lost depends on the load of the machine.
     assert!(sent.zip(lost).is_some_and(|(sent, lost)| lost < sent), "{report}");
     nat.end();
 }
@@ -234,7 +236,7 @@ fn ftp_commands_that_point_elsewhere_are_refused() {
     nat.end();
 }
 
-/// The number of TCP segments and UDP datagrams that a host received with wrong checksums.
+/// Returns the number of TCP segments and UDP datagrams that a host received with wrong checksums.
 fn wrong_checksums(host: &Host) -> u64 {
     let text = host.run("nstat -asz TcpInCsumErrors UdpInCsumErrors").good();
     text.lines().filter_map(|l| l.split_whitespace().nth(1)?.parse::<u64>().ok()).sum()

@@ -31,12 +31,12 @@ pub fn castanet() -> &'static Path {
     BUILT.get_or_init(castanet_tests::binary::castanet)
 }
 
-/// Castanet as the router.
+/// Returns Castanet as the kind of router.
 pub fn ours() -> RouterKind {
     RouterKind::Castanet(castanet())
 }
 
-/// Both routers, the kernel first.
+/// Returns both kinds of routers, the kernel first.
 pub fn both() -> [RouterKind; 2] {
     [RouterKind::Kernel, ours()]
 }
@@ -54,7 +54,7 @@ pub fn ports(mtu0: u16, mtu1: u16) -> [Port; 2] {
     ]
 }
 
-/// Two hosts linked to the host of the router.
+/// Creates two hosts linked to the host of the router.
 pub fn hosts(lab: &Lab) -> (Host, Host, Host) {
     let (a, r, b) = (lab.host("a"), lab.host("r"), lab.host("b"));
     lab.link((&a, "eth0"), (&r, "eth0"));
@@ -103,12 +103,12 @@ impl Net {
     }
 }
 
-/// A frame from a to the router.
+/// Builds a frame from a to the router.
 pub fn from_a(ip: &Ip) -> Vec<u8> {
     castanet_lab::frames::ethernet(R0, A, 0x0800, &ip.bytes())
 }
 
-/// A frame from b to the router.
+/// Builds a frame from b to the router.
 pub fn from_b(ip: &Ip) -> Vec<u8> {
     castanet_lab::frames::ethernet(R1, B, 0x0800, &ip.bytes())
 }

@@ -6,7 +6,8 @@ use crate::net::{Net, castanet, hosts, lab, ours};
 use castanet_lab::{Process, Router, RouterKind};
 use std::time::{Duration, Instant};
 
-/// The TCP rate from a to b measured by iperf3 in bits per second, and the mean packet size at b.
+/// Measures with iperf3. Returns the TCP rate from a to b in bits per second, and the mean packet size at b
+/// in bytes.
 fn throughput(net: &Net, seconds: &str) -> (f64, f64) {
     let mut server = net.b.spawn("iperf3 -s -1 --forceflush");
     server.wait_for("listening", Duration::from_secs(200));
@@ -135,8 +136,8 @@ fn shapers_count_segments() {
     a.run("iperf3 -c 10.0.1.2 -t 2 -J").good();
     let (sent, time) = (packets() - before, start.elapsed().as_secs_f64());
     assert!(server.wait(Duration::from_secs(200)).ok());
-    // Bursts start with the segments of one super-packet. If super-packets counted as one packet each, far more segments
-    // would pass.
+    // Bursts start with the segments of one super-packet. If super-packets counted as one packet each, far
+    // more segments would pass.
     let most = 1000.0 * time + 200.0;
     assert!(sent > 0 && (sent as f64) < most, "{sent} packets in {time} s");
     let bytes = b.statistic("eth0", "rx/bytes") as f64 / b.statistic("eth0", "rx/packets") as f64;

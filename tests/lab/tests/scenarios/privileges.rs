@@ -18,7 +18,7 @@ fn start(r: &Host, folder: &Path, arguments: &[&str], text: &str) -> (Process, C
     (process, Client::new(&socket))
 }
 
-/// The routers' host, linked twice to another host.
+/// Creates the routers' host, linked twice to another host.
 fn hosts(lab: &Lab) -> (Host, Host) {
     let (a, r) = (lab.host("a"), lab.host("r"));
     lab.link((&a, "eth0"), (&r, "eth0"));
@@ -26,7 +26,7 @@ fn hosts(lab: &Lab) -> (Host, Host) {
     (a, r)
 }
 
-/// The union of the permitted capabilities of all threads, and whether all have no_new_privs set.
+/// Returns the union of the permitted capabilities of all threads, and whether all have no_new_privs set.
 fn allowed(process: &Process) -> (u64, bool) {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.id())).into_iter().flatten().flatten();
     let (mut capabilities, mut closed, mut count) = (0, true, 0);
@@ -119,7 +119,7 @@ fn a_killed_router_leaves_no_filter() {
         start(&r, folder.path(), &[], "FromDevice(eth0, SNIFFER false) -> c :: Counter -> Discard");
     arrives(&a, "eth0", &mut client, "c.count");
     assert!(!a.run("ping -c 1 -W 1 10.0.0.1").ok(), "the host does not hear its device");
-    // SIGKILL.
+    // Dropping the process kills it with SIGKILL.
     drop(process);
     a.run("ping -c 1 -i 0.1 -w 100 10.0.0.1").good();
     assert!(!r.run("tc qdisc show dev eth0").good().contains("clsact"));

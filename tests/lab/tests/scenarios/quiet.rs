@@ -27,7 +27,7 @@ fn an_idle_router_uses_no_processor() {
     assert!(used.is_some_and(|t| t <= Duration::from_millis(10)), "{used:?} in two seconds");
 }
 
-/// The median round trip of pings on an idle network with filled neighbour caches, in milliseconds.
+/// Measures the median round trip of pings on an idle network with filled neighbour caches, in milliseconds.
 fn round_trip(net: &Net) -> f64 {
     net.a.ping(3, "10.0.1.2");
     let text = net.a.run("ping -c 61 -i 0.01 -W 60 10.0.1.2").good();

@@ -8,12 +8,12 @@ use castanet_lab::frames::{Ip, address, icmp_in, ip_in};
 /// Option types of loose and strict source routes.
 const KINDS: [u8; 2] = [131, 137];
 
-/// A packet with a source route.
+/// Builds a packet with a source route.
 fn by(to: &str, options: &[u8]) -> Vec<u8> {
     from_a(&Ip { options: options.to_vec(), ..Ip::udp("10.0.0.2", to, b"round") })
 }
 
-/// A router that follows source routes, with a network behind b.
+/// Creates a network whose router follows source routes, with a further network behind b.
 fn following(kind: RouterKind) -> Option<Net> {
     let net = Net::asked(kind, &[("172.16.0.0/16", "10.0.1.2")], &["--source-routes", "follow"])?;
     for scope in ["all", "eth0", "eth1"].into_iter().filter(|_| kind == RouterKind::Kernel) {
@@ -96,8 +96,8 @@ fn a_strict_one_goes_to_neighbours_only() {
 
 #[test]
 fn their_ends_are_where_they_say() {
-    // A completed route is delivered to the router, where the port is closed. A malformed one causes an error.
-    // One that leads to a group or an invalid address is dropped.
+    // A completed route is delivered to the router, where the port is closed. A malformed route causes an
+    // error. A route that leads to a group or an invalid address is dropped.
     let Some(net) = following(ours()) else { return };
     let (mut a, mut b) = net.wires();
     a.send(&by("10.0.0.1", &[131, 7, 8, 10, 0, 0, 2, 0]));

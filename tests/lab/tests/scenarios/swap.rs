@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-/// A router that permits swaps, with its control socket in a directory.
+/// Starts a router that permits swaps, with its control socket in a directory.
 fn start(folder: &Path, r: Host, workers: usize, text: &str, devices: usize) -> (Router, Client) {
     let socket = folder.join("router.sock");
     let (name, workers) = (socket.display().to_string(), workers.to_string());
@@ -72,8 +72,8 @@ fn start(folder: &Path, r: Host, workers: usize, text: &str, devices: usize) -> 
     (r, client)
 }
 
-/// Two versions of a configuration with a bridge, a TAP device, a server and a trace. They differ in names and
-/// positions, and one has an additional element.
+/// Returns two versions of a configuration with a bridge, a TAP device, a server and a trace. They differ in
+/// names and positions, and one has an additional element.
 fn texts(folder: &Path) -> [String; 2] {
     let trace = folder.join("trace.pcap").display().to_string();
     let common = format!(
@@ -97,14 +97,14 @@ fn texts(folder: &Path) -> [String; 2] {
     ]
 }
 
-/// The number of frames that the devices have received and the router has not read, which arrived before it
-/// started.
+/// Returns the number of frames that the devices have received but the router has not read, because they
+/// arrived before it started.
 fn unread(router: &Router, client: &mut Client) -> u64 {
     let received: u64 = ["eth0", "eth1"].map(|d| router.host.statistic(d, "rx/packets")).iter().sum();
     received - client.number("c0.count") - client.number("c1.count")
 }
 
-/// Receives numbered frames, of which `next` is the first one missing, until all below `end` have arrived.
+/// Receives numbered frames until all below `end` have arrived. `next` is the first number that is missing.
 fn receive(wire: &mut Wire, next: &mut u16, end: u16) {
     if *next >= end {
         return;

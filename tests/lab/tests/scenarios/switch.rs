@@ -81,7 +81,7 @@ fn heard(wires: &mut [Wire; 3], mark: u8) -> [usize; 3] {
     })
 }
 
-/// The number of the kernel's ports in a state such as `blocking`.
+/// Returns the number of the kernel's ports in a state such as `blocking`.
 fn kernel_ports(kernel: &Host, state: &str) -> usize {
     kernel.ip("-d link show master bridge").matches(&format!("state {state} ")).count()
 }
@@ -151,8 +151,8 @@ fn one_port_blocks_with_any_root() {
         let mut wires = ring.hosts.each_ref().map(|h| h.wire("eth0"));
         assert_eq!(heard(&mut wires, 1), [0, 1, 1]);
         assert_eq!(kernel_ports(&ring.kernel, "blocking"), in_kernel);
-        // Our switches print their port states when they end, at the same time: each would take the root port of the other for
-        // lost after a few seconds.
+        // Our switches print their port states when they end. Both are stopped at the same time: if one ended
+        // earlier, the other would change its port states after a few seconds.
         let ended = Router::stop_all(ring.ours);
         let said: String = ended.into_iter().flatten().map(Output::good).collect();
         assert_eq!(said.matches(" blocking:").count(), 1 - in_kernel, "{said}");

@@ -15,7 +15,7 @@ fn tagged(mut frame: Vec<u8>, tag: [u8; 4]) -> Vec<u8> {
     frame
 }
 
-/// A frame of VLAN 7 with its tag removed.
+/// Returns a frame of VLAN 7 without its tag; `None` for other frames.
 fn untagged(frame: &Frame) -> Option<Vec<u8>> {
     let inside = frame.bytes.get(12..16).filter(|tag| tag[..2] == TAG[..2] && tag[3] == 7);
     inside.map(|_| [&frame.bytes[..12], &frame.bytes[16..]].concat())

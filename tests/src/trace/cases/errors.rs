@@ -14,8 +14,8 @@ impl Maker<'_> {
             let packet = self.udp(size).df();
             self.push(&packet);
         }
-        // A record route stays in the first fragment; source routes are copied into each; no-operations need
-        // not be.
+        // A record route stays in the first fragment, source routes are copied into each fragment, and
+        // no-operations need not be copied.
         let routes = [&[1, 7, 7, 4, 0, 0, 0, 0][..], &[1, 131, 7, 8, 2, 0, 0, 7]].concat();
         for size in [1465, 2200] {
             let packet = self.udp(size).options(&routes);

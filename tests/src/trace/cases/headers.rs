@@ -18,8 +18,8 @@ impl Maker<'_> {
             let (src, dst, id) = (self.here(), self.there(), self.id());
             self.push(&Ipv4::tcp(src, dst, id, (1025, 80), 1, 2, &[]).ttl(ttl).df());
         }
-        // From a host behind a gateway, to which the error is routed; and from a silent host, for which it is
-        // held forever.
+        // Packets from a host behind a gateway, to which the error is routed, and from a silent host, for
+        // which the error is held forever.
         let far = if self.interface == 0 { 4 } else { 3 };
         for src in [Ipv4Addr::new(far, 1, 2, 3), near(self.interface, SILENT[0])] {
             let dst = self.there();

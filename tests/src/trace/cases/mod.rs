@@ -23,7 +23,7 @@ struct Maker<'a> {
     cases: Vec<Vec<Wire>>,
 }
 
-/// All special cases for an interface.
+/// Creates all special cases for an interface.
 pub(super) fn all(interface: usize, random: &mut Random, ids: &mut u16) -> Vec<Vec<Wire>> {
     let mut maker = Maker { interface, random, ids, cases: Vec::new() };
     maker.address_resolution();
@@ -51,12 +51,12 @@ impl Maker<'_> {
         *self.ids
     }
 
-    /// A host on this side.
+    /// Picks a host on this side.
     fn here(&mut self) -> Ipv4Addr {
         near(self.interface, self.random.pick(&ANSWERING))
     }
 
-    /// A host on the other side.
+    /// Picks a host on the other side.
     fn there(&mut self) -> Ipv4Addr {
         near(1 - self.interface, self.random.pick(&ANSWERING))
     }
@@ -71,13 +71,13 @@ impl Maker<'_> {
         Ipv4::udp(src, dst, id, (port, 4000), &data)
     }
 
-    /// A datagram from a host on this side to a host on the other side.
+    /// Makes a datagram from a host on this side to a host on the other side.
     fn udp(&mut self, size: usize) -> Ipv4 {
         let (src, dst) = (self.here(), self.there());
         self.udp_between(src, dst, size)
     }
 
-    /// A frame to the router with this packet.
+    /// Makes a frame to the router with this packet.
     fn framed(&self, src: Ipv4Addr, packet: &[u8]) -> Wire {
         ether(ROUTER_MAC[self.interface], mac(self.interface, src), 0x0800, packet).into()
     }
@@ -87,8 +87,8 @@ impl Maker<'_> {
         self.cases.push(vec![frame]);
     }
 
-    /// A packet whose bytes are changed after its checksum was computed. With `mend` the checksum is computed
-    /// again.
+    /// Adds a packet whose bytes are changed after its checksum was computed. With `mend` the checksum is
+    /// computed again.
     fn push_changed(&mut self, packet: &Ipv4, mend: bool, change: impl FnOnce(&mut Vec<u8>)) {
         let mut bytes = packet.bytes();
         change(&mut bytes);

@@ -12,7 +12,7 @@ struct Line {
     router: IpRouter,
 }
 
-/// The router of a command line, words separated by spaces.
+/// Parses a command line, whose words are separated by spaces.
 fn router(line: &str) -> Result<IpRouter, String> {
     let words = std::iter::once("new").chain(line.split_whitespace());
     Line::try_parse_from(words).map(|l| l.router).map_err(|e| e.to_string())
@@ -28,10 +28,11 @@ fn every_size_checks_clean() {
         let interfaces: Vec<_> = (0..n).map(|i| format!("eth{i}=10.0.{i}.1/24")).collect();
         let (elements, errors) = checked(&configuration(&interfaces.join(" ")));
         assert_eq!(errors, [""; 0]);
-        // The router of TOCS 2000, section 6.2, also has 19 elements per interface, and 9 shared ones. Two of the three
-        // further ones per interface are errors that the figure leaves out: no ARP reply, source route failed. The third gives the
-        // querier the requests of its neighbours. The thirteen further shared ones are
-        // for packets to the router itself, which the figure leaves to Linux, and for several workers.
+        // The router of TOCS 2000, section 6.2, has 19 elements per interface and 9 shared elements. This
+        // router has three more per interface: two for errors that the figure leaves out (no ARP reply,
+        // source route failed), and one that gives the ARPQuerier the requests of its neighbours. It also has
+        // thirteen more shared elements: for packets to the router itself, which the figure leaves to Linux,
+        // and for several workers.
         assert_eq!(elements, 22 * n + 22, "{n} interfaces");
     }
 }

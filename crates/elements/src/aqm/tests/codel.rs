@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CoDel does what the pseudo-code of RFC 8289 does.
+//! CoDel, compared with the pseudo-code of RFC 8289.
 #![allow(clippy::unwrap_used)]
 use super::*;
 use castanet_element::kit::{Kit, packet};
@@ -11,7 +11,8 @@ const START: i64 = 1_000_000_000_000;
 const MS: i64 = 1_000_000;
 const INTERVAL: i64 = 100 * MS;
 
-/// RFC 8289 section 5, over a queue of timestamps with names; bytes are counted in packets.
+/// The pseudo-code of RFC 8289 section 5, with a queue of packets by name and timestamp. Lengths are in
+/// packets, not bytes.
 #[derive(Default)]
 struct Rfc {
     queue: VecDeque<(u32, i64)>,
@@ -119,7 +120,7 @@ impl Bench {
         self.before.queue.push_back(p);
         self.before.gauge.set(self.before.queue.len());
     }
-    /// The names that a pull of at most `max` gives.
+    /// Returns the names of the packets that a pull of at most `max` gives.
     fn pull(&mut self, max: usize) -> Vec<u32> {
         let Bench { kit, before } = self;
         let mut batch = Batch::new();
@@ -143,7 +144,7 @@ fn decides_like_the_pseudo_code_at_any_batch() {
             for round in 0..3000 {
                 now += random.below(4 * MS as u64) as i64;
                 bench.kit.at(now);
-                // Times when more comes than goes, and times when less does.
+                // Phases in which more packets come than leave alternate with phases in which fewer do.
                 for _ in 0..random.below(if (round / 400) % 2 == 0 { 4 } else { 1 + seed % 3 }) {
                     let stamp = START + now - random.below(3) as i64;
                     rfc.queue.push_back((next, stamp));
@@ -179,8 +180,8 @@ fn packets_without_time_and_the_last_ones_are_kept() {
         bench.kit.at(i64::from(i) * 1000 * MS);
         assert_eq!(bench.pull(1), [i]);
     }
-    // An interval of next to nothing: the first finds that it is late, the second begins to drop, and from then on all but the last
-    // two go.
+    // With a tiny interval, the first pull notes that the wait is too long, the second begins to drop, and
+    // the third drops all packets but the last two.
     (0..50).for_each(|i| bench.supply(i, START));
     let got: Vec<_> = (1..9)
         .flat_map(|i| {

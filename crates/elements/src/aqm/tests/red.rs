@@ -4,7 +4,8 @@
 use super::*;
 use castanet_element::kit::{Kit, packet};
 
-/// The probability before packets are spread evenly (Floyd and Jacobson 1993, section 4; gentle as in Floyd 2000).
+/// The probability before drops are spread evenly (Floyd and Jacobson 1993, section 4; gentle as in Floyd
+/// 2000).
 fn formula(average: f64, min: f64, max: f64, max_p: f64, gentle: bool) -> f64 {
     if average <= min {
         0.0
@@ -17,8 +18,8 @@ fn formula(average: f64, min: f64, max: f64, max_p: f64, gentle: bool) -> f64 {
     }
 }
 
-/// Mean and variance of the number of packets from one that is dropped to the next, the latter included: each place up to 1/p has
-/// probability p (Floyd and Jacobson 1993, section 7, method 2), and the place after those has what is left.
+/// Mean and variance of the distance from one drop to the next, in packets. Each distance up to 1/p has
+/// probability p (Floyd and Jacobson 1993, section 7, method 2), and the next greater distance has the rest.
 fn gap(p: f64) -> (f64, f64) {
     let whole = (1.0 / p).floor() as u32;
     let moment = |power| {
@@ -29,7 +30,7 @@ fn gap(p: f64) -> (f64, f64) {
     (mean, moment(2) - mean * mean)
 }
 
-/// For each packet whether it was dropped.
+/// Pushes packets, and returns for each packet whether it was dropped.
 fn fates(kit: &mut Kit<Red>, packets: usize, batch: usize) -> Vec<bool> {
     let mut all = Vec::new();
     while all.len() < packets {
@@ -60,7 +61,7 @@ fn drops_follow_the_formula_at_every_average() {
                 assert_eq!(dropped, 0.0, "{config} at {length}");
                 continue;
             }
-            // Four standard deviations of a renewal process, and what is left of a gap at either end.
+            // Four standard deviations of a renewal process, plus the incomplete gaps at both ends.
             let (mean, variance) = gap(p);
             let want = n as f64 / mean;
             let near = 4.0 * (n as f64 * variance / mean.powi(3)).sqrt() + 2.0;
@@ -71,7 +72,7 @@ fn drops_follow_the_formula_at_every_average() {
 
 #[test]
 fn packets_between_drops_are_spread_evenly() {
-    // The average is 26, so the probability is 0.06 and each gap from 1 to 16 has it; 17 has the rest, 0.04.
+    // The average is 26, so each gap from 1 to 16 has the probability 0.06, and 17 has the rest, 0.04.
     let mut kit = Kit::<Red>::with_ports("10, 42, 0.12, STABILITY 0", 1, 2).unwrap();
     kit.gauge(1).set(26);
     let all = fates(&mut kit, 200_000, 32);
@@ -100,7 +101,7 @@ fn the_average_is_exact_and_the_batch_size_does_not_matter() {
             run.extend(fates(&mut kit, 256, batch));
             (0..256).for_each(|_| want += (length as f64 - want) / 16.0);
             let got: f64 = kit.read("avg_queue_size").unwrap().parse().unwrap();
-            // While there are packets in the queue time plays no part.
+            // While there are packets in the queue, time does not matter.
             assert!((got - want).abs() < 0.0006 || length == 0, "{got} {want}");
             want = got;
             if idle {
@@ -136,7 +137,7 @@ fn what_is_pulled_comes_from_behind_what_is_dropped() {
         }
         let drops: usize = kit.read("drops").unwrap().parse().unwrap();
         assert_eq!(got.len() + drops, 250);
-        // An equal chance of one or two packets to the next.
+        // The next drop is one or two packets away, with equal chances.
         assert!((140..195).contains(&drops), "{drops}");
         got
     };

@@ -8,20 +8,20 @@ use std::net::Ipv4Addr;
 /// Arguments of ARPQuerier.
 #[derive(Args)]
 pub struct Args {
-    /// The own IP address; with a prefix length it gives the broadcast address.
+    /// The querier's IP address; if it has a prefix length, that gives the subnet and its broadcast address.
     pub(super) ip: OwnAddress,
-    /// The own Ethernet address; a name given as IP may stand for it.
+    /// The querier's Ethernet address; may be left out if IP is a name that stands for both addresses.
     pub(super) eth: Option<EtherAddr>,
-    /// The most packets that wait; 0: no limit.
+    /// The most waiting packets; 0: no limit.
     #[arg(keyword, show = "2048")]
     pub(super) capacity: Option<u32>,
     /// The most entries; 0: no limit.
     #[arg(keyword, show = "65536")]
     pub(super) entry_capacity: Option<u32>,
-    /// The most packets that wait for one address, the latest being kept; 0: no limit.
+    /// The most packets that wait for one address (the latest are kept); 0: no limit.
     #[arg(keyword, show = "0")]
     pub(super) entry_packet_capacity: Option<u32>,
-    /// When a capacity is exceeded, this part of it is made free.
+    /// When a capacity is exceeded, 1/CAPACITY_SLIM_FACTOR of it is made free; 0: no more than needed.
     #[arg(keyword, show = "2")]
     pub(super) capacity_slim_factor: Option<u32>,
     /// How long an entry lives after its last update; 0: for ever.
@@ -30,13 +30,13 @@ pub struct Args {
     /// The broadcast address of the subnet.
     #[arg(keyword)]
     pub(super) broadcast: Option<Ipv4Addr>,
-    /// The ARPTable to use instead of an own one.
+    /// The ARPTable to use instead of the querier's own table.
     #[arg(keyword)]
     pub(super) table: Option<TableRef>,
-    /// Age from which a known address is asked for again; 0: never.
+    /// The age from which a known address is queried again; 0: never.
     #[arg(keyword, default = Nanos(60_000_000_000), min = Nanos(0), show = "60s")]
     pub(super) poll_timeout: Nanos,
-    /// Whether such queries are broadcast.
+    /// Whether the queries that POLL_TIMEOUT causes are broadcast.
     #[arg(keyword, default = false)]
     pub(super) broadcast_poll: bool,
 }
@@ -62,13 +62,14 @@ impl ArgValue for OwnAddress {
 }
 
 impl OwnAddress {
-    /// Subnets of one or two addresses have no broadcast address (RFC 3021 section 2.2).
+    /// Returns the broadcast address of the subnet. Without a subnet, or if the subnet has only one or two
+    /// addresses and so no broadcast address (RFC 3021 section 2.2), it is 255.255.255.255.
     pub(super) fn broadcast(&self) -> Ipv4Addr {
         self.subnet.filter(|s| s.len <= 30).map_or(Ipv4Addr::BROADCAST, Prefix::broadcast)
     }
 }
 
-/// An ARPTable, by its number.
+/// The element number of an ARPTable.
 #[derive(Clone, Copy, Debug)]
 pub struct TableRef(pub(super) u32);
 

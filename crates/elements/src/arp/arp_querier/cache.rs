@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ethernet headers by next hop: what lets known addresses pass without the table.
+//! A cache of Ethernet headers by next hop, so that packets to known addresses need no look-up in the table.
 
 use castanet_element::prelude::*;
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 
-/// For headers that need no second look.
+/// The end time of headers that never have to be looked up again.
 pub const FOR_EVER: i64 = i64::MAX;
 
-/// The header of IP packets.
+/// Returns the Ethernet header of IP packets between two Ethernet addresses.
 pub fn header(to: EtherAddr, from: EtherAddr) -> [u8; EtherHeader::LEN] {
     EtherHeader::new(to, from, ethertype::IPV4).to_bytes()
 }
 
-/// Puts a header before a packet; false if it cannot grow so long.
+/// Prepends a header to a packet. Returns false if the packet cannot grow.
 #[inline(always)]
 pub fn put(p: &mut Packet, header: &[u8; EtherHeader::LEN]) -> bool {
     let Some(place) = p.push_header() else { return false };
@@ -24,7 +24,7 @@ pub fn put(p: &mut Packet, header: &[u8; EtherHeader::LEN]) -> bool {
 #[derive(Clone, Copy)]
 struct Slot {
     ip: u32,
-    /// That of the table when the entry was read; 0, which no table has, in an empty slot.
+    /// The generation of the table when the entry was read. An empty slot has 0, which no table has.
     generation: u32,
     until: i64,
     header: [u8; EtherHeader::LEN],
@@ -32,11 +32,11 @@ struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
-/// One slot an address, by a hash of the address; a later address takes the slot of an earlier one.
+/// Slots that are chosen by a hash of the address. A later address replaces an earlier one in the same slot.
 pub struct Cache(Box<[Slot; 256]>);
 
 impl Cache {
-    /// An empty cache.
+    /// Makes an empty cache.
     pub fn new() -> Cache {
         Cache(Box::new([Slot { ip: 0, generation: 0, until: 0, header: [0; EtherHeader::LEN] }; 256]))
     }
@@ -45,19 +45,20 @@ impl Cache {
         // Multiplicative hashing (Knuth, vol. 3, 6.4): neighbours in a subnet get different slots.
         (ip.wrapping_mul(0x9e37_79b1) >> 24) as usize
     }
-    /// The header for the next hop of a packet; none if that has to be looked up.
+    /// Returns the header for the next hop of a packet; `None` if the next hop has to be looked up.
     #[inline(always)]
     fn header(&self, p: &Packet, generation: u32, now: i64) -> Option<&[u8; EtherHeader::LEN]> {
         let ip = p.dst_ip();
         let s = &self.0[Self::slot(ip)];
         (s.ip == ip && s.generation == generation && now < s.until).then_some(&s.header)
     }
-    /// Puts the header of its next hop before a packet; false, and nothing done, if that has to be looked up.
+    /// Prepends the header of its next hop to a packet. Returns false and changes nothing if the next hop has
+    /// to be looked up.
     #[inline(always)]
     pub fn encapsulate(&self, p: &mut Packet, generation: u32, now: i64) -> bool {
         self.header(p, generation, now).is_some_and(|h| put(p, h))
     }
-    /// The same where no byte has to be moved; false, and nothing done, otherwise.
+    /// As [`Cache::encapsulate`], but also returns false and changes nothing if bytes would have to be moved.
     #[inline(always)]
     pub fn encapsulate_in_place(&self, p: &mut Packet, generation: u32, now: i64) -> bool {
         let Some(header) = self.header(p, generation, now) else { return false };
@@ -66,7 +67,7 @@ impl Cache {
         p.set_mac_header(0);
         true
     }
-    /// Keeps the header for an address until a time.
+    /// Keeps the header for an address until the time `until`.
     pub fn keep(&mut self, ip: u32, generation: u32, until: i64, header: [u8; EtherHeader::LEN]) {
         self.0[Self::slot(ip)] = Slot { ip, generation, until, header };
     }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
     use castanet_element::kit::packet;
 
-    /// Both ways to put a header from the cache before a packet: what they did.
+    /// Tries both ways to prepend a header from the cache, and returns the headers that they prepended.
     fn both(cache: &Cache, ip: u32, generation: u32, now: i64) -> [Option<Vec<u8>>; 2] {
         [Cache::encapsulate, Cache::encapsulate_in_place].map(|way| {
             let mut p = packet(&[7; 20]);
@@ -108,7 +109,7 @@ mod tests {
         ] {
             assert_eq!(&both(&cache, ip, generation, now), want, "{ip} {generation} {now}");
         }
-        // An address with the same slot takes its place.
+        // Another address with the same slot replaces the first.
         let twin = (6..).find(|ip| Cache::slot(*ip) == Cache::slot(5)).unwrap_or(0);
         cache.keep(twin, 3, FOR_EVER, header);
         assert_eq!((both(&cache, 5, 3, 0), both(&cache, twin, 3, FOR_EVER - 1)), (none, good));

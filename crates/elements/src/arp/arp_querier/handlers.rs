@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handlers of ARPQuerier, and what its replicas share for them.
+//! The handlers of ARPQuerier, and the state that its replicas share for them.
 
 use super::ArpQuerier;
 use crate::arp::values::{Ip, Pair};
@@ -28,7 +28,7 @@ impl Own {
             complained: AtomicBool::new(false),
         }
     }
-    /// Takes over what another one counted (hot swap).
+    /// Takes over the counts of another querier (hot swap).
     pub(super) fn take_counts(&self, old: &Own) {
         if std::ptr::eq(self, old) {
             return;
@@ -51,7 +51,7 @@ fn address(a: &AtomicU32) -> Ipv4Addr {
 
 #[handlers]
 impl ArpQuerier {
-    /// One line an entry, oldest first: IP, 1 if known, Ethernet address, age.
+    /// One line for each entry, oldest first: IP, 1 if known, Ethernet address, age.
     #[read]
     fn table(&self, cx: &mut Cx<'_>) -> Table {
         self.state.read_table(cx)
@@ -67,7 +67,7 @@ impl ArpQuerier {
     fn count(&self, cx: &mut Cx<'_>) -> usize {
         self.state.read_size(cx).0
     }
-    /// Number of packets that wait.
+    /// Number of waiting packets.
     #[read(unit = "packets")]
     fn length(&self, cx: &mut Cx<'_>) -> usize {
         self.state.read_size(cx).1
@@ -82,7 +82,7 @@ impl ArpQuerier {
     fn responses(&self) -> Counted {
         count(&self.own.responses)
     }
-    /// Packets dropped, without those that the table threw out.
+    /// Packets dropped, not counting those that the table dropped.
     #[read(unit = "packets", merge = first)]
     fn drops(&self) -> Counted {
         count(&self.own.drops)
@@ -107,7 +107,7 @@ impl ArpQuerier {
         self.own.ip.store(ip.to_bits(), Ordering::Relaxed);
         self.state.invalidate();
     }
-    /// Makes an address known: `IP ETHER`. Packets that wait stay.
+    /// Makes an address known (`IP ETHER`); packets waiting for it leave before the next packet to it.
     #[write]
     fn insert(&mut self, pair: Pair, cx: &mut Cx<'_>) {
         self.state.write_insert(pair, cx);
@@ -117,7 +117,7 @@ impl ArpQuerier {
     fn delete(&mut self, ip: Ip<Ipv4Addr>, cx: &mut Cx<'_>) {
         self.state.write_delete(ip, cx);
     }
-    /// Forgets all entries and drops the packets that wait.
+    /// Removes all entries and drops the waiting packets.
     #[write(button)]
     fn clear(&mut self, cx: &mut Cx<'_>) {
         self.state.write_clear(cx);

@@ -35,7 +35,8 @@ fn request(ip: u32, n: u8, target: u32) -> Packet {
     let ether = EtherHeader::new(EtherAddr::BROADCAST, you, ethertype::ARP);
     packet(&[&ether.to_bytes()[..], &ArpHeader::request(you, ip, target).to_bytes()].concat())
 }
-/// The kind of an output packet: `q9` a query for host 9, `3>9` packet 3 sent to Ethernet address ...9.
+/// Describes an output packet: `q9` is a broadcast query for host 9, `q9>9` is one to Ethernet address ...9,
+/// and `3>9` is packet 3 to that address.
 fn name(port: usize, p: &Packet) -> String {
     let frame = Ethernet2Slice::from_slice_without_fcs(p.data()).unwrap();
     assert_eq!((frame.source(), p.mac_offset()), (ME, Some(0)));
@@ -71,7 +72,7 @@ fn packets_wait_for_the_reply_and_keep_their_order() {
     assert_eq!((k.read("queries").unwrap(), k.read("responses").unwrap()), ("2".into(), "2".into()));
     assert_eq!((k.dropped(Reason::Consumed), k.all_dropped()), (2, 2));
     assert!(k.read("table").unwrap().contains("10.0.0.8 1 02-00-00-00-00-08 0.0"));
-    // An address that changes is used at once, and asked for: it may be forged.
+    // A changed address is used at once, but also queried, because it may be forged.
     k.push(1, [reply(host(9), 7)]);
     assert_eq!(sent(&mut k, [to(host(9), 1)]), "1>7 q9");
 }
@@ -91,7 +92,8 @@ fn one_output_takes_the_query_first() {
 #[test]
 fn queries_are_paced() {
     let mut k = kit("");
-    // Four packets a second: 9 queries in 2.1 s, the tenth at 2.25 s, the next when a second has passed.
+    // Four packets a second: each of the first ten causes a query, until 2.25 s. Then there is one query per
+    // second.
     let mut times = Vec::new();
     for i in 0..60 {
         k.at(i * S / 4);
@@ -153,7 +155,7 @@ fn what_waits_too_long_is_dropped_by_the_timer() {
 #[test]
 fn what_nobody_answers_for_is_given_up() {
     let mut k = Kit::<ArpQuerier>::with_ports(CONFIG, 2, 3).unwrap();
-    /// The packets on output 2, as they came.
+    /// Returns the numbers of the packets on output 2, which must be unchanged.
     fn given_up(out: Vec<(usize, Packet)>) -> Vec<u8> {
         let mine = out.iter().filter(|o| o.0 == 2);
         mine.map(|(_, p)| {
@@ -168,27 +170,27 @@ fn what_nobody_answers_for_is_given_up() {
     assert_eq!(sent(&mut k, [to(host(9), 2), to(host(8), 3), to(host(7), 4)]), "q9 q8 q7");
     k.at(2 * S);
     assert_eq!(names(k.push(1, [reply(host(7), 7)])), "4>7");
-    // Three seconds after the first came; the others wait for theirs.
+    // All packets that wait for an address are given up three seconds after the first of them came.
     k.at(3 * S - S / 10);
-    // The clock of tests counts up a little whenever it is read.
+    // The clock of tests advances a little whenever it is read, so times are compared in units of 10 ms.
     let next = |k: &Kit<ArpQuerier>| k.next_timer().map(|t| t / (S / 100));
     assert_eq!(next(&k), Some(300));
     assert_eq!(given_up(k.expire().unwrap()), [1, 2]);
     assert_eq!((k.read("length").unwrap(), k.read("count").unwrap()), ("1".into(), "4".into()));
-    // The host is asked for at the pace as before, and what comes waits its time again.
+    // The host is queried at the same pace as before, and new packets wait for three seconds again.
     k.at(3 * S + S / 50);
     assert_eq!(sent(&mut k, [to(host(9), 5)]), "q9");
     k.at(3 * S + S / 20);
     assert_eq!(sent(&mut k, [to(host(9), 6)]), "");
     assert_eq!((next(&k), given_up(k.expire().unwrap())), (Some(400), vec![3]));
     assert_eq!((next(&k), given_up(k.expire().unwrap())), (Some(602), vec![5, 6]));
-    // Known hosts are as they were, and what has an answer is not given up.
+    // Known hosts stay known, and packets that get a reply are not given up.
     assert_eq!(sent(&mut k, [to(host(9), 7)]), "q9");
     assert_eq!(names(k.push(1, [reply(host(9), 9)])), "7>9");
     k.at(20 * S);
     assert_eq!(sent(&mut k, [to(host(5), 8), to(host(7), 9), to(host(9), 10)]), "8>5 9>7 10>9");
     assert_eq!((k.dropped(Reason::ArpTimeout), k.read("length").unwrap()), (0, "0".into()));
-    // Many addresses without a host: the table bounds what is remembered of them.
+    // With many addresses that have no host, the capacity of the table bounds the waiting packets.
     let mut k = Kit::<ArpQuerier>::with_ports(&format!("{CONFIG}, ENTRY_CAPACITY 16"), 2, 3).unwrap();
     for i in 0..2000 {
         k.at(i);
@@ -205,18 +207,18 @@ fn a_host_is_back_at_once_when_others_have_claimed_its_address() {
     sent(&mut k, [to(host(9), 1)]);
     k.push(1, [reply(host(9), 9)]);
     k.at(S);
-    // A flood of forged replies, and a packet after it: the query is broadcast, not sent to the forger.
+    // After a flood of forged replies, a packet causes a query that is broadcast, not sent to the forger.
     (0..50).for_each(|i| drop(k.push(1, [reply(host(9), 100 + i % 2)])));
     assert_eq!(sent(&mut k, [to(host(9), 2), to(host(9), 3)]), "2>101 3>101 q9");
     assert_eq!(names(k.push(1, [reply(host(9), 9)])), "");
     assert_eq!(sent(&mut k, [to(host(9), 4)]), "4>9");
-    // That was a change too: once more, and then it is believed.
+    // The true reply changed the address too, so it must be claimed once more before it is confirmed.
     k.at(S + S / 5);
     assert_eq!(sent(&mut k, [to(host(9), 5)]), "5>9 q9");
     k.push(1, [reply(host(9), 9)]);
     k.at(S + S / 2);
     assert_eq!(sent(&mut k, [to(host(9), 6)]), "6>9");
-    // Two hosts that both claim it do not speed the queries up.
+    // Two hosts that claim the same address do not cause more frequent queries.
     k.push(1, [reply(host(9), 8)]);
     let mut queries = 0;
     for i in 0..600 {
@@ -241,7 +243,7 @@ fn a_host_with_a_new_ethernet_address_is_found() {
     assert_eq!(asked, ["1>9 q9>9", "1>9 q9>9", "1>9 q9", "1>9 q9", "1>9 q9", "1>9 q9"]);
     k.push(1, [reply(host(9), 8)]);
     assert!(sent(&mut k, [to(host(9), 2)]).starts_with("2>8"));
-    // Its own query for another host is enough.
+    // The host's own query for another host is enough to learn its new address.
     let mut k = kit("");
     k.push(1, [reply(host(9), 9)]);
     k.push(1, [request(host(9), 7, host(50))]);
@@ -266,12 +268,13 @@ fn nothing_is_learnt_that_was_not_asked_for() {
         "requests are not wrong"
     );
     assert_eq!(k.dropped(Reason::Consumed), 2);
-    // A packet to this host is learnt from if it comes from its subnet, but not from its own address.
+    // Addresses are learnt from ARP packets to this host, if the sender is in its subnet and is not this
+    // host.
     k.push(1, [reply(host(9), 9), request(host(8), 8, host(1)), reply(host(1), 66)]);
     assert_eq!(sent(&mut k, [to(host(9), 1), to(host(8), 2)]), "1>9 2>8");
     assert_eq!((k.read("count").unwrap(), k.dropped(Reason::BadArp)), ("2".into(), 3));
     assert_eq!(k.read("responses").unwrap(), "1");
-    // An address that was asked for is learnt from any reply, wherever the host is.
+    // A queried address is learnt from any reply, even one to another host or from another subnet.
     assert_eq!(sent(&mut k, [to(host(7), 3), to(foreign, 4)]), "q7 q9");
     assert_eq!(names(k.push(1, [to_other(host(7)), reply(foreign, 9)])), "3>9 4>9");
     // Without a subnet every neighbour is local.
@@ -410,9 +413,9 @@ fn counts_move_at_a_hot_swap() {
     new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
     assert_eq!(counts(&mut new), ["3", "3", "1"]);
     assert_eq!(counts(&mut old), ["0", "0", "0"], "they count once");
-    // The message has been printed before the swap.
+    // The message was printed before the swap, so it is not printed again.
     assert_eq!((sent(&mut new, [to(0, 5)]), new.messages()), (String::new(), Vec::new()));
-    // Entries do not move to a querier with another address of its own; counts do.
+    // Counts move to a querier with another own address, but entries do not.
     let mut other = Kit::<ArpQuerier>::with_ports("10.0.0.2/24, 02-00-00-00-00-01", 2, 2).unwrap();
     other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
     assert_eq!(
@@ -447,7 +450,7 @@ fn packets_held_behind_others_follow_them_after_a_hot_swap() {
     let mut next = Kit::<ArpQuerier>::with_ports(&config, 2, 2).unwrap();
     next.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
     assert_eq!((next.next_timer(), sent(&mut next, [to(host(9), 4)])), (None, "4>9".into()));
-    // A querier with another address of its own takes no packets over.
+    // A querier with another own address takes over no packets.
     let (mut old, other) = (waiting(&config), config.replace("10.0.0.1", "10.0.0.2"));
     let mut other = Kit::<ArpQuerier>::with_ports(&other, 2, 2).unwrap();
     other.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();

@@ -22,7 +22,7 @@ fn request(target: [u8; 4]) -> Vec<u8> {
     data
 }
 
-/// The Ethernet address in replies for an IP address.
+/// Returns the last byte of the Ethernet address in the reply for an IP address.
 fn told(kit: &mut Kit<ArpResponder>, target: [u8; 4]) -> Option<u8> {
     let mut data = request(target);
     data.resize(60, 7);

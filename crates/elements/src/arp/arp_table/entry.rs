@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings of an ARP table, and what it knows of one address.
+//! Settings and entries of an ARP table.
 
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
 use std::collections::VecDeque;
 
 const MS: i64 = 1_000_000;
-/// Queries for one address that go out at the quick pace.
+/// The number of queries for one address that are sent at the quick pace.
 const QUICK_QUERIES: u32 = 10;
 
-/// Queries to the address that is known until it is asked for by broadcast: the host may have another one by now
-/// (RFC 1122 section 2.3.2.1 calls for 2).
+/// The number of queries that are sent to the known Ethernet address (RFC 1122 section 2.3.2.1 calls for 2).
+/// Later ones are broadcast, because the host may have another Ethernet address by now.
 const UNICAST_QUERIES: u32 = 2;
-/// Claims of a doubtful address since the last query that confirm it.
+/// The number of claims since the last query that confirms a doubtful address.
 const CONFIRMED: u32 = 1;
-/// The most entries where no argument says otherwise: the hosts of a network with a prefix of 16 bits.
+/// The default for the most entries: the number of hosts in a network with a 16-bit prefix.
 pub const ENTRY_CAPACITY: u32 = 65_536;
 
 /// Capacities and times of a table.
@@ -26,9 +26,9 @@ pub struct Settings {
     pub entry_capacity: u32,
     /// The most packets that wait for one address; 0: no limit.
     pub entry_packet_capacity: u32,
-    /// When a capacity is exceeded, one in so many parts of it is made free; 0: no more than needed.
+    /// When a capacity is exceeded, 1/`slim_factor` of it is made free; 0: no more than needed.
     pub slim_factor: u32,
-    /// How long an entry lives after its last update; 0: for ever.
+    /// How long an entry lives after its last update, in nanoseconds; 0: for ever.
     pub timeout: i64,
 }
 
@@ -52,35 +52,37 @@ impl Settings {
     pub(super) fn expired(self, age: i64) -> bool {
         self.timeout > 0 && age >= self.timeout
     }
-    /// When an expired entry is removed: it is kept as long again, so that tables show it.
+    /// Returns when an expired entry is removed. It is kept for about as long again, so that listings show
+    /// it.
     pub(super) fn removal(self, updated: i64) -> i64 {
         let kept = self.timeout.saturating_mul(2).saturating_add(1_000 * MS);
         if self.timeout > 0 { updated.saturating_add(kept) } else { i64::MAX }
     }
-    /// When an entry is too old.
+    /// Returns when an entry expires.
     pub(super) fn end(self, updated: i64) -> i64 {
         if self.timeout > 0 { updated.saturating_add(self.timeout) } else { i64::MAX }
     }
 }
 
-/// The entry of an address.
+/// The entry of an IP address.
 pub(super) struct Entry {
-    /// The broadcast address when it was never known, or deleted.
+    /// The Ethernet address; the broadcast address if it was never known, or was deleted.
     pub(super) ether: EtherAddr,
-    /// Whether the address was known and is too old. The entry is kept for a while.
+    /// Whether the address was known and has expired. The entry is kept for a while.
     pub(super) expired: bool,
     pub(super) updated: i64,
-    /// Place in the order of updates.
+    /// The place of the entry in the order of updates.
     pub(super) turn: u64,
     pub(super) queries: u32,
     pub(super) queried: i64,
     pub(super) held: VecDeque<Packet>,
-    /// Known, but packets that waited are still on their way through one worker: those of others go behind them.
+    /// Whether one worker is still sending packets that waited. Packets of other workers wait until these are
+    /// sent.
     pub(super) releasing: bool,
-    /// When the packets that wait now are given up, if they are.
+    /// When the waiting packets are given up, if the table gives packets up.
     pub(super) until: i64,
-    /// After the address has replaced another one, how often it was claimed since the last query: one of the two may be forged or
-    /// out of date.
+    /// The number of claims of the address since the last query. It is counted after the address has replaced
+    /// another one, because one of the two may be forged or outdated.
     pub(super) doubt: Option<u32>,
 }
 
@@ -88,8 +90,8 @@ impl Entry {
     pub(super) fn known(&self) -> bool {
         !self.expired && !self.ether.is_broadcast()
     }
-    /// The earliest time of the next query: one per 100 ms at first, then one per second, the most that RFC 1122 section
-    /// 2.3.2.1 recommends. A host that comes back is found within that second.
+    /// Returns the earliest time of the next query. The pace is one per 100 ms at first, then one per second,
+    /// the most that RFC 1122 section 2.3.2.1 recommends. So a host that comes back is found within a second.
     pub(super) fn next_query(&self) -> i64 {
         match self.queries {
             0 => i64::MIN,
@@ -97,11 +99,12 @@ impl Entry {
             _ => self.queried.saturating_add(1_000 * MS),
         }
     }
-    /// Whether a known address is to be asked for by broadcast.
+    /// Whether queries for a known address are to be broadcast.
     pub(super) fn is_lost(&self) -> bool {
         self.doubt.is_some() || self.queries > UNICAST_QUERIES
     }
-    /// When a known address is to be asked for again, `poll` after its last update; 0: never.
+    /// Returns when a known address is to be queried again: `poll` nanoseconds after its last update, or
+    /// never if `poll` is 0. An address in doubt is to be queried at once.
     pub(super) fn poll_due(&self, poll: i64) -> i64 {
         match poll {
             _ if self.doubt.is_some() => i64::MIN,
@@ -109,13 +112,13 @@ impl Entry {
             _ => self.updated.saturating_add(poll),
         }
     }
-    /// The doubt after a claim of the address that is known, `other` than the one before or the same.
+    /// Returns the doubt after a claim. `other` says whether the claimed address differs from the known one.
     pub(super) fn claimed(doubt: Option<u32>, other: bool) -> Option<u32> {
-        // A claim that changes the address is no answer that confirms it.
+        // A claim that changes the address does not confirm it.
         if other { Some(CONFIRMED + 1) } else { doubt.map(|n| n.saturating_add(1)) }
     }
-    /// Ends the doubt when the address was claimed once since the last query. A host answers a query once; who floods the network
-    /// with claims has the address claimed more often.
+    /// Ends the doubt if the address was claimed exactly once since the last query. A genuine host answers a
+    /// query once, while a flood of forged claims repeats the address.
     pub(super) fn end_doubt(&mut self, now: i64) {
         if self.doubt == Some(CONFIRMED) && now >= self.next_query() {
             (self.doubt, self.queries, self.queried) = (None, 0, 0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Removal from an ARP table: entries that are too old, entries and packets that have to make room.
+//! Removal from an ARP table: expired entries, and entries and packets that have to make room.
 
 use super::state::{Inner, Lost, State};
 use castanet_element::prelude::*;
 use std::collections::VecDeque;
 
 impl State {
-    /// Makes the addresses unknown that are too old, and removes the entries that never were known or expired long ago.
+    /// Makes expired addresses unknown, and removes entries that were never known or that expired long ago.
     #[inline]
     pub(super) fn expire_old(&self, inner: &mut Inner, now: i64, lost: &mut Lost) {
         if now >= inner.expires {
@@ -24,7 +24,7 @@ impl State {
                 break;
             }
             inner.checked = turn;
-            // Copies of the entry were made to end by themselves at this time.
+            // Cached copies of the entry need no invalidation, because they end at the same time.
             if e.known() || e.expired {
                 e.expired = true;
                 inner.unknown.insert(turn);
@@ -68,7 +68,7 @@ impl State {
         }
         self.invalidate();
     }
-    /// Makes room for `more` packets among those that wait, if that is necessary.
+    /// Drops waiting packets, if necessary, to make room for `more` packets.
     pub(super) fn slim_packets(&self, inner: &mut Inner, more: usize, lost: &mut Lost) {
         let capacity = inner.settings.capacity;
         let held = inner.held.saturating_add(more);
@@ -90,20 +90,21 @@ impl State {
 }
 
 impl Inner {
-    /// Removes records of waits that are over, when these are many.
+    /// Removes the records of waits that are over, if there are many of them.
     pub(super) fn slim_waiting(&mut self) {
         if self.waiting.len() > 64 + 2 * self.entries.len() {
             let entries = &self.entries;
             self.waiting.retain(|(until, ip)| entries.get(ip).is_some_and(|e| e.until == *until));
         }
     }
-    /// Removes the entry that was updated longest ago; the packets that waited for it.
+    /// Removes the entry that was updated longest ago. Returns its waiting packets.
     fn remove_first(&mut self) -> VecDeque<Packet> {
         let turn = self.order.first_key_value().map_or(0, |o| *o.0);
         self.remove(turn)
     }
-    /// Removes the oldest entry without address, and the oldest of all if there is none: addresses without a host
-    /// can be made up faster than hosts are found. The newest entry stays: room is made for it.
+    /// Removes the oldest entry with an unknown address, or the oldest of all if there is none. Returns its
+    /// waiting packets. Unknown addresses go first, because addresses without a host can be invented faster
+    /// than hosts are found. The newest entry stays, because the room is made for it.
     fn remove_for_room(&mut self) -> VecDeque<Packet> {
         let unknown = self.unknown.first().copied().filter(|&turn| turn != self.turns);
         match unknown {
@@ -111,7 +112,7 @@ impl Inner {
             None => self.remove_first(),
         }
     }
-    /// Removes the entry with that place in the order; the packets that waited for it.
+    /// Removes the entry at place `turn` of the order. Returns its waiting packets.
     fn remove(&mut self, turn: u64) -> VecDeque<Packet> {
         self.unknown.remove(&turn);
         let gone = self.order.remove(&turn).and_then(|ip| self.entries.remove(&ip));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table behind ARPTable and ARPQuerier: which Ethernet address an IP address has, and the packets that wait
-//! for it.
+//! The table behind ARPTable and ARPQuerier: the Ethernet addresses of IP addresses, and the packets that
+//! wait for them.
 //!
-//! Everything goes through one lock, but queriers keep what they learnt from it until something has to happen, and
-//! see from one atomic number whether it still holds.
+//! One lock protects the table. Queriers therefore cache entries until the next query or expiry is due. One
+//! atomic number, the generation, tells them whether cached entries are still valid.
 
 use super::entry::{Entry, Settings};
 use castanet_element::prelude::*;
@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The result of a look-up.
 #[derive(Debug)]
 pub enum Found {
-    /// The address; the packet may go, as may all others before `until`.
+    /// The address is known. The packet may be sent, and so may all others before `until`.
     Known {
         /// The address.
         ether: EtherAddr,
@@ -23,11 +23,11 @@ pub enum Found {
         packet: Packet,
         /// When the entry has to be looked up again.
         until: i64,
-        /// Whether it is time to ask whether the address is still right.
+        /// Whether it is time for a query that confirms the address.
         query: bool,
-        /// Whether the query is to be broadcast: the host of that address may not be the right one, or gave no answer.
+        /// Whether the query is to be broadcast, because the address is in doubt or its host did not answer.
         lost: bool,
-        /// Packets that waited for this address and go before.
+        /// Packets that waited for this address. They are sent before `packet`.
         held: VecDeque<Packet>,
     },
     /// The packet waits.
@@ -39,41 +39,42 @@ pub enum Found {
     },
 }
 
-/// Packets that lost their place, and why.
+/// Packets that were removed from the table, each with the reason.
 pub type Lost = Vec<(Packet, Reason)>;
 
 #[derive(Default)]
 pub(super) struct Inner {
     pub(super) settings: Settings,
     pub(super) entries: HashMap<u32, Entry>,
-    /// Addresses in the order of their updates.
+    /// Addresses by their place in the order of updates.
     pub(super) order: BTreeMap<u64, u32>,
-    /// Which of these are not known.
+    /// The places in `order` of the entries whose address is unknown.
     pub(super) unknown: BTreeSet<u64>,
     /// All entries up to this place are expired.
     pub(super) checked: u64,
     /// The place of the last update.
     pub(super) turns: u64,
     pub(super) held: usize,
-    /// Before this time no entry is too old, and no packet is given up: what every look-up compares with.
+    /// Before this time no entry expires and no packet is given up. Every look-up compares the time with it.
     pub(super) expires: i64,
-    /// How long packets wait until they are given up; 0: as long as their entry lives. It belongs to the table, as its settings do,
-    /// and does not move with the entries.
+    /// How long packets wait until they are given up, in nanoseconds; 0: as long as their entry lives. It
+    /// belongs to the table, like its settings, and does not move with the entries.
     pub(super) patience: i64,
-    /// For which addresses packets wait, and until when, in order. Records of entries that are gone are skipped.
+    /// The addresses that packets wait for, each with the time when they are given up, in order of time.
+    /// Records without an entry are skipped.
     pub(super) waiting: VecDeque<(i64, u32)>,
 }
 
 /// A table, shared by queriers and workers.
 pub struct State {
     inner: Mutex<Inner>,
-    /// Changes whenever a known address changes or goes away before its time.
+    /// Changes whenever a known address changes, or is removed before it expires.
     generation: AtomicU32,
     drops: AtomicU64,
 }
 
 impl State {
-    /// An empty table.
+    /// Makes an empty table.
     pub fn new(settings: Settings) -> State {
         State {
             inner: Mutex::new(Inner { settings, ..Inner::default() }),
@@ -90,11 +91,11 @@ impl State {
         inner.settings = settings;
         inner.expires = 0;
     }
-    /// Has packets given up that have waited so long without an answer.
+    /// Sets how long packets wait for a reply before they are given up, in nanoseconds.
     pub fn give_up_after(&self, patience: i64) {
         self.lock().patience = patience;
     }
-    /// The generation for which a copy of an entry is valid: it counts up when one may have become wrong.
+    /// Returns the generation. A copy of an entry is valid only in the generation in which it was made.
     #[inline(always)]
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Acquire)
@@ -103,11 +104,11 @@ impl State {
     pub fn invalidate(&self) {
         self.generation.fetch_add(1, Ordering::Release);
     }
-    /// Packets that were thrown out.
+    /// Number of packets that the table dropped.
     pub fn drops(&self) -> u64 {
         self.drops.load(Ordering::Relaxed)
     }
-    /// Number of entries, and of packets that wait.
+    /// Number of entries, and of waiting packets.
     pub fn size(&self) -> (usize, usize) {
         let inner = self.lock();
         (inner.entries.len(), inner.held)
@@ -118,11 +119,13 @@ impl State {
         self.drops.fetch_add((lost.len() - before) as u64, Ordering::Relaxed);
     }
 
-    /// Looks an address up. An unknown one keeps the packet; what has to make room is added to `lost`. `poll` is
-    /// the age from which a known address is asked for again; 0: never.
+    /// Looks up an address. If it is unknown, the table keeps the packet. Packets that have to make room are
+    /// added to `lost`. `poll` is the age in nanoseconds from which a known address is queried again; 0:
+    /// never.
     ///
-    /// With `workers`, several look up: until [`State::release`] finds nothing any more, packets wait behind those that
-    /// are given here, so that none overtakes another on its way through another worker.
+    /// `workers` says that several workers use the table. Then later packets wait behind those that are
+    /// returned here, until [`State::release`] finds none. So no packet can overtake another one by going
+    /// through another worker.
     pub fn look_up(
         &self,
         ip: u32,
@@ -167,7 +170,8 @@ impl State {
         let (mut query, mut first) = (false, false);
         if let Some(e) = inner.entries.get_mut(&ip) {
             if e.expired {
-                // As long as packets come to it, the entry is just expired.
+                // As long as packets are sent to it, the age of the entry is reset to TIMEOUT, so that it is
+                // not removed.
                 e.updated = e.updated.max(now.saturating_sub(settings.timeout));
             }
             query = e.query(now);
@@ -185,14 +189,15 @@ impl State {
                 self.lose(e.held.drain(..surplus), Reason::ArpQueueFull, lost);
             }
         }
-        // The packet itself is never the one that makes room.
+        // The new packet itself is never dropped to make room.
         self.slim_packets(inner, 1, lost);
         inner.hold(ip, packet);
         inner.slim_waiting();
         Found::Held { query, first }
     }
 
-    /// Makes an address known, or unknown when it is the broadcast one. Its waiting packets stay where they are.
+    /// Makes an address known, or unknown if `ether` is the broadcast address. Its waiting packets stay in
+    /// the table.
     pub fn insert(&self, ip: u32, ether: EtherAddr, now: i64, lost: &mut Lost) {
         let mut inner = self.lock();
         self.put_known(&mut inner, ip, ether, now, lost);
@@ -206,10 +211,11 @@ impl State {
         self.slim_entries(inner, lost);
     }
 
-    /// Learns an address from an ARP packet and gives the packets that waited for it. As to `workers`, see [`State::look_up`].
+    /// Learns an address from an ARP packet, and returns the packets that waited for it. For `workers`, see
+    /// [`State::look_up`].
     ///
-    /// An entry is updated by any reply; one is made only with `create` (RFC 826, packet reception). Otherwise there is
-    /// none, and nothing was learnt.
+    /// An existing entry is always updated. A new one is made only with `create` (RFC 826, packet reception).
+    /// `None` means that nothing was learnt.
     pub fn answer(
         &self,
         ip: u32,
@@ -219,7 +225,8 @@ impl State {
         create: bool,
         lost: &mut Lost,
     ) -> Option<VecDeque<Packet>> {
-        // No other worker may see the address before it is marked as being released.
+        // Locked throughout, because no other worker may see the address before it is marked as being
+        // released.
         let mut inner = self.lock();
         let inner = &mut *inner;
         self.expire_old(inner, now, lost);
@@ -238,7 +245,7 @@ impl State {
             }
         }
         if e.releasing {
-            // The worker that releases the packets before takes these too.
+            // The worker that is releasing earlier packets will release these too.
             return Some(VecDeque::new());
         }
         e.releasing = workers && !e.held.is_empty();
@@ -247,8 +254,9 @@ impl State {
         Some(held)
     }
 
-    /// When the packets given by [`State::answer`] or [`State::look_up`] have gone their way: those that came to wait
-    /// meanwhile, with their address, or none, and then others may pass.
+    /// Called when the packets returned by [`State::answer`] or [`State::look_up`] have been sent. Returns
+    /// the packets that began to wait meanwhile, with their Ethernet address. `None` means that there are
+    /// none, and that other workers may send to the address again.
     pub fn release(&self, ip: u32) -> Option<(EtherAddr, VecDeque<Packet>)> {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -270,7 +278,7 @@ impl State {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all entries and packets.
     pub fn clear(&self, lost: &mut Lost) {
         let mut inner = self.lock();
         inner.order.clear();
@@ -281,7 +289,7 @@ impl State {
         self.invalidate();
     }
 
-    /// Forgets what is too old; when to come back, if something is left that will be.
+    /// Removes what has expired. Returns the time of the next expiry, if there is one.
     pub fn expire(&self, now: i64, lost: &mut Lost) -> Option<i64> {
         let mut inner = self.lock();
         self.expire_old(&mut inner, now, lost);
@@ -289,21 +297,22 @@ impl State {
         Some(inner.expires.min(waits)).filter(|&t| t < i64::MAX && !inner.entries.is_empty())
     }
 
-    /// Takes over entries and packets of another table.
+    /// Takes over the entries and packets of another table.
     pub fn take_over(&self, old: &State, lost: &mut Lost) {
-        // One lock after the other: two routers never swap with each other at once.
+        // The locks are taken one after the other. That is enough, because two routers never swap both ways
+        // at once.
         let mut from = {
             let mut old = old.lock();
             let (settings, patience) = (old.settings, old.patience);
             std::mem::replace(&mut *old, Inner { settings, patience, ..Inner::default() })
         };
         old.invalidate();
-        // Packets that were on their way through a worker have arrived.
+        // The workers have sent the packets that they were releasing.
         from.entries.values_mut().for_each(|e| e.releasing = false);
         let mut inner = self.lock();
         let inner = &mut *inner;
         if inner.entries.is_empty() {
-            // A large table moves as it is.
+            // An empty table takes over the other one as a whole, which is fast even if that is large.
             let (settings, patience) = (inner.settings, inner.patience);
             *inner = Inner { settings, patience, expires: 0, ..std::mem::take(&mut from) };
         }
@@ -331,13 +340,13 @@ impl State {
         self.invalidate();
     }
 
-    /// One line an entry, oldest first: `IP KNOWN ETHER AGE`.
+    /// Lists the entries, one on each line, oldest first: `IP KNOWN ETHER AGE`.
     pub fn list(&self, now: i64) -> String {
         let inner = self.lock();
         let mut out = String::new();
         let mut all: Vec<_> =
             inner.order.values().filter_map(|ip| Some((ip, inner.entries.get(ip)?))).collect();
-        // Expired entries that packets come to have become younger than they were.
+        // Expired entries that packets were sent to are younger than their place in the order says.
         all.sort_by_key(|(_, e)| e.updated);
         for (ip, e) in all {
             let ip = std::net::Ipv4Addr::from_bits(*ip);
@@ -349,14 +358,15 @@ impl State {
 }
 
 impl Inner {
-    /// Sets anew until when packets wait, after entries of a table with another patience came here.
+    /// Recomputes when waiting packets are given up, after entries came from a table with another patience.
     fn wait_as_patience_says(&mut self) {
         self.waiting.clear();
         if self.patience == 0 {
             return;
         }
         for (&ip, e) in self.entries.iter_mut().filter(|(_, e)| !e.held.is_empty() && !e.known()) {
-            // Those that came here with a time keep it; the others have waited since their entry was made.
+            // Entries that have a time keep it. The packets of others count as waiting since the entry was
+            // updated.
             if e.until == 0 {
                 e.until = e.updated.saturating_add(self.patience);
             }
@@ -366,14 +376,14 @@ impl Inner {
         self.expires = self.expires.min(self.waiting.front().map_or(i64::MAX, |w| w.0));
     }
 
-    /// Has a packet wait for an address that has an entry.
+    /// Adds a packet to those that wait for an address. The address must have an entry.
     fn hold(&mut self, ip: u32, packet: Packet) {
         if let Some(e) = self.entries.get_mut(&ip) {
             e.held.push_back(packet);
             self.held += 1;
         }
     }
-    /// Updates or adds an entry; the address it had.
+    /// Updates or adds an entry. Returns the Ethernet address that the entry had before.
     fn put(&mut self, ip: u32, ether: EtherAddr, now: i64) -> Option<EtherAddr> {
         self.turns += 1;
         let turn = self.turns;

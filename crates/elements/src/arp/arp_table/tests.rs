@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 fn ether(n: u8) -> EtherAddr {
     EtherAddr([2, 0, 0, 0, 0, n])
 }
-/// Looks up, and returns what waits or goes.
+/// Looks up an address. Returns the numbers of the packets that may be sent, and whether a query is due.
 fn look(s: &State, ip: u32, n: u8, now: i64, lost: &mut Lost) -> (Vec<u8>, bool) {
     match s.look_up(ip, packet(&[n]), 0, now, false, lost) {
         Found::Known { held, packet, query, .. } => {
@@ -26,12 +26,12 @@ fn packet_capacity_is_slimmed_from_the_oldest() {
     for (capacity, factor) in [(4, 2), (4, 0), (4, 1), (3, 3), (1, 2), (0, 2), (6, 2), (5, 5)] {
         let s = State::new(Settings { capacity, slim_factor: factor, ..Settings::default() });
         let mut lost = Lost::new();
-        // The obvious way: entries in order, each with its packets.
+        // The model of the table: entries in order, each with its packets.
         let (mut model, mut gone): (Vec<(u32, Vec<u8>)>, Vec<u8>) = (Vec::new(), Vec::new());
         for (n, ip) in [1, 2, 3, 1, 4, 1, 5, 2, 2, 6].into_iter().enumerate() {
             look(&s, ip, n as u8, 0, &mut lost);
             let waiting = |m: &[(u32, Vec<u8>)]| m.iter().map(|e| e.1.len()).sum::<usize>();
-            // The new packet counts, but is not one of those that make room.
+            // The new packet counts, but is never dropped to make room.
             if capacity > 0 && waiting(&model) + 1 > capacity as usize {
                 let target = capacity - capacity.checked_div(factor).unwrap_or(0);
                 while waiting(&model) + 1 > target as usize
@@ -56,7 +56,7 @@ fn five_packets_to_five_addresses() {
     let mut lost = Lost::new();
     (1..=5).for_each(|n| _ = look(&s, u32::from(n), n, 0, &mut lost));
     assert_eq!((numbers(&lost), s.size().1), (vec![1, 2], 3));
-    // A packet to the oldest address is not the one that makes room.
+    // A new packet to the oldest address is not dropped to make room.
     let s = State::new(Settings { capacity: 2, ..Settings::default() });
     let mut lost = Lost::new();
     [1, 2, 2, 2, 1].into_iter().zip(1..).for_each(|(ip, n)| _ = look(&s, ip, n, 0, &mut lost));
@@ -64,7 +64,7 @@ fn five_packets_to_five_addresses() {
     assert_eq!((look(&s, 1, 9, 0, &mut lost).0, numbers(&lost)), (vec![5, 9], vec![1, 2, 3, 4]));
 }
 
-/// A known address that is too old stays in the table as unknown. While packets come to it, it is just expired.
+/// An expired address stays in the table as unknown. A packet to it resets its age to TIMEOUT.
 #[test]
 fn expired_addresses_stay_for_a_while() {
     const S: i64 = 1_000_000_000;
@@ -84,7 +84,7 @@ fn expired_addresses_stay_for_a_while() {
         format!("{one} 0 02-00-00-00-00-01 5.200000\n{two} 4.700000\n")
     );
     assert_eq!(look(&s, 1, 7, 53 * S / 10, &mut lost), (vec![], true), "it is asked for");
-    // Entries are listed by age, and an expired one goes on from its TIMEOUT when a packet comes.
+    // Entries are listed by age. A packet to an expired address resets its age to TIMEOUT.
     assert_eq!(
         list(&s, 54 * S / 10, &mut lost),
         format!("{two} 4.900000\n{one} 0 02-00-00-00-00-01 4.100000\n")
@@ -93,13 +93,13 @@ fn expired_addresses_stay_for_a_while() {
         list(&s, 64 * S / 10, &mut lost).lines().last().unwrap(),
         "0.0.0.1 0 02-00-00-00-00-01 5.100000"
     );
-    // Without packets an entry goes after as long a time again, with what waits for it.
+    // Without packets an entry is removed after about as long again, together with its waiting packets.
     assert_eq!(s.size(), (2, 1));
     let last = s.expire(10 * S, &mut lost).unwrap();
     assert_eq!((last, s.size()), (103 * S / 10, (2, 1)), "not before those that were updated earlier");
     s.expire(last, &mut lost);
     assert_eq!((s.size(), numbers(&lost)), ((0, 0), vec![7]));
-    // A reply makes it known, and what waited goes.
+    // A reply makes the address known and releases its waiting packets.
     s.insert(1, ether(1), 0, &mut lost);
     assert_eq!(look(&s, 1, 8, 5 * S, &mut lost), (vec![], true));
     let held = s.answer(1, ether(3), 6 * S, false, false, &mut lost).unwrap();
@@ -250,7 +250,7 @@ fn with_several_workers_nobody_overtakes_packets_that_waited() {
     let numbers = |held: VecDeque<Packet>| held.iter().map(|p| p.data()[0]).collect::<Vec<_>>();
     assert!(matches!(look(1, &mut lost), Found::Held { query: true, .. }));
     assert_eq!(numbers(s.answer(7, ether(9), 0, true, false, &mut lost).unwrap()), [1]);
-    // Packet 1 is on its way through the worker that took the answer: others wait.
+    // The worker that received the reply is still sending packet 1, so other packets wait.
     assert!(matches!(look(2, &mut lost), Found::Held { query: false, .. }));
     assert!(
         s.answer(7, ether(9), 0, true, false, &mut lost).unwrap().is_empty(),
@@ -300,7 +300,7 @@ fn addresses_that_nobody_has_make_room_before_hosts() {
         s.look_up(4999, packet(&[1]), 0, 2, false, &mut lost),
         Found::Held { first: false, .. }
     ));
-    // Hosts alone: the oldest go, and the newest stays.
+    // If all entries are known, the oldest make room and the newest stays.
     (5000..5100).for_each(|n| s.insert(n, ether(1), 3, &mut lost));
     assert!(s.size().0 <= 64 && look(&s, 5099, 7, 4, &mut lost).0 == [7]);
     assert_eq!(lost.len() as u64, s.drops());
@@ -323,7 +323,8 @@ fn patience_belongs_to_a_table_and_not_to_its_entries() {
         s
     };
     let mut lost = Lost::new();
-    // From one that gives packets up: those that moved are given up when they would have been, and others in both tables after.
+    // Both tables give packets up. Moved packets are given up when they would have been, and later ones in
+    // both tables.
     let (old, new) = (patient(), patient());
     look(&old, 1, 1, 10, &mut lost);
     new.take_over(&old, &mut lost);
@@ -334,7 +335,7 @@ fn patience_belongs_to_a_table_and_not_to_its_entries() {
     assert_eq!((new.expire(130, &mut lost).is_some(), numbers(&lost)), (true, vec![1, 2]));
     old.expire(120, &mut lost);
     assert_eq!(numbers(&lost), [1, 2, 3], "the old table, to which a failed swap returns");
-    // To one that does not, and back.
+    // Entries move to a table that does not give packets up, and back.
     let (old, new) = (patient(), State::new(Settings { timeout: 1000, ..Settings::default() }));
     lost.clear();
     look(&old, 1, 1, 0, &mut lost);

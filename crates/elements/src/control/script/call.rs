@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handlers: calls that scripts make, and the handlers of scripts themselves.
+//! Handler calls that scripts make, and the handlers of scripts themselves.
 
 use super::function::{self, first_word, truth, words};
 use super::kill::kill;
@@ -11,12 +11,12 @@ use super::substitute::{Values, is_name};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
 
-/// The value of `$?` after a route that is there already was added: `-EEXIST`.
+/// The value of `$?` after an attempt to add a route that exists already: `-EEXIST`.
 const EXISTS: i32 = -17;
-/// The value of `$?` after a configuration that could not be used: `-EINVAL`. Every other failure is -1.
+/// The value of `$?` after a new configuration was refused: `-EINVAL`. Every other failure is -1.
 const INVALID: i32 = -22;
 
-/// The value of `$?` after a write.
+/// Returns the value of `$?` after a write.
 pub(super) fn status(handler: &str, done: &Result<(), CallError>) -> i32 {
     match done {
         Ok(()) | Err(CallError::Missing(_)) => 0,
@@ -26,7 +26,7 @@ pub(super) fn status(handler: &str, done: &Result<(), CallError>) -> i32 {
     }
 }
 
-/// Handlers of every script beside the functions that need nothing but their arguments: name, readable, writable.
+/// Handlers of every script, except functions that need only their arguments: name, readable, writable.
 const OWN: &[(&str, bool, bool)] = &[
     ("run", true, true),
     ("get", true, false),
@@ -61,7 +61,7 @@ impl Values for Scope<'_, '_, '_> {
     }
 }
 
-/// The element that a call means.
+/// The element that a call addresses.
 pub(super) enum Callee {
     Own,
     Global,
@@ -69,7 +69,7 @@ pub(super) enum Callee {
 }
 
 impl Machine {
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub(super) fn variable(&self, name: &str) -> Option<String> {
         let f = &self.frame;
         let given = match name {
@@ -89,7 +89,7 @@ impl Machine {
         given.or_else(|| self.variables.get(name).cloned())
     }
 
-    /// Whether a name means a handler of the script itself: readable, writable.
+    /// Returns whether a handler of the script itself is readable and writable; none if there is no such handler.
     fn own(&self, handler: &str) -> Option<(bool, bool)> {
         if let Some(o) = OWN.iter().find(|o| o.0 == handler) {
             return Some((o.1, o.2));
@@ -98,12 +98,12 @@ impl Machine {
         known.then_some((true, false))
     }
 
-    /// Whether a call without an element reaches the script itself.
+    /// Whether a call without an element addresses the script itself.
     pub(super) fn is_own(&self, handler: &str) -> bool {
         self.own(handler).is_some()
     }
 
-    /// Handlers of this very script: its exported variables, and any name if it is a proxy.
+    /// Returns the handlers that only this script has: its exported variables, and any name if it is a proxy.
     pub fn handlers(&self) -> Vec<(String, &'static str)> {
         let mut all: Vec<_> = self.program.exports().into_iter().map(|v| (v.to_string(), "r")).collect();
         if self.kind == Kind::Proxy {
@@ -128,13 +128,13 @@ impl Machine {
         }
     }
 
-    /// Reads a handler for the script; what goes wrong is shown.
+    /// Reads a handler for the script. An error is reported.
     pub(super) fn read_call(&mut self, call: &str, cx: &mut Cx<'_>) -> Option<String> {
         let (name, parameters) = first_word(call);
         self.read_named(call, name, parameters, cx)
     }
 
-    /// The same for a name and parameters; messages show the call as it was written.
+    /// Like `read_call`, with a separate name and parameters. Messages show the call as it was written.
     pub(super) fn read_named(
         &mut self,
         call: &str,
@@ -158,7 +158,7 @@ impl Machine {
         value.map_err(|e| self.complain((!function).then_some(call), &e, cx)).ok()
     }
 
-    /// Writes a handler for the script; what goes wrong is shown and leaves its mark in `$?`.
+    /// Writes a handler for the script. An error is reported and sets `$?`.
     pub(super) fn write_call(&mut self, call: &str, unquote: bool, cx: &mut Cx<'_>) {
         let (name, value) = first_word(call);
         let value = if unquote { text::unquote(value) } else { value.to_string() };
@@ -229,7 +229,7 @@ impl Machine {
             "run" => Ok(self.run_as("run", value, Some(true), cx).map(drop)?),
             "step" => {
                 let n = match value.trim() {
-                    // `router`: what a request to stop does to a driver script.
+                    // `router` has the effect of a request to stop on a driver script: one step.
                     "" | "router" => 1,
                     n => super::number::value(n)
                         .ok_or_else(|| CallError::Failed(format!("'{n}' is not a number of steps")))?,
@@ -275,7 +275,7 @@ impl Machine {
         self.run(frame, cx)
     }
 
-    /// Takes the first word off a variable.
+    /// Removes the first word of a variable, and returns it.
     fn shift(&mut self, variable: &str) -> Result<String, HandlerError> {
         let name = if variable.is_empty() { "args" } else { variable };
         let old = self.variable(name).ok_or_else(|| format!("no variable '{name}'"))?;
@@ -296,7 +296,7 @@ impl Machine {
         if high < low {
             return Err("there is no number in an empty range".into());
         }
-        // In 64 bits without a sign the distance always fits, and the sum wraps to where it belongs.
+        // The distance always fits in an unsigned 64-bit number, and the sum wraps around to the right value.
         let distance = high.wrapping_sub(low).cast_unsigned();
         let n = match distance.checked_add(1) {
             Some(count) => self.random.below(count),
@@ -305,7 +305,7 @@ impl Machine {
         Ok(low.wrapping_add(n.cast_signed()).to_string())
     }
 
-    /// Whether a handler can be read and written.
+    /// Returns whether a handler can be read, and whether it can be written.
     fn has(&mut self, name: &str, cx: &mut Cx<'_>) -> (bool, bool) {
         let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
         match self.callee(element, handler, cx) {

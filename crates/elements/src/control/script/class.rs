@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of the classes of scripts: arguments, lifecycle, the way from the element to its script.
+//! The common part of the script classes: arguments, lifecycle, calls from the element to its script.
 
 use super::instruction::{Line, Program};
 use super::kind::Kind;
@@ -9,7 +9,7 @@ use castanet_element::prelude::*;
 use castanet_element::{BuildCx, ConfigError};
 use castanet_lang::args as text;
 
-/// Functions that need nothing but their arguments.
+/// Functions that need only their arguments.
 pub const FUNCTIONS: &[&str] = &[
     "add", "sub", "mul", "div", "idiv", "mod", "rem", "neg", "abs", "min", "max", "eq", "ne", "lt", "le",
     "gt", "ge", "and", "or", "nand", "nor", "not", "if", "in", "first", "length", "unquote", "sprintf",
@@ -27,7 +27,7 @@ pub struct Args {
     pub kind: Option<Kind>,
 }
 
-/// Reads the instructions of an element, and says what is wrong with them or with its ports.
+/// Makes the script of an element. The errors say what is wrong with its instructions or its ports.
 fn machine(args: &Args, class_kind: Option<Kind>, cx: &mut BuildCx<'_>) -> Result<Machine, ConfigError> {
     let ports = cx.inputs > 0 || cx.outputs > 0;
     let usual = class_kind.unwrap_or(if ports { Kind::Packet } else { Kind::Active });
@@ -39,7 +39,8 @@ fn machine(args: &Args, class_kind: Option<Kind>, cx: &mut BuildCx<'_>) -> Resul
     if !packet && ports {
         return Err("only scripts of type PACKET have ports".into());
     }
-    // The rest of the arguments comes without places: these are found again as the parser found them.
+    // The parsed instructions have no positions, so find them by splitting the configuration string as the parser
+    // did.
     let mut places = text::split(cx.config);
     places
         .retain(|r| cx.config.get(r.clone()).and_then(text::keyword).is_none_or(|(word, _)| word != "TYPE"));
@@ -58,12 +59,12 @@ fn machine(args: &Args, class_kind: Option<Kind>, cx: &mut BuildCx<'_>) -> Resul
     Ok(Machine::new(program, kind, cx.random()))
 }
 
-/// A script as an element; DRIVER says whether it is the driver script unless the argument TYPE says what it is.
+/// A script as an element. DRIVER says whether its default TYPE is DRIVER.
 #[derive(Counts)]
 pub struct Scripted<const DRIVER: bool> {
     args: Args,
     pub(in crate::control) machine: Machine,
-    /// The notifiers upstream of input 0, if it is pulled; packets are pulled from that input alone.
+    /// The notifiers upstream of input 0, if that is a pull input. Packets are pulled from input 0 only.
     upstream: Option<Signal>,
     note: OwnNote,
 }
@@ -130,7 +131,8 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
             }
         }
     }
-    /// A notifier upstream that goes on gives a turn to all elements that asked for it, whether their class has a task or not.
+    /// Called when a notifier upstream turns on. The notifier wakes every element that requested it, even if the
+    /// class of the element has no task.
     pub fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.may_have_packets(cx), cx);
         Turn::Sleep

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Functions of scripts that depend on nothing but their arguments.
+//! Functions of scripts that depend only on their arguments.
 
 use super::number::{Number, value};
 use super::sprintf::sprintf;
@@ -7,12 +7,12 @@ use castanet_element::prelude::ValueError;
 use castanet_lang::args as text;
 use std::cmp::Ordering;
 
-/// The words of an argument text, as they are written.
+/// Splits an argument text into words, as they are written.
 pub fn words(arguments: &str) -> Vec<&str> {
     text::words(arguments).into_iter().filter_map(|r| arguments.get(r)).collect()
 }
 
-/// The first word and what follows it.
+/// Splits a text into its first word and the rest.
 pub fn first_word(arguments: &str) -> (&str, &str) {
     match text::words(arguments).first() {
         Some(r) => (arguments.get(r.clone()).unwrap_or(""), arguments.get(r.end..).unwrap_or("").trim()),
@@ -20,7 +20,7 @@ pub fn first_word(arguments: &str) -> (&str, &str) {
     }
 }
 
-/// A truth value.
+/// Parses a truth value.
 pub fn truth(word: &str) -> Result<bool, ValueError> {
     value(&text::unquote(word)).ok_or_else(|| format!("'{word}' is neither true nor false").into())
 }
@@ -47,7 +47,7 @@ fn exactly<'t, const N: usize>(words: &[&'t str]) -> Result<[&'t str; N], ValueE
     })
 }
 
-/// All numbers combined from the first on; none for no numbers.
+/// Combines all numbers with `f`, from the first to the last; none if there are no numbers.
 fn fold(words: &[&str], f: impl Fn(Number, Number) -> Number) -> Result<Option<Number>, ValueError> {
     let mut all = None;
     for w in words {
@@ -74,7 +74,7 @@ fn arithmetic(name: &str, w: &[&str]) -> Result<Number, ValueError> {
         "idiv" => {
             let [first, divisors @ ..] = w else { return some(None) };
             divisors.iter().try_fold(Number::Int(integer(first)?), |a, b| {
-                // The one quotient that does not fit is left as a real.
+                // The only quotient that does not fit 64 bits becomes a real number.
                 let b = Number::Int(divisor(b)?);
                 Ok(a.combine(b, i64::checked_div, |a, b| (a / b).trunc()))
             })

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handlers of scripts. Scripts call them by name as well, so all of them lead to the same functions.
+//! The handlers of scripts. Scripts also call them by name, so each handler calls the same functions with its
+//! name.
 
 use super::class::Scripted;
 use castanet_element::prelude::*;
 
 #[handlers]
 impl<const DRIVER: bool> Scripted<DRIVER> {
-    /// Passes so many blocking instructions (1).
+    /// Passes the given number of blocking instructions, by default 1.
     #[write]
     fn step(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write("step", value, cx)
     }
-    /// Goes to a label, if no condition follows or it is true, and runs.
+    /// Runs the script from a label, unless a condition is given and false.
     #[write]
     fn goto(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write("goto", value, cx)
     }
-    /// Runs the script with these arguments; the value is what it returns.
+    /// Runs the script with these arguments, and returns its value.
     #[read]
     fn run(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("run", parameters, cx)
@@ -25,7 +26,7 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn set_run(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write("run", value, cx)
     }
-    /// Sets a variable: its name and a text.
+    /// Sets a variable; takes the name and a text.
     #[write(name = "set")]
     fn set_variable(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write("set", value, cx)
@@ -35,7 +36,7 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn get(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("get", parameters, cx)
     }
-    /// Takes the first word off a variable (args) and returns it.
+    /// Removes the first word of a variable, by default `args`, and returns it.
     #[read]
     fn shift(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("shift", parameters, cx)
@@ -45,17 +46,17 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn add(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("add", parameters, cx)
     }
-    /// The first number less the others.
+    /// The first number minus the others.
     #[read]
     fn sub(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("sub", parameters, cx)
     }
-    /// The least of numbers.
+    /// The smallest of the numbers.
     #[read]
     fn min(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("min", parameters, cx)
     }
-    /// The greatest of numbers.
+    /// The greatest of the numbers.
     #[read]
     fn max(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("max", parameters, cx)
@@ -70,7 +71,7 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn div(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("div", parameters, cx)
     }
-    /// The first integer divided by the others, as a whole number.
+    /// The first integer divided by the others, rounded towards zero.
     #[read]
     fn idiv(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("idiv", parameters, cx)
@@ -85,7 +86,7 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn rem(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("rem", parameters, cx)
     }
-    /// The number with the other sign.
+    /// The number with its sign reversed.
     #[read]
     fn neg(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("neg", parameters, cx)
@@ -110,7 +111,7 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn gt(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("gt", parameters, cx)
     }
-    /// Whether the first value is greater than the second or equal.
+    /// Whether the first value is greater than or equal to the second.
     #[read]
     fn ge(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("ge", parameters, cx)
@@ -120,17 +121,17 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn lt(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("lt", parameters, cx)
     }
-    /// Whether the first value is less than the second or equal.
+    /// Whether the first value is less than or equal to the second.
     #[read]
     fn le(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("le", parameters, cx)
     }
-    /// The other truth value.
+    /// The opposite truth value.
     #[read]
     fn not(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("not", parameters, cx)
     }
-    /// Words formatted after a format.
+    /// The words, formatted according to a format.
     #[read]
     fn sprintf(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("sprintf", parameters, cx)
@@ -150,12 +151,12 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn and(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("and", parameters, cx)
     }
-    /// Whether one is true.
+    /// Whether at least one is true.
     #[read]
     fn or(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("or", parameters, cx)
     }
-    /// Whether one is false.
+    /// Whether at least one is false.
     #[read]
     fn nand(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("nand", parameters, cx)
@@ -195,27 +196,27 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn length(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("length", parameters, cx)
     }
-    /// The text without quotes, its escapes expanded.
+    /// The text without quotes and with its escapes expanded.
     #[read]
     fn unquote(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("unquote", parameters, cx)
     }
-    /// A 16-bit number in network byte order.
+    /// Converts a 16-bit number to network byte order.
     #[read]
     fn htons(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("htons", parameters, cx)
     }
-    /// A 32-bit number in network byte order.
+    /// Converts a 32-bit number to network byte order.
     #[read]
     fn htonl(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("htonl", parameters, cx)
     }
-    /// A 16-bit number from network byte order.
+    /// Converts a 16-bit number from network byte order.
     #[read]
     fn ntohs(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("ntohs", parameters, cx)
     }
-    /// A 32-bit number from network byte order.
+    /// Converts a 32-bit number from network byte order.
     #[read]
     fn ntohl(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("ntohl", parameters, cx)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Instructions of scripts: reading them when the element is configured.
+//! Instructions of scripts, and how they are parsed when the element is configured.
 
 use super::function::first_word;
 use super::substitute::is_name;
@@ -21,7 +21,7 @@ impl ArgValue for Line {
 /// How a script or one run of it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By its end.
+    /// By `end`, or after the last instruction.
     End,
     /// By `exit`.
     Exit,
@@ -43,9 +43,9 @@ pub enum Target {
 /// A file to print to, as it is written; `-` is standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its name, to be substituted and unquoted.
+    /// The name of the file, to be substituted and unquoted.
     pub name: String,
-    /// Whether to append to it; else it starts anew each time.
+    /// Whether to append to the file; otherwise it is overwritten each time.
     pub append: bool,
 }
 
@@ -61,45 +61,45 @@ pub enum Op {
         /// Whether it is a handler too.
         export: bool,
     },
-    /// Prints the text, or the value of the handler that it calls.
+    /// Prints the text, or the value of the handler that the text calls.
     Print {
-        /// Where to.
+        /// Where to print.
         file: File,
         /// Whether the text is a call.
         call: bool,
         /// Whether a line end is added.
         newline: bool,
     },
-    /// Writes the value of the handler that the text calls to a file.
+    /// Writes to a file the value of the handler that the text calls.
     Save(File),
     /// Shows the value of the handler that the text calls.
     Read,
-    /// Calls the write handler that the text says.
+    /// Calls the write handler that the text names.
     Write,
-    /// Waits for so many steps.
+    /// Waits for the given number of steps.
     Pause,
     /// Waits for a time or one step.
     Wait,
-    /// Is jumped to.
+    /// Marks a target of jumps.
     Label(String),
     /// Jumps to a label, if the text is empty or true.
     Goto(String),
-    /// Ends with the text as value.
+    /// Ends the run. The text is its value.
     Return,
-    /// Ends with the text as error.
+    /// Ends the run. The text is its error.
     Error,
-    /// Ends.
+    /// Ends the run or the script.
     End(Ending),
 }
 
 /// An instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// Its operation.
+    /// The operation.
     pub op: Op,
-    /// Its text, substituted when it runs.
+    /// The text, which is substituted when the instruction runs.
     pub text: String,
-    /// Whether the substituted text is unquoted (`setq` and its like).
+    /// Whether the substituted text is unquoted (`setq` and the like).
     pub unquote: bool,
 }
 
@@ -139,7 +139,8 @@ pub const NAMES: &[&str] = &[
     "stop",
 ];
 
-/// `>FILE` or `>>FILE` at the start of what is to be printed, and the rest.
+/// Splits `>FILE` or `>>FILE` off the start of a text to print. Returns the file and the rest; none if no
+/// file is named.
 fn redirection(text: &str) -> Option<(File, &str)> {
     let Some(rest) = text.strip_prefix('>') else {
         return Some((File { name: "-".into(), append: false }, text));
@@ -150,7 +151,7 @@ fn redirection(text: &str) -> Option<(File, &str)> {
 }
 
 impl Instruction {
-    /// Reads an instruction; nothing for an empty one.
+    /// Parses an instruction; none if the line is empty.
     pub fn parse(line: &str) -> Result<Option<Instruction>, ArgError> {
         let (name, text) = first_word(line);
         if name.is_empty() {
@@ -198,7 +199,7 @@ impl Instruction {
                 Op::Print { file, call, newline: base == "print" }
             }
             base @ ("save" | "append") => {
-                // The last word names the file; those between are parameters of the handler.
+                // The last word names the file. The words between are parameters of the handler.
                 let words = super::function::words(text);
                 let name = match *words.as_slice() {
                     [] => return bad(name, format!("{name} needs a handler")),
@@ -244,7 +245,7 @@ impl Instruction {
 pub struct Program(pub Vec<Instruction>);
 
 impl Program {
-    /// Reads instructions, each with its place in the configuration string.
+    /// Parses instructions, each with its position in the configuration string.
     pub fn parse(lines: &[(Range<usize>, &str)]) -> Result<Program, Vec<ArgError>> {
         let mut program = Program::default();
         let (mut errors, mut places) = (Vec::new(), Vec::new());
@@ -274,7 +275,7 @@ impl Program {
         }
         if errors.is_empty() { Ok(program) } else { Err(errors) }
     }
-    /// A script without instructions waits for one step instead.
+    /// Makes a script without instructions wait for one step.
     pub fn wait_if_empty(&mut self) {
         if self.0.is_empty() {
             self.0.push(Instruction { op: Op::Pause, text: String::new(), unquote: false });
@@ -286,7 +287,8 @@ impl Program {
             _ => None,
         })
     }
-    /// Where a jump to a label leads: labels of the script come before those that every script has.
+    /// Returns where a jump to a label leads. Labels of the script take precedence over those that every
+    /// script has.
     pub fn target(&self, label: &str) -> Option<Target> {
         let own = self.0.iter().position(|i| matches!(&i.op, Op::Label(l) if l == label));
         own.map(Target::At).or(match label {
@@ -298,7 +300,7 @@ impl Program {
             _ => None,
         })
     }
-    /// The variables that are handlers, each once.
+    /// Returns the variables that are also handlers, each once.
     pub fn exports(&self) -> Vec<&str> {
         let mut all = Vec::new();
         for i in &self.0 {

@@ -6,7 +6,7 @@ use super::number::value;
 use castanet_element::prelude::*;
 use rustix::process::{Pid, kill_current_process_group, kill_process, kill_process_group, test_kill_process};
 
-/// Sends a signal to processes; 0 and negative numbers mean process groups, signal 0 only asks whether one is there.
+/// Sends a signal to processes. 0 and negative numbers are process groups. Signal 0 only checks that a process exists.
 pub(super) fn kill(words: &[&str]) -> Result<(), HandlerError> {
     let Some((first, rest)) = words.split_first().filter(|w| !w.1.is_empty()) else {
         return Err("expected a signal and processes".into());

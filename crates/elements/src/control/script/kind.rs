@@ -54,7 +54,7 @@ const SIGNALS: &[(&str, Signal)] = &[
     ("SYS", Signal::SYS),
 ];
 
-/// A signal by number, or by name with or without `SIG`.
+/// Parses a signal: a number, or a name with or without `SIG`.
 pub fn signal(word: &str) -> Option<Signal> {
     if let Ok(n) = word.parse() {
         return Signal::from_named_raw(n);
@@ -64,7 +64,7 @@ pub fn signal(word: &str) -> Option<Signal> {
     SIGNALS.iter().find(|s| s.0 == name).map(|s| s.1)
 }
 
-/// Whether a signal asks the driver to stop when no script watches for it.
+/// Whether a signal asks the driver to stop, if it starts no script.
 pub fn stops_driver(signo: i32) -> bool {
     signo == Signal::INT.as_raw() || signo == Signal::TERM.as_raw()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interpreter of scripts: its state, its run loop, and what reaches it from outside.
+//! The interpreter of scripts: its state, its run loop, and its entry points.
 
 mod execute;
 
@@ -12,23 +12,23 @@ use castanet_lang::args as text;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Jumps between two blocking instructions.
+/// The most jumps between two blocking instructions.
 const JUMPS: u32 = 1000;
-/// Runs of a script within runs of the same script.
+/// The most nested runs of a script.
 const DEEPEST: u32 = 32;
-/// The most steps that are kept for blocking instructions to come.
+/// The most steps that are stored for later blocking instructions.
 const CREDIT: u32 = 1_000_000;
 /// The timer that starts a script and that ends `wait`.
 const TIMER: u16 = 0;
 
-/// Where a script stands.
+/// The state of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// It has not run yet.
     Fresh,
-    /// It is running just now.
+    /// It is running.
     Running,
-    /// It waits for so many steps.
+    /// It waits for this many steps.
     Paused(u32),
     /// It waits for a timer or one step.
     Waiting,
@@ -41,7 +41,7 @@ enum State {
 /// How a run has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It has not: it waits.
+    /// It has not ended yet: it waits.
     Blocked,
     Ended(Ending),
     Returned(String),
@@ -56,7 +56,7 @@ pub(super) struct Frame {
     pub next: usize,
     /// `$0`: the handler that was called.
     pub name: Option<String>,
-    /// `$write`: whether it was called as a write handler.
+    /// `$write`: whether the handler was called as a write handler.
     pub write: Option<bool>,
     /// `$input`: the port of the packet.
     pub input: Option<usize>,
@@ -77,19 +77,19 @@ pub struct Machine {
     pub(super) random: Random,
     pub(super) output: Output,
     state: State,
-    /// Steps that nothing has waited for yet.
+    /// Steps that no blocking instruction has used yet.
     credit: u32,
     jumps: u32,
-    /// Runs within runs.
+    /// The number of nested runs.
     depth: u32,
-    /// A jump that a call of the script's own handler asked for.
+    /// A jump that was requested by a call of the script's own handler `goto`.
     jump: Option<Target>,
-    /// Whether a signal starts the script.
+    /// Whether the next signal starts the script.
     armed: bool,
     /// Whether a request to stop is being answered.
     driving: bool,
-    /// Whether the script has replaced the configuration since it last ended: the end of a driver script does not stop the
-    /// new one.
+    /// Whether the script has replaced the configuration since it last ended. If so, the end of a driver script does
+    /// not stop the new router.
     pub(super) replaced: bool,
     /// Whether this is the first run of a DRIVER script.
     pub(super) starting: bool,
@@ -97,12 +97,12 @@ pub struct Machine {
     pub(super) headed: bool,
     /// The first instruction whose initial value is not computed yet.
     uninitialised: usize,
-    /// Other elements cannot be called yet; whether one was to be called.
+    /// Whether other elements cannot be called yet. `foreign` then records whether the script tried to call one.
     pub(super) offline: bool,
     pub(super) foreign: bool,
 }
 
-/// The step that follows an instruction.
+/// What follows an instruction.
 enum Flow {
     Next,
     Jump(Target),
@@ -110,7 +110,7 @@ enum Flow {
 }
 
 impl Machine {
-    /// A script that has not run.
+    /// Makes a script that has not run.
     pub fn new(program: Program, kind: Kind, random: Random) -> Machine {
         let starting = kind == Kind::Driver;
         Machine {
@@ -138,20 +138,21 @@ impl Machine {
         }
     }
 
-    /// Prints to something else than standard output.
+    /// Replaces standard output as the place to print to.
     #[cfg(test)]
     pub fn print_to(&mut self, output: Output) {
         self.output = output;
     }
 
-    /// Computes initial values, and sees to it that the script starts.
+    /// Computes initial values, and makes sure that the script will start.
     pub fn initialise(&mut self, cx: &mut InitCx<'_>) {
         self.offline = true;
         cx.with_cx(|cx| self.enter(cx));
         self.offline = false;
         match self.kind {
-            // The driver script starts before any task. Requests to stop are answered before tasks have turns, so the
-            // first request, which starts it, is its own; those of others come after it and count as they should.
+            // The driver script starts with a request to stop that it makes itself. Requests are answered before
+            // tasks run, so the script starts before any task. Requests from other elements come later, and count as
+            // steps.
             Kind::Driver => cx.stop(1),
             Kind::Active => {
                 let now = cx.now();
@@ -161,7 +162,7 @@ impl Machine {
         }
     }
 
-    /// Computes initial values in order, as far as that is possible without calling elements that are not there yet.
+    /// Computes initial values in order, up to the first value that needs an element which cannot be called yet.
     fn initial_values(&mut self, cx: &mut Cx<'_>) {
         cx.as_configuration(|cx| self.compute_initial_values(cx));
     }
@@ -180,7 +181,7 @@ impl Machine {
         }
     }
 
-    /// Called first whenever the script is reached: initial values that had to wait are computed.
+    /// Computes the initial values that had to wait. Every entry point calls this first.
     pub fn enter(&mut self, cx: &mut Cx<'_>) {
         if self.uninitialised < self.program.0.len() && self.depth == 0 {
             self.depth = 1;
@@ -189,8 +190,8 @@ impl Machine {
         }
     }
 
-    /// Runs until the script ends or waits. Its instructions are the configuration's, so they have its rights, also when a client
-    /// with fewer rights made it run.
+    /// Runs until the script ends or waits. The instructions are part of the configuration, so they run with its
+    /// rights, even if a client with fewer rights started the script.
     fn go(&mut self, cx: &mut Cx<'_>) -> Outcome {
         cx.as_configuration(|cx| self.run_instructions(cx))
     }
@@ -230,7 +231,7 @@ impl Machine {
         }
     }
 
-    /// Runs on from where the script stands, and does what its end asks for.
+    /// Continues the script. If it ends, carries out the effects of its end.
     fn proceed(&mut self, cx: &mut Cx<'_>) -> Outcome {
         self.jumps = 0;
         self.headed = false;
@@ -255,7 +256,7 @@ impl Machine {
         outcome
     }
 
-    /// The same for a run whose value is not used: an error is shown.
+    /// Like `proceed`, for a run whose value is not used. An error is reported as a message.
     fn proceed_alone(&mut self, cx: &mut Cx<'_>) {
         if let Outcome::Failed(e) = self.proceed(cx)
             && !e.is_empty()
@@ -265,7 +266,7 @@ impl Machine {
         self.starting = false;
     }
 
-    /// Starts anew, whatever it was doing.
+    /// Prepares a new run from the start, whatever the script was doing.
     fn restart(&mut self, frame: Frame, cx: &mut Cx<'_>) {
         if self.state == State::Waiting {
             cx.clear_timer(TIMER);
@@ -274,7 +275,7 @@ impl Machine {
         self.jump = None;
     }
 
-    /// A run for a caller that waits for its value.
+    /// Runs the script for a caller, and returns its value.
     pub(super) fn run(&mut self, frame: Frame, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         let outcome = if self.state != State::Running && self.depth == 0 {
             self.restart(frame, cx);
@@ -284,7 +285,7 @@ impl Machine {
         } else if self.jumps >= JUMPS {
             return Err("too many jumps".into());
         } else {
-            // A run within a run counts as a jump: two at each depth would be billions.
+            // A nested run counts as a jump. Otherwise two calls at each depth would add up to billions of runs.
             self.jumps += 1;
             let outer = std::mem::replace(&mut self.frame, frame);
             let (state, jump) = (self.state, self.jump.take());
@@ -293,7 +294,7 @@ impl Machine {
             self.depth -= 1;
             self.frame = outer;
             self.state = state;
-            // `stop` ends the script, not only the run within the run.
+            // `stop` ends the whole script and not only the nested run.
             self.jump =
                 if outcome == Outcome::Ended(Ending::Stop) { Some(Target::End(Ending::Stop)) } else { jump };
             outcome
@@ -307,7 +308,7 @@ impl Machine {
         }
     }
 
-    /// The handler `goto`.
+    /// Jumps to a label (the handler `goto`).
     pub(super) fn go_to(&mut self, label: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let target = self.program.target(label).ok_or_else(|| format!("no such label '{label}'"))?;
         if self.state == State::Running || self.depth > 0 {
@@ -321,7 +322,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The handler `step`: passes so many blocking instructions.
+    /// Passes `n` blocking instructions (the handler `step`).
     pub(super) fn step(&mut self, n: u32, cx: &mut Cx<'_>) {
         self.credit = self.credit.saturating_add(n).min(CREDIT);
         match self.state {
@@ -343,7 +344,7 @@ impl Machine {
         }
     }
 
-    /// The script's timer has expired.
+    /// Called when the script's timer has expired.
     pub fn timer(&mut self, cx: &mut Cx<'_>) {
         self.enter(cx);
         if matches!(self.state, State::Fresh | State::Waiting) {
@@ -351,7 +352,7 @@ impl Machine {
         }
     }
 
-    /// A request to stop is answered; the first one is the start of the driver script.
+    /// Answers a request to stop. The first request starts the driver script.
     pub fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
         self.enter(cx);
         self.driving = true;
@@ -367,8 +368,9 @@ impl Machine {
         }
     }
 
-    /// A signal has arrived. After `exit` it has its default effect again, which ends the process for most signals. SIGINT and
-    /// SIGTERM ask the driver to stop then, and also while the script is busy; other signals are ignored while it is busy.
+    /// Called when a signal has arrived. While the script is busy, SIGINT and SIGTERM request a stop, and other signals are ignored.
+    /// After `exit`, SIGINT and SIGTERM request a stop too. Other signals have their default effect again, which ends the process
+    /// for most of them.
     pub fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
         self.enter(cx);
         if self.armed {
@@ -383,7 +385,7 @@ impl Machine {
         }
     }
 
-    /// Runs the script for a packet that arrives on a port; the output it leaves by.
+    /// Runs the script for a packet that arrived on a port. Returns the output of the packet; none to drop it.
     pub fn packet(&mut self, input: usize, cx: &mut Cx<'_>) -> Option<usize> {
         self.enter(cx);
         self.restart(Frame { input: Some(input), ..Frame::default() }, cx);

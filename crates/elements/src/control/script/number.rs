@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers in scripts: 64-bit integers, and reals where an integer does not do.
+//! Numbers in scripts: 64-bit integers, and real numbers where an integer does not suffice.
 
 use castanet_element::spec::{ArgCx, ArgValue, Names};
 use std::cmp::Ordering;
@@ -10,11 +10,11 @@ use std::fmt;
 pub enum Number {
     /// A whole number.
     Int(i64),
-    /// Any other, and whole numbers beyond 64 bits.
+    /// Any other number, and whole numbers beyond 64 bits.
     Real(f64),
 }
 
-/// A word as the value of an argument type, for types that need no names of the configuration.
+/// Parses a word as an argument type that needs no names of the configuration.
 pub fn value<T: ArgValue>(text: &str) -> Option<T> {
     T::parse(
         text,
@@ -24,25 +24,25 @@ pub fn value<T: ArgValue>(text: &str) -> Option<T> {
 }
 
 impl Number {
-    /// Reads a number: decimal, `0x` hexadecimal, `0` octal, or a decimal fraction with optional exponent.
+    /// Parses a number: decimal, `0x` hexadecimal, `0` octal, or a decimal fraction with optional exponent.
     pub fn parse(text: &str) -> Option<Number> {
         value(text).map(Number::Int).or_else(|| value(text).map(Number::Real))
     }
-    /// The nearest real number.
+    /// Returns the nearest real number.
     pub fn real(self) -> f64 {
         match self {
             Number::Int(n) => n as f64,
             Number::Real(v) => v,
         }
     }
-    /// Which of two numbers is greater; none if one is no number at all.
+    /// Compares two numbers; none if one is NaN.
     pub fn compare(self, other: Number) -> Option<Ordering> {
         match (self, other) {
             (Number::Int(a), Number::Int(b)) => Some(a.cmp(&b)),
             (a, b) => a.real().partial_cmp(&b.real()),
         }
     }
-    /// `int` of two whole numbers if they have that, else `real` of them.
+    /// Returns `int` of two integers if that has a result, otherwise `real` of the numbers.
     pub fn combine(
         self,
         other: Number,
@@ -57,7 +57,7 @@ impl Number {
     }
 }
 
-/// Twelve significant digits, without trailing zeros; an exponent below 1e-4 and from 1e12 on.
+/// Shows twelve significant digits without trailing zeros. Below 1e-4 and from 1e12 on, an exponent is used.
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let v = match *self {

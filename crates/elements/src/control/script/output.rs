@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where scripts print to, and the files that they read.
+//! The places that scripts print to, and the files that they read.
 
 use castanet_element::ElementError;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-/// The longest file that `cat` reads.
+/// The longest file that `cat` reads, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Standard output, or what stands for it in tests.
+/// Standard output, or its replacement in tests.
 pub struct Output(Box<dyn Write + Send>);
 
 impl Default for Output {
@@ -19,12 +19,13 @@ impl Default for Output {
 }
 
 impl Output {
-    /// Prints to something else.
+    /// Makes an output that prints to `w`.
     #[cfg(test)]
     pub fn to(w: impl Write + Send + 'static) -> Output {
         Output(Box::new(w))
     }
-    /// Writes text to a file, `-` for standard output, so that it is there when this returns. The name comes from a Filename.
+    /// Writes text to a file, or to standard output if the name is `-`, and flushes it. The name comes from a
+    /// `Filename`.
     #[allow(clippy::disallowed_methods)]
     pub fn put(&mut self, file: &str, append: bool, text: &str) -> Result<(), ElementError> {
         if file == "-" {
@@ -38,7 +39,7 @@ impl Output {
     }
 }
 
-/// The text of a file; bytes that are not UTF-8 are replaced.
+/// Returns the text of a file. Bytes that are not UTF-8 are replaced.
 pub fn read(file: &str) -> Result<String, ElementError> {
     let bytes = castanet_lang::read::file(Path::new(file), LONGEST).map_err(ElementError::system(file))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -50,7 +50,7 @@ impl Machine {
 
     /// Prints the error of a call. Without the text of the call, as for functions, the line `While calling` is left out.
     pub(super) fn complain(&mut self, call: Option<&str>, e: &CallError, cx: &mut Cx<'_>) {
-        // Failures while a packet or a caller runs the script are no failures of the router.
+        // The error counts as a failure of the router only if the script runs by itself, and not for a caller or a packet.
         let alone = matches!(self.kind, Kind::Active | Kind::Driver) && self.frame.arguments.is_none();
         if self.offline && self.foreign {
             return;
@@ -85,13 +85,14 @@ impl Machine {
         }
     }
 
-    /// The end of the message about a call of an element or handler that does not exist: the call that was probably meant, or nothing.
+    /// Returns a suggestion for a call of an element or handler that does not exist, as the end of a message; empty if no name is
+    /// similar.
     fn suggestion(&self, call: &str, cx: &mut Cx<'_>) -> String {
         let (name, _) = first_word(call);
         let Some((element, handler)) = name.rsplit_once('.') else { return String::new() };
         let meant = match self.callee(element, handler, cx) {
             Ok(Callee::Other(e)) => {
-                // The handler `handlers` has a line for each, which begins with its name.
+                // The handler `handlers` returns one line for each handler, which begins with its name.
                 let list = cx.read_handler(Some(e), "handlers", "").unwrap_or_default();
                 let names = list.lines().filter_map(|line| line.split_whitespace().next());
                 castanet_lang::nearest(handler, names).map(|near| format!("{element}.{near}"))

@@ -6,7 +6,7 @@ use castanet_element::prelude::ValueError;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The greatest width and precision; what is greater counts as this.
+/// The greatest width and precision. Greater values are reduced to this.
 const WIDEST: usize = 1024;
 
 #[derive(Default)]
@@ -18,11 +18,11 @@ struct Form {
     plus: bool,
     width: usize,
     precision: Option<usize>,
-    /// Bytes of the integer; none when the text does not say.
+    /// Bytes of the integer; none if the format gives no size.
     size: Option<u32>,
 }
 
-/// A width or precision in digits.
+/// Parses a width or precision given in digits.
 fn digits(format: &mut Peekable<Chars<'_>>) -> usize {
     let mut n = 0usize;
     while let Some(d) = format.peek().and_then(|c| c.to_digit(10)) {
@@ -67,7 +67,7 @@ impl Form {
         }
         if format.next_if_eq(&'.').is_some() {
             f.precision = if format.next_if_eq(&'*').is_some() {
-                // A negative precision counts as none.
+                // A negative precision is ignored.
                 Some(star(words)?).filter(|&n| n >= 0).map(short)
             } else {
                 Some(digits(format))
@@ -83,7 +83,7 @@ impl Form {
         Ok(f)
     }
 
-    /// A number from its sign, base prefix and digits.
+    /// Formats a number from its sign, base prefix and digits.
     fn number(&self, sign: &str, prefix: &str, digits: String) -> String {
         let least = self.precision.unwrap_or(1);
         let digits = if digits == "0" && least == 0 { String::new() } else { format!("{digits:0>least$}") };
@@ -120,7 +120,7 @@ impl Form {
             Some(n) => n,
             None => {
                 let n: i64 = value(word).or_else(|| value::<f64>(word).map(|v| v as i64))?;
-                // Without a size a negative number is one of 32 bits if it fits there, as in C.
+                // Without a size, a negative number is treated as 32 bits if it fits, as in C.
                 match (self.size, i32::try_from(n)) {
                     (None, Ok(n)) => u64::from(n.cast_unsigned()),
                     _ => n.cast_unsigned(),
@@ -151,8 +151,8 @@ impl Form {
     }
 }
 
-/// Formats words. `%d %i %u %x %X %o %s %c %%` with the flags `0#- +`, width, precision, `*`, and the sizes `h l ll q`;
-/// words that are left over are ignored.
+/// Formats words. Conversions are `%d %i %u %x %X %o %s %c %%`, with the flags `0#- +`, width, precision, `*`, and
+/// the sizes `h l ll q`. Words that are left over are ignored.
 pub fn sprintf(format: &str, words: &[&str]) -> Result<String, ValueError> {
     let mut out = String::new();
     let mut words = words.iter().copied();

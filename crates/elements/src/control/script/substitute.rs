@@ -3,14 +3,14 @@
 
 use std::ops::Range;
 
-/// The longest text that substitution makes: variables that double in a loop must not eat the machine.
+/// The longest text that substitution makes, in bytes. Variables that double in a loop must not exhaust the memory.
 pub const LONGEST: usize = 1 << 20;
 /// How deep `$(…)` may be nested.
 const DEEPEST: usize = 32;
-/// How many `$(` that are not closed are looked at: each costs a look at the rest of the text.
+/// How many unclosed `$(` and `${` are searched for their end. Each search reads the rest of the text.
 const UNCLOSED: usize = 32;
 
-/// Where substituted text comes from.
+/// The source of substituted text.
 pub trait Values {
     /// The value of a variable; none leaves the text as it is.
     fn variable(&mut self, name: &str) -> Option<String>;
@@ -24,8 +24,8 @@ pub trait Values {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// Substitutes. Inside double quotes values are put in with backslashes, so that unquoting gives them back; inside single
-/// quotes nothing is substituted.
+/// Substitutes variables and calls in a text. Inside double quotes, values are escaped with backslashes, so that
+/// unquoting restores them. Inside single quotes, nothing is substituted.
 pub fn expand(text: &str, values: &mut dyn Values) -> Result<String, TooLong> {
     nested(text, values, 0)
 }
@@ -46,7 +46,7 @@ fn name_end(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// The end of a quoted piece that starts at `at`, behind the closing quote if there is one.
+/// Returns the end of a quoted piece that starts at `at`, behind the closing quote if there is one.
 fn quoted_end(text: &str, at: usize) -> usize {
     let quote = byte(text, at);
     let mut end = at + 1;
@@ -61,7 +61,7 @@ fn quoted_end(text: &str, at: usize) -> usize {
     text.len()
 }
 
-/// Where the parenthesis that opens before `at` is closed.
+/// Returns the position where the parenthesis that opens before `at` is closed.
 fn close(text: &str, mut at: usize) -> Option<usize> {
     let mut depth = 1usize;
     while at < text.len() {
@@ -84,7 +84,7 @@ fn close(text: &str, mut at: usize) -> Option<usize> {
     None
 }
 
-/// The text behind a `$`.
+/// The meaning of a `$`.
 enum Use<'t> {
     Variable(&'t str),
     Default(&'t str, &'t str),
@@ -93,7 +93,7 @@ enum Use<'t> {
     Text,
 }
 
-/// The meaning of the `$` at `at`, and where that text ends.
+/// Returns the meaning of the `$` at `at`, and the end of its text.
 fn usage<'t>(text: &'t str, at: usize, unclosed: &mut usize) -> (Use<'t>, usize) {
     let piece = |r: Range<usize>| text.get(r).unwrap_or("");
     match byte(text, at + 1) {
@@ -132,7 +132,7 @@ fn usage<'t>(text: &'t str, at: usize, unclosed: &mut usize) -> (Use<'t>, usize)
     }
 }
 
-/// Puts a value between double quotes, so that unquoting gives it back.
+/// Appends a value inside double quotes, escaped so that unquoting restores it.
 fn escape(value: &str, out: &mut String) {
     for c in value.chars() {
         if matches!(c, '\\' | '"' | '$') {
@@ -142,7 +142,7 @@ fn escape(value: &str, out: &mut String) {
     }
 }
 
-/// The value of a variable that has no default.
+/// Returns the value of a variable without a default. Reports a variable that is not defined.
 fn defined(name: &str, values: &mut dyn Values) -> Option<String> {
     let value = values.variable(name);
     if value.is_none() {

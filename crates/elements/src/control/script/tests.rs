@@ -8,7 +8,7 @@ use castanet_element::kit::{Kit, packet};
 use castanet_element::spec::Names;
 use std::sync::{Arc, Mutex};
 
-/// What a script has printed.
+/// Collects what a script has printed.
 #[derive(Clone, Default)]
 pub(crate) struct Printed(Arc<Mutex<Vec<u8>>>);
 
@@ -44,7 +44,7 @@ fn script(config: &str) -> (Kit<Script>, Printed) {
     ported(config, 0, 0)
 }
 
-/// Runs an ACTIVE script until it waits or ends: what it prints, and messages.
+/// Runs an ACTIVE script until it waits or ends. Returns what it printed, and its messages.
 fn run(config: &str) -> (String, Vec<String>) {
     let (mut kit, printed) = script(config);
     kit.answer("count", "42");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BPF_FILTER: an expression of tcpdump, with the names of the configuration.
+//! BPF_FILTER: compiles an expression of tcpdump that may contain names of the configuration.
 
 use super::instructions;
 use castanet_classify::bpf::{Frames, compile as compile_text};
@@ -10,7 +10,7 @@ use castanet_io::device::Instruction;
 use castanet_wire::ether::EtherAddr;
 use std::net::Ipv4Addr;
 
-/// The names of a configuration as the filter language asks for them.
+/// Lets the filter compiler look up the names of a configuration.
 struct ConfigNames<'a>(ArgCx<'a>);
 
 impl names::Names for ConfigNames<'_> {
@@ -30,9 +30,9 @@ impl names::Names for ConfigNames<'_> {
     }
 }
 
-/// Compiles a filter for frames of that link type.
+/// Compiles a filter for frames of the given link type.
 pub fn compile(text: &str, link: LinkType, cx: ArgCx<'_>) -> Result<Vec<Instruction>, ConfigError> {
-    // The system takes VLAN tags out of frames before packet sockets see them.
+    // The kernel removes VLAN tags from frames before packet sockets see them.
     let frames = if link.is_ethernet() { Frames::EthernetUntagged } else { Frames::Ip };
     compile_text(text, frames, &ConfigNames(cx)).map(instructions).map_err(|e| {
         let found = text.get(e.range.clone()).filter(|t| !t.is_empty()).map(|t| format!(" at '{t}'"));

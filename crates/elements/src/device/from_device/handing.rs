@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state that FromDevice takes over from the old router (hot swap).
+//! What FromDevice takes over from the old router in a hot swap.
 
 use super::{FromDevice, LOOK};
 use crate::device::intake::{Intake, default_headroom};
@@ -8,12 +8,12 @@ use castanet_element::prelude::*;
 use castanet_io::device::{self, PacketSocket, Shield};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The most frames that move from one socket to another: a ring's.
+/// The most frames that are read from one socket during a hot swap, even if its ring has more slots.
 const MOST_MOVED: usize = 1 << 16;
 
 impl FromDevice {
-    /// Whether the device has the link type that is asked for, while another router has it open. One that is gone will be
-    /// looked at when it is back.
+    /// Checks that the device has the link type that ENCAP demands, while another router still has it open. A device
+    /// that is gone is checked when it is back.
     pub(super) fn check_link(&mut self) -> Result<(), ElementError> {
         let name = &self.args.devname.0;
         match (self.args.encap, device::link_info(name)) {
@@ -24,8 +24,8 @@ impl FromDevice {
         }
     }
 
-    /// Takes the socket with the frames that wait in its ring. What differs is changed while it is open, before it is taken:
-    /// when that fails nothing has moved.
+    /// Takes over the socket, with the frames that wait in its ring. Settings that differ are changed on the open
+    /// socket first, so that nothing has moved if a change fails.
     pub(super) fn inherit(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let Some((socket, _)) = &old.socket else { return Ok(()) };
         if !old.lost {
@@ -46,7 +46,7 @@ impl FromDevice {
         let headroom = self.args.headroom.map_or(default_headroom(self.link), |n| n as usize);
         self.intake = Intake::new(headroom, self.link);
         (self.lost, self.ether) = (old.lost, old.ether);
-        // The count goes with the socket, so that it is booked once.
+        // The count moves with the socket, so that the drops are accounted for only once.
         self.drops_before = std::mem::take(&mut old.drops_before);
         self.waiting.append(&mut old.waiting);
         self.from_old = self.waiting.len();
@@ -63,13 +63,15 @@ impl FromDevice {
         Ok(())
     }
 
-    /// Goes on where an element of the same name left off whose socket filters otherwise, so that this one has its own: a frame
-    /// that both sockets received comes once. Those of the old socket up to now come first.
+    /// Continues after an element of the same name whose socket has another filter, so this element has its own
+    /// socket. The frames that the old socket received up to now come first, then those that this socket receives
+    /// from now on. So a frame that both sockets received is emitted once.
     pub(super) fn follow(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) {
         if old.args.devname != self.args.devname {
             return;
         }
-        // Frames that were taken for a swap that failed go back; the rest is in the old socket too.
+        // The swap failed: take back the frames that the new element took from this one. Later frames are in this
+        // element's socket.
         if std::mem::take(&mut self.followed) {
             let n = std::mem::take(&mut old.from_old).min(old.waiting.len());
             self.waiting.extend(old.waiting.drain(..n));
@@ -88,7 +90,7 @@ impl FromDevice {
         cx.schedule();
     }
 
-    /// Emits packets that came before all frames that are still to be received.
+    /// Emits packets that were taken over. They precede all frames that are still to be received.
     #[cold]
     pub(super) fn emit_waiting(&mut self, most: usize, cx: &mut Cx<'_>) {
         for _ in 0..most {
@@ -99,7 +101,7 @@ impl FromDevice {
     }
 }
 
-/// Receives all frames that wait, and keeps the packets of those whose time is right.
+/// Receives all waiting frames, and stores the packets of those for whose time `keep` returns true.
 fn receive(
     socket: &mut PacketSocket,
     intake: &mut Intake,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The meaning of the arguments of Socket: which socket, where, and from where.
+//! Derives from the arguments of Socket which socket to open, and its addresses.
 
 use super::Args;
 use castanet_classify::names;
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// A port by number or name; what a name means depends on the protocol.
+/// A port, by number or name. The number of a name depends on the protocol.
 #[derive(Clone, Debug)]
 pub struct PortArg(String);
 
@@ -63,7 +63,7 @@ impl ArgValue for PortArg {
 }
 
 impl PortArg {
-    /// The port's number for a protocol.
+    /// Returns the number of the port for a protocol.
     pub(in crate::device) fn number(&self, protocol: u8, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
         port(&self.0, protocol, cx)
     }
@@ -78,15 +78,15 @@ fn port(text: &str, protocol: u8, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) kind: Kind,
-    /// Where a client connects to, or a server waits.
+    /// The address that a client connects to, or that a server listens on.
     pub(super) place: SocketAddress,
-    /// Where a client connects from.
+    /// The address that a client connects from.
     pub(super) local: Option<SocketAddress>,
     pub(super) client: bool,
 }
 
 impl Plan {
-    /// The plan that arguments give, or all errors in them at once.
+    /// Makes the plan from the arguments, or returns all their errors at once.
     pub(super) fn of(args: &Args, client: bool, cx: &ArgCx<'_>) -> Result<Plan, ConfigError> {
         let (place, local) = if args.kind.is_unix() { Plan::unix(args, cx)? } else { Plan::inet(args, cx)? };
         Ok(Plan { kind: args.kind, place, local: local.filter(|_| client), client })

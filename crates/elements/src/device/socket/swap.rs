@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sockets that move to another router: whoever is connected does not notice.
+//! Tests that sockets move to another router without their peers noticing.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -13,7 +13,8 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A kit whose element inherits; what stands in its place at first is of no matter.
+/// Returns a kit with `config`, whose element will take over an open socket. The kit is first built with
+/// another configuration, which only serves as a placeholder.
 fn inheriting(folder: &tempfile::TempDir, config: &str) -> Kit<Socket> {
     let other = folder.path().join("other");
     let mut kit = Kit::with_ports(&format!("UNIX_DGRAM, {}, CLIENT false", other.display()), 1, 1).unwrap();
@@ -21,7 +22,7 @@ fn inheriting(folder: &tempfile::TempDir, config: &str) -> Kit<Socket> {
     kit
 }
 
-/// What a socket receives until it is so many bytes.
+/// Returns what a socket receives until at least `n` bytes have come.
 fn received(kit: &mut Kit<Socket>, n: usize) -> Vec<u8> {
     let mut all = Vec::new();
     for _ in 0..500_000 {
@@ -44,7 +45,7 @@ fn a_connection_stays_with_all_that_is_on_its_way() {
     client.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
     client.write_all(b"abc").unwrap();
     assert_eq!(received(&mut old, 3), b"abc");
-    // More than the system takes: some of it waits here, one packet half sent.
+    // More than the kernel takes, so some packets wait here, and one of them is half sent.
     let sent: Vec<u8> = (0..1000u32).flat_map(|i| vec![i as u8; 4000]).collect();
     old.push(0, sent.chunks(4000).map(packet));
     let waiting = old.element.pump.waiting();
@@ -56,7 +57,7 @@ fn a_connection_stays_with_all_that_is_on_its_way() {
     hand_over(&mut old, &mut new);
     assert_eq!((new.element.pump.waiting(), old.element.pump.waiting()), (waiting, 0));
     assert_eq!((new.read("sent").unwrap(), new.read("connected").unwrap()), (counted, "true".into()));
-    // The swap fails; the next one does not.
+    // The first swap fails, the second succeeds.
     hand_over(&mut new, &mut old);
     assert_eq!((old.element.pump.waiting(), old.read("connections").unwrap()), (waiting, "1".into()));
     hand_over(&mut old, &mut new);
@@ -80,7 +81,7 @@ fn a_connection_stays_with_all_that_is_on_its_way() {
     assert!(got == sent, "in order, nothing twice");
     assert_eq!((all, new.read("sent").unwrap()), (b"def".to_vec(), "1000".into()));
     assert_eq!(new.dropped(Reason::Consumed) + new.dropped(Reason::Stopped), waiting as u64);
-    // The next client finds the place that the first one had.
+    // The next client can connect to the same address.
     client.write_all(b"!").unwrap();
     assert_eq!(received(&mut new, 1), b"!");
     drop(client);
@@ -99,7 +100,7 @@ fn datagrams_that_wait_and_the_file_of_a_socket_move() {
     let client = std::os::unix::net::UnixDatagram::unbound().unwrap();
     client.send_to(b"one", &place).unwrap();
     let mut new = inheriting(&folder, &config);
-    // A prepared router that is thrown away leaves what it does not have.
+    // A prepared router that is discarded does not remove the file, because it does not own the socket.
     new.cleanup().unwrap();
     assert!(place.exists());
     let mut new = inheriting(&folder, &config);
@@ -125,7 +126,7 @@ fn what_is_held() {
     {
         assert_ne!(holds(&udp), holds(&other), "{other}");
     }
-    // A client whose connection is lost has nothing that the next router could go on with.
+    // A client whose connection is lost has no socket for the next router to take over.
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = format!("TCP, 127.0.0.1, {}, CLIENT true", server.local_addr().unwrap().port());
     let mut client = Kit::<Socket>::with_ports(&config, 1, 1).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Socket, RawSocket and McastSocket against sockets of the standard library.
+//! Tests Socket, RawSocket and McastSocket against sockets of the standard library.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 const LONG: Duration = Duration::from_secs(100);
 
-/// A port that nobody has at the moment, for both protocols.
+/// Returns a port that is free for both TCP and UDP.
 fn free_port() -> u16 {
     loop {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -24,7 +24,7 @@ fn free_port() -> u16 {
     }
 }
 
-/// Gives the element turns until `done` says so of all that it has emitted.
+/// Runs the task until `done` returns true for the packets emitted so far. Returns these packets.
 fn turns<T: Build + Element>(
     kit: &mut Kit<T>,
     mut done: impl FnMut(&mut Kit<T>, &[Packet]) -> bool,
@@ -48,7 +48,7 @@ fn bytes(packets: &[Packet]) -> Vec<u8> {
     packets.iter().flat_map(|p| p.data().to_vec()).collect()
 }
 
-/// A Socket with these ports, its input push.
+/// Returns a Socket with these numbers of ports. Its input is push.
 fn socket(config: &str, inputs: usize, outputs: usize) -> Kit<Socket> {
     Kit::with_ports(config, inputs, outputs).unwrap_or_else(|e| panic!("{config}: {e:?}"))
 }
@@ -86,7 +86,7 @@ fn a_server_serves_one_after_the_other() {
     assert_eq!(messages.iter().filter(|m| m.starts_with(start)).count(), 4);
     assert_eq!((kit.read("sent").unwrap(), kit.read("failures").unwrap()), ("6".into(), "0".into()));
     kit.cleanup().unwrap();
-    // What the run loop was asked to forget it has forgotten then.
+    // Dropping the kit also closes the descriptors that its run loop still held.
     drop(kit);
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
 }
@@ -122,7 +122,7 @@ fn nothing_is_lost_when_buffers_are_full() {
         assert!(waited && kit.all_dropped() == kit.dropped(Reason::Consumed));
         kit.cleanup().unwrap();
         assert!(reader.join().unwrap() == data.concat());
-        // More than may wait is dropped and counted.
+        // More packets than may wait: the rest is dropped and counted.
         let mut kit = socket(&format!("TCP, 127.0.0.1, {port}, SNDBUF 5000"), 1, 0);
         let (mut theirs, _) = server.accept().unwrap();
         theirs.set_read_timeout(Some(LONG)).unwrap();
@@ -161,7 +161,7 @@ fn a_peer_that_half_closes_gets_the_rest_and_one_that_resets_is_counted() {
     turns(&mut kit, |k, _| k.read("connected").unwrap() == "true");
     kit.push(0, [packet(b"never read")]);
     std::thread::sleep(Duration::from_millis(5));
-    // Closed with data unread: a reset.
+    // Closing a connection with unread data resets it.
     drop(client);
     turns(&mut kit, |k, _| k.read("connected").unwrap() == "false");
     assert_eq!((kit.read("failures").unwrap(), kit.messages().len()), ("1".into(), 1));
@@ -186,7 +186,7 @@ fn tcp_clients() {
     assert!(!kit.waits(), "and that is the end of it");
     kit.push(0, [packet(b"late")]);
     assert_eq!(kit.dropped(Reason::NotConnected), 1);
-    // Without an output what comes is not read, but the end of the connection is seen.
+    // Without an output, data is not read, but the end of the connection is noticed.
     let mut kit = socket(&format!("TCP, 127.0.0.1, {port}"), 1, 0);
     let (theirs, _) = server.accept().unwrap();
     assert_eq!((kit.task().0, kit.waits()), (Turn::Sleep, true));
@@ -213,11 +213,11 @@ fn udp_both_ways() {
     assert_eq!(got.iter().map(|p| p.anno_u32(anno::EXTRA_LENGTH)).collect::<Vec<_>>(), [0, 0, 6]);
     server.push(0, [packet(b"answer")]);
     assert_eq!(bytes(&turns(&mut client, |_, all| all.len() == 1)), b"answer");
-    // Too long for a datagram: told once, and no reason to stop.
+    // Packets that are too long for a datagram are reported once, and later packets are still sent.
     client.push(0, [packet(&[0; 65_530]), packet(&[0; 65_530]), packet(b"two")]);
     assert_eq!((client.dropped(Reason::WriteFailed), client.messages().len()), (2, 1));
     assert_eq!(bytes(&turns(&mut server, |_, all| all.len() == 1)), b"two");
-    // Nobody there: the system tells of it, the element goes on.
+    // No receiver: the kernel reports errors, and the element continues.
     server.cleanup().unwrap();
     for _ in 0..5 {
         client.push(0, [packet(b"x")]);
@@ -243,7 +243,7 @@ fn unix_sockets() {
     let mut client = socket(&format!("UNIX_DGRAM, {}, {}, CLIENT true", path("d"), path("c")), 1, 1);
     client.push(0, [packet(b"one"), packet(b"two")]);
     assert_eq!(turns(&mut server, |_, all| all.len() == 2)[1].data(), b"two");
-    // More than the system queues for a receiver: what has no room waits, by descriptor or by clock.
+    // More than the kernel queues for a receiver: the rest waits for the descriptor or a timer.
     let all: Vec<Vec<u8>> = (0..500u16).map(|i| i.to_be_bytes().to_vec()).collect();
     for (from, to) in [(&mut client, &mut server)] {
         from.push(0, all.iter().map(|d| packet(d)));
@@ -271,7 +271,7 @@ fn unix_sockets() {
 
 #[test]
 fn hosts_that_are_kept_out() {
-    // The kit answers for the tables: it knows one answer for all of them.
+    // The kit stands in for the tables, and gives the same answer for all of them.
     let mut names = Names::new();
     for (i, name) in ["e", "table", "other"].into_iter().enumerate() {
         names.define_element(name, i, if i == 2 { "Queue" } else { "RadixIPLookup" });

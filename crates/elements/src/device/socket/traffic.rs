@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A Socket while the router runs: connections made and ended, packets received and sent.
+//! Socket at run time: makes and ends connections, receives and sends packets.
 
 use super::{Link, Socket};
 use crate::device::socket_pump::Flow;
@@ -15,13 +15,13 @@ impl Socket {
         }
     }
 
-    /// Ends a connection, in order or not.
+    /// Closes the connection, and reports `error` if it broke off.
     #[cold]
     fn close(&mut self, error: Option<io::Error>, cx: &mut Cx<'_>) {
         self.pump.detach(cx);
         self.pump.clear(Reason::NotConnected, cx);
         if let Link::Stream(s) | Link::Ending(s) = std::mem::replace(&mut self.link, Link::None) {
-            // The descriptor itself stays until the run loop has forgotten it.
+            // The descriptor itself stays open until the run loop drops it.
             s.end();
         }
         match error {
@@ -33,7 +33,7 @@ impl Socket {
         }
     }
 
-    /// Accepts or refuses a client that wants to connect; true when there was one.
+    /// Accepts or refuses a client that wants to connect. Returns whether there was a client.
     fn accept(&mut self, cx: &mut Cx<'_>) -> bool {
         let (Some(listener), tables) = (&mut self.listener, self.tables) else { return false };
         match listener.accept(|a| tables.let_in(a, cx)) {
@@ -67,7 +67,7 @@ impl Socket {
         }
     }
 
-    /// Goes on with a connection that is being made; true when it was made.
+    /// Continues to make a connection. Returns whether it is established now.
     fn connect(&mut self, stream: Stream, cx: &mut Cx<'_>) -> bool {
         match stream.finish(Duration::ZERO) {
             Ok(true) => {
@@ -95,7 +95,7 @@ impl Socket {
         let received = match (ending, self.pump.has_output()) {
             (true, _) => Flow::Closed(None),
             (false, true) => self.pump.receive(&mut stream, |_, _| true, verbose, cx),
-            // Without an output what comes stays where it is; the end of the connection is noticed all the same.
+            // Without an output, data stays in the socket, but the end of the connection is still noticed.
             (false, false) if stream.is_over() => Flow::Closed(None),
             (false, false) => {
                 if !stream.has_data() {
@@ -105,7 +105,7 @@ impl Socket {
             }
         };
         let sent = match received {
-            // Packets that wait are still sent; nothing more is pulled.
+            // Waiting packets are still sent, but nothing more is pulled.
             Flow::Closed(None) => self.pump.send(&mut stream, verbose, cx),
             Flow::Closed(error) => {
                 self.link = Link::Stream(stream);
@@ -123,13 +123,13 @@ impl Socket {
         }
     }
 
-    /// Ends a connection; the next may wait already.
+    /// Closes the connection. A server runs again at once, because the next client may be waiting.
     fn closed(&mut self, error: Option<io::Error>, cx: &mut Cx<'_>) -> Turn {
         self.close(error, cx);
         if self.listener.is_some() { Turn::Again } else { Turn::Sleep }
     }
 
-    /// One turn of a socket for datagrams.
+    /// One turn of a datagram socket.
     fn exchange(&mut self, mut datagrams: Datagrams, cx: &mut Cx<'_>) -> Turn {
         let (tables, verbose) = (self.tables, self.args.verbose);
         let received = if self.pump.has_output() {

@@ -18,7 +18,7 @@ pub struct Args {
     pub(super) output_suppressor: Named<false>,
     /// The switch.
     pub(super) switch: Named<true>,
-    /// The priority of the bridge: the least becomes the root.
+    /// The priority of the bridge; the bridge with the least priority becomes the root.
     #[arg(keyword, default = 0xdead, show = "0xdead")]
     pub(super) bridge_priority: u16,
     /// The cost of the path through a port: 19 for 100 Mb/s, 4 for 1 Gb/s, 2 for 10 Gb/s.
@@ -27,16 +27,16 @@ pub struct Args {
     /// How long a port listens and then learns before it forwards, if this bridge is the root; 2 to 30 seconds.
     #[arg(keyword, default = Nanos(15 * SECOND), show = "15")]
     forward_delay: Nanos,
-    /// Time between messages of the root, if this bridge is it; 1 to 10 seconds.
+    /// Time between messages, if this bridge is the root; 1 to 10 seconds.
     #[arg(keyword, default = Nanos(2 * SECOND), show = "2")]
     hello_time: Nanos,
-    /// How long a message counts, if this bridge is the root; 6 to 40 seconds.
+    /// How long a message is valid, if this bridge is the root; 6 to 40 seconds.
     #[arg(keyword, default = Nanos(20 * SECOND), show = "20")]
     max_age: Nanos,
 }
 
 impl Args {
-    /// Reports times that do not fit together (section 8.10.2 of the standard and its table 8-3).
+    /// Checks the arguments. The limits of times follow section 8.10.2 and table 8-3 of the standard.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !is_station(self.addr) {
             return Err("ADDR: must be the address of one station".into());
@@ -60,7 +60,7 @@ impl Args {
         }
         Ok(())
     }
-    /// Whether they make the same bridge.
+    /// Whether other arguments describe the same bridge.
     pub(super) fn is_like(&self, other: &Args) -> bool {
         let bridge = |a: &Args| {
             (a.addr, a.bridge_priority, a.path_cost, [a.forward_delay, a.hello_time, a.max_age].map(|t| t.0))

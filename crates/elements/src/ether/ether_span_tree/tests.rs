@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a bridge says and does to the elements that it names.
+//! The messages of a bridge, and its effects on the elements that it names.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -19,7 +19,7 @@ fn names() -> Names {
     names
 }
 
-/// An element whose suppressors and switch have so many ports.
+/// Makes an element whose suppressors and switch have `ports` ports.
 fn kit(config: &str, ports: usize) -> Kit<EtherSpanTree> {
     let kit = Kit::<EtherSpanTree>::with_names(config, ports, ports, names()).unwrap();
     let shared = &kit.element.shared;
@@ -29,7 +29,8 @@ fn kit(config: &str, ports: usize) -> Kit<EtherSpanTree> {
     kit
 }
 
-/// Whether each port is closed on its way in, on its way out, and only learns.
+/// For each port: whether its input side is closed, whether its output side is closed, and whether it only
+/// learns.
 fn flags(kit: &Kit<EtherSpanTree>) -> Vec<[bool; 3]> {
     let s = &kit.element.shared;
     (0..kit.element.ports).map(|i| [s.input.get(i), s.output.get(i), s.switch.learning.get(i)]).collect()
@@ -72,7 +73,7 @@ fn alone_it_opens_its_ports() {
 fn it_blocks_and_tells() {
     let mut kit = kit(CONFIG, 2);
     kit.expire();
-    // The same better bridge on both ports: the first is the way to the root, the other blocks.
+    // Both ports hear the same better bridge: the first becomes the root port, and the other blocks.
     let out = kit.push(0, [message(better())]);
     assert!(out.iter().all(|o| o.0 == 1));
     let second = Config { priority: Priority { port: 0x8002, ..better().priority }, ..better() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a switch relays frames, and what others may change about it.
+//! How a switch relays frames, and its state that other elements may change.
 
 use super::table::Table as Addresses;
 use crate::ether::port_flags::PortFlags;
@@ -8,18 +8,19 @@ use castanet_wire::ether::EtherHeader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
-/// State of a switch besides its table that workers share and that EtherSpanTree may change.
+/// State of a switch, apart from its table, that workers share and that EtherSpanTree may change.
 #[derive(Default)]
 pub struct Control {
     timeout: AtomicI64,
-    /// The longest time that addresses are remembered while the topology changes; 0: no such time.
+    /// The longest time that addresses are remembered while the topology changes, in nanoseconds; 0: no
+    /// limit.
     hurry: AtomicI64,
-    /// Ports whose frames are learnt from and not relayed.
+    /// Ports whose frames are learnt from, but not relayed.
     pub learning: PortFlags,
 }
 
 impl Control {
-    /// Lets addresses be forgotten after `ns` at the latest; 0 for the ordinary timeout.
+    /// Limits how long addresses are remembered to `ns` nanoseconds; 0 restores the ordinary timeout.
     pub fn hurry(&self, ns: i64) {
         self.hurry.store(ns.max(0), Relaxed);
     }
@@ -39,7 +40,7 @@ pub struct Args {
     timeout: Nanos,
 }
 
-/// A learning bridge between its ports; perhaps there is one output more, which listens.
+/// A learning bridge between its ports. There may be one more output, the listener, which gets every frame.
 #[derive(Counts)]
 pub struct Relay {
     args: Args,
@@ -58,7 +59,7 @@ impl Relay {
         }
     }
 
-    /// Relays a frame: learns where its source is, and sends it where its destination is.
+    /// Relays a frame: learns the port of its source, and sends the frame to the port of its destination.
     #[inline]
     pub fn push_one(&mut self, port: usize, mut p: Packet, cx: &mut Cx<'_>) {
         let Some(h) = EtherHeader::from_prefix(p.data()) else {
@@ -93,7 +94,8 @@ impl Relay {
         }
     }
 
-    /// To all outputs but that of the port it came from; the packet itself to the lowest.
+    /// Sends a frame to all outputs but that of the port it came from. The lowest output gets the packet
+    /// itself, the others get copies.
     fn flood(&self, from: usize, mut p: Packet, cx: &mut Cx<'_>) {
         let last = usize::from(from == 0);
         let outputs = self.ports + usize::from(self.listener.is_some());
@@ -106,7 +108,7 @@ impl Relay {
 
 #[handlers]
 impl Relay {
-    /// One line a station: address and port.
+    /// One line for each station: address and port.
     #[read]
     fn table(&self) -> Table {
         Table(self.table.list().iter().map(|(a, port)| format!("{a} {port}\n")).collect())
@@ -125,7 +127,7 @@ impl Relay {
 
 impl Engine for Relay {
     type Args = Args;
-    /// A bridge between the inputs and as many outputs. Further outputs listen.
+    /// Builds a bridge between the inputs and as many outputs. A further output becomes the listener.
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let ports = cx.inputs;
         if ports > Addresses::MAX_PORTS {
@@ -146,7 +148,7 @@ impl Engine for Relay {
 
 impl Lifecycle for Relay {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // The spanning tree of the new router decides which ports relay.
+        // Only the table moves, because the spanning tree of the new router decides which ports relay.
         if !Arc::ptr_eq(&self.table, &old.table) {
             self.table.learn_from(&old.table, self.ports);
         }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which port each Ethernet address was last heard on: a table of fixed size that several workers read and write
-//! without a lock.
+//! A table of the port on which each Ethernet address was last heard. It has a fixed size, and several
+//! workers read and write it without a lock.
 
 use castanet_wire::EtherAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// Entries of a set.
+/// The number of entries in a set.
 const WAYS: usize = 8;
-/// Sets, a power of two.
+/// The number of sets, a power of two.
 const SETS: usize = 2048;
 
-/// Entries whose addresses fall together. An entry is an address and, below it, a port and one; 0 is a free entry. Only
-/// one entry of a set has a given address, but for workers that enter it at the same time: then the first one counts,
-/// and the other grows old.
+/// Entries whose addresses have the same hash. An entry has an address in its upper 48 bits, and the port
+/// plus 1 in its lower 16 bits; 0 is a free entry. An address has only one entry, unless several workers add
+/// it at the same time. Then the first entry is used, and the other one grows old.
 #[derive(Default)]
 #[repr(align(128))]
 struct Set {
@@ -31,7 +31,7 @@ fn number(address: EtherAddr) -> u64 {
     u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
 
-/// Whether something heard at a time is too old. What has no time never is.
+/// Whether an address that was heard at a time is too old. If frames have no timestamps, it never is.
 fn is_old(heard: i64, now: i64, timeout: i64) -> bool {
     now.saturating_sub(heard) > timeout
 }
@@ -40,12 +40,13 @@ impl Table {
     /// The most ports.
     pub const MAX_PORTS: usize = 0xffff;
 
-    /// An empty table. Without the seed an attacker cannot choose addresses that fall together.
+    /// Makes an empty table. Without the seed an attacker cannot choose addresses that fall into the same
+    /// set.
     pub fn new(seed: u64) -> Table {
         Table { sets: (0..SETS).map(|_| Set::default()).collect(), seed }
     }
 
-    /// The set of an address, and a number to choose among its entries.
+    /// Returns the set of an address, and the entry at which a search for a place in the set starts.
     #[inline]
     fn set(&self, address: u64) -> Option<(&Set, usize)> {
         let mixed = (address ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -54,7 +55,8 @@ impl Table {
         self.sets.get(i).map(|s| (s, (mixed >> 61) as usize))
     }
 
-    /// The port of an address, if it was heard within `timeout` before `now`. An entry that is too old is forgotten.
+    /// Returns the port of an address, if it was heard within `timeout` before `now`. An entry that is too
+    /// old is removed.
     #[inline]
     pub fn port(&self, address: EtherAddr, now: i64, timeout: i64) -> Option<usize> {
         let address = number(address);
@@ -93,7 +95,7 @@ impl Table {
         enter(set, want, choice, now);
     }
 
-    /// Learns what another table knows of the first so many ports (hot swap).
+    /// Learns the addresses of another table that are on the first `ports` ports (hot swap).
     pub fn learn_from(&self, old: &Table, ports: usize) {
         for set in &old.sets {
             for (entry, heard) in set.entries.iter().zip(&set.heard) {
@@ -107,7 +109,7 @@ impl Table {
         }
     }
 
-    /// Every entry: address and port, by address.
+    /// Lists all entries (address and port), sorted by address.
     pub fn list(&self) -> Vec<(EtherAddr, usize)> {
         let entries = self.sets.iter().flat_map(|s| &s.entries).map(|e| e.load(Relaxed)).filter(|e| *e != 0);
         let mut all: Vec<_> = entries
@@ -122,8 +124,9 @@ impl Table {
     }
 }
 
-/// Puts a new entry in the place of a free one, or of the one that was heard of longest ago (IEEE 802.1D-1998 section 7.8
-/// allows either that or learning nothing more). Another place is tried if another worker took it in the meantime.
+/// Stores a new entry in a free place, or replaces the entry that was heard longest ago (IEEE 802.1D-1998
+/// section 7.8 allows either that or learning nothing more). If another worker has taken the place in the
+/// meantime, another one is tried.
 #[cold]
 fn enter(set: &Set, want: u64, choice: usize, now: i64) {
     for _ in 0..WAYS {
@@ -190,7 +193,7 @@ mod tests {
         }
         assert!((WAYS * SETS / 2..=WAYS * SETS).contains(&table.list().len()));
         assert_eq!(table.port(station, 200_000, i64::MAX), Some(3), "one that speaks often stays");
-        // Entries without time are all alike; one must make room all the same.
+        // Entries without timestamps are equally old, but one of them must make room.
         let timeless = Table::new(8);
         for n in 0..100_000 {
             timeless.learn(address(n), 0, 0);
@@ -216,7 +219,8 @@ mod tests {
         let table = Table::new(3);
         let (mine, ours) =
             (|worker: u64, n: u64| address((worker << 32) + n % 500), |n: u64| address((1 + n % 50) << 40));
-        // No set ever becomes full, although each worker may enter an address that all of them learn: nobody is evicted.
+        // No set becomes full, even if each worker adds the common addresses itself, so no address is
+        // evicted.
         let mut entered: HashMap<*const Set, usize> = HashMap::new();
         let each = (0..WORKERS).flat_map(|w| (0..500).map(move |n| mine(w, n)).chain((0..50).map(ours)));
         for set in each.filter_map(|a| table.set(number(a))) {

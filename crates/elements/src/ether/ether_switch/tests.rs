@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a switch does with frames, against a plain model.
+//! What a switch does with frames, compared with a plain model.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -30,7 +30,7 @@ fn ages_by_timestamps() {
     assert_eq!(ports(&kit.push(1, [frame(station(1), station(2), 11 * S)])), [0], "just young enough");
     assert_eq!(ports(&kit.push(1, [frame(station(1), station(2), 20 * S)])), [0, 2]);
     assert_eq!(kit.read("table").unwrap(), "02-00-00-00-00-02 1\n");
-    // Without timestamps nothing grows old.
+    // Without timestamps nothing expires.
     let mut kit = Kit::<EtherSwitch>::with_ports("TIMEOUT 10", 3, 3).unwrap();
     kit.push(0, [frame([0xff; 6], station(1), 0)]);
     assert_eq!(ports(&kit.push(1, [frame(station(1), station(2), 0)])), [0]);
@@ -46,7 +46,7 @@ fn floods_learns_and_filters() {
         (3, [0xff; 6], station(2), &[0, 1, 2]),
         (0, station(2), station(4), &[3]),
         (2, [1, 0, 0x5e, 0, 0, 1], station(5), &[0, 1, 3]),
-        // A group as source is learnt, and still means everybody as destination.
+        // A group address as source is learnt, but as destination it still means all ports.
         (2, station(5), [3, 0, 0, 0, 0, 1], &[]),
         (0, [3, 0, 0, 0, 0, 1], station(4), &[1, 2, 3]),
     ];
@@ -78,7 +78,7 @@ fn without_timeout_it_is_a_hub() {
     assert!(Kit::<EtherSwitch>::with_ports("5", 2, 2).is_err(), "TIMEOUT is a keyword");
 }
 
-/// What a bridge does, written down plainly.
+/// A plain model of a bridge.
 #[derive(Default)]
 struct Model(HashMap<[u8; 6], (usize, i64)>);
 

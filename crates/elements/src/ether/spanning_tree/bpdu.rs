@@ -3,28 +3,29 @@
 
 pub use castanet_wire::EtherAddr;
 
-/// Where bridges send their messages: the bridge group address (table 7-9).
+/// The bridge group address, to which bridges send their messages (table 7-9).
 pub const GROUP: EtherAddr = EtherAddr([0x01, 0x80, 0xc2, 0, 0, 0]);
-/// Bytes of the frames that carry messages, padded to the least length of Ethernet.
+/// Bytes of the frames that carry messages, padded to the minimum length of Ethernet.
 pub const FRAME: usize = 60;
-/// Nanoseconds of a second.
+/// One second, in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
 /// Bytes of a configuration message.
 const CONFIG: usize = 35;
 /// Bytes of a notification.
 const NOTIFICATION: usize = 4;
-/// Addresses and length of an 802.3 frame, and the LLC header behind them.
+/// Bytes of the addresses and length of an 802.3 frame, and of the LLC header behind them.
 const HEADERS: usize = 17;
 /// The LLC header: unnumbered information between the service access points of the spanning tree protocol.
 const LLC: [u8; 3] = [0x42, 0x42, 0x03];
 
-/// A bridge: its priority, and below it its address. The least is the best.
+/// The identifier of a bridge: its priority in the upper 16 bits, its address in the lower 48. The least is
+/// the best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BridgeId(pub u64);
 
 impl BridgeId {
-    /// The bridge with an address and a priority.
+    /// Makes the identifier of a bridge with this priority and address.
     pub const fn new(priority: u16, address: EtherAddr) -> BridgeId {
         let [a, b, c, d, e, f] = address.0;
         let [p, q] = priority.to_be_bytes();
@@ -39,14 +40,15 @@ impl std::fmt::Display for BridgeId {
     }
 }
 
-/// The values that bridges compare: which root, how far, through which bridge and which of its ports. The least is the best.
+/// The values that bridges compare: the root, the cost of the path to it, and the bridge and port that claim
+/// them. The least is the best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority {
     /// The root.
     pub root: BridgeId,
-    /// The cost of the path to it.
+    /// The cost of the path to the root.
     pub cost: u32,
-    /// The bridge that says so.
+    /// The bridge that claims this.
     pub bridge: BridgeId,
     /// The port of that bridge.
     pub port: u16,
@@ -55,7 +57,7 @@ pub struct Priority {
 /// Times that the root sets for all bridges, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// How long a message counts.
+    /// How long a message is valid.
     pub max_age: i64,
     /// Time between messages of the root.
     pub hello: i64,
@@ -66,13 +68,13 @@ pub struct Times {
 /// A configuration message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The values that it claims.
+    /// The values that the sender claims.
     pub priority: Priority,
-    /// Whether the topology changes.
+    /// Whether the topology is changing.
     pub change: bool,
     /// Whether a notification is acknowledged.
     pub acknowledged: bool,
-    /// How old the root's message is that it passes on, in nanoseconds.
+    /// The age of the root's message that this message passes on, in nanoseconds.
     pub age: i64,
     /// The root's times.
     pub times: Times,
@@ -81,25 +83,25 @@ pub struct Config {
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bpdu {
-    /// The values that a bridge believes.
+    /// A configuration message, with the values that a bridge claims.
     Config(Config),
-    /// The topology has changed somewhere towards the sender.
+    /// The topology has changed somewhere on the sender's side.
     Change,
 }
 
-/// Nanoseconds as the field of a message: 1/256 seconds, rounded.
+/// Converts nanoseconds to the field of a message, in units of 1/256 second, rounded.
 fn ticks(ns: i64) -> [u8; 2] {
     let ticks = (i128::from(ns) * 256 + i128::from(SECOND) / 2) / i128::from(SECOND);
     u16::try_from(ticks.max(0)).unwrap_or(u16::MAX).to_be_bytes()
 }
 
-/// A field of a message in nanoseconds.
+/// Converts a field of a message to nanoseconds.
 fn time(field: [u8; 2]) -> i64 {
     i64::from(u16::from_be_bytes(field)) * SECOND / 256
 }
 
 impl Bpdu {
-    /// The frame that carries it.
+    /// Returns the frame that carries the message.
     pub fn frame(&self, from: EtherAddr) -> [u8; FRAME] {
         let mut frame = [0; FRAME];
         let body = self.body();
@@ -115,7 +117,7 @@ impl Bpdu {
         frame
     }
 
-    /// The message itself; a notification is the first four bytes.
+    /// Returns the message without frame headers. Of a notification only the first four bytes are used.
     fn body(&self) -> [u8; CONFIG] {
         let mut body = [0; CONFIG];
         match self {
@@ -136,8 +138,8 @@ impl Bpdu {
         body
     }
 
-    /// The message that a frame carries; none if it carries none that a bridge may act on (section 9.3.4). Messages of
-    /// later versions of the protocol are none.
+    /// Parses the message in a frame. Returns `None` if there is none that a bridge may act on (section
+    /// 9.3.4), for example if its type was added by a later version of the protocol.
     pub fn parse(frame: &[u8]) -> Option<Bpdu> {
         let (headers, rest) = frame.split_first_chunk::<HEADERS>()?;
         let [d0, d1, d2, d3, d4, d5, _, _, _, _, _, _, l0, l1, llc @ ..] = *headers;
@@ -206,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Byte for byte as figure 9-1 has the fields of a configuration message.
+    /// A configuration message, byte for byte, with the fields of figure 9-1.
     const CONFIG_FRAME: [u8; 52] = [
         0x01, 0x80, 0xc2, 0, 0, 0, 2, 0, 0, 0, 0, 7, 0, 38, 0x42, 0x42, 3, // 802.3 and LLC
         0, 0, 0, 0,    // protocol, version, type
@@ -238,7 +240,7 @@ mod tests {
             let age = ticks(0x8000);
             let times =
                 Times { max_age: age + 1 + ticks(0x7ff0), hello: ticks(65536), forward_delay: ticks(65536) };
-            // Only whole ticks stay as they are.
+            // Only times of whole ticks are preserved.
             let times = Times { max_age: (times.max_age * 256 / SECOND + 1) * SECOND / 256, ..times };
             let priority = Priority {
                 root: BridgeId(random.next_u64()),
@@ -267,7 +269,7 @@ mod tests {
 
     #[test]
     fn malformed() {
-        // Where a byte is changed, to what, and whether a bridge still acts on the message.
+        // The offset of the changed byte, its new value, and whether a bridge still acts on the message.
         for (at, value, good) in [
             (0, 0x03, false),
             (5, 1, false),
@@ -287,9 +289,9 @@ mod tests {
             (19, 2, true),
             (20, 2, false),
             (20, 1, false),
-            // Flags that are reserved.
+            // Reserved flags are ignored.
             (21, 0x7e, true),
-            // As old as it may become.
+            // The age must be below the maximum age.
             (44, 20, false),
             (44, 19, true),
             (46, 0, false),

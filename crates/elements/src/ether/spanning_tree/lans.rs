@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bridges and LANs under simulated time, and the tree that a computation of shortest paths gives for them.
+//! Simulated bridges and LANs, and the tree that a computation of shortest paths gives for them.
 #![allow(clippy::unwrap_used)]
 
 use super::bpdu::{Bpdu, BridgeId, Times};
@@ -9,10 +9,10 @@ use castanet_wire::EtherAddr;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// The least times that bridges may set, so that less time has to pass.
+/// Short times, so that less simulated time has to pass.
 pub const TIMES: Times = Times { max_age: 6 * SECOND, hello: SECOND, forward_delay: 4 * SECOND };
 
-/// A bridge and a port of it.
+/// The numbers of a bridge and of one of its ports.
 pub type Place = (usize, usize);
 
 enum Event {
@@ -24,13 +24,13 @@ enum Event {
     Timer(usize),
 }
 
-/// Bridges, the LANs that their ports are on, and what is going to happen.
+/// Bridges, the LANs that their ports are on, and the queue of future events.
 pub struct Net {
     pub now: i64,
     pub bridges: Vec<Option<Bridge>>,
     ids: Vec<BridgeId>,
     costs: Vec<u32>,
-    /// For each bridge the LAN of each port; none once it is cut.
+    /// For each bridge the LAN of each port; `None` once the port is disconnected.
     pub lans: Vec<Vec<Option<usize>>>,
     delays: Vec<i64>,
     queue: BinaryHeap<Reverse<(i64, u64)>>,
@@ -41,7 +41,7 @@ pub struct Net {
 }
 
 impl Net {
-    /// Bridges that are switched on within the first five seconds.
+    /// Makes a net whose bridges are switched on within the first five seconds.
     pub fn new(lans: Vec<Vec<Option<usize>>>, random: &mut Random) -> Net {
         let n = lans.len();
         let most = lans.iter().flatten().flatten().max().map_or(0, |m| m + 1);
@@ -92,7 +92,7 @@ impl Net {
         }
     }
 
-    /// Lets time pass; `watch` sees the net after each event.
+    /// Runs the simulation until a time, and calls `watch` after each event.
     pub fn run(&mut self, until: i64, mut watch: impl FnMut(&Net)) {
         while let Some(&Reverse((time, key))) = self.queue.peek() {
             if time > until {
@@ -139,7 +139,7 @@ impl Net {
         self.delays.len()
     }
 
-    /// Whether frames could go round: a cycle of LANs and bridges through ports that forward.
+    /// Whether frames could circulate: whether forwarding ports connect LANs and bridges in a cycle.
     pub fn has_loop(&self) -> bool {
         let mut group: Vec<usize> = (0..self.lans.len() + self.lan_count()).collect();
         fn find(group: &mut [usize], mut x: usize) -> usize {
@@ -164,10 +164,10 @@ impl Net {
         false
     }
 
-    /// For each bridge its root and cost, and for each port whether it belongs to the tree: from shortest paths.
+    /// Computes from shortest paths the root and cost of each bridge, and the role of each port.
     pub fn tree(&self) -> (Vec<(BridgeId, u32)>, Vec<Vec<Role>>) {
         let n = self.lans.len();
-        // The root of what hangs together is its least bridge: relax until nothing changes.
+        // The root of a connected part is its least bridge. The loop relaxes costs until nothing changes.
         let mut best: Vec<(BridgeId, u32)> = self.ids.iter().map(|id| (*id, 0)).collect();
         loop {
             let before = best.clone();
@@ -186,7 +186,7 @@ impl Net {
                 break;
             }
         }
-        // Each LAN has the port nearest to the root, by cost, bridge and port.
+        // The designated port of a LAN is the one nearest to the root, by cost, bridge and port.
         let offer = |(i, port): Place| (best[i].1, self.ids[i], port);
         let mut roles: Vec<Vec<Role>> = self.lans.iter().map(|p| vec![Role::Alternate; p.len()]).collect();
         let mut chosen = BTreeMap::new();
@@ -215,7 +215,7 @@ impl Net {
         (best, roles)
     }
 
-    /// The roots and costs that the bridges report.
+    /// Returns the roots and costs that the bridges report, and the roles of their ports.
     pub fn said(&self) -> (Vec<(BridgeId, u32)>, Vec<Vec<Role>>) {
         let all = || self.bridges.iter().map(|b| b.as_ref().unwrap());
         let roles = all().map(|b| (0..b.ports()).map(|p| b.role(p).unwrap()).collect()).collect();

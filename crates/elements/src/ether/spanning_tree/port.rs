@@ -9,18 +9,18 @@ const PORT_PRIORITY: u16 = 0x8000;
 /// The state of a port: what it does with frames (section 8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortState {
-    /// Nothing: another bridge, or another port, is nearer to the root.
+    /// Ignores frames, because another bridge or port is nearer to the root.
     Blocking,
-    /// Nothing yet, while messages of other bridges may still come.
+    /// Ignores frames while messages of other bridges may still arrive.
     Listening,
-    /// Learns where stations are.
+    /// Learns where stations are, but relays nothing.
     Learning,
     /// Learns and relays.
     Forwarding,
 }
 
 impl PortState {
-    /// The word for it.
+    /// Returns the name of the state.
     pub fn name(self) -> &'static str {
         match self {
             PortState::Blocking => "blocking",
@@ -34,16 +34,16 @@ impl PortState {
 /// The role of a port in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The way to the root.
+    /// The port that leads to the root.
     Root,
-    /// The way from the root for what is connected here.
+    /// The port that connects its LAN to the root.
     Designated,
-    /// No part of the tree.
+    /// Not part of the tree.
     Alternate,
 }
 
 impl Role {
-    /// The word for it.
+    /// Returns the name of the role.
     pub fn name(self) -> &'static str {
         match self {
             Role::Root => "root",
@@ -60,22 +60,22 @@ pub(super) struct Port {
     pub(super) id: u16,
     /// Its state.
     pub(super) state: PortState,
-    /// The best that was heard here, or what this bridge says here itself.
+    /// The best values that were heard on this port, or the values that this bridge itself sends on it.
     pub(super) best: Priority,
-    /// When what was heard had age 0.
+    /// When the message that was heard had age 0.
     pub(super) born: Option<i64>,
-    /// When the next state comes.
+    /// When the port enters its next state.
     pub(super) advance: Option<i64>,
     /// Until when no configuration message may be sent.
     pub(super) hold: Option<i64>,
-    /// Whether one is to be sent then.
+    /// Whether a configuration message is to be sent at that time.
     pub(super) pending: bool,
     /// Whether a notification is to be acknowledged.
     pub(super) acknowledge: bool,
 }
 
 impl Port {
-    /// Port number `index` of a bridge that has just been switched on and takes itself for the root.
+    /// Makes port number `index` of a bridge that has just been switched on and considers itself the root.
     pub(super) fn new(index: usize, bridge: BridgeId) -> Port {
         let id = PORT_PRIORITY | (index as u16).saturating_add(1);
         Port {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The spanning tree protocol of one bridge (IEEE 802.1D-1998 section 8): messages and time go in, messages come out, and each
-//! port has a state. It knows nothing of elements and packets.
+//! The spanning tree protocol of one bridge (IEEE 802.1D-1998 section 8). Its input is messages and the time,
+//! its output is messages and the states of ports. It is independent of elements and packets.
 
 use super::bpdu::{Bpdu, BridgeId, Config, Priority, Times};
 use super::port::Port;
 pub use super::port::{PortState, Role};
 
-/// Nanoseconds of a second.
+/// One second, in nanoseconds.
 pub const SECOND: i64 = 1_000_000_000;
-/// Least time between two configuration messages on a port (table 8-3).
+/// The least time between two configuration messages on a port, in nanoseconds (table 8-3).
 const HOLD: i64 = SECOND;
-/// The age that a bridge adds to a message besides the time it stays there (section 8.10.2): one unit of the field.
+/// The age that a bridge adds to a message on top of the time that it holds the message (section 8.10.2): one
+/// unit of the field.
 const PASSED_ON: i64 = SECOND / 256;
 /// The most ports of a bridge: a port identifier has 8 bits for the number (section 8.5.5.1).
 pub const MAX_PORTS: usize = 255;
@@ -19,18 +20,18 @@ pub const MAX_PORTS: usize = 255;
 #[derive(Clone, Debug)]
 pub struct Bridge {
     id: BridgeId,
-    /// The times that hold while this bridge is the root.
+    /// The times that apply while this bridge is the root.
     own: Times,
-    /// The times that hold.
+    /// The times that apply now.
     times: Times,
     path_cost: u32,
     ports: Vec<Port>,
     root: BridgeId,
     cost: u32,
     root_port: Option<usize>,
-    /// Whether a change was seen that the root does not know of yet.
+    /// Whether a topology change was detected that the root has not acknowledged yet.
     detected: bool,
-    /// Whether the topology changes.
+    /// Whether the topology is changing.
     change: bool,
     hello: Option<i64>,
     notify: Option<i64>,
@@ -38,18 +39,18 @@ pub struct Bridge {
     sent: Vec<(usize, Bpdu)>,
 }
 
-/// The earlier of two times that may be set.
+/// Returns the earlier of two optional times.
 fn earlier(a: Option<i64>, b: Option<i64>) -> Option<i64> {
     a.into_iter().chain(b).min()
 }
 
-/// Whether a time that may be set has come.
+/// Whether an optional time has come.
 fn due(at: Option<i64>, now: i64) -> bool {
     at.is_some_and(|t| t <= now)
 }
 
-/// Times that a bridge may set for others (table 8-3; forward delays down to 2 seconds are in use). What lies outside would
-/// let ports forward too early, or believe for too long.
+/// Limits times to those that a root may set for other bridges (table 8-3, except that forward delays down to
+/// 2 seconds are in use). Times outside would let ports forward too early, or keep messages for too long.
 fn bounded(t: Times) -> Times {
     Times {
         max_age: t.max_age.clamp(6 * SECOND, 40 * SECOND),
@@ -59,13 +60,14 @@ fn bounded(t: Times) -> Times {
 }
 
 impl Bridge {
-    /// A bridge that has just been switched on: all its ports listen, and it takes itself for the root.
+    /// Makes a bridge that has just been switched on: all its ports listen, and it considers itself the root.
     pub fn new(id: BridgeId, times: Times, path_cost: u32, ports: usize, now: i64) -> Bridge {
         let mut bridge = Bridge {
             id,
             own: times,
             times,
-            // A cost of 0 would let a root port look as near to the root as the bridge behind it.
+            // With a cost of 0 this bridge would claim to be as near to the root as its neighbour on the root
+            // port.
             path_cost: path_cost.max(1),
             ports: (0..ports.min(MAX_PORTS)).map(|i| Port::new(i, id)).collect(),
             root: id,
@@ -84,7 +86,7 @@ impl Bridge {
         bridge
     }
 
-    /// Messages that are to be sent, and on which ports.
+    /// Returns the messages that are to be sent, each with its port.
     pub fn sent(&mut self) -> std::vec::Drain<'_, (usize, Bpdu)> {
         self.sent.drain(..)
     }
@@ -101,7 +103,7 @@ impl Bridge {
             false => Role::Alternate,
         })
     }
-    /// The best that is known at a port.
+    /// The best values that are known at a port.
     pub fn best(&self, port: usize) -> Option<Priority> {
         self.ports.get(port).map(|p| p.best)
     }
@@ -109,20 +111,21 @@ impl Bridge {
     pub fn ports(&self) -> usize {
         self.ports.len()
     }
-    /// This bridge.
+    /// The identifier of this bridge.
     pub fn id(&self) -> BridgeId {
         self.id
     }
-    /// The bridge that it takes for the root, and the cost of the path to it.
+    /// The bridge that is considered the root, and the cost of the path to it.
     pub fn root(&self) -> (BridgeId, u32) {
         (self.root, self.cost)
     }
-    /// While the topology changes: how long addresses may be remembered (section 7.9.2).
+    /// How long addresses may be remembered while the topology changes (section 7.9.2); `None` if it does not
+    /// change.
     pub fn hurry(&self) -> Option<i64> {
         self.change.then_some(self.times.forward_delay)
     }
 
-    /// When something is to be done next: [`Bridge::expire`].
+    /// Returns when [`Bridge::expire`] is to be called next.
     pub fn next(&self) -> Option<i64> {
         let max_age = self.times.max_age;
         let ports = self.ports.iter().flat_map(|p| {
@@ -133,7 +136,7 @@ impl Bridge {
         ports.chain(bridge).fold(None, earlier)
     }
 
-    /// Does what is due (section 8.7.3 to 8.7.8).
+    /// Performs all actions that are due (sections 8.7.3 to 8.7.8).
     pub fn expire(&mut self, now: i64) {
         for i in 0..self.ports.len() {
             let Some(p) = self.ports.get_mut(i) else { return };
@@ -165,7 +168,7 @@ impl Bridge {
         }
     }
 
-    /// Takes a message (section 8.7.1 and 8.7.2).
+    /// Receives a message (sections 8.7.1 and 8.7.2).
     pub fn receive(&mut self, port: usize, message: Bpdu, now: i64) {
         let Some(p) = self.ports.get(port) else { return };
         match message {
@@ -198,7 +201,7 @@ impl Bridge {
         p.best.bridge == self.id && p.best.port == p.id
     }
 
-    /// Whether a message says something at least as good as what is known at a port (section 8.6.2.2).
+    /// Whether the values of a message are at least as good as those known at a port (section 8.6.2.2).
     fn supersedes(&self, p: &Port, said: Priority) -> bool {
         let rank = |p: Priority| (p.root, p.cost, p.bridge);
         match rank(said).cmp(&rank(p.best)) {
@@ -208,7 +211,7 @@ impl Bridge {
         }
     }
 
-    /// Takes over what a message says (section 8.7.1.1).
+    /// Takes over the values of a message (section 8.7.1.1).
     fn believe(&mut self, port: usize, c: Config, now: i64) {
         let was_root = self.is_root();
         if let Some(p) = self.ports.get_mut(port) {
@@ -234,7 +237,7 @@ impl Bridge {
         }
     }
 
-    /// Forgets the message of a port that has grown too old (section 8.7.5).
+    /// Forgets the message of a port because it has grown too old (section 8.7.5).
     fn forget(&mut self, port: usize, now: i64) {
         let was_root = self.is_root();
         let own = Priority { root: self.root, cost: self.cost, bridge: self.id, port: 0 };
@@ -252,7 +255,7 @@ impl Bridge {
         }
     }
 
-    /// Chooses the root, the port towards it, and the ports that lead away from it (section 8.6.7).
+    /// Chooses the root, the root port, and the designated ports (section 8.6.7).
     fn update(&mut self, now: i64) {
         let candidates = self.ports.iter().enumerate().filter_map(|(i, p)| {
             let cost = p.best.cost.checked_add(self.path_cost)?;
@@ -274,7 +277,7 @@ impl Bridge {
         self.select_states(now);
     }
 
-    /// Opens and closes ports as the tree has them (section 8.6.11).
+    /// Opens and closes ports according to the tree (section 8.6.11).
     fn select_states(&mut self, now: i64) {
         let (id, root_port, delay) = (self.id, self.root_port, self.times.forward_delay);
         let mut lost = false;
@@ -302,11 +305,11 @@ impl Bridge {
         }
     }
 
-    /// A port has waited long enough in its state (section 8.7.6).
+    /// Moves a port to its next state if it has waited long enough (section 8.7.6).
     fn advance(&mut self, port: usize, now: i64) {
         let delay = self.times.forward_delay;
         let Some(p) = self.ports.get_mut(port) else { return };
-        // Forgetting something at the same time may have set another time, or none.
+        // Forgetting a message at the same time may have changed or cleared the time.
         if !due(p.advance, now) {
             return;
         }
@@ -321,7 +324,7 @@ impl Bridge {
         }
     }
 
-    /// The tree is another one than before (section 8.6.14).
+    /// Notes that the tree has changed (section 8.6.14).
     fn detect_change(&mut self, now: i64) {
         if self.is_root() {
             self.change = true;
@@ -334,14 +337,14 @@ impl Bridge {
         self.detected = true;
     }
 
-    /// Notifies the root (section 8.6.6).
+    /// Notifies the root of a change (section 8.6.6).
     fn send_change(&mut self) {
         if let Some(port) = self.root_port {
             self.sent.push((port, Bpdu::Change));
         }
     }
 
-    /// Sends configuration messages on all ports that lead away from the root (section 8.6.4).
+    /// Sends configuration messages on all designated ports (section 8.6.4).
     fn send_configs(&mut self, now: i64) {
         for i in 0..self.ports.len() {
             if self.ports.get(i).is_some_and(|p| self.is_designated(p)) {
@@ -350,7 +353,7 @@ impl Bridge {
         }
     }
 
-    /// Sends a configuration message, or notes that it is to be sent (section 8.6.1).
+    /// Sends a configuration message, or notes that it is to be sent after the hold time (section 8.6.1).
     fn send_config(&mut self, port: usize, now: i64) {
         let heard = self.root_port.and_then(|r| self.ports.get(r)?.born);
         let age = heard.map_or(0, |born| now.saturating_sub(born).max(0).saturating_add(PASSED_ON));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Spanning trees of random bridged networks, cuts, and messages that lie.
+//! Spanning trees of random bridged networks, cuts, and false messages.
 #![allow(clippy::unwrap_used)]
 
 use super::bpdu::{Bpdu, BridgeId, Config, Priority, Times};
@@ -8,7 +8,7 @@ use super::protocol::{Bridge, MAX_PORTS, PortState, Role, SECOND};
 use castanet_element::Random;
 use castanet_wire::EtherAddr;
 
-/// Ports of bridges on random LANs; a bridge may have several on one.
+/// Connects the ports of bridges to random LANs. A bridge may have several ports on one LAN.
 fn random_lans(random: &mut Random) -> Vec<Vec<Option<usize>>> {
     let bridges = 2 + random.below(8);
     let lans = 1 + random.below(12);
@@ -22,7 +22,7 @@ fn check(net: &Net, what: &str) {
     assert!(net.is_settled(), "{what}");
 }
 
-/// Enough for everybody to start, and for ports to pass from blocking to forwarding.
+/// Enough time for all bridges to start, and for ports to pass from blocking to forwarding.
 const SETTLED: i64 = 30 * SECOND;
 
 #[test]
@@ -34,7 +34,7 @@ fn random_networks_become_trees_and_never_have_a_loop() {
         let mut net = Net::new(lans, &mut random);
         net.run(SETTLED, |net| assert!(!net.has_loop(), "{text} at {}", net.now));
         check(&net, &text);
-        // A port comes off its LAN.
+        // A port is disconnected from its LAN.
         let i = random.below(net.lans.len() as u64) as usize;
         let port = random.below(net.lans[i].len() as u64) as usize;
         net.lans[i][port] = None;
@@ -45,7 +45,7 @@ fn random_networks_become_trees_and_never_have_a_loop() {
 
 #[test]
 fn the_oracle_sees_a_loop() {
-    // Without messages everybody takes itself for the root, and all ports forward.
+    // Without messages each bridge considers itself the root, and all ports forward.
     let mut random = Random::new(1, "loop");
     let mut net = Net::new(vec![vec![Some(0), Some(1)], vec![Some(0), Some(1)]], &mut random);
     net.run(10 * SECOND, |_| {});
@@ -60,7 +60,7 @@ fn the_oracle_sees_a_loop() {
 
 #[test]
 fn few_messages_are_sent() {
-    // A ring of four: every second one message for each LAN, and what the changes cost.
+    // A ring of four bridges: each second one message for each LAN, plus a few for changes.
     let lans = (0..4).map(|i| vec![Some(i), Some((i + 1) % 4)]).collect();
     let mut net = Net::new(lans, &mut Random::new(1, "ring"));
     net.run(60 * SECOND, |_| {});
@@ -82,7 +82,7 @@ fn claim(root: BridgeId) -> Config {
     Config { priority, change: false, acknowledged: false, age: 0, times: LONG }
 }
 
-/// Lets a bridge do all that is due up to a time.
+/// Makes a bridge perform all actions that are due up to a time.
 fn pass(b: &mut Bridge, until: i64) {
     while let Some(t) = b.next().filter(|t| *t <= until) {
         b.expire(t);
@@ -116,7 +116,7 @@ fn a_better_root_is_followed_and_forgotten() {
     b.sent().count();
     b.receive(0, Bpdu::Config(Config { age: 5 * SECOND, ..claim(BETTER) }), 40 * SECOND);
     assert_eq!((b.root(), b.role(0), b.role(1)), ((BETTER, 4), Some(Role::Root), Some(Role::Designated)));
-    // It is passed on, older; and the hold time of the port has passed.
+    // The message is passed on with a greater age, at once or after the hold time of the port.
     let sent: Vec<_> = b.sent().collect();
     let passed = sent.iter().find_map(|(port, m)| match m {
         Bpdu::Config(c) if *port == 1 => Some(*c),
@@ -129,7 +129,7 @@ fn a_better_root_is_followed_and_forgotten() {
     let passed = passed.unwrap();
     assert_eq!((passed.priority.root, passed.priority.cost, passed.priority.bridge), (BETTER, 4, ID));
     assert!((5 * SECOND + 1..=6 * SECOND + SECOND / 256).contains(&passed.age), "{}", passed.age);
-    // The message was five seconds old: fifteen more, and the bridge is the root again.
+    // The message was five seconds old. Fifteen seconds later it expires, and the bridge is the root again.
     pass(&mut b, 55 * SECOND - 1);
     assert_eq!(b.root(), (BETTER, 4));
     pass(&mut b, 55 * SECOND);
@@ -144,12 +144,12 @@ fn a_change_hurries_addresses_until_it_is_over() {
     pass(&mut b, 66 * SECOND);
     assert_eq!(b.hurry(), None);
     b.sent().count();
-    // A notification: the next configuration message acknowledges it.
+    // The next configuration message acknowledges a notification.
     b.receive(0, Bpdu::Change, 70 * SECOND);
     pass(&mut b, 71 * SECOND);
     let said: Vec<_> = b.sent().collect();
     assert!(said.iter().any(|m| matches!(m.1, Bpdu::Config(c) if c.acknowledged && c.change)), "{said:?}");
-    // Under another root, its messages say whether there is a change.
+    // Under another root, the messages of that root say whether there is a change.
     b.receive(0, Bpdu::Config(Config { change: true, ..claim(BETTER) }), 72 * SECOND);
     assert_eq!(b.hurry(), Some(15 * SECOND));
     b.receive(0, Bpdu::Config(claim(BETTER)), 73 * SECOND);
@@ -180,11 +180,11 @@ fn lies_about_time_are_bounded() {
     assert_eq!(b.root().0, BETTER);
     pass(&mut b, 2 * SECOND - 1);
     assert!((0..2).all(|p| b.state(p) == Some(PortState::Listening)));
-    // A message that counts for ever.
+    // A message that claims to be valid for ever.
     b.receive(0, Bpdu::Config(Config { times: times(65535 * SECOND), ..claim(BETTER) }), 3 * SECOND);
     pass(&mut b, 43 * SECOND);
     assert_eq!(b.root(), (ID, 0));
-    // Messages from before time, and from long after it.
+    // Messages with negative or too great ages.
     for age in [i64::MIN, -1, 40 * SECOND, i64::MAX] {
         b.receive(0, Bpdu::Config(Config { age, times: times(i64::MAX), ..claim(BETTER) }), 50 * SECOND);
         assert_eq!(b.root(), (ID, 0), "{age}");
@@ -199,7 +199,7 @@ fn its_own_messages_close_the_worse_port() {
     b.receive(0, sent[1].1, 1);
     assert_eq!((b.role(0), b.role(1)), (Some(Role::Designated), Some(Role::Alternate)));
     assert_eq!((b.root(), b.state(1)), ((ID, 0), Some(PortState::Blocking)));
-    // A port that hears itself.
+    // A port that hears its own message.
     let mut b = bridge(1);
     let sent: Vec<_> = b.sent().collect();
     b.receive(0, sent[0].1, 1);

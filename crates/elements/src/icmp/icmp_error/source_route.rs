@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way back along a recorded source route (RFC 791 section 3.1, RFC 1812 section 4.3.2.6).
+//! Reverses a recorded source route for the way back (RFC 791 section 3.1, RFC 1812 section 4.3.2.6).
 
 use castanet_wire::ipv4;
 use castanet_wire::options::{Ipv4Option, kind};
 
-/// The option of an answer to a packet with a source route.
+/// The source route option in the answer to a packet that has a source route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceRoute {
     first_hop: u32,
@@ -12,7 +12,7 @@ pub struct SourceRoute {
     len: usize,
 }
 
-/// The first source route option in the header at the start of `ip`.
+/// Returns the first source route option in the header at the start of `ip`.
 pub fn find(ip: &[u8]) -> Option<Ipv4Option<'_>> {
     ipv4::options(ip)
         .map_while(Result::ok)
@@ -20,8 +20,8 @@ pub fn find(ip: &[u8]) -> Option<Ipv4Option<'_>> {
 }
 
 impl SourceRoute {
-    /// The reverse of what was recorded before the pointer, with `src` as its end; none when nothing was recorded
-    /// or the pointer makes no sense.
+    /// Reverses the addresses recorded before the pointer, with `src` as the end of the route. Returns none if
+    /// nothing was recorded, or if the pointer is invalid.
     pub fn reversed(option: &Ipv4Option<'_>, src: u32) -> Option<SourceRoute> {
         let pointer = usize::from(option.pointer()?);
         let recorded = option.data().get(1..pointer.checked_sub(1)?.checked_sub(2)?)?;
@@ -30,7 +30,7 @@ impl SourceRoute {
         if !rest.is_empty() {
             return None;
         }
-        // A no-operation first, so that the addresses lie at multiples of 4.
+        // A no-operation option comes first, so that the addresses are at multiples of 4.
         let len = 4 + 4 * addresses.len();
         let mut bytes = [0; 40];
         let option_len = u8::try_from(len - 1).ok()?;
@@ -42,15 +42,15 @@ impl SourceRoute {
         }
         Some(SourceRoute { first_hop: u32::from_be_bytes(*last), bytes, len })
     }
-    /// The address that the answer is sent to first.
+    /// Returns the address that the answer is sent to first.
     pub fn first_hop(&self) -> u32 {
         self.first_hop
     }
-    /// The option and what pads it to a multiple of 4 bytes.
+    /// Returns the option, with its padding to a multiple of 4 bytes.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
-    /// Bytes of it.
+    /// Returns the bytes of the option and its padding.
     pub fn len(&self) -> usize {
         self.len
     }

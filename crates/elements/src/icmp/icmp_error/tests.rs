@@ -12,7 +12,7 @@ fn datagram(payload: usize) -> Vec<u8> {
     PacketBuilder::ipv4([1, 0, 0, 1], [2, 0, 0, 2], 7).udp(1, 2).write(&mut data, &body).unwrap();
     data
 }
-/// The same as a packet that once had an Ethernet header, which is stripped.
+/// Makes a packet whose Ethernet header was stripped.
 fn received(ip: &[u8]) -> Packet {
     let mut p = packet(&[&LINK[..], ip].concat());
     p.set_mac_header(0);
@@ -25,7 +25,7 @@ fn error_about(config: &str, p: Packet) -> Packet {
     let mut kit = Kit::<IcmpError>::new(config).unwrap();
     kit.act([p]).pop().unwrap().1
 }
-/// Header, message and quote, checked by etherparse.
+/// Returns header, message type and quote of an error, after checking it with etherparse.
 fn parsed(p: &Packet) -> (etherparse::Ipv4Header, Icmpv4Type, Vec<u8>) {
     let ip = Ipv4Slice::from_slice(p.data()).unwrap();
     let h = ip.header().to_header();
@@ -124,7 +124,7 @@ fn when_no_error_is_sent() {
 #[test]
 fn source_routes_are_reversed() {
     let mut ip = datagram(30);
-    // Two hops behind the packet, one before it.
+    // The packet has passed two hops of its route, and one is still ahead.
     ip.splice(20..20, [131, 15, 12, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 0]);
     ip[0] = 0x49;
     ip[3] += 16;
@@ -135,7 +135,7 @@ fn source_routes_are_reversed() {
     assert_eq!((quote, p.network_header_length()), (ip.clone(), 32));
     let mut kit = Kit::<IcmpError>::new("1.1.1.1, redirect").unwrap();
     assert!(kit.act([received(&ip)]).is_empty(), "RFC 1812 section 5.2.7.2");
-    // A complaint about the route itself does not use it.
+    // A message about the route option itself does not use the route.
     for (pointer, options) in [(21, 0), (20, 0), (35, 12), (19, 12)] {
         let mut p = received(&ip);
         p.set_anno_u8(anno::ICMP_PARAMPROB, pointer);

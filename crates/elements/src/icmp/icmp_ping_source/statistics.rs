@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When requests were sent, and how long their replies took.
+//! The times when requests were sent, and the times that their replies took.
 
 /// The times of requests and replies. Times are in nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
-    /// When the request of each sequence number was sent, plus one; 0 where none waits for a reply. At most 65536.
+    /// For each sequence number, the time when its request was sent, plus one; 0 if no request waits for a reply. At
+    /// most 65536 entries.
     waiting: Vec<i64>,
     received: u64,
     shortest: u64,
@@ -14,7 +15,7 @@ pub(super) struct Statistics {
 }
 
 impl Statistics {
-    /// Notes a request.
+    /// Records a request.
     pub(super) fn sent(&mut self, sequence: u16, now: i64) {
         let i = usize::from(sequence);
         if i >= self.waiting.len() {
@@ -25,10 +26,10 @@ impl Statistics {
         }
     }
 
-    /// Notes a reply and gives how long it took; none if no request waits for it.
+    /// Records a reply. Returns its round trip time; none if no request waits for it.
     pub(super) fn received(&mut self, sequence: u16, now: i64) -> Option<u64> {
         let sent = self.waiting.get_mut(usize::from(sequence)).filter(|w| **w != 0)?;
-        // A clock that was set back makes no reply come before its request.
+        // If the clock was set back, the round trip time is 0.
         let trip = u64::try_from(now.saturating_sub(*sent - 1)).unwrap_or(0);
         *sent = 0;
         self.shortest = if self.received == 0 { trip } else { self.shortest.min(trip) };
@@ -40,20 +41,20 @@ impl Statistics {
         Some(trip)
     }
 
-    /// The shortest round trip.
+    /// Returns the shortest round trip time.
     pub(super) fn min(&self) -> u64 {
         self.shortest
     }
-    /// The longest round trip.
+    /// Returns the longest round trip time.
     pub(super) fn max(&self) -> u64 {
         self.longest
     }
-    /// The mean round trip.
+    /// Returns the mean round trip time.
     pub(super) fn mean(&self) -> u64 {
         u64::try_from(self.sum / u128::from(self.received.max(1))).unwrap_or(u64::MAX)
     }
 
-    /// The lines at the end of a run of ping.
+    /// Returns the lines that ping prints at the end of a run.
     pub(super) fn summary(&self, sent: u64) -> String {
         let received = self.received;
         let Some(lost) = sent.saturating_sub(received).saturating_mul(100).checked_div(sent) else {
@@ -72,7 +73,7 @@ impl Statistics {
     }
 }
 
-/// A span of time with the unit that suits it.
+/// Formats a time span, given in nanoseconds, with a suitable unit.
 pub(super) fn span(ns: u64) -> String {
     let us = ns / 1000;
     match us {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPPingSource against a responder: requests, replies, statistics.
+//! Tests ICMPPingSource with a responder: requests, replies, statistics.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -11,7 +11,7 @@ fn kit(config: &str) -> Kit<IcmpPingSource> {
     Kit::with_ports(&format!("10.0.0.1, 10.0.0.2, {config}"), 1, 1).unwrap()
 }
 
-/// The one request that the next timer brings.
+/// Returns the single request that is sent when the timer expires.
 fn request(kit: &mut Kit<IcmpPingSource>) -> Packet {
     let mut out = kit.expire().unwrap();
     assert_eq!(out.len(), 1);
@@ -84,7 +84,7 @@ fn statistics_as_the_definition_says() {
         assert_eq!(s.received(n * 16_000, 5 + t as i64), Some(t));
         assert_eq!((s.received(n * 16_000, 6), s.received(n * 16_000 + 1, 6)), (None, None));
     }
-    // Mean 4, squares 1 + 4 + 16 + 81 = 102: variance 25.5 - 16 = 9.5.
+    // The mean is 4. The squares add up to 1 + 4 + 16 + 81 = 102, so the variance is 25.5 - 16 = 9.5.
     assert_eq!(
         s.summary(5),
         "5 packets transmitted, 4 received, 20% packet loss\nrtt min/avg/max/mdev = 1.000/4.000/9.000/3.082\n"

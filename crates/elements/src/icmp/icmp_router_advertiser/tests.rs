@@ -8,7 +8,7 @@ fn kit(more: &str) -> Kit<IcmpRouterAdvertiser> {
     Kit::with_ports(&format!("10.0.0.1/24{more}"), 1, 1).unwrap()
 }
 
-/// A solicitation, right but for one byte.
+/// A solicitation, correct except for the byte that `change` replaces.
 fn ask(from: [u8; 4], change: Option<(usize, u8)>) -> Packet {
     let mut h = etherparse::Ipv4Header::new(8, 1, etherparse::IpNumber::ICMP, from, [224, 0, 0, 2]).unwrap();
     h.header_checksum = h.calc_header_checksum();
@@ -36,7 +36,7 @@ fn advertisements_are_those_of_the_rfc() {
         assert_eq!((h.source, h.destination, h.time_to_live), ([10, 0, 0, 1], to, 1));
         assert_eq!(h.calc_header_checksum(), h.header_checksum);
         let icmp = Icmpv4Slice::from_slice(ip.payload().payload).unwrap();
-        // RFC 1071: all words with the checksum come to all ones.
+        // RFC 1071: the sum of all words, including the checksum, is all ones.
         let words = ip.payload().payload.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(w[1]));
         assert_eq!(words.fold(0, |sum, w| (sum + w) % 0xffff), 0);
         let [l0, l1] = life.to_be_bytes();
@@ -92,7 +92,7 @@ fn who_asks_is_answered_soon_and_once() {
     k.push(0, (0..50).map(|i| ask([10, 0, 0, i + 2], None)));
     assert_eq!(k.expire().unwrap().len(), 1);
     assert!(k.next_timer().unwrap() > start + 400 * SECOND, "the others were answered too");
-    // Cut anywhere, it asks for nothing and does no harm.
+    // A solicitation that is cut anywhere is ignored.
     for len in 0..28 {
         let mut p = packet(&ask([0; 4], None).data()[..len]);
         p.set_network_header(0, 20.min(len));

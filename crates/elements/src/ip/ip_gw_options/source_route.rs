@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Following source routes (RFC 791 section 3.1, RFC 1812 section 5.3.13.4).
+//! Follows source routes (RFC 791 section 3.1, RFC 1812 section 5.3.13.4).
 
 use super::{Filled, IpGwOptions, Way};
 use castanet_wire::options::kind;
 
-/// The address at an index.
+/// Returns the address at an index.
 fn address(option: &mut [u8], at: usize) -> Option<&mut [u8; 4]> {
     option.get_mut(at..)?.first_chunk_mut()
 }
 
 impl IpGwOptions {
-    /// Goes on along a source route that has come to this router, and writes the address by which the packet leaves.
+    /// Advances a source route that has reached this router, and records the address from which the packet leaves.
     pub(super) fn source_route(&self, option: &mut [u8], way: &mut Way) -> Filled {
-        // RFC 1122 section 3.2.1.8: there is at most one.
+        // RFC 1122 section 3.2.1.8: a packet has at most one source route.
         if std::mem::replace(&mut way.routed, true) {
             return Filled::Bad(0);
         }
@@ -23,7 +23,8 @@ impl IpGwOptions {
         // The pointer counts from 1.
         let mut at = usize::from(pointer) - 1;
         if way.here {
-            // One that is at its end is for this router. Several of its addresses may follow each other.
+            // At the end of its route, a packet is for this router. The route may name several of the router's
+            // addresses in a row.
             let mut filled = Filled::Unchanged;
             while at < option.len() && self.is_mine(way.dst) {
                 let Some(place) = address(option, at) else { return Filled::Bad(2) };
@@ -31,11 +32,11 @@ impl IpGwOptions {
                 at += 4;
                 filled = Filled::Changed;
             }
-            // An option is 40 bytes long at most.
+            // The pointer fits a byte, because an option has at most 40 bytes.
             option[2] = u8::try_from(at + 1).unwrap_or(u8::MAX);
             return filled;
         }
-        // The address that this router recorded when the packet came here; 3 bytes stand before the addresses.
+        // The address that this router recorded when the packet arrived. The addresses start after 3 bytes.
         let recorded = at.checked_sub(4).filter(|at| *at >= 3).and_then(|at| address(option, at));
         let Some(last) = recorded.filter(|a| self.is_mine(**a)) else { return Filled::Unchanged };
         if kind == kind::STRICT_SOURCE_ROUTE && way.hop != [0; 4] && way.hop != way.dst {

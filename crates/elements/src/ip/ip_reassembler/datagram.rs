@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fragments of one packet, kept in order without overlap.
+//! The fragments of one packet, kept in order and without overlap.
 
 use castanet_element::prelude::*;
 use castanet_wire::checksum;
@@ -18,8 +18,8 @@ pub(super) struct Fragment {
 }
 
 impl Fragment {
-    /// Reads the header of a fragment and cuts off padding; none if it is cut itself, carries nothing, or carries what cannot be
-    /// part of any packet.
+    /// Reads the header of a fragment, and cuts off padding. Returns none if the fragment is cut short, is empty, or
+    /// cannot be part of any packet.
     pub(super) fn of(p: &mut Packet) -> Option<Fragment> {
         let network = p.network()?;
         let h = Ipv4Header::from_prefix(network)?;
@@ -32,26 +32,26 @@ impl Fragment {
             return None;
         }
         let end = u32::from(start).checked_add(u32::try_from(carried).ok()?).filter(|&end| end <= MOST)?;
-        // Where the packet ends in its data; before them if the header was stripped and nothing is left.
+        // The end of the packet in its data. It lies before the data if the header was stripped and nothing is left.
         let keep = p.network_offset()?.checked_add_unsigned(usize::from(total))?;
         p.truncate(usize::try_from(keep).ok()?);
         Some(Fragment { start, end: u16::try_from(end).ok()?, more, length: total })
     }
 }
 
-/// A fragment that waits.
+/// A waiting fragment.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// Where its data start in the whole.
+    /// Offset of the fragment's data in the whole packet.
     pub(super) start: u16,
-    /// Where they end.
+    /// Offset of the end of the fragment's data.
     pub(super) end: u16,
     /// The fragment, cut to its total length.
     pub(super) packet: Packet,
 }
 
 impl Piece {
-    /// The bytes of the fragment.
+    /// Returns the data of the fragment.
     fn carried(&self) -> &[u8] {
         carried(&self.packet)
     }
@@ -63,16 +63,16 @@ fn carried(p: &Packet) -> &[u8] {
     n.get(from..).unwrap_or_default()
 }
 
-/// The result for a fragment that was added.
+/// The result of adding a fragment.
 #[derive(Debug)]
 pub(super) enum Added {
-    /// It waits.
+    /// The fragment waits.
     Held,
-    /// It waits, and was the last one that was missing.
+    /// The fragment waits, and was the last one missing.
     Complete,
-    /// It is there already.
+    /// The fragment repeats one that is there already.
     Repeated(Packet),
-    /// It overlaps others or contradicts them.
+    /// The fragment overlaps others or contradicts them.
     Suspect(Packet),
     /// The datagram was suspect already.
     Shunned(Packet),
@@ -81,26 +81,26 @@ pub(super) enum Added {
 /// The fragments of one packet.
 #[derive(Debug)]
 pub(super) struct Datagram {
-    /// In order, without overlap.
+    /// The fragments, in order and without overlap.
     pieces: Vec<Piece>,
-    /// How many bytes are there.
+    /// Bytes of data that have come.
     have: u32,
-    /// How many there are to be, once the last fragment has come.
+    /// Bytes of data of the whole packet, known once the last fragment has come.
     total: Option<u16>,
     /// Whether fragments overlapped or contradicted each other.
     suspect: bool,
     /// The length of the longest fragment.
     pub(super) longest: u16,
-    /// Its place in the order of the last fragments.
+    /// Position of the datagram in the order of the last fragments.
     pub(super) order: Option<u64>,
     /// The timestamp of the last fragment.
     pub(super) stamp: i64,
-    /// When it has waited too long, by the clock.
+    /// When the datagram will have waited too long, by the clock, in nanoseconds.
     pub(super) due: i64,
 }
 
 impl Datagram {
-    /// One with no fragment; `pieces` is an empty list.
+    /// Makes a datagram without fragments. `pieces` is an empty list to be reused.
     pub(super) fn new(pieces: Vec<Piece>) -> Datagram {
         let (have, total, suspect, longest, order) = (0, None, false, 0, None);
         Datagram { pieces, have, total, suspect, longest, order, stamp: 0, due: 0 }
@@ -111,7 +111,7 @@ impl Datagram {
     pub(super) fn into_pieces(self) -> Vec<Piece> {
         self.pieces
     }
-    /// Marks it as suspect and gives what it holds.
+    /// Marks the datagram as suspect. Returns its pieces.
     pub(super) fn suspect(&mut self) -> Vec<Piece> {
         self.suspect = true;
         std::mem::take(&mut self.pieces)
@@ -122,7 +122,7 @@ impl Datagram {
         if self.suspect {
             return Added::Shunned(packet);
         }
-        // Fragments come in order mostly.
+        // Most fragments come in order, so check the end first.
         let at = match self.pieces.last() {
             Some(last) if f.start < last.end => self.pieces.partition_point(|p| p.start < f.start),
             _ => self.pieces.len(),
@@ -147,7 +147,7 @@ impl Datagram {
             self.total = Some(f.end);
         }
         self.longest = self.longest.max(f.length);
-        // Cannot overflow: without overlap it is at most 65535.
+        // This cannot overflow: without overlap, the sum is at most 65535.
         self.have += u32::from(f.end - f.start);
         self.pieces.insert(at, Piece { start: f.start, end: f.end, packet });
         if self.total.is_some_and(|total| u32::from(total) == self.have) {
@@ -158,7 +158,8 @@ impl Datagram {
     }
 }
 
-/// Makes the first piece the whole packet, with the bytes of the others. A packet that is too long comes back with the reason.
+/// Extends the first piece to the whole packet, with the data of the others. A packet that is too long is returned
+/// with the reason.
 pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet, Reason)> {
     let Piece { end, packet: mut whole, .. } = first;
     let total = others.last().map_or(end, |p| p.end).into();
@@ -167,7 +168,8 @@ pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet
     let ecn = headers.fold(0u8, |seen, h| seen | 1 << (h[1] & 3));
     let header_len = whole.network().and_then(whole_header).map_or(Ipv4Header::LEN, <[u8]>::len);
     let length = u16::try_from(header_len.saturating_add(total)).ok();
-    // RFC 3168 section 5.3: a mark on one fragment is a mark on the packet, unless others say that its ends do not know ECN.
+    // RFC 3168 section 5.3: if one fragment is marked, the packet is marked, unless another fragment says "not
+    // ECN-capable".
     let (congested, unable) = (ecn & 1 << 3 != 0, ecn & 1 != 0);
     let Some(length) = length.filter(|_| !(congested && unable)) else {
         return Err((whole, Reason::BadFragment));

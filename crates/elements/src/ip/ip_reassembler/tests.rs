@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPReassembler against IPFragmenter, hostile fragments, time and room.
+//! Tests IPReassembler: with IPFragmenter, with hostile fragments, by time and by memory.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -29,7 +29,7 @@ fn kit(config: &str) -> Kit<IpReassembler> {
     Kit::with_ports(config, 1, 2).unwrap()
 }
 
-/// The whole packets that leave, checked; all others must have been dropped.
+/// Returns the whole packets that leave, after checking them. All other packets must have been dropped.
 fn wholes(kit: &mut Kit<IpReassembler>, packets: Vec<Packet>) -> Vec<Vec<u8>> {
     let out = kit.push(0, packets);
     assert!(out.iter().all(|o| o.0 == 0));
@@ -41,7 +41,7 @@ fn wholes(kit: &mut Kit<IpReassembler>, packets: Vec<Packet>) -> Vec<Vec<u8>> {
     out.iter().map(|(_, p)| p.data().to_vec()).collect()
 }
 
-/// The counts in `dump`: fragments seen, good, failed and bad.
+/// Returns the counts in `dump`: fragments seen, good, failed and bad.
 fn counts(kit: &mut Kit<IpReassembler>) -> [u64; 4] {
     let dump = kit.read("dump").unwrap();
     let mut numbers = dump.lines().map_while(|l| l.split_once(":")?.1.trim().parse().ok());
@@ -54,7 +54,7 @@ fn what_the_fragmenter_cuts_becomes_whole_in_any_order() {
     for len in [1u16, 8, 9, 100, 555, 3000] {
         for mtu in [68, 100, 576, 1500] {
             let mut data = bytes(9, 0, len, false);
-            // With options: one that is copied, one that is not.
+            // The packet has two options: fragments copy the first and leave out the second.
             data.splice(20..20, [148, 4, 0, 0, 7, 7, 4, 0, 0, 0, 0, 0]);
             data[0] = 0x48;
             data[2..4].copy_from_slice(&(32 + len).to_be_bytes());
@@ -69,7 +69,7 @@ fn what_the_fragmenter_cuts_becomes_whole_in_any_order() {
             }
             let n = pieces.len() as u64;
             let mut kit = kit("");
-            // Padding as of short Ethernet frames is cut off.
+            // Padding, as on short Ethernet frames, is cut off.
             for p in &mut pieces {
                 p.put(5);
             }
@@ -101,7 +101,7 @@ fn several_at_once_and_the_longest_fragment() {
         assert_eq!((p.data(), p.anno::<2>(20)), (&want[..], 44u16.to_ne_bytes()));
     }
     assert!(Kit::<IpReassembler>::new("MAX_MTU_ANNO PAINT").is_err());
-    // Another protocol, source or destination is another packet.
+    // Fragments with another protocol, source or destination belong to another packet.
     for at in [9, 15, 19] {
         let mut other = bytes(1, 8, 16, false);
         other[at] ^= 1;
@@ -129,7 +129,7 @@ fn hostile_fragments() {
         }
         marked(&b)
     };
-    // Whole packets, fragments held, failed, bad.
+    // The numbers of whole packets, fragments held, failed packets and bad fragments.
     type Fate = (usize, usize, u64, u64);
     let table: Vec<(&str, Vec<Packet>, Fate)> = vec![
         ("repeated", vec![f(0, 16, true), f(0, 16, true), f(16, 17, false)], (1, 0, 0, 0)),
@@ -167,7 +167,7 @@ fn hostile_fragments() {
     for (what, packets, want) in table {
         assert_eq!(whole(packets), want, "{what}");
     }
-    // The longest packet, but its header has options: 65515 + 24 bytes do not fit.
+    // The longest packet if there are no options. With options, 65515 + 24 bytes do not fit.
     for (options, good) in [(0u16, 1), (4, 0)] {
         let mut first = bytes(1, 0, 8 + options, true);
         (first[0], first[3]) = (0x45 + (options / 4) as u8, 28 + options as u8);
@@ -197,7 +197,7 @@ fn congestion_marks_come_together() {
 
 #[test]
 fn time() {
-    // By the clock: 30 s after the last fragment that was taken.
+    // By the clock: 30 s after the last fragment that was accepted.
     let mut kit = kit("");
     let second = 1_000_000_000;
     kit.push(0, [fragment(1, 0, 8, true)]);
@@ -217,7 +217,7 @@ fn time() {
     assert!(kit.expire().unwrap().is_empty());
     assert_eq!(kit.dropped(Reason::ReassemblyTimeout), 1);
 
-    // By timestamps, of whole packets too.
+    // By timestamps, including those of whole packets.
     let at = |mut p: Packet, s: i64| {
         p.set_timestamp(s * second);
         p
@@ -229,7 +229,7 @@ fn time() {
     assert_eq!(kit.push(0, [at(marked(&bytes(9, 0, 9, false)), 140)]).len(), 1);
     assert_eq!(kit.dropped(Reason::ReassemblyTimeout), 2);
     assert!(kit.push(0, [at(fragment(2, 0, 8, true), 141)]).is_empty(), "its other half is gone");
-    // Packets without timestamps are not taken for very old ones.
+    // Packets without timestamps are not treated as very old.
     kit.push(0, [fragment(4, 0, 8, true)]);
     kit.push(0, [at(fragment(5, 0, 8, true), 142)]);
     assert_eq!(kit.push(0, [last(4)]).len(), 1);
@@ -250,7 +250,7 @@ fn suspects_are_shunned_until_their_time_is_over() {
 
 #[test]
 fn room() {
-    // Seven fragments of 2048 bytes and their entries fit; the eighth leaves room for five.
+    // Seven fragments of 2048 bytes and their entries fit. Adding the eighth leaves five of them.
     let mut kit = kit("HIMEM 16200");
     for id in 0..7 {
         assert!(kit.push(0, [fragment(id, 0, 8, true)]).is_empty());
@@ -283,7 +283,8 @@ fn room() {
 
 #[test]
 fn as_a_map_of_bytes_says() {
-    // Fragments without overlap, in random order, some missing: whole exactly when every byte is there.
+    // Fragments without overlap in random order, with some missing. The packet is whole exactly when every byte has
+    // come.
     let mut random = Random::new(5, "map");
     for _ in 0..300 {
         let (mut cuts, mut at) = (vec![0u16], 0);
@@ -348,13 +349,14 @@ fn pulled() {
     assert_eq!(kit.pull(0, 5)[0].data(), &bytes(2, 0, 16, false)[..]);
 }
 
-/// Whole super-packets pass as they are. The checksum of a fragment is completed, and a fragment cannot be a super-packet.
+/// Whole super-packets pass unchanged. The checksum of a fragment is completed, and a fragment cannot be a
+/// super-packet.
 #[test]
 fn offloads_pass_with_whole_packets() {
     use castanet_packet::Offload;
     let mut kit = kit("");
     let offload = Offload { checksum: Some((20, 6)), segments: Some((5, 100)) };
-    // A whole packet passes while fragments wait, too.
+    // A whole packet also passes while fragments wait.
     for id in [1, 2] {
         let mut p = marked(&bytes(id, 0, 999, false));
         p.set_offload(Some(offload));
@@ -370,6 +372,6 @@ fn offloads_pass_with_whole_packets() {
     let out = kit.push(0, [first, fragment(4, 80, 100, false)]);
     let whole = &out[0].1;
     assert_eq!((whole.len(), whole.has_offload()), (120, false));
-    // With the checksum the sum is the complement of what the field held.
+    // The sum over all bytes is the complement of what the checksum field held.
     assert_eq!(castanet_wire::checksum::sum(&whole.data()[20..100]), !u16::from_be_bytes([6, 7]));
 }

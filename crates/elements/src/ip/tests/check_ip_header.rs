@@ -112,7 +112,8 @@ fn good_packets_are_cut_and_marked() {
 
 #[test]
 fn bad_sources_and_good_destinations() {
-    // The result of INTERFACES for each address, as source and with the own address as destination.
+    // With INTERFACES: a source, and whether packets from it pass to another destination and to the router's
+    // own address.
     for (src, alone, to_own) in [
         ([18, 26, 4, 255], false, true),
         ([0, 0, 0, 0], false, true),
@@ -181,7 +182,7 @@ fn without_checksum() {
     assert!(kit.act([packet(&data)]).is_empty());
 }
 
-/// The tests one by one, without regard to speed.
+/// Runs the tests one by one, without regard to speed.
 fn passes(d: &[u8]) -> bool {
     let Ok((h, _)) = etherparse::Ipv4Header::from_slice(d) else { return false };
     let (total, len) = (usize::from(h.total_len), h.header_len());

@@ -162,7 +162,7 @@ fn what_must_not_be_fragmented() {
 
 #[test]
 fn no_room_and_no_header() {
-    // 27 bytes hold a header and less than 8 bytes of data.
+    // 27 bytes have space for a header and less than 8 bytes of data.
     let mut kit = Kit::<IpFragmenter>::with_ports("27", 1, 2).unwrap();
     assert_eq!(kit.act([Ip { data: 80, ..PLAIN }.packet()])[0].0, 1);
     for len in 0..60 {
@@ -173,7 +173,7 @@ fn no_room_and_no_header() {
         assert_eq!((out.len(), out[0].0), (1, usize::from(len > 8)));
         assert_eq!(kit.dropped(Reason::NoIpHeader), 1);
     }
-    // A total length below that of the header.
+    // The total length is less than the header length.
     let mut data = vec![0; 40];
     (data[0], data[3]) = (0x45, 19);
     let mut p = packet(&data);
@@ -192,7 +192,7 @@ fn arguments() {
     assert_eq!(out[1].1.headroom(), 90);
 }
 
-/// A TCP super-packet of 250 bytes of payload in segments of 100, Ethernet header stripped.
+/// A TCP super-packet with 250 bytes of payload, in segments of 100 bytes, with its Ethernet header stripped.
 fn super_packet(dont: bool) -> Packet {
     let payload: Vec<u8> = (0..250u16).map(|i| i as u8).collect();
     let mut data = Vec::new();
@@ -211,7 +211,7 @@ fn super_packet(dont: bool) -> Packet {
 
 #[test]
 fn super_packets_are_judged_by_their_segments() {
-    // 140 bytes a segment.
+    // Each segment has up to 140 bytes.
     let mut kit = Kit::<IpFragmenter>::new("140").unwrap();
     let out = kit.act([super_packet(true)]);
     assert_eq!((out.len(), out[0].1.len()), (1, 290));
@@ -221,11 +221,13 @@ fn super_packets_are_judged_by_their_segments() {
     assert_eq!((out.len(), out[0].0), (1, 1));
     assert_eq!(kit.read("drops").unwrap(), "3");
     let out = kit.act([super_packet(false), super_packet(false)]);
-    // Two segments of 140 bytes as 132 and 28, and one of 90; twice.
+    // For each super-packet, two segments of 140 bytes become fragments of 132 and 28 bytes, and the last segment has
+    // 90.
     let lengths: Vec<usize> = out.iter().map(|o| o.1.len()).collect();
     assert_eq!(lengths, [132, 28, 132, 28, 90, 132, 28, 132, 28, 90]);
     assert!(out.iter().all(|o| o.0 == 0 && o.1.offload().is_none()));
-    // They are in order: each datagram's offset goes up, and identifications of segments count up.
+    // Fragments are in order: offsets count up within a segment, and identifications count up from segment to
+    // segment.
     let ids: Vec<u16> = out.iter().map(|o| u16::from_be_bytes([o.1.data()[4], o.1.data()[5]])).collect();
     assert_eq!(ids[..5], [ids[0], ids[0], ids[0] + 1, ids[0] + 1, ids[0] + 2]);
     let offsets: Vec<u8> = out.iter().map(|o| o.1.data()[7]).collect();
@@ -234,8 +236,8 @@ fn super_packets_are_judged_by_their_segments() {
 
 #[test]
 fn fragments_beyond_the_longest_packet_are_refused() {
-    // The header, what lies before and the data make 65,535 bytes at most. Without the check the piece behind offset 65,528 would
-    // have offset 0.
+    // The header, the data before this fragment, and its own data have at most 65,535 bytes. Without the check, the
+    // piece after offset 65,528 would have offset 0.
     for (offset, data, fits) in [
         (64_984, 530, true),
         (64_984, 531, true),

@@ -20,7 +20,7 @@ fn ip(options: &[u8]) -> Packet {
 
 const ME: &str = "10.0.0.1, 10.0.1.1 10.0.2.1";
 
-// Milliseconds since midnight UT at the kit's start, 1000 s after 1970 began.
+// Milliseconds since midnight UT at the kit's start, which is 1000 s after the start of 1970.
 const T: [u8; 4] = 1_000_000u32.to_be_bytes();
 
 #[test]
@@ -28,7 +28,7 @@ fn options_are_filled_in() {
     let [t0, t1, t2, t3] = T;
     let table: &[(&[u8], &[u8])] = &[
         (&[1, 1, 1, 0], &[1, 1, 1, 0]),
-        // Record route: room for two, for the second, full.
+        // Record route: space for two addresses, for the second address, and full.
         (&[7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[7, 11, 8, 10, 0, 0, 1, 0, 0, 0, 0, 0]),
         (&[1, 7, 11, 8, 5, 5, 5, 5, 0, 0, 0, 0], &[1, 7, 11, 12, 5, 5, 5, 5, 10, 0, 0, 1]),
         (&[7, 7, 8, 5, 5, 5, 5, 0], &[7, 7, 8, 5, 5, 5, 5, 0]),
@@ -37,12 +37,12 @@ fn options_are_filled_in() {
         (&[0, 7, 7, 4, 0, 0, 0, 0], &[0, 7, 7, 4, 0, 0, 0, 0]),
         // Source routes pass.
         (&[131, 7, 4, 5, 5, 5, 5, 0], &[131, 7, 4, 5, 5, 5, 5, 0]),
-        // Timestamps alone, with addresses, for given addresses.
+        // Timestamps alone, with addresses, and for given addresses.
         (&[68, 12, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[68, 12, 9, 0, t0, t1, t2, t3, 0, 0, 0, 0]),
         (&[68, 12, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0], &[68, 12, 13, 1, 10, 0, 0, 1, t0, t1, t2, t3]),
         (&[68, 12, 5, 3, 10, 0, 2, 1, 0, 0, 0, 0], &[68, 12, 13, 3, 10, 0, 2, 1, t0, t1, t2, t3]),
         (&[68, 12, 5, 3, 10, 0, 3, 1, 0, 0, 0, 0], &[68, 12, 5, 3, 10, 0, 3, 1, 0, 0, 0, 0]),
-        // Full: the overflow counts.
+        // Full: the overflow count is incremented.
         (&[68, 8, 9, 0x20, 1, 2, 3, 4], &[68, 8, 9, 0x30, 1, 2, 3, 4]),
     ];
     let mut kit = Kit::<IpGwOptions>::with_ports(ME, 1, 2).unwrap();
@@ -65,7 +65,7 @@ fn malformed_options_leave_unchanged() {
         (&[7, 0, 4, 0], 21),
         (&[1, 7, 1, 4], 22),
         (&[7, 9, 4, 0, 0, 0, 0, 0], 21),
-        // The pointer missing, too small, or without room for a whole address.
+        // The pointer is missing, too small, or leaves no space for a whole address.
         (&[7, 2, 0, 0], 21),
         (&[7, 7, 3, 0, 0, 0, 0, 0], 22),
         (&[7, 7, 5, 0, 0, 0, 0, 0], 22),
@@ -73,10 +73,10 @@ fn malformed_options_leave_unchanged() {
         (&[68, 8, 4, 0, 0, 0, 0, 0], 22),
         (&[68, 8, 6, 0, 0, 0, 0, 0], 22),
         (&[68, 8, 5, 1, 0, 0, 0, 0], 22),
-        // An unknown form, an overflow that overflows.
+        // An unknown form, and an overflow count that overflows.
         (&[68, 8, 5, 2, 0, 0, 0, 0], 23),
         (&[68, 8, 9, 0xf0, 0, 0, 0, 0], 23),
-        // Good options before it are not changed either.
+        // Good options before the malformed one are not changed either.
         (&[7, 7, 4, 0, 0, 0, 0, 1, 7, 7, 2, 0, 0, 0, 0, 0], 30),
     ];
     for outputs in [1, 2] {
@@ -137,7 +137,7 @@ fn truncated_headers() {
     assert!(Kit::<IpGwOptions>::new("").is_err());
 }
 
-/// A packet with options to an address, by a next hop.
+/// A packet with options to the address `dst`, with the next hop `hop`.
 fn to(dst: [u8; 4], hop: [u8; 4], options: &[u8]) -> Packet {
     let mut p = ip(options);
     let mut h = etherparse::Ipv4Header::from_slice(p.data()).unwrap().0;
@@ -153,10 +153,10 @@ fn source_routes_are_followed_where_it_is_said() {
     const MINE: [u8; 4] = [10, 0, 2, 1];
     const FAR: [u8; 4] = [9, 9, 9, 9];
     const HOP: [u8; 4] = [5, 5, 5, 5];
-    // Destination, next hop and options before; output, destination and options behind.
+    // Destination, next hop and options before; output, destination and options after.
     type Case = ([u8; 4], [u8; 4], &'static [u8], usize, [u8; 4], &'static [u8]);
     let table: &[Case] = &[
-        // To this router: the next address is where it goes, and ours is recorded.
+        // To this router: the next address of the route becomes the destination, and our address is recorded.
         (MINE, MINE, &[131, 7, 4, 9, 9, 9, 9, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
         (MINE, MINE, &[1, 137, 7, 4, 9, 9, 9, 9], 0, FAR, &[1, 137, 7, 8, 10, 0, 0, 1]),
         (
@@ -176,7 +176,7 @@ fn source_routes_are_followed_where_it_is_said() {
             &[131, 11, 12, 10, 0, 0, 1, 10, 0, 0, 1, 0],
         ),
         (MINE, MINE, &[131, 7, 4, 10, 0, 1, 1, 0], 0, [10, 0, 1, 1], &[131, 7, 8, 10, 0, 0, 1, 0]),
-        // At its end: for this router, and nothing else is recorded either.
+        // At the end of the route: the packet is for this router, and nothing else is recorded either.
         (MINE, MINE, &[131, 7, 8, 9, 9, 9, 9, 0], 0, MINE, &[131, 7, 8, 9, 9, 9, 9, 0]),
         (
             MINE,
@@ -187,7 +187,7 @@ fn source_routes_are_followed_where_it_is_said() {
             &[131, 3, 4, 7, 7, 4, 0, 0, 0, 0, 0, 0],
         ),
         (MINE, MINE, &[7, 7, 4, 0, 0, 0, 0, 0], 0, MINE, &[7, 7, 4, 0, 0, 0, 0, 0]),
-        // On its way out: the address of this interface, if the last one recorded is ours.
+        // Leaving: the address of this interface is recorded, if the last recorded address is ours.
         (FAR, FAR, &[131, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
         (FAR, HOP, &[131, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
         (FAR, HOP, &[131, 7, 8, 10, 0, 0, 1, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
@@ -195,9 +195,9 @@ fn source_routes_are_followed_where_it_is_said() {
         (FAR, [0; 4], &[137, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[137, 7, 8, 10, 0, 0, 1, 0]),
         (FAR, HOP, &[137, 7, 8, 7, 7, 7, 7, 0], 0, FAR, &[137, 7, 8, 7, 7, 7, 7, 0]),
         (FAR, HOP, &[131, 7, 4, 10, 0, 2, 1, 0], 0, FAR, &[131, 7, 4, 10, 0, 2, 1, 0]),
-        // A strict route whose next address is no neighbour.
+        // A strict route whose next address is not the next hop.
         (FAR, HOP, &[137, 7, 8, 10, 0, 2, 1, 0], 2, FAR, &[137, 7, 8, 10, 0, 2, 1, 0]),
-        // Malformed: pointers too small and without room for an address, a second route.
+        // Malformed: pointers that are too small or leave no space for an address, and a second route.
         (MINE, MINE, &[131, 7, 3, 9, 9, 9, 9, 0], 1, MINE, &[131, 7, 3, 9, 9, 9, 9, 0]),
         (MINE, MINE, &[131, 7, 5, 9, 9, 9, 9, 0], 1, MINE, &[131, 7, 5, 9, 9, 9, 9, 0]),
         (MINE, MINE, &[131, 3, 4, 131, 3, 4, 0, 0], 1, MINE, &[131, 3, 4, 131, 3, 4, 0, 0]),
@@ -217,7 +217,7 @@ fn source_routes_are_followed_where_it_is_said() {
         assert_eq!(out[0].1.dst_ip().to_be_bytes(), hop, "{before:?}");
     }
     assert_eq!((kit.read("drops").unwrap(), kit.all_dropped()), ("4".into(), 0));
-    // Any bytes: no panic, in = out.
+    // Any bytes: no panic, and each packet leaves.
     let mut random = Random::new(7, "source routes");
     for _ in 0..20_000 {
         let words = 1 + random.below(9) as usize;

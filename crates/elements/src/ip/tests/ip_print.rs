@@ -10,7 +10,7 @@ use castanet_element::seam::Seam as _;
 const SRC: [u8; 4] = [10, 0, 0, 1];
 const DST: [u8; 4] = [10, 0, 0, 2];
 
-/// A packet with this transport part, `fragment` the fragment word.
+/// A packet with this transport part. `fragment` is the flags and fragment offset word.
 fn ip(protocol: u8, fragment: u16, transport: &[u8]) -> Vec<u8> {
     let total = u16::try_from(20 + transport.len()).unwrap().to_be_bytes();
     let [f0, f1] = fragment.to_be_bytes();
@@ -198,7 +198,7 @@ fn a_file_is_emptied_when_the_router_runs_and_moves_to_the_next_one() {
         p.set_network_header(0, 20);
         kit.act([p]);
     };
-    // It did not run.
+    // The router did not run.
     let mut kit = Kit::<IpPrint>::new(&config).unwrap();
     kit.cleanup().unwrap();
     assert!(!path.exists());
@@ -206,7 +206,7 @@ fn a_file_is_emptied_when_the_router_runs_and_moves_to_the_next_one() {
     let mut kit = Kit::<IpPrint>::new(&config).unwrap();
     kit.cleanup().unwrap();
     assert_eq!(text(), "what was there before");
-    // It ran and had nothing to say.
+    // The router ran and printed nothing.
     let mut kit = Kit::<IpPrint>::new(&config).unwrap();
     kit.with(|_, cx| cx.core().timers.clear());
     kit.cleanup().unwrap();

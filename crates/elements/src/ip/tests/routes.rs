@@ -16,7 +16,7 @@ fn to(addr: u32) -> Packet {
     p
 }
 
-/// Prefix, length, gateway and output of some routes that nest.
+/// Prefix, length, gateway and output of some nested routes.
 const ROUTES: [(u32, u8, u32, usize); 7] = [
     (0x0a000000, 8, 0, 0),
     (0x0a010000, 16, 0x01020304, 1),
@@ -35,7 +35,7 @@ fn config() -> String {
     ROUTES.iter().map(line).collect::<Vec<_>>().join(", ")
 }
 
-/// The output and the annotation, by trying all routes.
+/// Finds the output and the annotation by trying all routes.
 fn expected(addr: u32) -> (usize, u32) {
     let matches = |&&(a, l, _, _): &&(u32, u8, u32, usize)| (u64::from(addr ^ a) >> (32 - l)) == 0;
     let &(_, _, g, o) = ROUTES.iter().filter(matches).max_by_key(|r| r.1).unwrap();
@@ -151,7 +151,7 @@ fn handlers_of_each_class() {
     assert_eq!(kit.read_with("lookup", "4.0.0.1").unwrap(), "-1");
 }
 
-/// Of several routes to one prefix the first is in force, and a warning counts the others.
+/// The first of several routes to one prefix is used, and a warning counts the others.
 #[test]
 fn repeated_routes_of_the_configuration() {
     fn check<T: Build + Element>() {

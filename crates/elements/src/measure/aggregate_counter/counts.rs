@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 use std::net::Ipv4Addr;
 
-/// The most numbers that are counted: what holds them stays below some hundred megabytes.
+/// Largest number of distinct numbers that are counted, which limits the memory to a few hundred megabytes.
 pub const MOST: usize = 1 << 22;
 
 /// How counts are written.
@@ -17,9 +17,9 @@ pub enum Format {
     Text,
     /// `ADDRESS COUNT`.
     Addresses,
-    /// Four bytes each.
+    /// Number and count, four bytes each.
     Binary,
-    /// `COUNT SHARE`: how many of all numbers have that count.
+    /// `COUNT SHARE`: the share of numbers that have this count.
     Shares,
 }
 
@@ -31,7 +31,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// How many have a count above zero.
+    /// Returns how many numbers have a count above zero.
     pub fn len(&self) -> usize {
         self.map.len()
     }
@@ -39,7 +39,8 @@ impl Counts {
     pub fn total(&self) -> u64 {
         self.total
     }
-    /// Adds to the count of a number; false if it has none yet, and `known` asks for that, or there is no room.
+    /// Adds `by` to the count of a number. Returns false if the number has no count yet, and either `known`
+    /// is set or there is no room for another number.
     #[inline]
     pub fn add(&mut self, number: u32, by: u64, known: bool) -> bool {
         if let Some(n) = self.map.get_mut(&number) {
@@ -55,11 +56,11 @@ impl Counts {
         self.total = self.total.saturating_add(by);
         true
     }
-    /// Forgets all.
+    /// Removes all counts.
     pub fn clear(&mut self) {
         *self = Counts::default();
     }
-    /// Counts how many numbers have which count; that replaces the counts.
+    /// Replaces the counts: each old count becomes a number, and its count is how many numbers had it.
     pub fn reaggregate(&mut self) {
         let mut new = Counts::default();
         for n in self.map.values() {
@@ -67,14 +68,14 @@ impl Counts {
         }
         *self = new;
     }
-    /// Number and count, sorted.
+    /// Returns all pairs of number and count, sorted by number.
     fn sorted(&self) -> Vec<(u32, u64)> {
         let mut all: Vec<_> = self.map.iter().map(|(a, n)| (*a, *n)).collect();
         all.sort_unstable();
         all
     }
 
-    /// Writes all to a file, whose name comes from a Filename; `-` is the standard output.
+    /// Writes all counts to a file; `-` is standard output. The name must come from a `Filename` argument.
     #[allow(clippy::disallowed_methods)]
     pub fn write(&self, name: &str, banner: &str, format: Format) -> Result<(), ElementError> {
         let done = match name {
@@ -87,7 +88,7 @@ impl Counts {
         };
         done.map_err(ElementError::system(name))
     }
-    /// Writes all.
+    /// Writes all counts to `out`.
     pub fn write_to(&self, out: &mut impl Write, banner: &str, format: Format) -> io::Result<()> {
         writeln!(out, "!IPAggregate 1.0")?;
         if !banner.is_empty() {
@@ -110,7 +111,7 @@ impl Counts {
                 writeln!(out, "!packed_be")?;
                 for (number, count) in self.sorted() {
                     out.write_all(&number.to_be_bytes())?;
-                    // Four bytes have room for no more.
+                    // A count too large for four bytes is written as the largest value.
                     out.write_all(&u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes())?;
                 }
             }

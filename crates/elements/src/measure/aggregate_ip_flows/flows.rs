@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flows in bounded memory: which are known, how long, and the fragments that belong to them.
+//! The table of flows, in bounded memory, and the fragments that belong to flows.
 
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol;
@@ -7,16 +7,16 @@ use castanet_wire::tcp::flag;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
-/// The most flows that are known.
+/// Largest number of flows that are stored.
 pub const MOST_FLOWS: usize = 1 << 20;
-/// The most first fragments that are remembered.
+/// Largest number of first fragments that are remembered.
 pub const MOST_FRAGMENTS: usize = 1 << 14;
-/// The most later fragments that wait for their first one.
+/// Largest number of later fragments that wait for their first fragment.
 pub const MOST_WAITING: usize = 1 << 10;
-/// How many flows are looked at for one that is idle when one has to go.
+/// Largest number of flows that are examined to find an idle flow to remove.
 const TRIES: usize = 16;
 
-/// The two ends of a flow, the lesser first, and its protocol.
+/// The two ends of a flow, the lower first, and its protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     low: (u32, u16),
@@ -25,7 +25,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// From source and destination; whether the packet goes from the lesser to the greater.
+    /// Makes a key from source and destination. Also returns whether the packet goes from the lower end to
+    /// the higher.
     pub fn new(src: (u32, u16), dst: (u32, u16), kind: u8) -> (Key, bool) {
         let up = src <= dst;
         let (low, high) = if up { (src, dst) } else { (dst, src) };
@@ -40,24 +41,24 @@ pub struct Flow {
     pub aggregate: u32,
     /// Its ends.
     key: Key,
-    /// Whether its first packet went from the lesser end to the greater.
+    /// Whether its first packet went from the lower end to the higher.
     up: bool,
-    /// When its first packet came.
+    /// The time of its first packet, in nanoseconds.
     pub first: i64,
-    /// When its last packet came.
+    /// The time of its last packet, in nanoseconds.
     pub last: i64,
-    /// Packets in either direction.
+    /// The number of packets in each direction.
     pub packets: [u64; 2],
-    /// Which directions were closed, as bits.
+    /// The directions that were closed, one bit for each.
     closed: u8,
 }
 
 impl Flow {
-    /// The source of its first packet.
+    /// Returns the source of the flow's first packet.
     pub fn src(&self) -> (u32, u16) {
         if self.up { self.key.low } else { self.key.high }
     }
-    /// The destination of its first packet.
+    /// Returns the destination of the flow's first packet.
     pub fn dst(&self) -> (u32, u16) {
         if self.up { self.key.high } else { self.key.low }
     }
@@ -94,12 +95,13 @@ pub struct Seen {
     pub paint: u8,
 }
 
-/// All flows that are known.
+/// All flows that are stored.
 pub struct Table {
-    /// How many there may be.
+    /// The largest number of flows.
     most: usize,
     map: HashMap<Key, Flow>,
-    /// The keys of all flows, and when they were put here, roughly in the order in which they were last used.
+    /// The keys of all flows, roughly in the order of last use. The time is that of the last use when the key
+    /// was queued.
     order: VecDeque<(Key, i64)>,
     last: u32,
 }
@@ -111,22 +113,23 @@ impl Default for Table {
 }
 
 impl Table {
-    /// With room for so many.
+    /// Makes an empty table for at most `most` flows.
     pub fn new(most: usize) -> Table {
         Table { most, map: HashMap::new(), order: VecDeque::new(), last: 0 }
     }
-    /// How many flows are known.
+    /// Returns the number of flows.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// The flow of a packet, if it is known.
+    /// Finds the flow of a packet.
     pub fn find(&self, key: Key, up: bool, now: i64, timeouts: &Timeouts) -> Option<Seen> {
         let flow = self.map.get(&key).filter(|f| !f.is_over(now, timeouts))?;
         Some(Seen { aggregate: flow.aggregate, paint: flow.paint(up) })
     }
 
-    /// Counts a packet in its flow, which may be a new one. `gone` is called with a flow that ends by that.
+    /// Counts a packet in its flow, which is created if necessary. `gone` is called with a flow that ends as
+    /// a result.
     pub fn packet(
         &mut self,
         key: Key,
@@ -170,7 +173,8 @@ impl Table {
         Seen { aggregate: flow.aggregate, paint }
     }
 
-    /// Makes room for one: the first that was not used since it was last looked at.
+    /// Removes a flow to make room: the first in the queue that has not been used since it was queued, or the
+    /// last of [`TRIES`] flows.
     fn evict(&mut self, gone: &mut impl FnMut(&Flow)) {
         for tried in 0..TRIES {
             let Some((key, since)) = self.order.pop_front() else { return };
@@ -187,7 +191,7 @@ impl Table {
         }
     }
 
-    /// Forgets flows that are over.
+    /// Removes ended flows and calls `gone` for each.
     pub fn reap(&mut self, now: i64, timeouts: &Timeouts, mut gone: impl FnMut(&Flow)) {
         let mut over: Vec<Flow> = self.map.extract_if(|_, f| f.is_over(now, timeouts)).map(|f| f.1).collect();
         if over.is_empty() {
@@ -199,7 +203,7 @@ impl Table {
         self.order.retain(|(key, _)| map.contains_key(key));
     }
 
-    /// All flows, in the order of their numbers.
+    /// Returns all flows, in the order of their numbers.
     pub fn into_flows(self) -> Vec<Flow> {
         let mut all: Vec<Flow> = self.map.into_values().collect();
         all.sort_unstable_by_key(|f| f.aggregate);
@@ -215,53 +219,57 @@ fn identity(ip: &[u8; 20]) -> Identity {
     (addresses, [ip[4], ip[5]], ip[9])
 }
 
-/// First fragments, so that later ones find their flow, and later ones that came before their first one.
+/// Remembers first fragments, so that later fragments find their flow. Holds later fragments that came before
+/// their first fragment.
 pub struct Fragments {
     timeout: i64,
     map: HashMap<Identity, (Seen, i64)>,
     order: VecDeque<(Identity, i64)>,
-    /// Later fragments, with the time of their arrival and what they share with the first one.
+    /// Later fragments that wait, each with the identity it shares with its first fragment, and its time of
+    /// arrival.
     waiting: VecDeque<(Packet, Identity, i64)>,
 }
 
 impl Fragments {
-    /// They are remembered for so many nanoseconds.
+    /// Creates an empty store that remembers fragments for `timeout` nanoseconds.
     pub fn new(timeout: i64) -> Fragments {
         Fragments { timeout, map: HashMap::new(), order: VecDeque::new(), waiting: VecDeque::new() }
     }
-    /// Takes over what is known of fragments (hot swap).
+    /// Takes over the fragments of the old element (hot swap).
     pub fn go_on_from(&mut self, old: &mut Fragments) {
         std::mem::swap(&mut self.map, &mut old.map);
         std::mem::swap(&mut self.order, &mut old.order);
         std::mem::swap(&mut self.waiting, &mut old.waiting);
     }
-    /// How many later fragments wait.
+    /// Returns the number of later fragments that wait.
     pub fn held(&self) -> usize {
         self.waiting.len()
     }
-    /// Has a later fragment wait for its first one; the one that loses its place, if there are too many.
+    /// Makes a later fragment wait for its first fragment. Returns a fragment that cannot wait: the oldest if
+    /// there are too many.
     pub fn wait(&mut self, p: Packet, now: i64) -> Option<Packet> {
         let Some(ip) = p.ip_header().copied() else { return Some(p) };
         self.waiting.push_back((p, identity(&ip), now));
         if self.waiting.len() > MOST_WAITING { self.waiting.pop_front().map(|w| w.0) } else { None }
     }
-    /// The fragments that have waited for this first one, in the order of their arrival.
+    /// Removes and returns the fragments that have waited for this first fragment, in the order of their
+    /// arrival.
     pub fn released(&mut self, ip: &[u8; 20]) -> impl Iterator<Item = Packet> + use<> {
         let identity = identity(ip);
         let (gone, left) = self.waiting.drain(..).partition::<VecDeque<_>, _>(|w| w.1 == identity);
         self.waiting = left;
         gone.into_iter().map(|w| w.0)
     }
-    /// A fragment that has waited too long.
+    /// Removes and returns a fragment that has waited too long.
     pub fn given_up(&mut self, now: i64) -> Option<Packet> {
         let timeout = self.timeout;
         self.waiting.pop_front_if(|w| now.saturating_sub(w.2) > timeout).map(|w| w.0)
     }
-    /// All fragments that wait.
+    /// Removes and returns all fragments that wait.
     pub fn drain(&mut self) -> impl Iterator<Item = Packet> {
         self.waiting.drain(..).map(|w| w.0)
     }
-    /// Forgets all.
+    /// Forgets all first fragments.
     pub fn clear(&mut self) {
         self.map.clear();
         self.order.clear();
@@ -280,12 +288,12 @@ impl Fragments {
         self.map.insert(identity, (seen, now));
         self.order.push_back((identity, now));
     }
-    /// The flow of the first fragment, if that came; for a later fragment.
+    /// Finds the flow of a later fragment, if its first fragment has come.
     pub fn find(&self, ip: &[u8; 20], now: i64) -> Option<Seen> {
         let (seen, time) = self.map.get(&identity(ip))?;
         (now.saturating_sub(*time) <= self.timeout).then_some(*seen)
     }
-    /// How many are remembered.
+    /// Returns the number of first fragments that are remembered.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.order.len()

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 const S: i64 = 1_000_000_000;
 
-/// A packet at a second: protocol, ends (last byte of the address, port), fragment word, TCP flags.
+/// Makes a packet from a timestamp in seconds, protocol, ends (last byte of the address, port), fragment word
+/// and TCP flags.
 fn ip(second: i64, kind: u8, src: (u8, u16), dst: (u8, u16), fragment: u16, flags: u8) -> Packet {
     let mut data = vec![0x45, 0, 0, 40, 0, 7, 0, 0, 64, kind, 0, 0, 10, 0, 0, src.0, 10, 0, 0, dst.0];
     data[6..8].copy_from_slice(&fragment.to_be_bytes());
@@ -21,7 +22,7 @@ fn ip(second: i64, kind: u8, src: (u8, u16), dst: (u8, u16), fragment: u16, flag
     p
 }
 
-/// Output, number and direction.
+/// Pushes a packet. Returns its output, flow number and direction.
 fn run(kit: &mut Kit<AggregateIpFlows>, p: Packet) -> (usize, u32, u8) {
     let out = kit.push(0, [p]);
     let (port, p) = &out[0];
@@ -58,7 +59,7 @@ fn numbers_and_directions() {
 #[test]
 fn flows_end() {
     let (a, b) = ((1, 10), (2, 20));
-    // Idle for exactly as long as the timeout is not too long.
+    // A flow that is idle for exactly its timeout has not ended.
     for (config, kind, timeout) in
         [("", 17, 60), ("UDP_TIMEOUT 5", 17, 5), ("", 6, 86_400), ("TCP_TIMEOUT 7", 6, 7)]
     {
@@ -78,7 +79,7 @@ fn flows_end() {
     );
     assert_eq!(n(112, a, b, 16), 2, "31 seconds after both sent FIN");
     assert_eq!((n(113, a, b, 4), n(114, b, a, 16), n(115, a, b, 2)), (2, 2, 3), "SYN after RST");
-    // Without timestamps the time now counts: flows age in simulated time.
+    // Packets without a timestamp use the current time, so flows age in simulated time.
     let mut k = kit("UDP_TIMEOUT 5");
     let mut at = |second: i64| {
         k.at(second * S);
@@ -119,7 +120,8 @@ fn fragments_follow_their_first() {
     assert_eq!(f.len(), flows::MOST_FRAGMENTS);
 }
 
-/// A later fragment that comes before its first one waits for it, and leaves before it, with the number of the flow.
+/// A later fragment that comes before its first fragment waits for it. It then leaves before the first
+/// fragment, with the number of the flow.
 #[test]
 fn fragments_wait_for_their_first() {
     let (a, b) = ((1, 10), (2, 20));
@@ -145,7 +147,8 @@ fn fragments_wait_for_their_first() {
             [(0, 0, 1, 0), (0, 0, 1, 1), (0, 0x2005, 2, 0), (0, 9, 2, 0), (0, 0x2000, 2, 0), (0, 7, 2, 0)];
         assert_eq!(seen(out), want, "{batch}");
     }
-    // Without its first one a fragment is given up after FRAGMENT_TIMEOUT, or when all is forgotten.
+    // If the first fragment does not come, a later fragment is given up after FRAGMENT_TIMEOUT, or when all
+    // flows are forgotten.
     let mut k = Kit::<AggregateIpFlows>::new("FRAGMENT_TIMEOUT 5").unwrap();
     assert_eq!(k.push(0, [ip(1, 17, a, b, 5, 0)]).len(), 0);
     assert_eq!((k.push(0, [ip(6, 6, a, b, 0, 0)]).len(), k.all_dropped()), (1, 0));
@@ -216,7 +219,7 @@ fn every_length_and_batch_size() {
     assert!([2, 3, 32].iter().all(|n| all(*n) == one));
 }
 
-/// Against a model that keeps every packet, in random order of flows, times and flags.
+/// Compares the element with a model that keeps every packet, for random flows, times and flags.
 #[test]
 fn agrees_with_a_model() {
     let mut random = Random::new(3, "flows");
@@ -246,7 +249,7 @@ fn memory_is_bounded() {
     for i in 0..MOST as u32 + 1000 {
         let (key, up) = Key::new((i, 1), (u32::MAX, 2), 17);
         table.packet(key, up, 0, i64::from(i), &timeouts, |_| gone += 1);
-        // One flow is used all the time, and stays.
+        // One flow is used in every round, and is never removed.
         let (key, up) = Key::new((7, 7), (7, 8), 17);
         assert_eq!(table.packet(key, up, 0, i64::from(i), &timeouts, |_| gone += 1).aggregate, 2);
     }
@@ -316,7 +319,7 @@ fn trace_info_goes_on_in_the_next_router() {
     new.cleanup().unwrap();
     let text = |path| std::fs::read_to_string(path).unwrap();
     assert_eq!(text(&one), text(&two));
-    // A router that did not run leaves nothing.
+    // A router that did not run leaves no file behind.
     let three = dir.path().join("three");
     kit(&config(&three)).cleanup().unwrap();
     kit(&config(&one)).cleanup().unwrap();

@@ -7,38 +7,38 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
 
-/// Bytes that are gathered before they are written.
+/// Size of the buffer, in bytes: text is written when it reaches this size.
 const BUFFER: usize = 1 << 16;
 
-/// The file: it is emptied when the first packet comes, or at the end.
+/// The file. It is truncated when the first packet comes, or at the end if no packet came.
 pub struct TraceInfo {
     name: String,
-    /// Whether its head was written.
+    /// Whether its header was written.
     begun: bool,
-    /// None for the standard output.
+    /// `None` for standard output, and before the file is opened.
     file: Option<File>,
-    /// Text that waits to be written, from the first flow on.
+    /// Text of flows that has not been written to the file yet.
     buffer: Vec<u8>,
     failure: Option<io::Error>,
 }
 
-/// A time with nine digits.
+/// Formats a time as seconds with nine decimal places.
 fn seconds(ns: i64) -> String {
     format!("{}.{:09}", ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
 }
 
-/// Text within an attribute in single quotes.
+/// Escapes text for an XML attribute in single quotes.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;")
 }
 
 impl TraceInfo {
-    /// For the file of that name.
+    /// Makes a writer for this file, without opening the file.
     pub fn new(name: &str) -> TraceInfo {
         TraceInfo { name: name.into(), begun: false, file: None, buffer: Vec::new(), failure: None }
     }
 
-    /// Appends what is known of a flow.
+    /// Appends the description of a flow.
     pub fn flow(&mut self, flow: &Flow) {
         if self.failure.is_some() {
             return;
@@ -62,13 +62,13 @@ impl TraceInfo {
         }
     }
 
-    /// Whether the head was written.
+    /// Whether the header was written.
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Opens the file and writes what stands at its head; `source` is where the packets come from. The name is that of the
-    /// Filename TRACEINFO.
+    /// Opens the file and writes its header. `source` is the file that the packets come from. The name of the
+    /// file comes from the `Filename` argument TRACEINFO.
     #[allow(clippy::disallowed_methods)]
     pub fn begin(&mut self, source: Option<&str>) {
         self.begun = true;
@@ -94,7 +94,7 @@ impl TraceInfo {
         self.failure = written.err();
     }
 
-    /// Writes the end.
+    /// Writes the end of the file. Returns the first error of any write.
     pub fn write(mut self) -> Result<(), ElementError> {
         self.buffer.extend_from_slice(b"</trace>\n");
         self.flush();

@@ -12,7 +12,7 @@ fn ip(src: [u8; 4], dst: [u8; 4], len: usize) -> Packet {
     p.set_network_header(0, 20);
     p
 }
-/// So many packets a second for ten seconds; the rates on the last one.
+/// Sends `each` packets a second for ten seconds. Returns the rate annotations of the last packet.
 fn load(kit: &mut Kit<IpRateMonitor>, port: usize, each: i64, make: impl Fn(i64) -> Packet) -> (u32, u32) {
     let mut last = (0, 0);
     for i in 0..10 * each {
@@ -55,7 +55,7 @@ fn bytes_directions_and_ratio() {
     assert_eq!(kit.push(1, [ip([9; 4], [1; 4], 60)])[0].0, 1);
     let mut kit = Kit::<IpRateMonitor>::new("PACKETS, 0.1, 1000000").unwrap();
     load(&mut kit, 0, 2000, |_| ip([1; 4], [9; 4], 60));
-    // One packet in ten moves the rate up and down; on average it is right.
+    // Only one packet in ten is counted, so the rate fluctuates. On average it is right.
     let many = (0..10_000).map(|i| {
         kit.at(10_000_000_000 + i * 500_000);
         u64::from(kit.push(0, [ip([1; 4], [9; 4], 60)])[0].1.anno_u32(anno::FWD_RATE))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How rewriters are built, start and hand their flows over.
+//! How rewriters are built, initialised, and take over flows in a hot swap.
 
 use super::{AHEAD, Rewriter, RewriterArgs};
 use crate::handover;

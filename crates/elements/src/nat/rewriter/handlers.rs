@@ -28,29 +28,29 @@ impl ArgValue for FlowText {
     }
 }
 
-/// The number of an input that `patternN` names.
+/// Returns N, the number of an input, for the handler name `patternN`.
 fn input(handler: &str) -> Option<usize> {
     handler.strip_prefix("pattern").and_then(|n| n.parse().ok())
 }
 
 impl<A: RewriterArgs> Rewriter<A> {
-    /// The store and the number of this rewriter in it.
+    /// Locks the store. Returns it with the number of this rewriter in it.
     fn store(&self) -> Result<(MutexGuard<'_, Store>, u16), HandlerError> {
         let link = self.handle.linked().ok_or("not initialised")?;
         Ok((link.store(), link.space))
     }
-    /// Calls `show` with the counts of this rewriter, after flows that are too old are removed.
+    /// Removes expired flows, then calls `show` with the counts of this rewriter.
     fn counts<T>(&self, cx: &mut Cx<'_>, show: impl FnOnce(&Space) -> T) -> Result<T, HandlerError> {
         let (mut store, space) = self.store()?;
         store.clean(space, cx.now(), usize::MAX);
         store.space(space).map(show).ok_or_else(|| "no such rewriter".into())
     }
-    /// The flows, of one protocol or of all.
+    /// Lists the flows of one protocol, or of all.
     pub(in crate::nat) fn list(&self, proto: Option<u8>, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         let (mut store, space) = self.store()?;
         Ok(Table(store.list(space, proto, cx.now())))
     }
-    /// The new addresses and ports of a TCP packet.
+    /// Returns the new addresses and ports of a TCP packet; `None` if its flow is not known.
     pub(in crate::nat) fn look_up(
         &self,
         flow: &FlowText,
@@ -64,18 +64,18 @@ impl<A: RewriterArgs> Rewriter<A> {
             format!("{src} {} {dst} {}", t.sport(), t.dport())
         }))
     }
-    /// The rule of an input for new flows, and the number of flows from it.
+    /// Returns the rule of an input for new flows, and the number of its flows.
     pub(super) fn pattern(&self, handler: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         let n = input(handler).ok_or("no such input")?;
         let line = self.counts(cx, |space| space.inputs.get(n).map(|i| self.line(i)))?;
         line.ok_or_else(|| "no such input".into())
     }
-    /// An input as `patterns` lists it.
+    /// Formats an input as `patterns` lists it.
     fn line(&self, input: &Input) -> String {
         let rule = input.spec.show(self.kind);
         if input.flows > 0 { format!("{rule} [{}]", input.flows) } else { rule }
     }
-    /// Changes the specification of an input. The flows that it made are forgotten.
+    /// Changes the specification of an input. The flows that the input made are removed.
     pub(super) fn set_pattern(
         &mut self,
         handler: &str,
@@ -103,17 +103,17 @@ impl<A: RewriterArgs> Rewriter<A> {
     fn table_size(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         self.counts(cx, |space| space.entries)
     }
-    /// The same, by its old name.
+    /// Keys of flows in the table (old name of `table_size`).
     #[read(unit = "entries")]
     fn nmappings(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         self.table_size(cx)
     }
-    /// Packets that should have made a flow and could not.
+    /// Packets of unknown flows that were dropped, because no flow could be made or the input drops them.
     #[read(unit = "packets")]
     fn mapping_failures(&self, cx: &mut Cx<'_>) -> Result<Counted, HandlerError> {
         self.counts(cx, |space| Counted(space.inputs.iter().fold(0u64, |n, i| n.saturating_add(i.failures))))
     }
-    /// The rule of each input for new flows, and the number of flows from it.
+    /// The rule of each input for new flows, and the number of its flows.
     #[read]
     fn patterns(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.counts(cx, |space| {
@@ -124,14 +124,14 @@ impl<A: RewriterArgs> Rewriter<A> {
             Table(out)
         })
     }
-    /// Flows, with those of others that share the capacity.
+    /// Number of flows, including those of other rewriters that share the capacity.
     #[read(unit = "flows")]
     fn size(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         let (mut store, space) = self.store()?;
         store.clean(space, cx.now(), usize::MAX);
         Ok(store.count())
     }
-    /// The most flows.
+    /// The most flows that may exist at a time.
     #[read(unit = "flows")]
     fn capacity(&self) -> Result<u32, HandlerError> {
         Ok(self.store()?.0.capacity)
@@ -142,7 +142,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         self.store()?.0.set_capacity(capacity, cx.now());
         Ok(())
     }
-    /// Forgets all flows.
+    /// Removes all flows.
     #[write(button)]
     fn clear(&mut self) -> Result<(), HandlerError> {
         let (mut store, space) = self.store()?;

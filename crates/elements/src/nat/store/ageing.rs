@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which flow goes next.
+//! The order in which flows expire or are evicted.
 
 use super::{New, Store, class};
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 
 impl Store {
-    /// Moves a flow to another class.
+    /// Moves a flow to another timeout class.
     #[cold]
     pub fn reclass(&mut self, place: u32, to: u8) {
         let Some(f) = self.flows.get_mut(place as usize) else { return };
@@ -24,7 +24,7 @@ impl Store {
         self.trim(space, to);
     }
 
-    /// Rebuilds a heap when most of it is of flows that went.
+    /// Rebuilds a heap if most of its entries are obsolete.
     pub(super) fn trim(&mut self, space: u16, class: u8) {
         let flows = &self.flows;
         let spaces = &mut self.spaces;
@@ -46,7 +46,7 @@ impl Store {
         c.heap = all.into();
     }
 
-    /// The flow of a class whose last packet is longest ago.
+    /// Returns the time and place of the flow in a class whose last packet is the oldest.
     fn oldest(&mut self, space: usize, class: usize) -> Option<(i64, u32)> {
         let c = self.spaces.get_mut(space)?.classes.get_mut(class)?;
         loop {
@@ -71,7 +71,8 @@ impl Store {
         }
     }
 
-    /// When a new flow would time out, for the choice which flow makes room; a guarantee keeps it from being chosen.
+    /// Returns when a new flow would time out, or `i64::MAX` if it has a guarantee. Only flows that time out
+    /// no later are evicted to make room for it.
     pub(super) fn expiry_of_newcomer(&self, new: &New) -> i64 {
         let class = self.space(new.space).and_then(|s| s.classes.get(usize::from(new.class)));
         match class {
@@ -80,8 +81,9 @@ impl Store {
         }
     }
 
-    /// Forgets the flow that would be the first to become too old, of those without guarantee; false if there is none, or if
-    /// it would outlive `newcomer`, the expiry of the flow that needs room.
+    /// Removes the flow that would time out first, among those whose guarantee is over. Returns false if
+    /// there is none, or if it would time out after `newcomer`, the time at which the flow that needs room
+    /// times out.
     pub(super) fn evict(&mut self, now: i64, newcomer: i64) -> bool {
         let mut first: Option<(i64, u32)> = None;
         for space in 0..self.spaces.len() {
@@ -100,7 +102,7 @@ impl Store {
         })
     }
 
-    /// Forgets at most `most` flows of a rewriter that are too old.
+    /// Removes expired flows of a rewriter, at most `most`.
     pub fn clean(&mut self, space: u16, now: i64, most: usize) {
         let mut left = most;
         for class in 0..class::COUNT {
@@ -125,7 +127,8 @@ mod tests {
     use crate::nat::tuple::Tuple;
     use castanet_element::{Secret, Seed};
 
-    /// A removed flow leaves its entry in the heap, so the heap is rebuilt before such entries are most of it.
+    /// A removed flow leaves its entry in the heap, so the heap is rebuilt when most of its entries are
+    /// obsolete.
     #[test]
     fn heaps_do_not_outgrow_their_flows() {
         let mut store = Store::new(UNBOUNDED, Secret::of(Seed::Fixed(1), "rw"));

@@ -6,13 +6,13 @@ use crate::nat::flow::{Flow, Kind};
 use crate::nat::tuple::Tuple;
 
 impl Store {
-    /// Seconds until a flow is too old, rounded.
+    /// Seconds until a flow times out, rounded.
     fn seconds_left(&self, f: &Flow, now: i64) -> i64 {
         let left = self.class_of(f).map_or(0, |c| f.last.saturating_add(c.timeout).saturating_sub(now));
         left.max(0).saturating_add(500_000_000) / 1_000_000_000
     }
 
-    /// Lists the flows of a rewriter, of one protocol or all, a line for each direction.
+    /// Lists the flows of a rewriter, of one protocol or of all, with one line for each direction.
     pub fn list(&mut self, space: u16, proto: Option<u8>, now: i64) -> String {
         use std::fmt::Write as _;
         self.clean(space, now, usize::MAX);

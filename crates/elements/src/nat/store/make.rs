@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! New flows by what inputs say.
+//! Making new flows by the specifications of inputs.
 
 use super::{Made, New, SEARCHES, Search, Store, Wish};
 use crate::nat::flow::Kind;
@@ -9,11 +9,11 @@ use crate::nat::tuple::Tuple;
 use castanet_element::prelude::*;
 use std::sync::Arc;
 
-/// Flows that are too old and are forgotten when a new one comes, at most.
+/// The most expired flows that are removed when a new flow is made.
 const CLEANED: usize = 4;
 
 impl Store {
-    /// Makes a flow by what its input says.
+    /// Makes a flow by the specification of its input.
     pub fn make(&mut self, new: &New) -> Made {
         let Some(input) = self.input(new.space, usize::from(new.input)) else {
             return Made::Drop(Reason::NoMapping);
@@ -59,7 +59,7 @@ impl Store {
         };
         let set = self.tag(wish.key.0, wish.key.1, wish.key.2) as usize % SEARCHES;
         let search = self.searches.get(set).and_then(|set| set.iter().flatten().find(|s| s.wish == wish));
-        // A flow that has gone since may be one that was tried before.
+        // If a flow was removed since, a port that was tried before may be free now.
         let mut cursor =
             search.map(|s| if s.removals == self.removals { s.cursor } else { s.cursor.renewed() });
         let searched = cursor.is_some();
@@ -80,7 +80,7 @@ impl Store {
         {
             let known = set.iter().position(|s| s.is_some_and(|s| s.wish == wish));
             let last = set.len().saturating_sub(1);
-            // The newest one stands first.
+            // The newest search of the set comes first.
             if let Some(upto) = set.get_mut(..=known.unwrap_or(last)) {
                 upto.rotate_right(1);
             }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flows that move to the store of another router (hot swap).
+//! Moving flows to the store of another router (hot swap).
 //!
-//! A million flows change hands by exchange: what finds them and what ages them comes with them. Only where the
-//! rewriters of both routers differ is each flow looked at. Flows that no input would make stay where they are, so that a
-//! swap that fails can be taken back.
+//! If both stores have the same rewriters, they exchange flows, index and heaps as a whole, so a million
+//! flows move quickly; each flow is then looked at only if specifications differ. If the rewriters differ,
+//! flows move one by one. Flows that no input of the new router would make stay in the old store, so that a
+//! failed swap can be undone.
 
 use super::{Flow, Store};
 use crate::nat::flow::{Kind, bit};
@@ -12,7 +13,8 @@ use crate::nat::spec::{Outs, Spec};
 use std::cmp::Reverse;
 use std::mem::swap;
 
-/// Whether and where a specification would send a flow that exists.
+/// Returns the outputs that a specification would give to an existing flow; `None` if it would not make that
+/// flow.
 fn outs(spec: &Spec, f: &Flow, kind: Kind) -> Option<Outs> {
     let (from, to) = (f.tuples[0], f.rewritten(false));
     match spec {
@@ -24,7 +26,8 @@ fn outs(spec: &Spec, f: &Flow, kind: Kind) -> Option<Outs> {
 }
 
 impl Store {
-    /// Takes over the flows of rewriter `theirs` of another store, as far as its inputs would make them; how many stay there.
+    /// Takes over the flows of rewriter `theirs` in `old` that an input of rewriter `space` would make.
+    /// Returns how many stay in `old`.
     pub fn take_over(&mut self, space: u16, old: &mut Store, theirs: u16) -> usize {
         self.forget_searches();
         old.forget_searches();
@@ -50,7 +53,8 @@ impl Store {
         left
     }
 
-    /// Notes how many flows another router left here; whether that is news.
+    /// Notes how many flows another router left here. Returns whether any were left and the number has
+    /// changed.
     pub fn leave(&mut self, space: u16, left: usize) -> bool {
         let before = self.spaces.get_mut(usize::from(space)).map(|s| std::mem::replace(&mut s.left, left));
         left > 0 && before != Some(left)
@@ -62,7 +66,7 @@ impl Store {
             && self.spaces.iter().zip(&other.spaces).all(|(a, b)| a.kind == b.kind && a.label == b.label)
     }
 
-    /// Exchanges all flows with a store of the same layout; those that do not fit here go back.
+    /// Exchanges all flows with a store of the same layout. Flows that no input here would make go back.
     fn exchange(&mut self, old: &mut Store) {
         swap(&mut self.flows, &mut old.flows);
         swap(&mut self.free, &mut old.free);
@@ -89,7 +93,7 @@ impl Store {
         }
     }
 
-    /// Gives each flow to the input that would make it, and back to `old` those that none would.
+    /// Assigns each flow to the input that would make it. Flows that no input would make go back to `old`.
     fn refit(&mut self, old: &mut Store) {
         let mut strangers = Vec::new();
         for place in 0..u32::try_from(self.flows.len()).unwrap_or(u32::MAX) {
@@ -125,7 +129,8 @@ impl Store {
         }
     }
 
-    /// The input that would make a flow, and where it would send it: its own one if it can.
+    /// Returns an input that would make a flow, with the outputs of that flow. The flow's present input is
+    /// tried first.
     fn fit(&self, space: u16, f: &Flow) -> Option<(u16, Outs)> {
         let space = self.space(space)?;
         let own = space.inputs.get(usize::from(f.input)).and_then(|i| outs(&i.spec, f, space.kind));
@@ -135,7 +140,8 @@ impl Store {
         (0u16..).zip(&space.inputs).find_map(|(n, i)| Some((n, outs(&i.spec, f, space.kind)?)))
     }
 
-    /// Enters a flow as it is; false when one of its directions is another flow's here.
+    /// Adds a flow unchanged. Returns false if another flow here has one of its keys, or if there is no
+    /// place.
     fn put_in(&mut self, mut f: Flow, shifts: Option<[Shift; 2]>) -> bool {
         let tags = f.tuples.map(|t| self.tag(f.space, f.proto, t));
         for reply in [false, true].into_iter().filter(|r| f.has(*r)) {
@@ -178,7 +184,7 @@ impl Store {
         true
     }
 
-    /// Takes over what was counted, and how far patterns have come.
+    /// Takes over the failure counts of inputs, and the positions of sequential patterns.
     fn take_counts(&mut self, space: u16, old: &mut Store, theirs: u16) {
         let mine = self.spaces.get_mut(usize::from(space));
         let (Some(mine), Some(theirs)) = (mine, old.spaces.get_mut(usize::from(theirs))) else { return };
@@ -234,7 +240,7 @@ mod tests {
                 if spec.is_like(&Spec::Keep([0, 1])) { [0, 1] } else { [1, 0] }
             );
             assert_eq!((new.input(0, 0).unwrap().flows, old.input(0, 0).unwrap().flows), (20_000, 0));
-            // They age as they would have.
+            // The moved flows expire when they would have expired in the old store.
             new.clean(0, 115_000, usize::MAX);
             assert_eq!(new.count(), 20_000 - 15_001);
             assert_eq!(old.take_over(0, &mut new, 0), 0);
@@ -271,7 +277,7 @@ mod tests {
     fn flows_belong_to_the_rewriter_and_the_input_that_would_make_them() {
         let mut old = store("rw", Spec::Keep([0, 1]));
         fill(&mut old, 100);
-        // Here the rewriter is the second one, and its last input makes such flows.
+        // In the new store the rewriter is the second one, and its last input would make these flows.
         let mut new = store("other", Spec::Keep([7, 7]));
         assert_eq!(new.join(Kind::Ports, Timeouts::all(100_000, 0), 3, "rw"), Some(1));
         new.set_spec(1, 2, Spec::Keep([3, 4]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPAddrRewriter, IPAddrPairRewriter, ICMPPingRewriter.
+//! Tests of IPAddrRewriter, IPAddrPairRewriter and ICMPPingRewriter.
 
 use super::*;
 use crate::nat::icmp_ping_rewriter::IcmpPingRewriter;
@@ -25,7 +25,7 @@ fn addresses() {
     assert_eq!(out[0].1.dst_addr().octets(), A);
     let table = kit.read("table").unwrap();
     assert_eq!(table, "1.0.0.1 => 9.9.9.9 [*0 1] i0 exp7200\n9.9.9.9 => 1.0.0.1 [0 *1] i0 exp7200\n");
-    // Later fragments and any protocol; what stands where a checksum might stays.
+    // Later fragments and all protocols are rewritten. Data in the place of a checksum stays unchanged.
     let mut later = udp(A, 10, B, 20);
     later.data_mut()[7] = 9;
     castanet_wire::Ipv4Header::from_prefix_mut(later.data_mut()).unwrap().set_checksum20();
@@ -38,7 +38,7 @@ fn addresses() {
     assert_eq!(kit.read("size").unwrap(), "1");
     assert!(kit.push(1, [udp(B, 1, [8, 8, 8, 8], 1)]).is_empty());
     assert!(Kit::<IpAddrRewriter>::with_ports("pattern 9.9.9.9 3.0.0.3 0 1", 1, 2).is_err());
-    // A range varies the address.
+    // With a range, each host gets an address of its own.
     let mut kit = Kit::<IpAddrRewriter>::with_ports("pattern 9.9.9.0/30# - 0 0", 1, 1).unwrap();
     let out = kit.push(0, (1..4).map(|i| udp([1, 0, 0, i], 1, B, 2)));
     let shown: Vec<_> = out.iter().map(|(_, p)| show(p)).collect();
@@ -83,7 +83,7 @@ fn pings() {
         table.contains("(1.0.0.1, 7, 2.0.0.2, 0) => (9.9.9.9, 1024, 2.0.0.2, 0) [*0 1] i0 exp300"),
         "{table}"
     );
-    // A reply begins nothing, and a request is no answer, though its identifier be 0.
+    // A reply does not begin a flow, and a request is not taken for a reply, even if its identifier is 0.
     assert!(kit.push(0, [echo(A, B, false, 9)]).is_empty());
     assert_eq!(kit.dropped(Reason::NoMapping), 1);
     let mut zero = Kit::<IcmpPingRewriter>::with_ports("pattern 9.9.9.9 0 3.0.0.3 5 0 1", 1, 2).unwrap();

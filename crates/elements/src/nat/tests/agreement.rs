@@ -33,7 +33,7 @@ fn tcp_through_udp_rewriter() {
         shown(&kit.push(0, [tcp((B, 20), (N, 1024), "R", 1, 1, b""), udp(B, 20, N, 1024)])),
         ["1 2.0.0.2:20 > 1.0.0.1:10"; 2]
     );
-    // A reset closes no flow of UDP.
+    // A TCP reset does not close a flow of UDPRewriter.
     assert!(kit.read("table").unwrap().contains("exp77"));
 }
 
@@ -72,7 +72,8 @@ fn udp_through_tcp_rewriter() {
     }
 }
 
-/// The flow that would time out first makes room, and a new flow without guarantee is one of those.
+/// The flow that would time out first makes room. If that is the new flow itself (without guarantee), it is
+/// refused.
 #[test]
 fn a_new_flow_may_be_the_one_that_finds_no_room() {
     let config = |more: &str| format!("pattern 9.9.9.9 1024-65535# - - 0 1, CAPACITY 10{more}");
@@ -90,15 +91,15 @@ fn a_new_flow_may_be_the_one_that_finds_no_room() {
     assert!(kit.push(0, [tcp((A, 500), (B, 80), "S", 1, 1, b"")]).is_empty());
     assert_eq!(kit.dropped(Reason::TableFull), 1);
     assert_eq!((kit.read("size").unwrap(), kit.read("mapping_failures").unwrap()), ("10".into(), "1".into()));
-    // A flow without data among them goes first, but not for a flow that times out before it.
+    // A reset flow times out before the new flow, so it makes room.
     kit.push(0, [tcp((A, 103), (B, 80), "R", 1, 1, b"")]);
     assert_eq!(kit.push(0, [tcp((A, 501), (B, 80), "S", 1, 1, b"")]).len(), 1);
     let table = kit.read("table").unwrap();
     assert!(table.contains("(1.0.0.1, 501,") && !table.contains("(1.0.0.1, 103,"), "{table}");
-    // With equal timeouts the oldest goes, even at the same time.
+    // A flow that times out at the same time as the new flow makes room too.
     assert_eq!(kit.push(0, [tcp((A, 502), (B, 80), "S", 1, 1, b"")]).len(), 1);
     assert!(!kit.read("table").unwrap().contains("(1.0.0.1, 501,"));
-    // A new flow within its guarantee is kept, and the oldest other one goes.
+    // A new flow with a guarantee is accepted, and the oldest other flow makes room.
     let mut kit = Kit::<TcpRewriter>::with_ports(&config(""), 1, 2).unwrap();
     fill(&mut kit);
     assert_eq!(kit.push(0, [tcp((A, 500), (B, 80), "S", 1, 1, b"")]).len(), 1);

@@ -11,7 +11,8 @@ use castanet_element::Seed;
 use castanet_element::prelude::*;
 use std::sync::Arc;
 
-/// So many flows, a microsecond apart, through a table of 4096 with so much guarantee; how many were refused.
+/// Makes `flows` flows, a microsecond apart, in a table for 4096 flows with a guarantee of `guarantee`
+/// nanoseconds. Returns how many were refused.
 fn flood(flows: u32, guarantee: i64) -> u32 {
     const ROOM: u32 = 4096;
     let mut store = Store::new(ROOM, Secret::of(Seed::Fixed(1), "flood"));
@@ -31,7 +32,7 @@ fn flood(flows: u32, guarantee: i64) -> u32 {
     }
     let input = store.input(space, 0).unwrap();
     assert_eq!((input.failures, input.flows), (u64::from(refused), ROOM as usize));
-    // Those that are there are the last ones that were taken.
+    // The flows in the table are the last ones that were accepted.
     let now = i64::from(flows) * 1000;
     for place in store.places(space) {
         let f = store.flow(place).unwrap();
@@ -45,7 +46,7 @@ fn flood(flows: u32, guarantee: i64) -> u32 {
 #[test]
 fn a_flood_is_bounded() {
     assert_eq!(flood(100_000, 0), 0);
-    // 8192 microseconds of guarantee: half of what comes finds no room.
+    // With a guarantee of 8192 microseconds, half of the new flows find no room.
     let refused = flood(100_000, 8_192_000);
     assert!((45_000..55_000).contains(&refused), "{refused}");
 }
@@ -68,13 +69,13 @@ fn new(from: Tuple) -> New {
     New { space: 0, input: 0, proto: 6, from, class: class::TCP_NEW, anno: 0, now: 0 }
 }
 
-/// Flows that share a bucket under a seed that is known, as an attacker computes them.
+/// Returns flows that share a bucket of `known`, as an attacker who knows the seed would compute them.
 fn chosen(known: &Store, flows: usize) -> Vec<Tuple> {
     let any = (0..u32::MAX).map(|i| Tuple::new(0x0a00_0000 | i >> 16, i as u16, 0x0200_0002, 80));
     any.filter(|t| known.tag(0, 6, *t) % 2048 == 5).take(flows).collect()
 }
 
-/// The most cache lines that a packet of an unknown flow reads, after these flows.
+/// Returns the most cache lines that the lookup of an unknown flow reads when these flows are in the table.
 fn worst(mut store: Store, flows: &[Tuple]) -> usize {
     for t in flows {
         assert!(matches!(store.make(&new(*t)), Made::Flow(_)));
@@ -86,7 +87,7 @@ fn worst(mut store: Store, flows: &[Tuple]) -> usize {
 fn flows_chosen_to_collide_need_the_seed() {
     let keep = || Spec::Keep([0, 1]);
     let flows = chosen(&store(Seed::Fixed(1), keep()), 1000);
-    // The seed is what holds the attack off, so the attack works where it is known.
+    // Only the secret seed prevents the attack, so the attack works if the seed is known.
     let known = worst(store(Seed::Fixed(1), keep()), &flows);
     assert!(known > 1000 / 7, "{known}");
     for seed in [2, 3, 4].map(Seed::Fixed) {
@@ -96,7 +97,7 @@ fn flows_chosen_to_collide_need_the_seed() {
     }
 }
 
-/// A rewriter's input with a pattern of 4,096 ports on one address.
+/// An input specification with a pattern of 4,096 ports on one address.
 fn ports() -> Spec {
     let names = Names::new();
     let words = ["9.9.9.9", "1024-5119", "-", "-"];
@@ -130,7 +131,7 @@ fn exhausted_destinations_cost_little_a_packet() {
         }
         assert_eq!(made, (d + 1) * 4_096);
     }
-    // After one round all know that nothing is free: a packet tries no port.
+    // After a full search for each destination, packets try no port any more, because nothing is free.
     for _ in 0..4_096 / MOST_TRIES + 1 {
         (0..DESTINATIONS).for_each(|d| assert_eq!(once(&mut store, d).0, Made::Drop(Reason::PatternFull)));
     }

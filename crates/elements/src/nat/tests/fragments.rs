@@ -23,7 +23,7 @@ fn copy(p: &Packet) -> Packet {
     ip(p.data())
 }
 
-/// A packet with another fragment word.
+/// Returns a copy of a packet with another fragment field (flags and offset).
 fn with_word(p: &Packet, word: u16) -> Packet {
     let mut p = copy(p);
     let h = Ipv4Header::from_prefix_mut(p.data_mut()).unwrap();
@@ -32,7 +32,8 @@ fn with_word(p: &Packet, word: u16) -> Packet {
     p
 }
 
-/// A packet as a later fragment: with each bit of the offset alone and with all of them, as the last fragment and as an earlier one.
+/// Returns copies of a packet as later fragments: with each single bit of the offset and with all bits set,
+/// each as the last fragment and as an earlier one.
 fn later(p: &Packet) -> Vec<Packet> {
     let offsets = (0..13).map(|n| 1 << n).chain([0x1fff]);
     offsets.flat_map(|o| [o, 0x2000 | o]).map(|word| with_word(p, word)).collect()
@@ -46,7 +47,7 @@ fn ping(src: [u8; 4], dst: [u8; 4], request: bool, id: u16) -> Packet {
     ip(&data)
 }
 
-/// An ICMP error about all of a packet.
+/// An ICMP error that quotes a whole packet.
 fn error(about: &Packet) -> Packet {
     let to = about.data()[12..16].try_into().unwrap();
     let mut data = Vec::new();
@@ -55,8 +56,8 @@ fn error(about: &Packet) -> Packet {
     ip(&data)
 }
 
-/// Checks that later fragments with the bytes of a flow's packets belong to no flow and make none: inputs drop them or pass them
-/// unchanged.
+/// Checks that later fragments with the bytes of a flow's packets belong to no flow and make none. Inputs drop
+/// them or pass them unchanged.
 fn not_of_a_flow<T: Build + Element>(forward: &Packet, reply: &Packet) {
     let mut kit = Kit::<T>::with_ports("pattern 9.9.9.9 1024# - - 0 1, drop, pass 2", 3, 3).unwrap();
     assert!(kit.push(0, later(forward)).is_empty(), "no flow yet");
@@ -106,7 +107,8 @@ fn new_addresses<T: Build + Element>(pattern: &str) {
         let fragments = later(&p);
         let out = kit.push(0, fragments.iter().map(copy));
         assert_eq!(out.len(), fragments.len());
-        // The mark of a partial checksum is wrong on a later fragment: nothing is mended at the place it names.
+        // A partial checksum makes no sense on a later fragment, so nothing changes at the offset that it
+        // names.
         let marked = fragments.iter().flat_map(|f| {
             let mut f = copy(f);
             f.set_offload(unfinished(p.data(), 0, 0).offload());
@@ -154,7 +156,8 @@ fn of_errors_and_in_errors() {
         let good = error(&sent);
         let (out, back) = rig.push("icmp", &mut icmp, 0, vec![copy(&good)]).remove(0);
         assert_eq!((out, show(&back), &back.data()[28..]), (0, "5.5.5.5 > 1.0.0.1 icmp 3".into(), p.data()));
-        // Fragments of an error stay unchanged, and so do errors that quote a later fragment: its flow cannot be found.
+        // Fragments of an error stay unchanged, and so do errors that quote a later fragment, which has no
+        // known flow.
         let first = with_word(&good, 0x2000);
         let strange =
             later(&good).into_iter().chain([first]).chain(later(&sent).into_iter().map(|f| error(&f)));
@@ -182,7 +185,7 @@ fn have_no_commands() {
     let (client, server) = ((A, 5000), (B, 21));
     rig.push("rw", &mut rw, 0, vec![tcp(client, server, "S", 0, 0, b"")]);
     let whole = tcp(client, server, "A", 1, 1, b"PORT 1,0,0,1,19,137\r\n");
-    // The first fragment does not have the whole segment, so its checksum could not be mended.
+    // The first fragment does not have the whole segment, so its checksum could not be updated.
     for mut p in later(&whole).into_iter().chain([with_word(&whole, 0x2000)]) {
         let before = p.data().to_vec();
         assert_eq!(rig.with("ftp", 1, |cx| ftp.action(&mut p, cx)).0, Verdict::Next);

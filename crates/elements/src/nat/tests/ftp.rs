@@ -29,7 +29,7 @@ impl Nat {
         assert!(rig.init("ftp", &mut none).is_err());
         Nat { rig, ftp, rw }
     }
-    /// A packet of the client as the server sees it.
+    /// Sends a packet of the client, and returns it as the server sees it.
     fn out(&mut self, mut p: Packet) -> Option<Packet> {
         let verdict = self.rig.with("ftp", 1, |cx| self.ftp.action(&mut p, cx)).0;
         match verdict {
@@ -42,7 +42,7 @@ impl Nat {
     }
 }
 
-/// Sequence number, acknowledgement and text; checksums are looked at too.
+/// Returns sequence number, acknowledgement and text of a segment, and verifies its checksums.
 fn said(p: &Packet) -> (u32, u32, String) {
     show(p);
     let t = etherparse::TcpSlice::from_slice(&p.data()[20..]).unwrap();
@@ -51,7 +51,7 @@ fn said(p: &Packet) -> (u32, u32, String) {
 
 #[test]
 fn a_dialogue() {
-    // The address outside is longer to write, so the command grows by 6 or 7; then once more.
+    // The outside address is longer as text, so each of the two commands grows by 7 bytes.
     for start in [100u32, u32::MAX - 10] {
         let mut nat = Nat::new("pattern 199.199.199.199 10000-20000# - - 0 1");
         let at = |n: u32| start.wrapping_add(n);
@@ -64,20 +64,20 @@ fn a_dialogue() {
         let (seq, ack, text) = said(&p);
         assert_eq!((seq, ack, text.as_str()), (at(1), 901, "PORT 199,199,199,199,39,17\r\n"));
         let (old, new) = (command.len() as u32, text.len() as u32);
-        // Lost, and sent again: the same.
+        // A retransmission gives the same bytes.
         let again = nat.out(send()).unwrap();
         assert_eq!(again.data(), p.data());
-        // The server acknowledges what it has got; the client learns of what it has sent.
+        // The server acknowledges what it received. The client sees an acknowledgement of what it sent.
         let p = nat.back(tcp(SERVER, outside, "A", 901, at(1 + new), b"200 ok\r\n")).unwrap();
         assert_eq!(said(&p), (901, at(1 + old), "200 ok\r\n".into()));
         let p = nat.out(tcp(CLIENT, SERVER, "A", at(1 + old), 909, b"RETR x\r\n")).unwrap();
         assert_eq!(said(&p), (at(1 + new), 909, "RETR x\r\n".into()));
         let p = nat.back(tcp(SERVER, outside, "A", 909, at(9 + new), b"")).unwrap();
         assert_eq!(said(&p).1, at(9 + old));
-        // The server opens the data connection to where it was told.
+        // The server opens the data connection to the address and port in the command.
         let p = nat.back(tcp((SERVER.0, 20), (outside.0, 39 * 256 + 17), "S", 1, 0, b"")).unwrap();
         assert_eq!(show(&p), "2.0.0.2:20 > 1.0.0.1:5001");
-        // A second command, with more behind it in the same segment.
+        // A second command, with more text behind it in the same segment.
         let both = b"port 1,0,0,1,19,138\r\nNOOP\r\n";
         let p = nat.out(tcp(CLIENT, SERVER, "A", at(9 + old), 909, both)).unwrap();
         let (seq, _, text) = said(&p);
@@ -89,7 +89,8 @@ fn a_dialogue() {
     }
 }
 
-/// Segments before and behind a command of another length are shifted by different amounts, even in one super-packet.
+/// Segments before and behind a command whose length changed are shifted by different amounts, even in one
+/// super-packet.
 #[test]
 fn super_packets_are_shifted_by_segments() {
     let mut nat = Nat::new("pattern 199.199.199.199 10000-20000# - - 0 1");
@@ -103,7 +104,7 @@ fn super_packets_are_shifted_by_segments() {
         let said = bytes(&got).iter().map(|b| said(&ip(b))).map(|s| (s.0, s.2.len())).collect::<Vec<_>>();
         assert_eq!(said, expected);
     }
-    // A command that contradicts itself is dropped and counted.
+    // A super-packet of an unknown kind is dropped and counted.
     let mut bad = unfinished(whole.data(), 0, 21);
     bad.set_offload(Some(castanet_packet::Offload { checksum: Some((20, 16)), segments: Some((77, 21)) }));
     assert!(nat.rig.push("rw", &mut nat.rw, 0, vec![bad]).is_empty());
@@ -115,13 +116,13 @@ fn extended_commands() {
     let mut nat = Nat::new("pattern 199.199.199.199 10000-20000# - - 0 1");
     let outside = ([199, 199, 199, 199], 10000);
     nat.out(tcp(CLIENT, SERVER, "S", 0, 0, b"")).unwrap();
-    // Not at the start of its segment, and with more behind it.
+    // The command is in the middle of its segment.
     let (before, command, behind) = ("NOOP\r\n", "EPRT |1|1.0.0.1|5001|\r\n", "RETR x\r\n");
     let all = format!("{before}{command}{behind}");
     let p = nat.out(tcp(CLIENT, SERVER, "A", 1, 1, all.as_bytes())).unwrap();
     let (seq, _, text) = said(&p);
     assert_eq!((seq, text.as_str()), (1, "NOOP\r\nEPRT |1|199.199.199.199|10001|\r\nRETR x\r\n"));
-    // The server acknowledges what stands before the command, and then everything.
+    // The server acknowledges the text before the command, and then everything.
     let p = nat.back(tcp(SERVER, outside, "A", 1, 7, b"")).unwrap();
     assert_eq!(said(&p).1, 7);
     let p = nat.back(tcp(SERVER, outside, "A", 1, 1 + text.len() as u32, b"")).unwrap();
@@ -139,7 +140,7 @@ fn shorter_text() {
     nat.out(tcp(client, server, "S", 0, 0, b"")).unwrap();
     let command = b"PORT 100,100,100,100,200,200\r\n";
     let mut p = tcp(client, server, "A", 1, 1, command);
-    // Padding as of Ethernet goes.
+    // Padding, as Ethernet adds it, is removed.
     assert!(p.put(6));
     let p = nat.out(p).unwrap();
     let text = said(&p).2;
@@ -151,7 +152,7 @@ fn shorter_text() {
 #[test]
 fn refused_and_left_alone() {
     let mut nat = Nat::new("pattern 9.9.9.9 1024-2000# - - 0 1");
-    // Before the connection is known, nothing is looked at.
+    // Packets of an unknown connection pass unchanged.
     let early = tcp(CLIENT, SERVER, "A", 1, 1, b"PORT 7,7,7,7,19,137\r\n");
     let before = early.data().to_vec();
     let mut p = early;
@@ -231,7 +232,7 @@ fn whatever_clients_say_nobody_else_is_named() {
     let mut random = Random::new(1, "ftp");
     let (mut seq, mut passed, mut translated, mut refused) = (1, 0, 0, 0);
     for i in 0..4000u64 {
-        // Random text alone would mean nothing.
+        // Purely random text would hardly ever be a command.
         let mut text = match i % 5 {
             0 => b"PORT 1,0,0,1,19,137\r\n".to_vec(),
             1 => b"EPRT |1|1.0.0.1|5001|\r\n".to_vec(),
@@ -249,7 +250,7 @@ fn whatever_clients_say_nobody_else_is_named() {
             refused += 1;
             continue;
         };
-        // Checksums and lengths are right.
+        // Verifies checksums and lengths.
         said(&p);
         let data = p.data().get(40..).unwrap();
         match find(data) {
@@ -282,7 +283,8 @@ fn what_stands_around_the_argument_stays() {
         nat.out(tcp(CLIENT, SERVER, "S", 100, 0, b"")).unwrap();
         let p = nat.out(tcp(CLIENT, SERVER, "A", 101, 901, said_by_client.as_bytes())).unwrap();
         assert_eq!(said(&p), (101, 901, want.into()));
-        // Later data is shifted by the change of the length. So is the end of a line that is sent again alone.
+        // Later data is shifted by the change of the length. So is a line end that is retransmitted on its
+        // own.
         let by = want.len() as u32 - said_by_client.len() as u32;
         let end = 101 + said_by_client.len() as u32;
         let p = nat.out(tcp(CLIENT, SERVER, "A", end, 901, b"x")).unwrap();
@@ -292,7 +294,7 @@ fn what_stands_around_the_argument_stays() {
     }
 }
 
-/// A segment that is sent again after three commands comes out as it did the first time, whatever came between.
+/// A segment that is retransmitted after several commands comes out as it did the first time.
 #[test]
 fn retransmissions_after_several_commands() {
     let mut nat = Nat::new("pattern 199.199.199.199 10000-20000# - - 0 1");

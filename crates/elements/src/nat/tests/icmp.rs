@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPRewriter.
+//! Tests of ICMPRewriter: errors about forward packets and replies, and packets that stay unchanged.
 
 use super::*;
 use crate::nat::icmp_ping_rewriter::IcmpPingRewriter;
@@ -11,7 +11,7 @@ const A: [u8; 4] = [1, 0, 0, 1];
 const B: [u8; 4] = [2, 0, 0, 2];
 const ROUTER: [u8; 4] = [5, 5, 5, 5];
 
-/// An unreachable from `by` about a packet, quoting `n` bytes.
+/// A destination-unreachable error from `by` that quotes `n` bytes of a packet.
 fn error(by: [u8; 4], about: &[u8], n: usize) -> Packet {
     let to: [u8; 4] = about[12..16].try_into().unwrap();
     let mut data = Vec::new();
@@ -43,10 +43,10 @@ fn errors_about_forward_packets_and_replies() {
             assert_eq!(quoted(&p), &bytes[..n.min(bytes.len())], "as it was sent, {n} bytes");
             assert_eq!(p.dst_addr().octets(), A);
         }
-        // The receiver's own error comes from the address that the sender wrote to.
+        // An error from the receiver itself gets as source the address that the sender wrote to.
         let (_, p) = rig.push("icmp", &mut icmp, 0, vec![error([3, 0, 0, 3], sent.data(), 28)]).remove(0);
         assert_eq!(show(&p), "2.0.0.2 > 1.0.0.1 icmp 3");
-        // The host inside complains of a reply.
+        // The inside host sends an error about a reply.
         let reply = match bytes[9] {
             17 => udp([3, 0, 0, 3], 20, [9, 9, 9, 9], 1024),
             _ => tcp(([3, 0, 0, 3], 80), ([9, 9, 9, 9], 1025), "SA", 1, 9, b"data"),
@@ -64,7 +64,7 @@ fn errors_about_forward_packets_and_replies() {
         .with("icmp", 8, |cx| icmp.push(0, &mut [error(ROUTER, sent.data(), 28)].into_iter().collect(), cx))
         .1;
     let (port, p) = &out[0];
-    // That of the flow, and five more.
+    // The output of the flow (1) plus the offset (5).
     assert_eq!((*port, show(p), quoted(p)), (6, "5.5.5.5 > 1.0.0.1 icmp 3".into(), &data[..28]));
 }
 
@@ -97,7 +97,8 @@ fn others() {
     rig.init("icmp", &mut icmp).unwrap();
     let sent = rig.push("rw", &mut rw, 0, vec![udp(A, 10, B, 20)]).remove(0).1;
     let good = error(ROUTER, sent.data(), 28);
-    // Cut anywhere, or about something unknown, or not to the sender of what is quoted: unchanged, on output 1.
+    // Errors that are truncated, quote an unknown packet, or do not go to the quoted packet's sender leave
+    // unchanged by output 1.
     let mut unknown = vec![error(ROUTER, udp(A, 10, B, 20).data(), 28)];
     let mut elsewhere = good.data().to_vec();
     elsewhere[19] ^= 1;

@@ -53,7 +53,7 @@ pub fn tcp(from: ([u8; 4], u16), to: ([u8; 4], u16), flags: &str, seq: u32, ack:
     ip(&data)
 }
 
-/// The fields of a packet; etherparse has checked its checksums.
+/// Shows the addresses and ports of a packet, after verifying its checksums.
 pub fn show(p: &Packet) -> String {
     let s = SlicedPacket::from_ip(p.data()).unwrap();
     let Some(etherparse::NetSlice::Ipv4(net)) = &s.net else { panic!("no IPv4") };
@@ -107,7 +107,7 @@ impl Messages for Silent {
     fn wake(&self, _: u32, _: u32) {}
 }
 
-/// Several elements that know each other by name, under simulated time.
+/// Several elements that can refer to each other by name, under simulated time.
 pub struct Rig {
     site: Site,
     names: Names,
@@ -116,7 +116,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Elements by name and class.
+    /// Makes a rig for elements that are given by name and class.
     pub fn new(elements: &[(&'static str, &'static str)]) -> Rig {
         let mut names = Names::new();
         for (i, (n, c)) in elements.iter().enumerate() {

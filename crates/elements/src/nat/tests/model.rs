@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A rewriter against a slow and obvious one.
+//! A rewriter compared with a slow, obvious model.
 
 use super::*;
 use crate::nat::udp_rewriter::UdpRewriter;
@@ -10,7 +10,8 @@ type Side = ([u8; 4], u16);
 /// The addresses and ports of a packet: source and destination.
 type Ends = (Side, Side);
 
-/// Flows as two maps: from what packets carry to what they become, the other direction's key and the last packet's time.
+/// Flows by number. A flow is the time of its last packet, the ends of forward packets, and the ends of
+/// replies.
 #[derive(Default)]
 struct Model {
     flows: HashMap<usize, (i64, Ends, Ends)>,
@@ -21,7 +22,8 @@ const TIMEOUT: i64 = 10_000_000_000;
 const CAPACITY: usize = 40;
 
 impl Model {
-    /// The new tuple of a packet, and its output; `ports` are those of the pattern.
+    /// Returns the output of a packet, and its new source and destination. `gives` chooses the port of a new
+    /// flow.
     fn packet(
         &mut self,
         from: Side,
@@ -51,7 +53,7 @@ impl Model {
         Some((0, reply.1, reply.0))
     }
     fn taken(&self, remote: Side, port: u16) -> bool {
-        // By an answer, or by what a flow in the other direction starts with.
+        // Either the replies or the forward packets of a flow have these ends.
         let answer = (remote, ([9, 9, 9, 9], port));
         self.flows.values().any(|f| f.1 == answer || f.2 == answer)
     }
@@ -65,7 +67,7 @@ fn as_the_model_says() {
     let (mut model, mut random, mut now) = (Model::default(), Random::new(4, "model"), 0i64);
     let (mut through, mut refused) = (0, 0);
     for turn in 0..20_000 {
-        // Never the same time twice, so that who is oldest is not in doubt.
+        // No two packets have the same time, so it is clear which flow is the oldest.
         now += 1 + random.below(300_000_000) as i64;
         kit.at(now);
         let remote = ([2, 0, 0, random.below(2) as u8], 20);
@@ -75,7 +77,7 @@ fn as_the_model_says() {
         };
         let out = kit.push(0, [udp(from.0, from.1, to.0, to.1)]);
         let got = out.first().map(|(o, p)| (*o, show(p)));
-        // Which port is free is the rewriter's choice; whether it is a good one is the model's.
+        // The rewriter chooses the port, and the model checks that the choice is right.
         let chosen = out.first().map(|(_, p)| u16::from_be_bytes([p.data()[20], p.data()[21]]));
         let want = model.packet(from, to, now, |m| {
             let free = (100..120).filter(|p| !m.taken(to, *p)).count();

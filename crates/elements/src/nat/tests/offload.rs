@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Super-packets and partial checksums: rewriting and then completing gives the bytes that completing and then rewriting gives.
+//! Super-packets and partial checksums: rewriting and completing give the same bytes in either order.
 
 use super::*;
 use crate::device::offload::finish;
@@ -14,11 +14,13 @@ fn pseudo(net: &[u8], header: usize) -> u16 {
     checksum::sum(&words)
 }
 
-/// A packet with a partial checksum, standing for segments of `size` bytes of payload if that is not 0, behind `before` bytes.
+/// Makes a packet with a partial checksum, behind `before` bytes. If `size` is not 0, it is a super-packet
+/// whose segments have `size` bytes of payload.
 pub fn unfinished(net: &[u8], before: usize, size: u16) -> Packet {
     let header = usize::from(net[0] & 15) * 4;
     let mut net = net.to_vec();
-    // How virtio 1.2 numbers kinds of super-packets: TCP over IPv4, and UDP whose datagrams are cut by their payload.
+    // Kinds of super-packets in virtio 1.2: 1 is TCP over IPv4, and 5 is UDP whose payload is cut into
+    // datagrams.
     let (field, sum, kind) = match net[9] {
         6 => (16, pseudo(&net, header), 1),
         17 => (6, pseudo(&net, header), 5),
@@ -40,7 +42,8 @@ fn finished(packets: Vec<Packet>) -> Vec<Packet> {
     all.drain().collect()
 }
 
-/// The bytes of packets. A sum of 0 and one of all ones are the same to all but UDP (RFC 1071); devices send all ones.
+/// Returns the bytes of packets. Except in UDP, checksums of 0 and of all ones mean the same (RFC 1071), and
+/// devices send all ones, which is changed to 0 here.
 pub fn bytes(packets: &[Packet]) -> Vec<Vec<u8>> {
     let each = packets.iter().map(|p| {
         let mut net = p.network().unwrap().to_vec();
@@ -93,7 +96,7 @@ fn compare<T: Build + Element + Lifecycle>(class: &'static str, pattern: &str, p
         let host = ([10, 0, 0, 1 + random.below(5) as u8], 1 + random.below(9) as u16);
         let far = ([2, 0, 0, 1 + random.below(2) as u8], 80);
         let mut net = any_packet(&mut random, host, far, proto);
-        // Half of the packets are replies, which go to where a flow has gone.
+        // Half of the packets are replies to a flow.
         if random.below(2) == 0 {
             let sent = rig.push("rw", &mut rw, 0, vec![ip(&net)]).pop().unwrap().1;
             let sent = sent.network().unwrap();
@@ -151,7 +154,7 @@ fn aim_at_zero(net: &mut [u8], sum: u16) {
 
 #[test]
 fn the_order_of_rewriting_and_completing_does_not_matter() {
-    // An address that does not change leaves sums of 0 as they are.
+    // If the address does not change, sums of 0 must stay as they are.
     for pattern in ["pattern 9.9.9.9 1024-65535 - - 0 1", "pattern - 1024-65535 - - 0 1", "keep 0 1"] {
         compare::<ip_rewriter::IpRewriter>("IPRewriter", pattern, &[6, 17]);
         compare::<tcp_rewriter::TcpRewriter>("TCPRewriter", pattern, &[6]);

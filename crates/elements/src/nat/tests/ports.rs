@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPRewriter, TCPRewriter, UDPRewriter.
+//! Tests of IPRewriter, TCPRewriter and UDPRewriter.
 
 use super::*;
 use crate::nat::ip_rewriter::IpRewriter;
@@ -12,7 +12,7 @@ const B: [u8; 4] = [2, 0, 0, 2];
 const N: [u8; 4] = [9, 9, 9, 9];
 const SECOND: i64 = 1_000_000_000;
 
-/// Output and ends of each packet.
+/// Shows the output and the ends (addresses and ports) of each packet.
 pub fn shown(out: &[(usize, Packet)]) -> Vec<String> {
     out.iter().map(|(o, p)| format!("{o} {}", show(p))).collect()
 }
@@ -24,7 +24,7 @@ fn there_and_back_with_table() {
     let out = kit.push(0, [udp(A, 10, B, 20), tcp((A, 11), (B, 80), "S", 1, 0, b"")]);
     // The sequence belongs to the pattern, not to the protocol.
     assert_eq!(shown(&out), ["0 9.9.9.9:1024 > 2.0.0.2:20", "0 9.9.9.9:1025 > 2.0.0.2:80"]);
-    // Replies, whatever the input.
+    // Replies are rewritten on every input.
     for input in 0..2 {
         let out = kit.push(input, [udp(B, 20, N, 1024), tcp((B, 80), (N, 1025), "SA", 1, 2, b"")]);
         assert_eq!(shown(&out), ["1 2.0.0.2:20 > 1.0.0.1:10", "1 2.0.0.2:80 > 1.0.0.1:11"]);
@@ -53,7 +53,7 @@ fn there_and_back_with_table() {
     assert_eq!(kit.read_with("tcp_lookup", "1.0.0.1 11 2.0.0.2 80").unwrap(), "9.9.9.9 1025 2.0.0.2 80");
     assert_eq!(kit.read_with("tcp_lookup", "1.0.0.1 12 2.0.0.2 80").unwrap(), "");
     assert!(kit.read_with("tcp_lookup", "1.0.0.1 12").is_err());
-    // An unknown packet on an input that drops.
+    // A packet of an unknown flow on an input that drops such packets.
     assert!(kit.push(1, [udp(B, 21, N, 1024)]).is_empty());
     assert_eq!((kit.dropped(Reason::NoMapping), kit.read("mapping_failures").unwrap().as_str()), (1, "1"));
     kit.write("clear", "").unwrap();
@@ -76,10 +76,10 @@ fn ports_are_kept_and_used_up() {
     assert_eq!(shown(&kit.push(0, [udp(A, 1026, B, 20)])), ["0 9.9.9.9:1026 > 2.0.0.2:20"]);
     let more = kit.push(0, (1..5).map(|i| udp([1, 0, 0, 9], i, B, 20)));
     assert_eq!((more.len(), kit.dropped(Reason::PatternFull)), (2, 2));
-    // Another remote end: the same ports again.
+    // With another remote end, the same ports are free.
     assert_eq!(kit.push(0, (1..5).map(|i| udp([1, 0, 0, 9], i, B, 21))).len(), 3);
     assert_eq!((kit.read("mapping_failures").unwrap().as_str(), kit.all_dropped()), ("3", 3));
-    // Once they have timed out they are free again.
+    // Ports are free again when their flows have timed out.
     kit.at(300 * SECOND);
     assert_eq!(kit.push(0, (1..5).map(|i| udp([1, 0, 0, 9], i, B, 20))).len(), 3);
 }
@@ -110,7 +110,7 @@ fn what_does_not_vary_replaces() {
 
 #[test]
 fn input_specifications() {
-    // Other protocols and later fragments pass with `pass` only.
+    // Other protocols and later fragments pass only with `pass`.
     let later = |mut p: Packet| {
         p.data_mut()[7] = 3;
         p
@@ -205,7 +205,7 @@ fn timeouts() {
     step(a, b, "A", b"", "10");
     step(a, b, "S", b"", "20");
     step(b, n, "R", b"", "10");
-    // The sweep: flows that are too old go without being asked for.
+    // The sweep removes expired flows, without any lookup.
     assert!(kit.next_timer().is_some());
     kit.expire().unwrap();
     assert_eq!(kit.next_timer(), None);
@@ -234,7 +234,7 @@ fn capacity_and_guarantee() {
     kit.at(3 * SECOND);
     kit.push(0, [udp(A, 1, B, 20)]);
     kit.at(5 * SECOND);
-    // 0 is five seconds old, 1 is not: 0 goes, then nobody.
+    // The flow from port 0 is five seconds old and makes room. The flow from port 1 is younger and does not.
     assert_eq!(kit.push(0, [udp(A, 7, B, 20), udp(A, 8, B, 20)]).len(), 1);
     let table = kit.read("table").unwrap();
     assert!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rewriters with others: named patterns, mappers, a common capacity, other workers.
+//! Rewriters together with other elements: named patterns, mappers, a shared capacity, several workers.
 
 use super::ports::shown;
 use super::*;
@@ -18,7 +18,7 @@ const SECOND: i64 = 1_000_000_000;
 
 #[test]
 fn names_and_mappers() {
-    // Built and initialised in an order that suits nobody.
+    // Elements are built and initialised before the elements that they refer to.
     let mut rig = Rig::new(&[
         ("rw", "IPRewriter"),
         ("rr", "RoundRobinIPMapper"),
@@ -94,7 +94,7 @@ fn common_capacity() {
     rig.init("a", &mut a).unwrap();
     rig.init("b", &mut b).unwrap();
     rig.push("a", &mut a, 0, (0..2).map(|i| udp(A, i, B, 9)).collect());
-    // All have the same time to live, and those of `a` are older.
+    // All flows have the same timeout, and those of `a` are older.
     rig.with("a", 0, |cx| {
         let later = cx.now() + SECOND;
         cx.core().clock.jump(later);

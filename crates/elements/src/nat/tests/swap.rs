@@ -61,7 +61,7 @@ fn all_flows_move_with_their_times_and_back() {
             let (a, b) = (before.replace("exp200", ""), new.read("udp_table").unwrap().replace("exp300", ""));
             assert_eq!(a, sorted(&b).join("\n"), "what was refreshed meanwhile is the same otherwise");
         }
-        // The answer of the host finds its way.
+        // The reply to a flow reaches its client.
         let port = said[7].split([':', ' ']).nth(2).unwrap().parse().unwrap();
         let back = new.push(1, [udp([2, 0, 0, 2], 53, [9, 9, 9, 9], port)]);
         assert_eq!(show(&back[0].1).split(" > ").nth(1), Some("10.0.0.7:5007"));
@@ -74,7 +74,7 @@ fn all_flows_move_with_their_times_and_back() {
         for (i, said) in said.iter().enumerate() {
             assert_eq!(&forward(&mut old, i as u32), said);
         }
-        // Time goes on where it was.
+        // The flows keep the times of their last packets.
         old.at(399 * S);
         assert_eq!(old.read("udp_table").unwrap().lines().count(), 1000);
         old.at(401 * S);
@@ -106,7 +106,7 @@ fn flows_of_a_pattern_that_is_gone_are_told_of_and_come_back_when_the_swap_fails
         (new.read("mapping_failures").unwrap(), old.read("mapping_failures").unwrap()),
         ("1".into(), "0".into())
     );
-    // The other replicas of the old router share what it had.
+    // Taking over from another replica finds nothing more, because all replicas share one store.
     take(&mut new, &mut old);
     assert!(new.messages().is_empty());
     assert_eq!(new.read("table_size").unwrap(), "60");
@@ -135,7 +135,7 @@ fn fewer_than_there_are() {
     let (mut old, mut new) = (kit(USUAL), kit("pattern 9.9.9.9 1024-65535 - - 0 1, drop, CAPACITY 10"));
     let said: Vec<_> = (0..20).map(|i| forward(&mut old, i)).collect();
     take(&mut new, &mut old);
-    // Those that came first make room when they may.
+    // The oldest flows make room once their guarantee is over.
     assert_eq!(forward(&mut new, 99), "");
     new.at(6 * S);
     assert_eq!(&forward(&mut new, 19), &said[19]);
@@ -159,7 +159,7 @@ fn rewriters_that_share_a_capacity_move_together_or_alone() {
             let mut a: IpRewriter = rig.build("a", USUAL, (2, 2)).unwrap();
             let mut b: UdpRewriter = rig.build("b", &format!("{pattern}, CAPACITY a"), (1, 2)).unwrap();
             for name in order {
-                // The rewriter that is asked first joins the store first.
+                // The rewriter that is initialised first joins the store first.
                 match name {
                     "a" => rig.init("a", &mut a).unwrap(),
                     _ => rig.init("b", &mut b).unwrap(),

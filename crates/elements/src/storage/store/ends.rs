@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets that come in where others must go: the oldest makes room, or the newest does.
+//! Pushing packets into a full store, in which the oldest or the newest packets make room.
 
 use super::{Packets, Store};
 use castanet_element::prelude::*;
@@ -7,14 +7,15 @@ use castanet_tables::Ring;
 use std::sync::atomic::Ordering;
 
 impl Store {
-    /// Takes all packets in; where there is no room, the oldest make it.
+    /// Stores all packets. If there is no room, the oldest packets make room.
     pub fn push_over_oldest(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let mut over = cx.spare_batch();
         match &mut self.packets {
             Packets::Own { fifo, highwater, .. } => {
                 let surplus = fifo.len().saturating_add(batch.len()).saturating_sub(fifo.capacity());
                 let stored = fifo.drain_into(surplus, over.as_mut_vec());
-                // The rest are packets that would have come in and become the oldest within this batch.
+                // The rest of the surplus are packets of this batch, which would be stored and then make room
+                // for later ones.
                 over.extend(batch.as_mut_vec().drain(..surplus - stored));
                 fifo.extend_from(batch.as_mut_vec());
                 *highwater = fifo.len().max(*highwater);
@@ -26,7 +27,8 @@ impl Store {
                 for p in batch.drain() {
                     force(&ring, p, &mut over);
                 }
-                // Packets that others stored before may have made room, so fewer packets may be left.
+                // Packets that other workers have stored may have made room, so the number of packets may
+                // also fall.
                 self.gauge.add(came);
                 self.gauge.sub(over.len());
                 s.highwater.fetch_max(ring.len(), Ordering::Relaxed);
@@ -35,9 +37,11 @@ impl Store {
         self.tell(over, cx);
     }
 
-    /// Takes packets in before all others, the last of the batch foremost; where there is no room, the newest make it.
+    /// Stores packets before all others, so that the last packet of the batch comes first. If there is no
+    /// room, the packets at the end make room.
     pub fn push_front(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // INVARIANT: a class that pushes to the front is exclusive to one worker, so its packets are its own.
+        // INVARIANT: a class that pushes to the front is exclusive to one worker, so its packets are not
+        // shared.
         let Packets::Own { fifo, highwater, .. } = &mut self.packets else { return self.push(batch, cx) };
         let mut over = cx.spare_batch();
         for p in batch.drain() {
@@ -51,7 +55,7 @@ impl Store {
         self.tell(over, cx);
     }
 
-    /// Notifies pullers, and sends on the packets that had to make room.
+    /// Notifies pullers, and lets the packets that had to make room overflow.
     fn tell(&mut self, mut over: Batch, cx: &mut Cx<'_>) {
         if let Some(note) = self.empty.filter(|_| self.len() > 0) {
             cx.set_note(note);
@@ -63,7 +67,8 @@ impl Store {
     }
 }
 
-/// Puts a packet into a ring that others use too, and takes the oldest out for as long as there is no room.
+/// Pushes a packet to a ring that other workers use too. As long as there is no room, moves the oldest packet
+/// to `over`.
 fn force(ring: &Ring<Packet>, p: Packet, over: &mut Batch) {
     let mut new = p;
     if ring.capacity() == 0 {

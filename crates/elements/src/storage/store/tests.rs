@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stores of one worker and of several, and what hot swap leaves of them.
+//! Stores of one worker and of several workers, and which packets they keep in a hot swap.
 #![allow(clippy::unwrap_used)]
 use super::*;
 use castanet_element::kit::{Kit, packet};
 use castanet_element::seam::Seam as _;
 
-/// A store in place of the one of a queue under test, without notifiers.
+/// Makes a store without notifiers, with the class Queue.
 fn store(packets: Packets) -> Store {
     Store {
         packets,
@@ -16,7 +16,7 @@ fn store(packets: Packets) -> Store {
         gauge: Gauge::default(),
     }
 }
-/// A class that lends its context.
+/// Makes a kit whose context the tests use.
 fn kit() -> Kit<super::super::queue::Queue> {
     Kit::new("").unwrap()
 }
@@ -88,7 +88,7 @@ fn the_oldest_make_room_on_several_workers_too() {
     }
 }
 
-/// A store that several workers use, with both notifiers, which are off.
+/// Makes a store of several workers with both notifiers, which are clear.
 fn noted(capacity: usize, cx: &mut Cx<'_>) -> (Store, Arc<Shared>, [Note; 2]) {
     let shared = Arc::new(Shared::new(capacity));
     let notes = [Note::new(0), Note::new(1)];
@@ -105,7 +105,7 @@ fn noted(capacity: usize, cx: &mut Cx<'_>) -> (Store, Arc<Shared>, [Note; 2]) {
     (store, shared, notes)
 }
 
-/// Another worker pushes after this one found nothing, and before it has turned the notifier off.
+/// Another worker pushes after this one found nothing, and before it has cleared the notifier.
 #[test]
 fn a_packet_that_comes_meanwhile_is_not_slept_over() {
     kit().with(|_, cx| {
@@ -120,7 +120,7 @@ fn a_packet_that_comes_meanwhile_is_not_slept_over() {
     });
 }
 
-/// Another worker pulls after this one filled the queue, and before it has turned the notifier off.
+/// Another worker pulls after this one filled the queue, and before it has cleared the notifier.
 #[test]
 fn room_that_comes_meanwhile_is_not_slept_over() {
     kit().with(|_, cx| {
@@ -135,8 +135,8 @@ fn room_that_comes_meanwhile_is_not_slept_over() {
     });
 }
 
-/// A puller on another worker took a packet, notified late, and notified room that was gone again: the source sends
-/// nothing, and may sleep.
+/// A puller on another worker took a packet, but set the notifier late, when the room was gone again. The
+/// source sends nothing, and may sleep.
 #[test]
 fn a_source_is_not_misled_by_a_late_notifier() {
     let mut kit = kit();
@@ -150,7 +150,7 @@ fn a_source_is_not_misled_by_a_late_notifier() {
         cx.set_note(full);
         assert_eq!(cx.room(&signal, 5, false), Err(Turn::Sleep));
         assert!(!cx.is_set(full), "the source is woken when the next packet is pulled");
-        // Bursts are cut to what the queue takes, those that have begun too.
+        // Bursts are limited to the room in the queue, even if they have begun already.
         let mut pulled = Batch::new();
         s.pull(2, &mut pulled, cx);
         assert_eq!((cx.room(&signal, 5, false), cx.room(&signal, 1, false)), (Ok(2), Ok(1)));
@@ -160,7 +160,7 @@ fn a_source_is_not_misled_by_a_late_notifier() {
     assert_eq!(kit.dropped(Reason::QueueFull), 0);
 }
 
-/// A queue that gives no room. Whether it is full changes each time that somebody looks.
+/// A queue that offers no room. Whether it is full may change with each call of `is_full`.
 struct Passing(std::sync::Mutex<Vec<bool>>);
 
 impl Room for Passing {
@@ -172,12 +172,12 @@ impl Room for Passing {
     }
 }
 
-/// Others fill and empty the queue while a source looks at it.
+/// Other workers fill and empty the queue while a source checks it.
 #[test]
 fn a_source_without_room_leaves_no_other_asleep() {
     for (looks, turn, woken) in [
         (&[false][..], Turn::Again, false),
-        // The notifier was off for a moment, in which another source may have gone to sleep on it.
+        // The notifier was clear for a moment, in which another source may have gone to sleep on it.
         (&[true, false], Turn::Again, true),
         (&[true, true], Turn::Sleep, false),
     ] {

@@ -10,34 +10,34 @@ pub struct Args {
     /// The file; `-` is the standard input.
     #[arg(handler = "r")]
     pub(super) filename: Filename,
-    /// Whether packets come as far apart as they were captured.
+    /// Whether packets are emitted as far apart as they were captured.
     #[arg(default = false)]
     pub(super) timing: bool,
     /// Whether the driver is asked to stop at the end.
     #[arg(keyword, default = false)]
     pub(super) stop: bool,
-    /// When false, no packets come.
+    /// Whether packets are emitted.
     #[arg(keyword, default = true, handler = "rw")]
     pub(super) active: bool,
     /// The probability that a packet is emitted.
     #[arg(keyword, default = Probability(1.0), show = "1", handler = "r", handler_name = "sampling_prob")]
     pub(super) sample: Probability,
-    /// Emit only IPv4 packets, their network header marked.
+    /// Emit only IPv4 packets, with their network header marked.
     #[arg(keyword, default = false)]
     pub(super) force_ip: bool,
-    /// Leave out packets before this time.
+    /// Skip packets before this time.
     #[arg(keyword)]
     pub(super) start: Option<Nanos>,
-    /// The same, counted from the first packet.
+    /// As START, but counted from the first packet of the file.
     #[arg(keyword)]
     pub(super) start_after: Option<Nanos>,
     /// Stop before the first packet at or after this time.
     #[arg(keyword)]
     pub(super) end: Option<Nanos>,
-    /// The same, counted from the first packet of the file.
+    /// As END, but counted from the first packet of the file.
     #[arg(keyword)]
     pub(super) end_after: Option<Nanos>,
-    /// The same, counted from START, START_AFTER or else the first packet.
+    /// As END, but counted from START, START_AFTER or else the first packet.
     #[arg(keyword)]
     pub(super) interval: Option<Nanos>,
     /// A handler to call at the end.
@@ -46,7 +46,7 @@ pub struct Args {
     /// The byte position of the first record to read.
     #[arg(keyword, default = 0)]
     pub(super) filepos: u64,
-    /// Understood for old configurations; how a file is read makes no difference.
+    /// Accepted for old configurations; it has no effect.
     #[arg(keyword, name = "MMAP")]
     _mmap: Option<bool>,
 }

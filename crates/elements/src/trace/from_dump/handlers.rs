@@ -25,7 +25,7 @@ impl FromDump {
             None => "-".into(),
         })
     }
-    /// Bytes of the file; `-` when unknown.
+    /// Size of the file; `-` if it is unknown.
     #[read(unit = "bytes")]
     fn filesize(&self) -> Result<String, HandlerError> {
         Ok(self.reader()?.filesize().map_or("-".into(), |n| n.to_string()))
@@ -58,7 +58,7 @@ impl FromDump {
         self.replay.sleep(cx);
         cx.stop(1);
     }
-    /// Moves the end by so many seconds, and goes on if it was reached.
+    /// Moves the end by a number of seconds, and continues if the end was reached.
     #[write]
     fn extend_interval(&mut self, by: Nanos, cx: &mut Cx<'_>) {
         if self.begun {
@@ -76,7 +76,7 @@ impl FromDump {
     fn reset_counts(&mut self) {
         self.count.reset();
     }
-    /// With TIMING: the next packet comes at once, the others relative to it.
+    /// With TIMING, emits the next packet at once, and the others relative to it.
     #[write(button)]
     fn reset_timing(&mut self, cx: &mut Cx<'_>) {
         self.shift = None;

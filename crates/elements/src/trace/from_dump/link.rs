@@ -13,8 +13,8 @@ fn be16(data: &[u8], at: usize) -> Option<u16> {
     data.get(at..)?.first_chunk().map(|b| u16::from_be_bytes(*b))
 }
 
-/// How a frame was addressed at link level, where the capture says it: in the "cooked" header of Linux. Ethernet frames
-/// are left to HostEtherFilter.
+/// Returns how a frame was addressed at link level. Only the "cooked" header of Linux says it. Ethernet
+/// frames are left to HostEtherFilter.
 pub fn packet_type(link: LinkType, data: &[u8]) -> PacketType {
     match link.0 {
         113 => match be16(data, 0) {
@@ -28,14 +28,14 @@ pub fn packet_type(link: LinkType, data: &[u8]) -> PacketType {
     }
 }
 
-/// Where an IPv4 header may start; none if the link header says that there is none.
+/// Returns where an IPv4 header may start; `None` if the link header says that there is none.
 fn network_offset(link: LinkType, data: &[u8]) -> Option<usize> {
     let after = |at: usize, wanted: u16, n: usize| (be16(data, at)? == wanted).then_some(n);
     let snap =
         |at: usize| data.get(at..)?.starts_with(&SNAP_IPV4).then(|| at.saturating_add(SNAP_IPV4.len()));
     match link.0 {
         1 => ether(data),
-        // Address family of the host that captured, in its byte order; 2 is IPv4 everywhere.
+        // The address family, in the byte order of the capturing host. On all hosts 2 is IPv4.
         0 | 108 => matches!(data.first_chunk()?, [2, 0, 0, 0] | [0, 0, 0, 2]).then_some(4),
         // RFC 1662: address and control, which PPP may leave out, then the protocol.
         9 if !data.starts_with(&[0xff, 3]) => after(0, 0x21, 2),
@@ -58,7 +58,7 @@ fn network_offset(link: LinkType, data: &[u8]) -> Option<usize> {
     }
 }
 
-/// Behind an Ethernet header and VLAN tags.
+/// Returns the offset of an IPv4 header behind an Ethernet header and VLAN tags.
 fn ether(data: &[u8]) -> Option<usize> {
     let mut at = 12;
     loop {
@@ -70,7 +70,7 @@ fn ether(data: &[u8]) -> Option<usize> {
     }
 }
 
-/// Bytes of the IEEE 802.11 header of a data frame.
+/// Returns the length of the IEEE 802.11 header of a data frame.
 fn wireless(data: &[u8]) -> Option<usize> {
     let [kind, flags, ..] = *data else { return None };
     // Type "data" with a body that is not encrypted.
@@ -82,7 +82,7 @@ fn wireless(data: &[u8]) -> Option<usize> {
     Some(24 + fourth_address + quality)
 }
 
-/// Where the IPv4 header of a frame is, and its length; none if there is none that can be right.
+/// Returns the offset and the length of the IPv4 header of a frame; `None` if there is no valid one.
 pub fn ipv4_header(link: LinkType, data: &[u8]) -> Option<(usize, usize)> {
     let at = network_offset(link, data)?;
     let rest = data.get(at..)?;
@@ -132,7 +132,7 @@ mod tests {
             for n in 0..frame.len() {
                 assert_eq!(ipv4_header(LinkType(link), &frame[..n]), None, "{link} cut to {n}");
             }
-            // Every other value of a byte of the link header is survived.
+            // A changed byte of the link header causes no panic.
             for i in 0..head.len() {
                 let mut other = frame.clone();
                 other[i] ^= 0xff;

@@ -11,7 +11,7 @@ const S: i64 = 1_000_000_000;
 /// One record: seconds, nanoseconds, original length, bytes.
 type Record<'a> = (u32, u32, u32, &'a [u8]);
 
-/// A pcap file with nanoseconds, byte by byte.
+/// Builds a pcap file with times in nanoseconds, byte by byte.
 fn pcap(link: u32, records: &[Record<'_>]) -> Vec<u8> {
     let words = |w: &[u32]| w.iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
     let mut out = words(&[0xa1b2_3c4d, 0x0002_0004, 0, 0, 65535, link]);
@@ -31,7 +31,7 @@ fn trace(bytes: &[u8]) -> Trace {
     std::fs::write(&path, bytes).unwrap();
     Trace { _dir: dir, path }
 }
-/// Packets 1, 2, ... at seconds 1, 2, ...
+/// A trace of packets 1, 2, ... at seconds 1, 2, ...
 fn counted(n: u8) -> Trace {
     let data: Vec<[u8; 14]> = (1..=n).map(|i| [i * 2; 14]).collect();
     let records: Vec<Record<'_>> =
@@ -44,7 +44,7 @@ fn kit(t: &Trace, more: &str) -> Kit<FromDump> {
 fn number(p: &Packet) -> u8 {
     p.data()[0] / 2
 }
-/// Turns until the task sleeps.
+/// Runs the task until it sleeps. Returns the numbers of the packets.
 fn run(kit: &mut Kit<FromDump>) -> Vec<u8> {
     let mut out = Vec::new();
     loop {

@@ -10,7 +10,7 @@ const S: i64 = 1_000_000_000;
 fn kit(dump: &str, more: &str) -> Kit<FromIpSummaryDump> {
     Kit::new(&format!("DATA {}{more}", args::quote(dump))).unwrap()
 }
-/// Turns until the task sleeps.
+/// Runs the task until it sleeps. Returns the packets.
 fn run(kit: &mut Kit<FromIpSummaryDump>) -> Vec<Packet> {
     let mut out = Vec::new();
     loop {
@@ -105,7 +105,7 @@ fn problems() {
             "<data>:1: no '!data' provided"
         ]
     );
-    // A great many lines without packets do not take one turn.
+    // Very many lines without packets take more than one turn.
     let mut k = kit(&"#\n".repeat(3000), "");
     assert_eq!((k.task().0, k.task().0, k.task().0), (Turn::Again, Turn::Again, Turn::Sleep));
     let mut k = kit("!data ip_id\n!binary\n\0\0\0\x01", "");
@@ -117,7 +117,7 @@ fn problems() {
 fn timing() {
     let mut k = kit("!data timestamp ip_id\n5 1\n7 2\n7 3\n", ", TIMING true");
     assert_eq!(ids(&run(&mut k)), [1]);
-    // Simulated time passes a little at each look at it.
+    // Simulated time advances a little whenever it is read.
     assert!((2 * S..2 * S + 10).contains(&k.next_timer().unwrap()));
     k.expire();
     assert!(k.woken());

@@ -60,7 +60,7 @@ fn the_end_is_reached_once() {
     }
 }
 
-/// A call gets the timestamp of the packet that made it, in place of `$t`.
+/// A call gets the timestamp of the packet that caused it, in place of `$t`.
 #[test]
 fn the_call_gets_the_time_of_the_packet() {
     for (value, time, want) in [
@@ -91,7 +91,7 @@ fn packets_wait_for_the_call() {
     assert_eq!(names(&mut k), [("run".into(), "3.000000".into()), ("resume".into(), "".into())]);
     k.write("extend_interval", "1").unwrap();
     k.write("resume", "").unwrap();
-    // 3 is inside now; 4 makes the next call, and is outside when that moves nothing.
+    // Packet 3 is inside now. Packet 4 causes the next call, and is outside because that call moves nothing.
     assert_eq!(seconds(&k.push(0, [])), [(0, 3)]);
     assert_eq!(names(&mut k), [("run".into(), "4.000000".into()), ("resume".into(), "".into())]);
     k.write("resume", "").unwrap();

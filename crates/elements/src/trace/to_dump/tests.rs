@@ -24,7 +24,7 @@ type Record = ([u32; 3], Vec<u8>);
 /// Arguments, the file header and the second record.
 type Case<'a> = (&'a str, [u32; 3], [u32; 3], &'a [u8]);
 
-/// A file, read word by word.
+/// Parses a file, word by word.
 fn parsed(path: &Path) -> Parsed {
     let bytes = std::fs::read(path).unwrap();
     let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -37,7 +37,7 @@ fn parsed(path: &Path) -> Parsed {
     }
     ([word(0), word(16), word(20)], records)
 }
-/// What a configuration writes of two packets.
+/// Returns what a configuration writes for two packets.
 fn written(more: &str) -> Parsed {
     let (_dir, path) = place();
     let mut k = Kit::<ToDump>::new(&format!("{}{more}", path.display())).unwrap();
@@ -130,7 +130,7 @@ fn a_prepared_router_leaves_the_file_alone() {
         new.cleanup().unwrap();
         assert!(path.exists());
     }
-    // By another name, and there and back.
+    // The file has another name, and is handed over, back, and over again.
     let linked = path.with_extension("link");
     std::os::unix::fs::symlink(&path, &linked).unwrap();
     prepare(&mut new, &linked.display().to_string(), 1, 0);

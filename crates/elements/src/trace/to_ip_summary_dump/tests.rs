@@ -151,7 +151,7 @@ fn the_file_moves_to_a_new_router() {
     assert_eq!(text(&place), "!IPSummaryDump 1.3\n!data ip_id\n1\n2\n");
 }
 
-/// Whether the IP header has the right checksum and no more bytes than there are, as tshark is asked below.
+/// Whether the IP header has a correct checksum and a possible length, as in the filter for tshark below.
 fn is_sound(p: &Packet) -> bool {
     let ip = p.network().unwrap_or_default();
     let header = ip.get(..p.network_header_length()).unwrap_or_default();
@@ -161,11 +161,11 @@ fn is_sound(p: &Packet) -> bool {
         && len < p.len() + p.anno_u32(anno::EXTRA_LENGTH) as usize
 }
 
-/// Fields of captured packets against tshark's.
+/// Compares the fields of captured packets with those that tshark prints.
 #[test]
 fn agrees_with_tshark() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conf/traces/ip-router-eth0.pcap");
-    // Names here and there.
+    // The names of fields here and in tshark.
     let table = [
         ("timestamp", "frame.time_epoch"),
         ("ip_src", "ip.src"),
@@ -181,7 +181,8 @@ fn agrees_with_tshark() {
         ("icmp_code", "icmp.code"),
     ];
     let mut command = Command::new("tshark");
-    // tshark shows fields of quoted packets too, and the last address of a source route as destination.
+    // Excluded, because tshark also shows fields of quoted packets, and the last address of a source route as
+    // destination.
     let own = "!(icmp && (tcp || udp)) && !(ip.dst == 7.7.7.7)";
     let sound = format!("ip.checksum.status == 1 && ip.version == 4 && ip.len < frame.len && {own}");
     command.args([
@@ -201,7 +202,7 @@ fn agrees_with_tshark() {
     table.iter().for_each(|(_, name)| {
         command.args(["-e", name]);
     });
-    // Missing fields are empty, which `separator` alone would not show.
+    // Missing fields are empty. Only quotes show them between separators.
     let Ok(out) = command.args(["-E", "quote=d"]).output() else {
         println!("SKIP: no tshark");
         return;
@@ -220,7 +221,7 @@ fn agrees_with_tshark() {
     }
     let fields: Vec<_> = table.iter().map(|t| t.0).collect();
     let got = written(all, &format!(", HEADER false, FIELDS {}", fields.join(" ")));
-    // A few broken packets only one of the two takes for sound; the times tell which is which.
+    // Only one of the two programs accepts a few broken packets, so lines are matched by their times.
     let time = |word: &str| {
         let (s, fraction) = word.split_once('.').unwrap_or((word, ""));
         format!("{s}.{fraction:0<9}")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rings of frames that a packet socket shares with the kernel (TPACKET_V2). A slot belongs either to the kernel or to this
-//! program; the status word at its start says to which.
+//! Rings of frames that a packet socket shares with the kernel (TPACKET_V2). A slot belongs either to the
+//! kernel or to this program; the status word at its start shows to which of the two.
 #![allow(unsafe_code)]
 
 mod receive;
@@ -14,14 +14,15 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
 
-/// Bytes of a slot's header (struct tpacket2_hdr).
+/// Length of a slot's header in bytes (struct tpacket2_hdr).
 const HEADER: usize = 32;
-/// Bytes of the address after it in slots of received frames (struct sockaddr_ll).
+/// Length in bytes of the address that follows the header in slots of received frames (struct sockaddr_ll).
 const ADDRESS: usize = 20;
-/// Largest size of a ring, unless two frames need more.
+/// Largest size of a ring in bytes, unless two blocks need more.
 const MOST: usize = 16 << 20;
 
-/// The layout of a ring: slots in blocks; a slot never crosses a block boundary.
+/// The layout of a ring, which is divided into blocks, and these into slots. A slot never crosses a block
+/// boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub block: usize,
@@ -31,11 +32,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// About `slots` slots for frames of `frame` bytes and the headers before a frame; fewer if the ring would exceed
-    /// [`MOST`] bytes.
+    /// Returns a layout of about `slots` slots, each for a frame of `frame` bytes and the headers before it.
+    /// There are fewer slots if the ring would exceed [`MOST`] bytes.
     pub fn new(frame: usize, slots: usize) -> Layout {
-        // 160 bytes cover header and address, rounded up, the space that the kernel leaves before the network header, and the
-        // offload header. An odd number of cache lines spreads the headers over the sets of the cache.
+        // 160 bytes are enough for header and address (rounded up), for the space that the kernel leaves
+        // before the network header, and for the offload header. An odd number of cache lines spreads the
+        // headers over the sets of the cache.
         let lines = frame.saturating_add(160).div_ceil(64);
         let slot = (lines | 1).saturating_mul(64);
         // A block is physically contiguous memory, so large blocks are hard to allocate.
@@ -47,7 +49,7 @@ impl Layout {
     pub fn slots(&self) -> usize {
         self.blocks.saturating_mul(self.per_block)
     }
-    /// The request for such a ring (struct tpacket_req).
+    /// The request for a ring with this layout (struct tpacket_req).
     pub fn request(&self) -> [u32; 4] {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         [self.block, self.blocks, self.slot, self.slots()].map(number)
@@ -55,7 +57,7 @@ impl Layout {
     fn bytes(&self) -> usize {
         self.blocks.saturating_mul(self.block)
     }
-    /// The slot after this one; after the last slot follows the first.
+    /// Returns the slot that follows this one. The first slot follows the last.
     #[inline(always)]
     fn after(&self, Place { at, slot }: Place) -> Place {
         if slot + 1 < self.per_block {
@@ -69,8 +71,8 @@ impl Layout {
 
 /// The position of a slot: its offset in the ring, and its number in its block.
 ///
-/// INVARIANT: it is [`Place::FIRST`] or came from [`Layout::after`] of the ring that it is used with, so `at + slot` does not
-/// exceed the bytes of that ring.
+/// INVARIANT: a place is [`Place::FIRST`], or was returned by [`Layout::after`] of the ring that it is used
+/// with. So `at` plus the length of a slot does not exceed the length of that ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     at: usize,
@@ -94,7 +96,8 @@ unsafe impl Send for Mapping {}
 impl Mapping {
     /// Maps the ring of a socket, which must have been requested with this layout.
     fn new(fd: BorrowedFd<'_>, layout: Layout) -> Result<Mapping, Errno> {
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice; no memory of this program is touched.
+        // SAFETY: this creates a new shared mapping at an address that the kernel chooses. No memory that the
+        // program already uses is touched.
         let p = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -115,23 +118,25 @@ impl Mapping {
     /// The status word at the start of a slot.
     #[inline(always)]
     fn status(&self, place: Place) -> &AtomicU32 {
-        // SAFETY: by the invariant of `Place` the slot lies inside of the mapping, which lives as long as self. Slots start at
-        // multiples of 64 in a page-aligned mapping, so the status is aligned; it is shared with the kernel, which accesses it
-        // as one word too, and no other reference to it is ever made (the bytes of a slot begin behind it).
+        // SAFETY: by the invariant of `Place` the slot lies inside of the mapping, which lives as long as
+        // self. Slots start at multiples of 64 in a page-aligned mapping, so the status is aligned; it is
+        // shared with the kernel, which accesses it as one word too, and no other reference to the status is
+        // ever made (the bytes of a slot begin after it).
         unsafe { self.base.add(place.at).cast::<AtomicU32>().as_ref() }
     }
 
-    /// The bytes of a slot behind its status, of which there are `layout.slot - 4`.
+    /// Pointer to the bytes of a slot after its status word. There are `layout.slot - 4` of them.
     #[inline(always)]
     fn behind_status(&self, place: Place) -> NonNull<u8> {
-        // SAFETY: by the invariant of `Place` the slot lies inside of the mapping, and a slot is longer than four bytes.
+        // SAFETY: by the invariant of `Place` the slot lies inside of the mapping, and a slot is longer than
+        // four bytes.
         unsafe { self.base.add(place.at + 4) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's alone and nothing borrowed from it is left.
+        // SAFETY: the mapping belongs to this value alone, and nothing borrowed from it is left.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.layout.bytes()) };
     }
 }
@@ -149,7 +154,7 @@ mod tests {
                 assert!(l.bytes() <= MOST);
                 assert_eq!((l.slot % 16, l.block % 4096), (0, 0));
                 assert!(l.per_block * l.slot <= l.block && l.block < (l.per_block + 1) * l.slot);
-                // Once around: every slot in its block, none twice.
+                // One pass over the ring visits every slot once, each in its block.
                 let mut place = Place::FIRST;
                 for i in 0..l.slots() {
                     assert_eq!(place.at, i / l.per_block * l.block + i % l.per_block * l.slot);

@@ -29,12 +29,12 @@ impl<'a> Slot<'a> {
     fn n16(&self, at: usize) -> u16 {
         self.bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u16::from_ne_bytes(*b))
     }
-    /// TP_STATUS_ bits.
+    /// The status, as TP_STATUS_ bits.
     #[inline]
     pub fn status(&self) -> u32 {
         self.status
     }
-    /// The length of the frame on the wire.
+    /// The length of the frame on the wire, in bytes.
     #[inline]
     pub fn wire_len(&self) -> usize {
         self.n32(0) as usize
@@ -65,7 +65,7 @@ impl<'a> Slot<'a> {
     pub fn vlan(&self) -> (u16, u16) {
         (self.n16(20), self.n16(22))
     }
-    /// PACKET_HOST...
+    /// How the frame was addressed: PACKET_HOST and others.
     #[inline]
     pub fn kind(&self) -> u8 {
         self.bytes.get(28 + 10).copied().unwrap_or(0)
@@ -87,15 +87,15 @@ impl ReceiveRing {
             return None;
         }
         let (start, len) = (self.mapping.behind_status(self.next), self.mapping.layout.slot - 4);
-        // SAFETY: these are the bytes of one slot in the mapping. The kernel does not access a slot of the user until
-        // `release` returns it, which needs `&mut self` and so ends this borrow.
+        // SAFETY: these are the bytes of one slot in the mapping. The kernel does not access this slot until
+        // `release` returns it to the kernel. `release` needs `&mut self`, so this borrow has ended by then.
         let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), len) };
         debug_assert!(bytes.len() >= HEADER + ADDRESS);
         Some(Slot { status, bytes })
     }
 
-    /// Prefetches the start of the slot after the next while the current one is processed, because another processor may have
-    /// filled it.
+    /// Prefetches the start of the slot two places ahead while the current slot is processed. This helps
+    /// because another processor may have filled that slot.
     #[inline(always)]
     pub fn fetch_ahead(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -103,10 +103,11 @@ impl ReceiveRing {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let layout = &self.mapping.layout;
             if self.next.slot + 2 < layout.per_block {
-                // The slot after the next is in this block.
+                // The slot two places ahead is in the same block.
                 let ahead = self.mapping.base.as_ptr().wrapping_add(self.next.at + 2 * layout.slot);
                 for line in [0, 64, 128] {
-                    // SAFETY: prefetching reads nothing that the program sees, and faults at no address.
+                    // SAFETY: prefetching reads nothing that the program sees, and never faults, whatever the
+                    // address.
                     unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(line).cast()) };
                 }
             }

@@ -11,21 +11,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::IntoBytes;
 
-/// Bytes before a frame in its slot.
+/// Number of bytes before the frame in a slot.
 const BEFORE: usize = HEADER + VnetHeader::LEN;
 
 /// The writer's end of a ring.
 ///
-/// Sending by a ring costs the kernel less than a message per frame: there is no message header to read and no iovec to gather, and the
-/// socket and the device are checked once for all frames. Frames are copied to the slots, and from there by the kernel. The header
-/// length in the offload header covers the whole frame, so that the kernel copies all of it at once; parts that it does not copy would
-/// have to be copied into a separate page as soon as a receiver keeps the frame.
+/// Sending through a ring costs the kernel less than one message per frame: there is no message header to
+/// read and no iovec to gather, and the socket and the device are checked once for all frames. This program
+/// copies frames to the slots, and the kernel copies them from there. The header length in the offload header
+/// covers the whole frame, so that the kernel copies all of it at once; parts that it does not copy at once
+/// would have to be copied to a separate page as soon as a receiver keeps the frame.
 #[derive(Debug)]
 pub struct SendRing {
     // Declared before the socket, so that the ring is unmapped first.
     mapping: Mapping,
     fd: Arc<OwnedFd>,
-    /// The first filled slot, where the kernel continues.
+    /// The first filled slot, at which the kernel continues to send.
     first: Place,
     /// The slot after the last filled one.
     next: Place,
@@ -34,7 +35,8 @@ pub struct SendRing {
 }
 
 impl SendRing {
-    /// Creates a ring of about `slots` slots for frames of up to `frame` bytes, for a socket without a ring.
+    /// Creates a ring for a socket that has none. The ring has about `slots` slots for frames of up to
+    /// `frame` bytes.
     pub fn new(fd: Arc<OwnedFd>, frame: usize, slots: usize) -> Result<SendRing, Errno> {
         let layout = Layout::new(frame, slots);
         sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VERSION, &1u32)?;
@@ -46,7 +48,7 @@ impl SendRing {
     pub fn fd(&self) -> &Arc<OwnedFd> {
         &self.fd
     }
-    /// The longest frame that a slot holds.
+    /// The length of the longest frame that a slot holds, in bytes.
     pub fn longest(&self) -> usize {
         self.mapping.layout.slot - BEFORE
     }
@@ -60,14 +62,15 @@ impl SendRing {
             return false;
         }
         let (start, len) = (self.mapping.behind_status(self.next), self.mapping.layout.slot - 4);
-        // SAFETY: these are the bytes of one slot in the mapping. The kernel does not access an available slot until its
-        // status, which is not among these bytes, changes; and `&mut self` rules out any other reference to it.
+        // SAFETY: these are the bytes of one slot in the mapping. The kernel does not access an available
+        // slot until its status, which is not among these bytes, changes; and `&mut self` rules out any other
+        // reference to it.
         let bytes = unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) };
         let Ok(n) = u16::try_from(frame.data.len()) else { return false };
         let Some((header, rest)) = bytes.split_at_mut_checked(HEADER - 4) else { return false };
         let Some((vnet, rest)) = rest.split_at_mut_checked(VnetHeader::LEN) else { return false };
         let Some(data) = rest.get_mut(..frame.data.len()) else { return false };
-        // Length and captured length.
+        // The length and the captured length are the same.
         let len = (u32::from(n) + VnetHeader::LEN as u32).to_ne_bytes();
         header[..4].copy_from_slice(&len);
         header[4..8].copy_from_slice(&len);
@@ -79,8 +82,8 @@ impl SendRing {
         true
     }
 
-    /// Sends the filled slots. Returns the number of sent frames and the error of the next one. After an error, that frame and
-    /// all later ones are removed from the ring.
+    /// Sends the filled slots. Returns the number of sent frames, and the error of the first frame that was
+    /// not sent. After an error, that frame and all later frames are removed from the ring.
     pub fn flush(&mut self) -> (usize, Option<Errno>) {
         let mut taken = 0;
         while self.waiting > 0 {
@@ -108,7 +111,8 @@ impl SendRing {
         (taken, None)
     }
 
-    /// Frees the filled slots. The kernel reads them only during a send call, and continues at the first one.
+    /// Frees the filled slots. The kernel reads slots only during a send call, and the next call continues at
+    /// the first of these slots.
     #[cold]
     fn take_back(&mut self) {
         let mut place = self.first;

@@ -126,7 +126,8 @@ fn segments_are_whole_packets() {
             let s = Segments::new(&frame, &vnet(v6, udp, tagged, size), Start::Ethernet).unwrap();
             assert_eq!(s.count(), count, "{v6} {udp} {tagged} {len} {size}");
             assert_eq!(check(&all(&s), usize::from(size), flags), data);
-            // The same without the hint for the transport header, and with padding after the packet.
+            // The segments are the same without the hint for the transport header and with padding after the
+            // packet.
             let bare = VnetHeader { flags: 0, ..vnet(v6, udp, tagged, size) };
             let padded = [&frame[..], &[0xee; 5]].concat();
             let t = Segments::new(&padded, &bare, Start::Ethernet).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sending frames as messages of a packet socket, many in one system call.
+//! Sends frames as messages of a packet socket, many in one system call.
 #![allow(unsafe_code)]
 
 use super::{MAX_BATCH, Outgoing, Refusal, Sent};
@@ -10,8 +10,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// After this number of calls without a frame that needs an offload header, headers are switched off, because they cost the kernel a
-/// copy and a check per frame.
+/// Offload headers are switched off after this number of calls without a frame that needs one, because
+/// headers cost the kernel a copy and a check per frame.
 const PATIENCE: u32 = 64;
 
 /// A socket that sends any frame as a message.
@@ -20,7 +20,8 @@ pub struct Messages {
     fd: Arc<OwnedFd>,
     /// The number of further calls for which the kernel expects an offload header before each frame.
     headers: u32,
-    /// The sockets that bypass the queueing discipline: this one, and those whose order relative to it matters.
+    /// The sockets that bypass the queueing discipline: this socket, and those that must keep a common order
+    /// with it.
     bypassing: Vec<Arc<OwnedFd>>,
 }
 
@@ -30,10 +31,10 @@ fn expect_headers(fd: &OwnedFd, expect: bool) -> Result<(), Errno> {
 }
 
 impl Messages {
-    /// `fd` is bound to a device and expects headers. `bypassing` are the sockets, including this one, that bypass the queueing
-    /// discipline.
+    /// Makes a sender from `fd`, a socket that is bound to a device and expects headers. `bypassing` are the
+    /// sockets, including `fd`, that bypass the queueing discipline.
     pub fn new(fd: Arc<OwnedFd>, bypassing: Vec<Arc<OwnedFd>>) -> Result<Messages, Errno> {
-        // Switched off until the first frame that needs a header.
+        // Headers are off until the first frame that needs one.
         expect_headers(&fd, false)?;
         Ok(Messages { fd, headers: 0, bypassing })
     }
@@ -42,8 +43,9 @@ impl Messages {
         &self.fd
     }
 
-    /// From now on frames pass the queueing discipline, because the bypass refuses super-packets that the device cannot
-    /// segment. This is permanent: with both ways in use, frames could overtake each other.
+    /// Ends the bypass of the queueing discipline, because the bypass refuses super-packets that the device
+    /// cannot segment. This is permanent, because frames could overtake each other if some took the bypass
+    /// and others did not. Returns whether the bypass was in use and has ended.
     #[cold]
     fn end_bypass(&mut self) -> bool {
         let end = |fd: Arc<OwnedFd>| {
@@ -53,7 +55,8 @@ impl Messages {
         !ended.is_empty() && ended.iter().all(Result::is_ok)
     }
 
-    /// Switches headers on when a frame needs one, and off again some calls after the last.
+    /// Switches headers on when a frame needs one, and off again some calls after the last such frame.
+    /// Returns whether headers are on.
     #[inline]
     fn headers_for(&mut self, needed: bool) -> Result<bool, Errno> {
         match (needed, self.headers) {
@@ -108,9 +111,10 @@ impl Messages {
         let mut count = 0;
         while count < n {
             let Some(rest) = messages.get_mut(count..n) else { break };
-            // SAFETY: the first `n` messages were written above. Each points to its parts, and these to a header and to data
-            // that outlive the call ('a, and `heads` and `parts` are not moved). Sending only reads them; the kernel writes only
-            // msg_len of the messages.
+            // SAFETY: the first `n` messages were written above. Each message points to its parts, and the
+            // parts point to a header and to data. All of them outlive the call: the data live for 'a, and
+            // `heads` and `parts` are not moved. Sending only reads them; the kernel writes only msg_len of
+            // the messages.
             let r = unsafe {
                 libc::sendmmsg(
                     self.fd.as_raw_fd(),

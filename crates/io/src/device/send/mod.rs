@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sending frames by a device, many in one system call.
+//! Sends frames on a device, many in one system call.
 
 mod messages;
 
@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 /// Largest number of frames per call.
 pub const MAX_BATCH: usize = 64;
-/// Slots of the ring.
+/// Number of slots of the ring.
 const SLOTS: usize = 256;
-/// Bytes before an IP packet.
+/// Length of the link header before an IP packet, in bytes.
 const ETHERNET: usize = 14;
-/// The longest frame for which slots of the ring are sized.
+/// Length of the longest frame for which slots of the ring are sized, in bytes.
 const LONGEST: usize = 1500 + ETHERNET;
 /// The device's MTU is read again after this number of calls.
 const LOOK: u32 = 16;
@@ -40,7 +40,7 @@ impl<'a> Outgoing<'a> {
     pub fn plain(data: &'a [u8]) -> Outgoing<'a> {
         Outgoing { vnet: VnetHeader::NONE, data }
     }
-    /// Whether it is no super-packet and shorter than `limit`.
+    /// Whether the frame is shorter than `limit` bytes and is not a super-packet.
     #[inline(always)]
     fn is_below(&self, limit: usize) -> bool {
         self.data.len() < limit && !self.vnet.is_super()
@@ -52,7 +52,7 @@ impl<'a> Outgoing<'a> {
 pub enum Refusal {
     /// The socket's buffer is full; its descriptor becomes writable when there is space.
     Full,
-    /// The device's queue is full; there is no event when there is space.
+    /// The device's queue is full. No event signals when there is space.
     Congested,
     /// The device is down or does not exist any more.
     Down,
@@ -88,19 +88,21 @@ pub struct Sent {
     pub refusal: Option<Refusal>,
 }
 
-/// Sends frames by one device, bypassing its queueing discipline.
+/// Sends frames on one device, bypassing its queueing discipline.
 ///
-/// Ordinary frames are sent by a ring in shared memory; super-packets and frames that are too long for the ring or for the device are
-/// sent as messages of a second socket. Both ways pass the frame to the device before the call returns, so the order is kept.
+/// Ordinary frames are sent through a ring in shared memory. Super-packets, and frames that are too long for
+/// the ring or for the device, are sent as messages of a second socket. Both ways pass a frame to the device
+/// before the call returns, so the order of frames is kept.
 #[derive(Debug)]
 pub struct PacketSender {
     ring: Option<SendRing>,
     messages: Messages,
     name: String,
     index: u32,
-    /// Bytes before an IP packet.
+    /// Length of the link header before an IP packet, in bytes.
     header: usize,
-    /// Frames shorter than this are sent by the ring: the minimum of slot and MTU, or 0 without a ring.
+    /// Frames shorter than this number of bytes are sent through the ring. It follows from the length of a
+    /// slot and the MTU, and is 0 without a ring.
     limit: usize,
     /// The number of calls until the device's MTU is read again.
     look: u32,
@@ -120,10 +122,10 @@ fn open(name: &str, index: u32) -> Result<Arc<OwnedFd>, DeviceError> {
 }
 
 impl PacketSender {
-    /// Opens the device of that name.
+    /// Opens the device with this name.
     ///
     /// # Errors
-    /// When it is missing, or the kernel does not permit it.
+    /// When the device is missing, or the kernel does not permit it.
     pub fn open(name: &str) -> Result<PacketSender, DeviceError> {
         let info = facts::link_info(name)?;
         let fd = open(name, info.index)?;
@@ -150,7 +152,8 @@ impl PacketSender {
         self.index
     }
 
-    /// Reads the device's MTU, which may change: unlike messages, the ring does not check it.
+    /// Reads the device's MTU again, because it may have changed. The kernel checks it for messages, but not
+    /// for the ring.
     #[cold]
     fn look(&mut self) {
         self.look = LOOK;
@@ -196,7 +199,7 @@ impl PacketSender {
     }
 }
 
-/// Sends frames by the ring, up to the first one that is too long.
+/// Sends frames through the ring, up to the first one that is too long.
 #[inline(always)]
 fn send_short<'a>(
     ring: &mut SendRing,
@@ -226,7 +229,7 @@ mod tests {
     fn every_frame_goes_one_way() {
         let vnet = VnetHeader { gso_type: VnetHeader::TCP4, ..VnetHeader::NONE };
         let frames = [Outgoing::plain(&[]), Outgoing::plain(&[0; 9]), Outgoing { vnet, data: &[0; 9] }];
-        // Without a ring not even an empty frame waits for one.
+        // Without a ring the limit is 0, so not even an empty frame is sent through the ring.
         assert_eq!(frames.map(|f| f.is_below(0)), [false, false, false]);
         assert_eq!(frames.map(|f| f.is_below(9)), [true, false, false]);
         assert_eq!(frames.map(|f| f.is_below(10)), [true, true, false]);

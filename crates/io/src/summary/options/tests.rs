@@ -74,7 +74,7 @@ fn ip_options_both_ways() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The text of any well-formed options is parsed and printed again as the same text.
+    /// The text of any well-formed options can be parsed, and is the same when printed again.
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 0..12u8, Just(68u8)], 0..=40)) {
         for text in [tcp_text(&bytes, TcpOptions::All), tcp_text(&bytes, TcpOptions::Sack)] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The effect of each instruction.
+//! Executes the instructions.
 
 use super::{Flow, Machine, Outcome, State, TIMER};
 use crate::control::script::call::Scope;
@@ -11,15 +11,15 @@ use crate::control::script::substitute::{self, TooLong};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
 
-/// As many bytes of substituted text count as a jump.
+/// Bytes of substituted text that count as one jump.
 const TEXT_OF_A_JUMP: usize = 1 << 15;
 
 impl Machine {
-    /// A text with everything substituted; none, and a message, if it gets too long.
+    /// Substitutes variables and calls in a text. If the result gets too long, reports this and returns none.
     pub(in crate::control::script) fn substitute(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<String> {
         let expanded = substitute::expand(text, &mut Scope { machine: self, cx });
         let length = expanded.as_ref().map_or(substitute::LONGEST, String::len);
-        // Long texts take their time: without this a loop over them would hold the worker for long.
+        // Long texts take time. If they did not count, a loop over them would block the worker for long.
         let jumps = u32::try_from(length / TEXT_OF_A_JUMP).unwrap_or(u32::MAX);
         self.jumps = self.jumps.saturating_add(jumps);
         match expanded {
@@ -34,13 +34,13 @@ impl Machine {
             }
         }
     }
-    /// The text of an instruction, ready for use.
+    /// Returns the text of an instruction, substituted and, if required, unquoted.
     pub(super) fn text_of(&mut self, i: &Instruction, cx: &mut Cx<'_>) -> Option<String> {
         let t = self.substitute(&i.text, cx)?;
         Some(if i.unquote { text::unquote(&t) } else { t })
     }
 
-    /// Does one instruction.
+    /// Executes one instruction.
     pub(super) fn execute(&mut self, i: &Instruction, cx: &mut Cx<'_>) -> Flow {
         match &i.op {
             Op::Set(variable) => {
@@ -71,7 +71,7 @@ impl Machine {
         Flow::Next
     }
 
-    /// The value of a call; what goes wrong is shown.
+    /// Returns the value of a call. An error is reported.
     fn called(&mut self, call: &str, cx: &mut Cx<'_>) -> Option<String> {
         let call = self.substitute(call, cx)?;
         self.read_call(&call, cx)
@@ -102,20 +102,20 @@ impl Machine {
         }
     }
 
-    /// The instruction `read`: the handler's name and value as a message.
+    /// Executes `read`: shows the name and the value of a handler as a message.
     fn show(&mut self, i: &Instruction, cx: &mut Cx<'_>) {
         let Some(call) = self.substitute(&i.text, cx) else { return };
         let (name, arguments) = first_word(&call);
         let arguments = if i.unquote { text::unquote(arguments) } else { arguments.to_string() };
         if let Some(v) = self.read_named(&call, name, &arguments, cx) {
-            // A handler of the script itself is shown with its element.
+            // For a handler of the script itself, the name of the element is added.
             let own = !name.contains('.') && self.is_own(name);
             let element = if own { format!("{}.", cx.name()) } else { String::new() };
             cx.message(&format!("{element}{name}:\n{v}"));
         }
     }
 
-    /// Whether this run can wait: packets, callers of a proxy and calls of the script by itself cannot.
+    /// Whether this run can wait. Runs for packets and for callers of a proxy cannot, nor can nested runs.
     fn can_wait(&self) -> bool {
         self.depth == 0 && !matches!(self.kind, Kind::Packet | Kind::Proxy)
     }

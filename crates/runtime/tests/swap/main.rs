@@ -2,228 +2,19 @@
 //! Hot swaps: what stays, what moves, and what happens when something goes wrong.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-use castanet_classes::Registry;
+mod classes;
+
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
-use castanet_element::{CallError, Messages as _, action, element};
+use castanet_element::{CallError, Messages as _};
 use castanet_lang::{Diagnostic, Sources};
 use castanet_runtime::swap::{Loaded, Loader, Style, SwapError};
 use castanet_runtime::{Options, Router, Running};
 use castanet_testkit::*;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use classes::*;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// The end of numbered packets: each source's must come in order, all of them, once.
-#[derive(Class)]
-#[class(name = "Track", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, lifecycle, handlers)]
-#[class(takes_state = "the next number of each source", drops(Consumed), ends(Consumed))]
-struct Track {
-    /// Packets taken in.
-    #[count(unit = "packets")]
-    count: Count,
-    /// Packets that were not the next of their source.
-    #[count(unit = "packets")]
-    wrong: Count,
-    next: BTreeMap<u8, u32>,
-}
-
-impl Element for Track {
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            let next = self.next.entry(p.anno_u8(18)).or_default();
-            if p.anno_u32(36) != *next {
-                self.wrong.add(1);
-            }
-            *next = p.anno_u32(36) + 1;
-            self.count.add(1);
-            cx.drop(p, Reason::Consumed);
-        }
-    }
-}
-
-#[handlers]
-impl Track {
-    /// The next number of each source.
-    #[read]
-    fn next(&self) -> String {
-        format!("{:?}", self.next)
-    }
-}
-
-impl Lifecycle for Track {
-    fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        std::mem::swap(&mut self.next, &mut old.next);
-        Ok(())
-    }
-}
-
-/// How many doors stand open.
-static OPEN: AtomicU32 = AtomicU32::new(0);
-
-/// Something outside that is open once: a key, whether it can be opened, and whether its state can move.
-#[derive(Class)]
-#[class(name = "Door", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, handlers, build)]
-#[class(takes_state = "nothing but its mood")]
-struct Door {
-    args: DoorArgs,
-    opened: Option<String>,
-    me: String,
-}
-
-/// Arguments of Door.
-#[derive(Args)]
-struct DoorArgs {
-    /// Which door.
-    key: String,
-    /// What goes wrong.
-    #[arg(default = String::new())]
-    fault: String,
-}
-
-impl Build for Door {
-    fn build(args: DoorArgs, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(Door { args, opened: None, me: cx.name.to_string() })
-    }
-}
-
-impl Element for Door {}
-
-#[handlers]
-impl Door {
-    /// The element that opened it.
-    #[read]
-    fn opened(&self) -> Option<String> {
-        self.opened.clone()
-    }
-}
-
-impl Lifecycle for Door {
-    fn holds(&self) -> Option<String> {
-        Some(self.args.key.clone())
-    }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        if self.args.fault == "stuck" {
-            return Err("the door is stuck".into());
-        }
-        if !cx.inherits() {
-            OPEN.fetch_add(1, Ordering::SeqCst);
-            self.opened = Some(self.me.clone());
-        }
-        Ok(())
-    }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        if self.opened.take().is_some() {
-            OPEN.fetch_sub(1, Ordering::SeqCst);
-        }
-        Ok(())
-    }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.opened = old.opened.take();
-        if self.args.fault == "jammed" { Err("jammed half way".into()) } else { Ok(()) }
-    }
-    fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        match self.args.fault.as_str() {
-            "moody" => Err("it is in no mood".into()),
-            "broken" => panic!("the hinge broke"),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Packets that have passed gates, by their keys.
-static PASSED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
-/// What gates call when they are cleaned up or take state, by their keys.
-static CALLS: Mutex<BTreeMap<String, Call>> = Mutex::new(BTreeMap::new());
-type Call = Box<dyn FnOnce() + Send>;
-
-/// Counts packets outside of the router. What it does in a swap a test says.
-#[derive(Class)]
-#[class(name = "Gate", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
-#[class(takes_state = "nothing")]
-struct Gate {
-    args: GateArgs,
-}
-
-/// Arguments of Gate.
-#[derive(Args)]
-struct GateArgs {
-    /// Where it counts.
-    key: String,
-    /// Its cleaning up waits until so many packets have passed with this key.
-    #[arg(keyword, default = 0)]
-    wait: u64,
-}
-
-impl Gate {
-    fn call(&self, when: &str) {
-        let call = CALLS.lock().unwrap().remove(&format!("{} {when}", self.args.key));
-        if let Some(call) = call {
-            call();
-        }
-    }
-}
-
-impl Action for Gate {
-    fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
-        *PASSED.lock().unwrap().entry(self.args.key.clone()).or_default() += 1;
-        Verdict::Next
-    }
-}
-
-impl Lifecycle for Gate {
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.call("cleanup");
-        if self.args.wait > 0 {
-            PASSED.lock().unwrap().insert(self.args.key.clone(), 0);
-        }
-        while PASSED.lock().unwrap().get(&self.args.key).is_some_and(|n| *n < self.args.wait) {
-            std::thread::yield_now();
-        }
-        Ok(())
-    }
-    fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.call("state");
-        Ok(())
-    }
-}
-
-/// Reads a handler in each of its turns.
-#[derive(Class)]
-#[class(name = "Insist", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task)]
-#[class(effects(calls))]
-struct Insist {
-    args: InsistArgs,
-}
-
-/// Answers that it got.
-static ANSWERS: AtomicU32 = AtomicU32::new(0);
-
-/// Arguments of Insist.
-#[derive(Args)]
-struct InsistArgs {
-    /// What to read.
-    handler: HandlerRef,
-}
-
-impl Element for Insist {
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        let element = self.args.handler.element.and_then(|e| u32::try_from(e).ok());
-        if cx.read_handler(element, &self.args.handler.handler, "").is_ok() {
-            ANSWERS.fetch_add(1, Ordering::SeqCst);
-        }
-        Turn::Again
-    }
-}
-
-fn more(r: &mut Registry) {
-    r.add(element::<Track>());
-    r.add(element::<Door>());
-    r.add(action::<Gate>());
-    r.add(element::<Insist>());
-    r.add(element::<Deaf>());
-}
 
 struct Texts;
 impl Loader for Texts {
@@ -242,7 +33,7 @@ fn swappable(text: &str, options: Options) -> Router {
     r
 }
 
-/// Runs a router while `f` works on it, then stops it. A test that takes minutes hangs.
+/// Runs a router while `f` works on it, then stops it. The watchdog stops a test that hangs.
 fn running(text: &str, workers: usize, f: impl FnOnce(&Running)) -> (Router, Log) {
     let _watchdog = Watchdog::arm();
     let (options, log) = real(workers);
@@ -327,7 +118,7 @@ fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
                 "Numbers(1, 4000000000) -> t :: Track; x :: Door(front); b :: Door(back, broken)",
                 "the hinge broke",
             ),
-            // What the failing pair has moved goes back, too.
+            // State that the failing pair has already moved goes back, too.
             ("Numbers(1, 4000000000) -> t :: Track; x :: Door(front); b :: Door(back, jammed)", "half way"),
         ] {
             let text = r.swap(Origin::Operator, "config", new).unwrap_err().to_string();
@@ -344,7 +135,7 @@ fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
             assert_eq!(r.read(Some("b"), "opened", "").unwrap(), "b");
             assert_eq!(OPEN.load(Ordering::SeqCst), opened);
         }
-        // What is open goes by key, whatever its new name.
+        // Open resources are handed over by key, even if the name of the element changes.
         r.swap(
             Origin::Operator,
             "config",
@@ -361,7 +152,7 @@ fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
     assert_eq!(OPEN.load(Ordering::SeqCst), 0);
 }
 
-/// Two ways through the router, over queues and not, and over workers.
+/// Two configurations with the same sources and sinks: queues stay, and counters are added or removed.
 const STREAM: [&str; 2] = [
     "a :: Numbers(1, 4000000000) -> q :: Queue(5000) -> u :: Unqueue -> c :: Counter -> t :: Track;
      b :: Numbers(2, 4000000000) -> p :: Queue(5000) -> v :: Unqueue -> s :: Track;
@@ -420,7 +211,7 @@ fn swaps_from_many_threads_and_stops_race() {
                             Ok(_) => {}
                             Err(e) => assert!(matches!(e, SwapError::Stopped), "{e}"),
                         }
-                        // A call finds whatever configuration there is.
+                        // A call may find either configuration.
                         match running.read(Some("c"), "count", "") {
                             Ok(_) | Err(CallError::Missing(_)) => {}
                             Err(e) => panic!("{e}"),
@@ -438,7 +229,7 @@ fn swaps_from_many_threads_and_stops_race() {
 
 #[test]
 fn a_script_swaps_its_own_router() {
-    // In simulated time as well, and the script of the new router begins anew.
+    // This also works in simulated time. The script of the new router starts from the beginning.
     let new = "i :: Idle -> c :: Counter -> k :: Counter -> Discard; DriverManager(wait 0.1s)";
     let old = format!(
         "n :: Numbers(1, 10) -> c :: Counter -> Discard;
@@ -510,20 +301,6 @@ fn drops_stay_in_the_accounts() {
     ledger.check();
 }
 
-/// Counts when it is cleaned up what the system dropped before it could read it.
-#[derive(Class)]
-#[class(name = "Deaf", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, books(enters))]
-struct Deaf {}
-
-impl Element for Deaf {}
-
-impl Lifecycle for Deaf {
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        cx.missed(3);
-        Ok(())
-    }
-}
-
 #[test]
 fn what_the_system_dropped_stays_in_the_accounts() {
     let (r, _) = running("Idle -> Discard; d :: Deaf", 1, |r| {
@@ -537,7 +314,7 @@ fn what_the_system_dropped_stays_in_the_accounts() {
     ledger.check();
 }
 
-/// A request to stop that comes while a swap is committed must not go with the old router.
+/// A request to stop that arrives while a swap is committed must not be lost with the old router.
 #[test]
 fn requests_that_come_in_a_commit_reach_the_new_router() {
     for (k, (when, end)) in
@@ -553,7 +330,7 @@ fn requests_that_come_in_a_commit_reach_the_new_router() {
                 r.run().unwrap();
                 r
             });
-            // The one that a signal would find just before.
+            // The configuration that a signal would find just before the swap.
             let old = running.current().unwrap();
             let call = move || if end { old.end() } else { old.stop(1) };
             CALLS.lock().unwrap().insert(format!("{key} {when}"), Box::new(call));
@@ -578,14 +355,15 @@ fn the_new_router_runs_while_the_old_one_is_cleaned_up() {
             .unwrap();
             while count(r, "t", "count") < 10 {}
         });
-        // The ledger also counts packets that the old router consumed, and those that were dropped when it was cleaned up.
+        // The ledger also counts packets that the old router consumed, and those that were dropped when it
+        // was cleaned up.
         let (sent, came) = (number(&mut r, "n", "count"), number(&mut r, "t", "count"));
         let former: u64 = r.ledger().accounts.iter().filter(|a| a.gone).map(|a| a.left + a.dropped()).sum();
         assert_eq!(sent, came + former, "{}", r.ledger());
     });
 }
 
-/// The numbers of the packets in a trace.
+/// Returns the number of packets in a trace, and the messages of reading it.
 fn traced(file: &std::path::Path) -> (u64, Vec<String>) {
     let (options, log) = simulated(32);
     let text = format!("FromDump({}, STOP true) -> c :: Counter -> Discard", file.display());
@@ -629,7 +407,8 @@ fn files_are_handed_over_or_closed_before_they_are_opened_anew() {
     }
 }
 
-/// Workers that wait for the others in a swap answer those that still ask: otherwise both wait for ever.
+/// Workers that wait at the barrier of a swap answer requests of the others. Otherwise both would wait for
+/// ever.
 #[test]
 fn workers_that_have_stopped_for_a_swap_answer_questions() {
     watched(|| {
