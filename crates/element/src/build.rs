@@ -46,7 +46,8 @@ impl From<ValueError> for ConfigError {
 }
 impl From<ElementError> for ConfigError {
     fn from(e: ElementError) -> Self {
-        e.to_string().into()
+        let classic = e.classic().map(String::from);
+        ConfigError(vec![ArgError { classic, ..ArgError::new(e.to_string(), 0..usize::MAX) }])
     }
 }
 

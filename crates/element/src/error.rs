@@ -49,6 +49,15 @@ impl ElementError {
     pub fn system(subject: impl Into<String>) -> impl FnOnce(io::Error) -> ElementError {
         move |source| ElementError::System { subject: subject.into(), source }
     }
+    /// Click's message for this error, if it differs.
+    pub(crate) fn classic(&self) -> Option<&'static str> {
+        match self {
+            ElementError::System { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+                Some("bind: Address already in use")
+            }
+            _ => None,
+        }
+    }
     /// Returns the same error, free of everything that belongs to the shared library it comes from. An
     /// [`io::Error`] may refer to code and constants of the library, which may be unloaded before the error
     /// is dropped.
