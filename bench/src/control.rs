@@ -22,7 +22,7 @@ const TEXT: &str =
     "src :: InfiniteSource(DATA \\<4500001c 00000000 401177cf 01000001 02000002 00010002 00080000>, BURST 32)
     -> CheckIPHeader -> DecIPTTL -> c :: Counter -> t :: CpuMeter -> Discard;";
 
-/// Counts packets, and the CPU time of the thread that they pass on.
+/// Counts packets, and reads the CPU time of the thread that processes them.
 ///
 /// # Ports
 /// One input, one output.
@@ -103,8 +103,8 @@ impl Results {
     }
     /// The standard error of the slowdown.
     pub fn uncertainty(&self) -> f64 {
-        // For normally distributed values, 1.48 converts a median absolute deviation to a standard deviation,
-        // and 1.25 that to the deviation of a median.
+        // For normally distributed values, the standard deviation is 1.48 times the median absolute
+        // deviation, and the standard error of a median is 1.25 times that of a mean.
         1.48 * 1.25 * spread(&self.slowdowns) / (self.slowdowns.len().max(1) as f64).sqrt()
     }
     /// The difference between two phases without clients.
@@ -177,7 +177,8 @@ fn client(
         let now = Instant::now();
         match due.checked_duration_since(now) {
             Some(left) => std::thread::sleep(left),
-            // Reads missed for lack of CPU time are made up, up to a tenth of a second.
+            // The client is late, for example for lack of CPU time. It catches up on the missed reads of the
+            // last tenth of a second.
             None => due = due.max(now.checked_sub(Duration::from_millis(100)).unwrap_or(now)),
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the Figure 8 path with the monolith, and measures the cost of a queue.
+//! Compares the Figure 8 path with the hand-written forwarder (the monolith), and measures the cost of a queue.
 
 use crate::frames::Traffic;
 use crate::path::{self, GATEWAYS, PATH, QUEUE_PATH};
@@ -95,7 +95,7 @@ pub struct Results {
     pub queue: Vec<QueueRow>,
 }
 
-/// The path with a driver that measures it.
+/// Builds the router of the path, with a [`Rounds`](crate::rounds::Rounds) that runs and times the contestants.
 pub(crate) fn router(
     contestants: &str,
     traffic: Traffic,
@@ -150,7 +150,7 @@ fn measure(make: impl Fn(u64) -> Result<Router, String>, seconds: f64) -> Result
 pub fn run_all(settings: &Settings, mut tell: impl FnMut(&Row)) -> Result<Results, String> {
     let mut results = Results::default();
     let parts = settings.batches.len().max(1) * (Traffic::ALL.len() + 1);
-    // After a minute the ARP tables would poll their entries, which no host answers here.
+    // At most 50 s: after a minute the ARP tables would send requests for their entries, which no host answers here.
     let seconds = (settings.seconds / parts as f64).min(50.0);
     for traffic in Traffic::ALL {
         for &batch in &settings.batches {

@@ -18,8 +18,9 @@ impl Traffic {
     /// Both patterns.
     pub const ALL: [Traffic; 2] = [Traffic::One, Traffic::Four];
 
-    /// The paint of each source's packets. If the packets of a source may leave by either interface, the
-    /// sources represent two additional interfaces, so that no packet leaves by the interface it entered.
+    /// The paint of each source's packets. With [`Traffic::Four`], packets of a source may leave by either
+    /// interface. Their paints are then those of two further interfaces, so that no packet leaves by the
+    /// interface of its paint and causes a redirect.
     pub fn colors(self) -> [u8; 2] {
         match self {
             Traffic::One => [1, 2],

@@ -9,11 +9,11 @@ use std::time::Duration;
 /// Timeout, longer than any start needs even on a slow machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Starts processes on hosts. Each is a subprocess of this program that performs a part.
+/// Starts processes on hosts. Each process runs this program, with a part of the measurement as its task.
 pub struct Launcher {
     /// The castanet command.
     pub program: PathBuf,
-    /// The arguments that precede those of a part.
+    /// The subcommand of this program that performs parts, as words; the arguments of a part follow it.
     pub part: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl Launcher {
         Process::start(name, command)
     }
 
-    /// Creates a host, inside the user namespace of another host's process if one is given.
+    /// Creates a host. With `beside`, the process id of another host, both are in one user namespace.
     ///
     /// # Errors
     /// The kernel does not permit it.
@@ -53,7 +53,7 @@ impl Launcher {
         self.part("sh", &["enter", &pid, "sh", "-c", script])?.wait(PATIENCE)
     }
 
-    /// Runs `ip` (iproute2) on a host, once for each line.
+    /// Runs commands of `ip` (iproute2) on a host, one per line.
     ///
     /// # Errors
     /// The program fails.

@@ -9,8 +9,8 @@
 //!
 //! [`control`] measures how much clients of a control socket slow down a router.
 //!
-//! [`veth`] compares a router between real devices with the kernel's; [`swap`] measures hot swaps. [`curves`]
-//! reproduces curves of the papers: the behaviour of configurations over a range of loads.
+//! [`veth`] compares a router between real devices with the kernel's router; [`swap`] measures hot swaps.
+//! [`curves`] reproduces curves of the papers: the behaviour of configurations over a range of loads.
 #![forbid(unsafe_code)]
 
 mod chart;

@@ -31,7 +31,7 @@ trait Order {
     fn next<'a>(&mut self, frames: &'a Self::Frames) -> Option<&'a Frame>;
 }
 
-/// In sequence.
+/// Selects the frames in sequence, again and again.
 struct InTurn(usize);
 
 impl Order for InTurn {
@@ -48,7 +48,7 @@ impl Order for InTurn {
     }
 }
 
-/// At random, with one random number for each frame.
+/// Selects frames at random, with one random number for each frame.
 impl Order for Random {
     type Frames = [Frame];
     #[inline(always)]
@@ -60,7 +60,7 @@ impl Order for Random {
 /// With this many frames, an index needs six random bits.
 const SIXTY_FOUR: usize = 64;
 
-/// At random from 64 frames.
+/// Selects from 64 frames at random.
 struct AtRandom {
     random: Random,
     /// The remaining bits of the last random number; its highest set bit marks the end.
@@ -110,8 +110,8 @@ fn receive_one<O: Order>(frames: &O::Frames, order: &mut O) -> Option<(Packet, u
     }
     let mut p = Packet::with_headroom(DEFAULT_HEADROOM, LINE)?;
     let to = p.data_mut().first_chunk_mut::<LINE>()?;
-    // The header is read immediately afterwards, in words from byte 14 on. No word may span two of these
-    // stores, which would defeat store forwarding.
+    // The header is read immediately afterwards, in words from byte 14 on. Store forwarding fails if a word
+    // spans two of these stores, so the stores of the header begin at words.
     copy16::<0>(to, &frame.line)?;
     copy16::<ETHER_LEN>(to, &frame.line)?;
     copy16::<{ ETHER_LEN + 16 }>(to, &frame.line)?;
@@ -137,7 +137,7 @@ struct Hop {
     port: u8,
 }
 
-/// The number of hops, which is that of the routes.
+/// The number of hops: one for each route.
 const HOPS: usize = 8;
 /// The port of hops whose Ethernet address depends on the packet.
 const UNKNOWN: u8 = 0;
@@ -155,7 +155,7 @@ pub(crate) struct Interface {
     queue: Fifo<Packet>,
 }
 
-/// Counts of packets by fate, except for ordinary ones.
+/// Counts of packets by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets queued for a link, including fragments and ARP replies.
@@ -196,7 +196,7 @@ pub struct Monolith {
     colors: [u8; 2],
     /// The configured routes: gateway and port.
     pub(crate) routes: StaticTable,
-    /// The same prefixes, with the index of a hop in `gw`.
+    /// The prefixes of `routes`; `gw` is the index of the route's hop in `hops`.
     fast: StaticTable,
     hops: [Hop; HOPS],
     pub(crate) interfaces: [Interface; 2],
@@ -209,8 +209,8 @@ pub struct Monolith {
 
 impl Monolith {
     /// Creates a forwarder with the addresses and routes of the path and entries for its gateways. Each source
-    /// has its own frames. With `random` it sends them in random order. `colors` are the paints of the packets,
-    /// which identify their input.
+    /// has its own frames. With `random` it sends them in random order. `colors` has the paint of each
+    /// source's packets, which identifies the interface that they entered.
     pub fn new(frames: [&[Vec<u8>]; 2], random: bool, colors: [u8; 2]) -> Monolith {
         let [f0, f1] = frames;
         let generator = |name| random.then(|| Random::new(1, name));
@@ -300,7 +300,8 @@ impl Monolith {
         }
     }
 
-    /// Takes up to `left` packets from a source and forwards them, up to the first that is not ordinary.
+    /// Takes up to `left` packets from a source and forwards them on the fast path. Stops at the first packet
+    /// that needs the slow path, and returns that packet.
     fn forward_some(&mut self, source: usize, color: u8, left: &mut usize) -> Option<Packet> {
         let Source { frames, order } = self.sources.get_mut(source)?;
         let frames = &frames[..];
@@ -314,7 +315,7 @@ impl Monolith {
         }
     }
 
-    /// Sends packets of a queue: passes each to the observer and drops it.
+    /// Sends up to `batch` packets of a queue: passes each to `show` and drops it.
     #[inline]
     pub fn send(&mut self, out: usize, batch: usize, mut show: impl FnMut(&Packet)) {
         let Some(i) = self.interfaces.get_mut(out) else { return };
@@ -351,16 +352,16 @@ fn forward_many<O: Order>(
     None
 }
 
-/// Forwards an ordinary packet in place and returns its output port. For any other packet, returns `None` and
-/// leaves it unchanged. `len` is the length of the frame. `ports` has a bit for each port that the packet may
-/// leave by without a redirect.
+/// The fast path: forwards a packet in place and returns its output port. A packet that needs the slow path
+/// is left unchanged, and `None` is returned. `len` is the length of the frame. `ports` has a bit for each
+/// port that the packet may leave by without a redirect.
 #[inline(always)]
 fn forward(routes: &StaticTable, hops: &[Hop; HOPS], p: &mut Packet, len: usize, ports: u32) -> Option<u8> {
     let kind = p.packet_type();
     let frame = p.data_mut().first_chunk_mut::<{ ETHER_LEN + 20 }>()?;
     let (ether, h) = frame.split_first_chunk_mut::<ETHER_LEN>()?;
     let h = h.first_chunk_mut::<20>()?;
-    // Wide loads in memory order: version to fragment word, time to live to source, destination.
+    // Three little-endian words: version to fragment offset (8 bytes), time to live to source (8), destination (4).
     let ([start, _], _) = h.as_chunks::<8>() else { return None };
     let start = u64::from_le_bytes(*start);
     let middle = u64::from_le_bytes(*h.split_at(8).1.first_chunk()?);

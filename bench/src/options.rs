@@ -12,8 +12,8 @@ pub enum Filled {
     Bad,
 }
 
-/// Fills in record route and timestamp options with the router's address on this interface. `mine` are all its
-/// addresses, and `time` is in milliseconds since midnight UT.
+/// Fills in record route and timestamp options. `address` is the router's address on this interface, `mine`
+/// holds all addresses of the router, and `time` is in milliseconds since midnight UT.
 pub fn fill(options: &mut [u8], address: u32, mine: &[u32], time: u32) -> Filled {
     let mut filled = Filled::Unchanged;
     let mut rest = options;

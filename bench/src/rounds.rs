@@ -16,10 +16,10 @@ fn thread_time() -> i64 {
 /// Runs contestants alternately, `ROUNDS` times, and records how long each took.
 ///
 /// A contestant is either the word `monolith`, for the hand-written forwarder, or the names of MemSources with
-/// `STOP true`, joined by `+`. For a run of the latter, their counts are reset, and the run is over when each
-/// has asked the driver to stop. When the router starts, all sources run together as a warm-up. The element
-/// handles the router's stop requests, so everything happens on one thread with one packet pool, and only the
-/// work of the run loop is timed.
+/// `STOP true`, joined by `+`. To run sources, the element resets their counts; the run is over when each
+/// source has asked the driver to stop. When the router starts, all sources run together as a warm-up. The
+/// element handles the router's stop requests, so everything happens on one thread with one packet pool, and
+/// only the work of the run loop is timed.
 ///
 /// # Ports
 /// None.
@@ -116,7 +116,8 @@ impl Rounds {
         self.times.push(thread_time() - started);
     }
 
-    /// Starts the next contestant for the run loop. Returns false when all rounds are over.
+    /// Starts the next contestant whose sources the run loop runs. If the monolith comes before, runs it at
+    /// once. Returns false when all rounds are over, or after an error.
     fn start(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut next = self.running.map_or(0, |r| r + 1);
         loop {
@@ -167,7 +168,7 @@ impl Element for Rounds {
 
 #[handlers]
 impl Rounds {
-    /// One line a round: the nanoseconds of each contestant.
+    /// One line per round: the nanoseconds that each contestant took.
     #[read]
     fn times(&self) -> Table {
         let line = |round: &[i64]| round.iter().map(i64::to_string).collect::<Vec<_>>().join(" ") + "\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The slow path of the monolith: all packets that are not ordinary, processed step by step as in the figure.
+//! The slow path of the monolith: processes all packets that the fast path does not forward, step by step as
+//! in the figure.
 
 use crate::fragment::fragment;
 use crate::monolith::{ETHER_LEN, Interface, Monolith, ether_header};

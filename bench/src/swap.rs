@@ -38,9 +38,9 @@ pub struct Row {
     pub whole: Spread,
     /// Milliseconds in which no packet moved.
     pub standstill: Spread,
-    /// The number of packets forwarded meanwhile.
+    /// The number of packets forwarded from the first swap to the last.
     pub packets: u64,
-    /// The growth of the process's memory, in KiB, between the first and the last tenth of the swaps.
+    /// The growth of the process's memory, in KiB, from the end of the first tenth of the swaps to the last swap.
     pub growth: i64,
 }
 

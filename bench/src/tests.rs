@@ -59,7 +59,8 @@ fn trace(interface: usize) -> Vec<Vec<u8>> {
     all
 }
 
-/// Every link address that a frame of the trace may be sent to, and the gateways.
+/// The next hops that frames of the trace may be sent to, as interface and address: the gateways, and all
+/// destinations on the two networks.
 fn neighbours(frames: &[Vec<u8>]) -> BTreeSet<(usize, u32)> {
     let mut all = BTreeSet::new();
     for (i, gateways) in path::GATEWAYS.into_iter().enumerate() {
@@ -76,7 +77,8 @@ fn neighbours(frames: &[Vec<u8>]) -> BTreeSet<(usize, u32)> {
     all
 }
 
-/// ICMP errors, which the monolith only counts, and ARP frames, which it sends at other times.
+/// Whether a frame is left out of the comparison: ICMP errors, which the monolith only counts, and ARP
+/// frames, which it sends at other times than the configuration.
 fn is_own(frame: &str) -> bool {
     let ours = path::ADDRESS.map(|a| hex(&a.to_be_bytes()));
     let from = frame.get(52..60).unwrap_or_default();
@@ -98,8 +100,8 @@ fn by_configuration(interface: usize, frames: &[Vec<u8>], batch: usize) -> [Vec<
             _ => {}
         }
     }
-    // The other source sends nothing. Packets sent for some time after the end of the trace allow the queues to
-    // drain.
+    // The other source sends nothing. The source `after` keeps the router running after the end of the trace,
+    // so that the queues drain.
     let other = format!("source{} :: MemSource(", 1 - interface);
     let text = text.replace(&other, &format!("{other}ACTIVE false, "))
         + "after :: MemSource(LIMIT 5000, BURST 1, STOP true) -> Discard; Rounds(after, ROUNDS 1);";

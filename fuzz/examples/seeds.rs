@@ -5,7 +5,7 @@ use castanet_tests::fuzz::settings::{example, place, settings};
 use castanet_tests::{fuzz, trace};
 use std::path::{Path, PathBuf};
 
-/// Scripts that use every instruction.
+/// Scripts which together use most instructions.
 const SCRIPTS: &[&str] = &[
     "pause, print 1, wait 0.5, print $(add 1 2), stop\0return $(mod $(c.count) 2)",
     "label a, set x $(add $x 1), goto a $(lt $x 10), print $x, stop\0set n $(add $n 1), return 0",
@@ -41,7 +41,7 @@ const PATTERNS: &[(u8, &str)] = &[
     ),
 ];
 
-/// Summary dumps, text and binary, that contain every field once.
+/// Summary dumps, text and binary, which together contain most fields.
 const SUMMARIES: &[&[u8]] = &[
     b"\0!IPSummaryDump 1.3\n!data timestamp ip_src ip_dst ip_proto sport dport ip_len\n1.5 1.0.0.1 2.0.0.2 T 10 20 40\n2.123456789 1.0.0.2 2.0.0.1 U 53 53 100\n3 - - I - - 28\n",
     b"\x01!data ip_fragoff ip_frag tcp_flags tcp_opt tcp_ntopt tcp_sack ip_opt\n8+ f FSRPAUECN mss1460;wscale3;sackok;ts5:6 . sack1-2;sack3-4 rr{1.2.3.4,5.6.7.8}+2\n0! ! SA . sackok 30=1:2 ts{1,2,!3}+1;148=0:0\n. . 18 - - - lsrr{1.2.3.4^5.6.7.8}\n",
@@ -67,7 +67,7 @@ impl Folder {
     }
 }
 
-/// The texts of all `.click` files in a directory.
+/// Appends the texts of all `.click` files in a directory and its subdirectories to `all`.
 fn configurations(folder: &Path, all: &mut Vec<Vec<u8>>) -> std::io::Result<()> {
     let mut entries = std::fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(std::fs::DirEntry::path);

@@ -265,7 +265,7 @@ fn balance(reds: &[Red], too_much: f64) -> f64 {
     low
 }
 
-/// TOCS 2000, Figures 5 and 11 and section 4.2: one class before, over and after queues.
+/// TOCS 2000, Figures 5 and 11 and section 4.2: one class before a queue, over several queues, and after a queue.
 #[test]
 fn one_red_makes_four_policies() {
     let plain = Red { min: 20.0, max: 80.0, max_p: 0.2 };

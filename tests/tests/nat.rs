@@ -128,7 +128,7 @@ fn when_all_ports_are_used_new_flows_are_refused_and_counted() {
 #[test]
 fn a_flood_of_new_connections_is_bounded_and_counted() {
     // Hosts inside open 30,000 connections without continuing them, and the table has room for 5,000. An
-    // earlier connection has carried packets in both directions, and carries another one at the end.
+    // earlier connection has carried packets in both directions, and carries another packet at the end.
     const ROOM: u64 = 5_000;
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::from("!data timestamp ip_src sport ip_dst dport ip_proto tcp_flags\n");

@@ -65,7 +65,7 @@ fn a_configuration_requires_it() {
     write("lib/beside.click", example());
     write("elsewhere/main.click", example());
     let tally = "0 0\n1 20\n2 30\n";
-    // Beside the configuration, and on the search path.
+    // The package is beside the configuration, or on the search path.
     for words in [
         ["run", "-q", "lib/beside.click", "-h", "tally.tally", "-C", ""],
         ["run", "-q", "elsewhere/main.click", "-h", "tally.tally", "-C", "lib"],
@@ -181,7 +181,7 @@ fn a_panic_is_an_error_of_the_program() {
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(err.contains("thread 'worker 0': package 'probe' panicked at src/lib.rs:"), "{err}");
     assert!(err.contains("ProbePanic (config:1) panicked: the probe panics at packet"), "{err}");
-    // Every other packet makes the element panic. The user's choice determines what happens then.
+    // Every other packet makes the element panic. The option --on-panic determines what happens then.
     let text = "ProbeSource(6) -> r :: RoundRobinSwitch -> ProbePanic(packet) -> Discard; r [1] -> c :: Counter -> Discard";
     let words = ["run", "-q", "--package", "probe.castanet", "--batch", "1", "-e", text, "-h", "c.count"];
     for (choice, passed, panics) in [

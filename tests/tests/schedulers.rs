@@ -121,13 +121,14 @@ impl Tree {
     fn leaf(&mut self) -> String {
         let queue = self.name("q");
         let (limit, length, burst) = (self.below(60), 1 + self.below(1500), 1 + self.below(5));
-        // The queue's capacity must allow for a burst.
         let letter = char::from(b'a' + self.below(26) as u8);
         self.sent += limit;
         let source = match self.below(3) {
             0 => format!("RatedSource(RATE {}, ", [7, 50, 100][self.below(3) as usize]),
             _ => format!("InfiniteSource(TIMESTAMP false, BURST {burst}, "),
         };
+        // A queue of fewer than 10 packets loses none if its source waits while it is full: an InfiniteSource with
+        // bursts of one packet. A queue of 100 holds all packets of any source.
         let capacity =
             if self.live && source.starts_with('I') && burst == 1 { 1 + self.below(9) } else { 100 };
         self.say(&format!(
@@ -271,8 +272,8 @@ fn a_switch_that_is_off_lets_time_pass_and_turning_it_on_wakes() {
             write s.switch 9, wait 1, stop);";
     let want = naive(text);
     let of = |letter: &str| want[1].iter().filter(|l| l.contains(letter)).count();
-    // At the start two packets leave at once. The packets of b that came later remain queued, and so do those
-    // of the last second.
+    // Each source sends two packets at once at the start, and then keeps its rate. The counts are those of 4
+    // s for a, 2 s for b and 3 s for c; packets that came later remain queued.
     assert_eq!(["a", "b", "c"].map(of), [401, 101, 31], "{:?}", want[1]);
     for batch in BATCHES {
         assert_eq!(fast(text, batch), want);
@@ -297,7 +298,8 @@ fn a_push_detour_is_switched_while_packets_flow() {
     let text = "RatedSource(DATA a, RATE 100) -> b :: Bypass -> Seen(1) -> Discard; b [1] -> Paint(7) -> Seen(2) -> [1] b;
         DriverManager(wait 1, write b.active true, wait 1, write b.active false, wait 1, stop);";
     let want = naive(text);
-    // The two packets that leave at once at the start take the direct path, like a third of the others.
+    // The source sends two packets at once at the start, and then 100 per second. The packets of the second
+    // of three seconds take the detour.
     assert_eq!((want[1].len(), want[2].len()), (301, 100));
     assert_eq!(want[1].iter().filter(|l| l.ends_with(" 7")).count(), 100);
     for batch in BATCHES {

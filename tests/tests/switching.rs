@@ -70,8 +70,9 @@ fn switch_class(ports: usize) -> String {
     text + "}\n"
 }
 
-/// Switches connected by links. The first port of each switch is for its host. The element `cut` can cut links.
-/// Host i sends to host i + 1. The script runs before the end.
+/// Returns the configuration of `n` switches, each with a host at its first port. `wires` are links between
+/// switches, by number, which the element `cut` can cut. Host i sends to host i + 1. The router stops after
+/// the script.
 fn network(n: usize, wires: &[(usize, usize)], script: &str) -> String {
     let mut ports = vec![1; n];
     let mut text = String::new();
@@ -169,8 +170,8 @@ fn random_networks_deliver_once_and_heal() {
 
 #[test]
 fn without_the_tree_there_is_a_storm() {
-    // A control experiment: the same cycle without a spanning tree. The results of the other tests would not
-    // occur by themselves.
+    // A control experiment: the same cycle without a spanning tree. It shows that without the tree the other
+    // tests would fail.
     let text = network(2, &[(0, 1), (0, 1)], "wait 1").replace(
         "tree :: EtherSpanTree($address, in, out, switch, FORWARD_DELAY 4, HELLO_TIME 1, MAX_AGE 6);",
         "tree :: Suppressor;",
@@ -221,8 +222,8 @@ fn a_flood_of_addresses_is_accounted_for() {
 #[test]
 fn a_change_lets_the_switch_forget_sooner() {
     // The ports start forwarding after 8 seconds, and the topology change lasts 10 more. Station 1 sends every
-    // 10 seconds. A frame sent to it at 15 s comes more than the forward delay after the last one, so it is
-    // flooded; a frame at 37.5 s is not.
+    // 10 seconds. In this time the switch forgets a station when it has sent nothing for the forward delay of
+    // 4 s. So a frame to station 1 at 15 s is flooded, and a frame at 37.5 s is not.
     let text = format!(
         "{SWITCH}{}
         s0 :: Switch3(02:00:00:00:00:01);
@@ -266,7 +267,7 @@ fn messages_that_lie_open_nothing_early() {
 
 #[test]
 fn workers_share_the_table_and_the_tree() {
-    // Each port belongs to another worker. The switch and the tree see the frames of both.
+    // Each of the two ports belongs to its own worker. The switch and the tree see the frames of both ports.
     let bpdu = r"\<0180c2000000 040000000000 0026 424203 00000000 00 0000040000000001 00000000 0000040000000001 8001 0000 1400 0200 0f00>";
     let text = format!(
         r"in, out :: Suppressor; switch, plain :: EtherSwitch;

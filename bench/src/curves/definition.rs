@@ -15,7 +15,7 @@ pub struct Definition {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The ends of both axes, in units of samples; 0 to fit the samples.
+    /// The largest values on both axes, in units of samples; 0: the largest sample.
     pub ends: (f64, f64),
     /// The number of decimals of x and y in tables.
     pub decimals: (usize, usize),
@@ -115,7 +115,8 @@ pub fn named(name: &str) -> Option<&'static Definition> {
 
 const COLORS: [&str; 4] = ["#b03a2e", "#2f6f8f", "#c9a227", "#4d7c3a"];
 
-/// The values of a run's handlers, in order: counts over this many seconds.
+/// Parses the output of a run: `n` counts of packets, in the order of the handlers. Divides them by the
+/// `seconds` in which they were counted.
 fn counts(load: f64, printed: &str, n: usize, seconds: f64) -> Option<Vec<Sample>> {
     let numbers = printed.lines().filter_map(|l| l.trim().parse::<f64>().ok());
     let load = whole(load);
@@ -257,8 +258,8 @@ const LAST: Red = Red { min: 10.0, max: 60.0, max_p: 0.3 };
 
 /// Parses the output of conf/red.click: packets dropped, packets in total, and average queue length.
 fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
-    // `load` is the requested share of packets to drop. Packet rates are whole numbers, so the share that the run really requests
-    // differs slightly.
+    // `load` is the requested share of packets to drop. It differs slightly from the share in the run,
+    // because packet rates are whole numbers.
     let load = 1.0 - CARRIES / 3.0 / too_much(load);
     let samples = printed.lines().map(|line| {
         let numbers = line.split_whitespace().filter_map(|w| w.parse::<f64>().ok());
@@ -274,7 +275,7 @@ fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
 /// The rate of the links in conf/red.click.
 const CARRIES: f64 = 100.0;
 
-/// The rate of each of three flows at which about this share of the packets exceeds the link rate.
+/// The rate of each of the three flows at which about `share` of all packets exceeds the link rate.
 fn too_much(share: f64) -> f64 {
     (CARRIES / 3.0 / (1.0 - share.clamp(0.0, 0.99))).round()
 }

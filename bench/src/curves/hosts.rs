@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same pictures between real hosts: the configurations run in real time, with devices in place of their
-//! sources and sinks.
+//! Measures the pictures between real hosts: the configurations run in real time, with devices in place of
+//! their sources and sinks.
 //!
 //! Sender, router and receiver are network namespaces connected by veth: one link for each input stream and for
 //! each output. Sender and receiver run Castanet too.
@@ -12,11 +12,12 @@ use std::path::PathBuf;
 /// Options for measurements between real hosts.
 #[derive(Clone, Debug)]
 pub struct Hosts {
-    /// This program's arguments that precede those of a subprocess.
+    /// The subcommand of this program for subprocesses, as words; the arguments of the subprocess follow it.
     pub part: Vec<String>,
     /// The total duration of all measurements in seconds.
     pub seconds: f64,
-    /// The factor for all rates. `None`: the largest factor up to 1 that this machine can handle.
+    /// The factor for all rates. `None`: the largest factor up to 1 that this machine can handle, or for red
+    /// the factor at which a run takes the available time.
     pub scale: Option<f64>,
 }
 
@@ -51,8 +52,8 @@ fn scaled(file: &File, load: f64, scale: f64) -> Vec<String> {
     all.map(|(name, value)| format!("{name}={}", value.round().max(1.0))).collect()
 }
 
-/// Speeds up a configuration that samples its queues over simulated minutes: times shrink as rates grow, and it
-/// samples a fifth as often.
+/// Arguments that speed up a configuration which samples its queues over simulated minutes: rates are
+/// multiplied by `speed`, times are divided by it, and the number of samples is divided by [`FEWER`].
 fn hurried(file: &File, load: f64, speed: f64) -> Vec<String> {
     let value = |name: &str, text: &str| {
         let time = text.strip_suffix('s').and_then(|n| n.parse::<f64>().ok());
@@ -69,7 +70,8 @@ fn hurried(file: &File, load: f64, speed: f64) -> Vec<String> {
 
 const FEWER: f64 = 5.0;
 
-/// The duration of a shortened configuration in its own time.
+/// The simulated seconds that a configuration takes with the fewer samples of [`hurried`], before times are
+/// divided by the speed.
 fn simulated_seconds(text: &str) -> f64 {
     let get = |name: &str| {
         let found = variables(text).into_iter().find(|v| v.0 == name);
@@ -161,7 +163,7 @@ pub fn on_hosts(what: &'static Definition, settings: &Settings, hosts: &Hosts) -
         }
         let said = format!("rates times {scale:.3}");
         let said = said.trim_end_matches('0').trim_end_matches('.');
-        // The factor was chosen by comparing with the ideal, which the reader of the picture must know.
+        // The reader of the picture must know if the factor was chosen by comparing measurements with the ideal.
         let chosen = match (&file.seen, hosts.scale) {
             (Seen::Arrivals(_), None) => ", the most at which this machine keeps near the ideal",
             _ => "",

@@ -16,7 +16,8 @@ const FINE: u32 = 860;
 /// The line height.
 const LINE: f64 = 18.0;
 
-/// Positions names without overlap, as close to their lines as possible. They are given from top to bottom.
+/// Moves the heights of names, sorted from top to bottom, apart until the names do not overlap, but not below
+/// `bottom`.
 fn apart(places: &mut [f64], bottom: f64) {
     const ROOM: f64 = 13.0;
     let mut last = f64::NEG_INFINITY;

@@ -99,7 +99,7 @@ fn what_runs_print_becomes_samples() {
     let samples = (red.read)(0.25, &line.repeat(6)).unwrap();
     assert_eq!((samples[5].x, samples[5].y), (47.5, 0.25));
     assert!((samples[5].load - 0.25).abs() < 0.01);
-    // Three flows at that rate exceed 100 packets a second by a quarter.
+    // With three flows at this rate, a quarter of the packets exceeds the link rate of 100 packets a second.
     assert_eq!((red.value)(0.25), 44.0);
     for (file, text) in
         [(diffserv, "a.count:\n1\n"), (diffserv, ""), (red, line), (red, "x\nx\nx\nx\nx\nx\n")]

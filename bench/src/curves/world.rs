@@ -24,7 +24,7 @@ pub struct World {
     running: Vec<Process>,
 }
 
-/// The lines of a configuration that create streams. Each gets a name, and the elements after the stream are removed.
+/// The lines of a configuration that create streams. Each stream gets a name, and the elements after it are removed.
 fn streams(text: &str) -> String {
     let lines = text.lines().filter(|l| l.starts_with("Stream("));
     let lines = lines.filter_map(|l| l.split_once(") ->")).enumerate();
@@ -201,7 +201,7 @@ impl World {
         Ok((sent / seconds / n.max(1) as f64, rates))
     }
 
-    /// Sends each stream at a load times a factor. Returns the arrivals divided by the factor.
+    /// Sends each stream at the rate `load` times `scale`. Returns the rates of arrival divided by `scale`.
     ///
     /// # Errors
     /// A process has ended.

@@ -70,14 +70,14 @@ pub fn frames(a: Addresses, length: usize) -> Vec<Vec<u8>> {
     (0..FLOWS).map(one).collect()
 }
 
-/// The template frame, `length` bytes long, from which the kernel makes 64 flows. It varies the low byte of the
-/// source port, and adjusts the first payload byte in the same half of a word, so that the checksum stays
-/// correct.
+/// The template frame, `length` bytes long, from which the kernel makes 64 flows. For each flow it increases
+/// the low byte of the source port, and decreases the second payload byte as much. Both are low bytes of
+/// 16-bit words, so the UDP checksum stays correct.
 pub fn live_frame(a: Addresses, length: usize) -> LiveFrame {
     const FLOW: [u8; 2] = [35, 43];
     let mut bytes = frames(a, length).swap_remove(0);
     if let Some((_, datagram)) = bytes.split_at_mut_checked(34) {
-        // The value in the first flow.
+        // The value of the second payload byte in the first flow.
         if let Some(counter) = datagram.get_mut(usize::from(FLOW[1]) - 34) {
             *counter = castanet_io::device::LIVE_FLOWS - 1;
         }
@@ -95,7 +95,7 @@ pub struct Arrivals {
     pub device: String,
 }
 
-/// The scope of the CPU time charged to packets.
+/// Whose CPU time is charged to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
     /// Everything that runs on a CPU.
@@ -178,7 +178,7 @@ pub struct Load {
     pub received: u64,
     /// The duration.
     pub time: Duration,
-    /// The CPU time charged to packets in this time.
+    /// The CPU time charged to packets during the trial.
     pub busy: Duration,
     /// The number of packets received before the trial.
     pub before: u64,
@@ -221,7 +221,7 @@ impl Watch<'_> {
         let (received, used, waited) = (arrivals.count()?, worker.used(), waited(worker));
         Ok(Watch { arrivals, worker, start: Instant::now(), received, used, waited })
     }
-    /// The load after `sent` packets. No more will be sent.
+    /// The load of a trial that ends now, after `sent` packets.
     fn end(&self, sent: u64) -> Result<Load, String> {
         let time = self.start.elapsed();
         let received = self.arrivals.count()?.saturating_sub(self.received);

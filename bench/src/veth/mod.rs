@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares a Castanet router with the kernel's, between the same two hosts: how much of the offered load they
-//! forward.
+//! Compares a Castanet router with the kernel's router, between the same two hosts: how much of the offered
+//! load each of them forwards.
 //!
 //! A sender, two routers and a receiver are network namespaces connected by veth (`world`). Packets pass the
 //! routers alternately, so that other load affects both. The generator ([`generator`]) has one CPU, and the
@@ -40,7 +40,8 @@ const AROUND: f64 = 0.05;
 pub struct Settings {
     /// This program.
     pub program: PathBuf,
-    /// The arguments that precede those of a part. With them, the program must call [`part::run`].
+    /// The subcommand of the program that performs parts, as words; the arguments of a part follow it. The
+    /// subcommand must call [`part::run`].
     pub part: Vec<String>,
     /// The router's configuration.
     pub configuration: String,
@@ -93,7 +94,7 @@ pub struct Cell {
 pub struct Point {
     /// The requested packets per second; 0 for as many as possible.
     pub asked: f64,
-    /// By router.
+    /// The results of each router, in the order of [`WHO`].
     pub cells: [Cell; 2],
 }
 
@@ -131,7 +132,7 @@ pub struct Results {
     pub generator: Generator,
     /// The rates in increasing order.
     pub points: Vec<Point>,
-    /// By router.
+    /// The results of each router, in the order of [`WHO`].
     pub capacities: [Capacity; 2],
     /// Notes for the reader.
     pub notes: Vec<String>,
@@ -157,7 +158,8 @@ fn trial(world: &mut World, who: usize, rate: f64, seconds: f64) -> Result<Trial
     })
 }
 
-/// Combines trials: those without disturbance, or else the third with the least.
+/// Combines the trials that were not disturbed. If these are less than a third of all trials, combines the
+/// least disturbed third.
 fn cell(trials: &[Trial]) -> Cell {
     let mut trials = trials.to_vec();
     trials.sort_by(|a, b| a.disturbed.total_cmp(&b.disturbed));
@@ -262,7 +264,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     })
 }
 
-/// Measures all rates repeatedly, with the routers alternating. The last rate is the maximum.
+/// Measures all rates up to `top`, and the maximum rate (requested as 0), repeatedly, with the routers alternating.
 fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Result<Vec<Point>, String> {
     let n = settings.points.max(1);
     let mut rates: Vec<f64> = (1..=n).map(|i| top * i as f64 / n as f64).collect();
@@ -286,8 +288,8 @@ fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Resu
 }
 
 /// Finds the highest rates without loss by bisection, up to the highest rate offered to each router. A rate
-/// passes if it does so once in three trials, because other load may cause some losses. Disturbed trials are
-/// repeated a few times.
+/// passes if one of three trials has no loss beyond `tolerance`; the others may have lost packets because of
+/// other load on the machine. Disturbed trials are repeated, up to six trials in total.
 fn search(world: &mut World, tolerance: f64, most: [f64; 2], seconds: f64) -> Result<[f64; 2], String> {
     let mut between = most.map(|most| (0.0, most));
     let mut good = [0.0; 2];

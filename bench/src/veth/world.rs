@@ -130,7 +130,7 @@ impl World {
         Ok(world)
     }
 
-    /// Sends small numbers of packets until the first arrive.
+    /// Sends a few packets at a time until some arrive.
     fn await_router(&mut self, who: usize, name: &str) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
         while self.send(who, 1000.0, Duration::from_millis(10))?.1 == 0 {

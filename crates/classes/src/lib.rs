@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All element classes that come with the router: those of `castanet-elements`, and the control sockets of `castanet-control`.
+//! All element classes that come with the router: those of `castanet-elements`, and the control sockets of
+//! `castanet-control`.
 #![forbid(unsafe_code)]
 
 use castanet_element::spec::ClassSpec;
@@ -11,7 +12,8 @@ fn all() -> impl Iterator<Item = &'static ClassDef> {
     castanet_elements::FAMILIES.iter().copied().chain([castanet_control::control::CLASSES]).flatten()
 }
 
-/// The family of a class that comes with the router: the folder that its file is in, or below. None for classes of packages.
+/// The family of a class that comes with the router: the folder that contains its file, perhaps in a
+/// subfolder. None for classes of packages.
 pub fn family(spec: &ClassSpec) -> Option<&'static str> {
     let mut path = spec.module.split("::");
     let ours = matches!(path.next(), Some("castanet_elements" | "castanet_control"));

@@ -47,7 +47,8 @@ const MAX_INSTRUCTIONS: usize = 4096;
 /// A filter that reads beyond the end of a frame rejects it, even if another part of the filter would match.
 ///
 /// # Errors
-/// The position in the text that cannot be parsed, and why.
+/// If the text cannot be parsed: the position and the reason. If the program would have more
+/// instructions than the kernel accepts: the number of instructions.
 pub fn compile(text: &str, frames: Frames, names: &dyn Names) -> Result<Vec<Instruction>, PatternError> {
     let node = parse::parse(text, frames, names).map_err(|f| f.in_pattern(0))?;
     let program = code::program(&node);

@@ -13,7 +13,7 @@ pub(crate) const DROP: u32 = LEAF - 1;
 /// Limit on the number of tests in a program. Larger programs are refused.
 pub(crate) const MAX_NODES: usize = 1 << 17;
 
-/// The header of a coded offset: 0 Ethernet header or plain packet data, 1 IP, 2 transport.
+/// The number of the header that a coded offset lies in: 0 Ethernet header or plain packet data, 1 IP, 2 transport.
 pub(crate) fn base(kind: OffsetBase, offset: u32) -> usize {
     match kind {
         OffsetBase::Data => 0,
@@ -64,7 +64,7 @@ impl Dag {
         Ok(at)
     }
 
-    /// Like [`Dag::node`], but merges two tests of the same word into one if they share their failure target.
+    /// Like [`Dag::node`], but merges two tests of the same word into one if both have the same target `no`.
     pub(crate) fn merged_node(&mut self, mut node: Node) -> Result<u32, TooLarge> {
         while let Some(&next) = self.get(node.yes)
             && next.no == node.no

@@ -146,8 +146,9 @@ impl Field {
 
 /// The largest number with bits only in `mask` that is at most `value`, given `value < mask`.
 fn floor_under_mask(mask: u32, value: u32) -> u32 {
-    // From the highest bit down, with equal bits so far: a set bit of `value` outside the mask makes all lower
-    // bits free.
+    // The loop goes from the highest bit down. At the first set bit of `value` outside the mask, the result
+    // has a 0, so it is smaller than `value` whatever its lower bits are. Then all lower bits of the mask are
+    // set.
     let mut floor = 0;
     for i in (0..32).rev() {
         let bit = 1u32 << i;

@@ -67,7 +67,7 @@ impl Facts {
         if atom.mask & !word.mask == 0 && there {
             return Some(true);
         }
-        // The atom contradicts an inequality if it would make that word equal.
+        // The outcome is false if the word could pass this test only with the value that a known inequality excludes.
         let holds = atom.need.max(min);
         let refuted = |u: &Unequal| {
             u.mask & !(atom.mask | word.mask) == 0

@@ -11,7 +11,8 @@ use crate::facts::Facts;
 const LEVELS: [usize; 4] = [16, 4, 1, 0];
 /// Limit on the facts held by one search. It bounds the memory and time of the search for any patterns.
 const MAX_FACTS: usize = 400_000;
-/// A larger table of tested bits is replaced by one row for all nodes.
+/// The maximum size of the table of tested bits (nodes times words). A larger table is replaced by one row
+/// for all nodes.
 const MAX_TABLE: usize = 1 << 21;
 
 /// Returns an equivalent tree with fewer tests on each path. With `all_present` the tree is valid only for

@@ -102,12 +102,14 @@ impl Runner {
         }
     }
 
+    /// Classifies with the fast tree.
+    ///
     /// INVARIANT: `data` contains every word of the fast tree, with the transport header at `transport`. If a
     /// word were missing, the packet would be dropped; there is no panic.
     #[inline(always)]
     fn fast(&self, data: &[u8], transport: usize) -> Output {
         let s = &self.first;
-        // Only a tree without steps is run on data without a word.
+        // `data` lacks this word only if the tree has no steps.
         let Some(word) = load(data, s, transport) else { return self.rest(0, data, transport) };
         if word == s.value {
             if s.yes & LEAF != 0 { Output(s.yes & !LEAF) } else { self.rest(s.yes, data, transport) }

@@ -67,7 +67,7 @@ pub enum Command {
     Open(crate::privileges::Opener),
     /// Compile a crate of classes to a shared library, for `require(package NAME)`.
     BuildPackage(crate::package::BuildPackage),
-    /// Copy the compiled crates of this castanet, which packages are built against.
+    /// Copy the compiled crates of this castanet. build-package needs them: it compiles packages against them.
     Sdk(crate::package::Sdk),
 }
 
@@ -108,7 +108,7 @@ pub struct Run {
     /// Number of workers.
     #[arg(short = 'j', long = "workers", alias = "threads", value_name = "N", default_value_t = 1)]
     pub workers: usize,
-    /// Bind each worker to a processor of its own: worker 0 to this one, the others to those after it.
+    /// Bind each worker to a processor of its own: worker 0 to PROCESSOR, the others to the processors after it.
     #[arg(long, value_name = "PROCESSOR")]
     pub affinity: Option<usize>,
     /// Largest number of packets in a batch, 1 to 256.

@@ -36,7 +36,8 @@ pub fn main(args: &Check) -> ExitCode {
 }
 
 /// Splits a command line with several files into one configuration per file, each with the same variables.
-/// Other combinations stay one configuration, and [`Source::read`] reports contradictions.
+/// With `-e` or `-f` the command line stays one configuration, and [`Source::read`] reports the further files
+/// as an error.
 fn each(c: &Configuration) -> Vec<Configuration> {
     let (variables, files): (Vec<_>, Vec<_>) = c.words.iter().cloned().partition(|w| definition(w).is_some());
     if files.len() < 2 || c.expression.is_some() || c.file.is_some() {

@@ -40,7 +40,7 @@ fn print_json(value: &Value) -> ExitCode {
     print(&format!("{value:#}\n"))
 }
 
-/// A family or a package, and its classes by name.
+/// The name of a family or package, and its classes.
 type Family = (&'static str, Vec<&'static ClassSpec>);
 
 /// Loads the packages. Returns the classes of this binary and of the packages.

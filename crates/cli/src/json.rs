@@ -16,7 +16,7 @@ fn object(sources: &Sources, d: &Diagnostic) -> Value {
     let mut spans: Vec<Value> = Vec::new();
     spans.extend(d.span.map(|at| span(sources, at, &d.at, true, None)));
     for label in &d.labels {
-        // The first position is the primary one, so that every diagnostic with positions has one.
+        // The first position is marked as primary, because every diagnostic with positions needs a primary position.
         spans.push(span(sources, label.span, &label.text, spans.is_empty(), None));
     }
     let level = if d.is_error() { "error" } else { "warning" };

@@ -43,7 +43,8 @@ fn found(link: &Path, binary: &Path) -> Found {
     }
 }
 
-/// Makes one link atomically: a symbolic link, else a hard link, else a copy of the program. Returns which.
+/// Makes one link atomically: a symbolic link, else a hard link, else a copy of the program. Returns the word
+/// that reports which of the three it made.
 fn make(link: &Path, binary: &Path) -> io::Result<&'static str> {
     let mut temporary = link.as_os_str().to_owned();
     temporary.push(format!(".new{}", std::process::id()));
@@ -58,7 +59,7 @@ fn make(link: &Path, binary: &Path) -> io::Result<&'static str> {
     };
     let done = fs::rename(&temporary, link);
     if done.is_err() {
-        // The error of the link is reported, not one of this clean-up.
+        // The error of the renaming is reported, not an error of this clean-up.
         let _ = fs::remove_file(&temporary);
     }
     done.map(|()| how)

@@ -234,7 +234,7 @@ pub fn is_script(spec: &castanet_spec::ClassSpec) -> bool {
 }
 
 /// Elaborates and checks a source. Errors of the graph are left out if there are errors of the language,
-/// which cause them.
+/// because these may be their cause.
 pub fn load(source: &Source, clickpath: Option<&str>, unknown: Unknown) -> Loaded {
     load_in(&packages(clickpath), source, unknown)
 }
@@ -285,12 +285,12 @@ pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "castanet: {text}");
 }
 
-/// Writes text to a file, or to standard output for none or `-`.
+/// Writes text to a file, or to standard output for `None` or `-`.
 pub fn write_out(output: Option<&std::path::Path>, text: &str) -> Result<(), String> {
     write_bytes(output, text.as_bytes())
 }
 
-/// Writes bytes to a file, or to standard output for none or `-`.
+/// Writes bytes to a file, or to standard output for `None` or `-`.
 pub fn write_bytes(output: Option<&std::path::Path>, bytes: &[u8]) -> Result<(), String> {
     match output {
         Some(p) if p.as_os_str() != "-" => {

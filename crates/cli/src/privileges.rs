@@ -101,9 +101,9 @@ fn keep_only(keep: CapabilitySet) -> Result<(), String> {
 impl Held {
     /// Drops privileges on every thread. Call it when the configuration, the control sockets and the mount are open.
     ///
-    /// A router of root keeps CAP_DAC_OVERRIDE, so that it can write its files in all folders; root owns the
-    /// system's files in any case. Every router keeps CAP_NET_BIND_SERVICE, for sockets of later
-    /// configurations.
+    /// A router that runs as root keeps CAP_DAC_OVERRIDE, so that it can write its files in all folders.
+    /// Dropping it would not protect the files of the system, because root owns them. Every router keeps
+    /// CAP_NET_BIND_SERVICE, for sockets of later configurations.
     ///
     /// # Errors
     /// When a thread still has other privileges.
@@ -117,7 +117,7 @@ impl Held {
             let root = rustix::process::geteuid().is_root();
             return keep_only(if root { bind | CapabilitySet::DAC_OVERRIDE } else { bind });
         };
-        // The C library's functions change all threads together.
+        // These functions of the C library change the user and groups of all threads together.
         keep_only(CapabilitySet::SETUID | CapabilitySet::SETGID)?;
         let failed = |e: nix::Error| format!("--user {}: {}", user.name, e.desc());
         let name = CString::new(user.name.as_str()).map_err(|e| format!("--user: {e}"))?;

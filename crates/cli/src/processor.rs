@@ -6,7 +6,8 @@ use castanet_runtime::options::ThreadStart;
 use std::io::Write as _;
 use std::sync::Arc;
 
-/// Checks that so many workers can be bound to processors from `first` on. `option` is named in the error.
+/// Checks that each of the workers can be bound to its processor, as in [`binding`]. `option` is the option
+/// that the error names.
 ///
 /// # Errors
 /// When this process may not run on one of these processors.

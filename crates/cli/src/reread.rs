@@ -59,7 +59,7 @@ impl Reader {
     }
 }
 
-/// The last line of Click's driver about a configuration that it cannot run.
+/// The last line that Click's driver prints if the elements of a configuration cannot be connected or initialised.
 const NOT_INITIALIZED: &str = "Router could not be initialized!\n";
 
 impl Loader for Reader {
@@ -71,7 +71,7 @@ impl Loader for Reader {
         let loaded = load_in(&self.packages, &source, Unknown::Error);
         if loaded.failed() {
             let mut text = self.render(&loaded.sources, &loaded.diagnostics, style);
-            // Click's driver prints its last line for the second phase of building only.
+            // Click's driver does not print this line if the text itself is wrong, for example after a syntax error.
             if loaded.misread && self.lines(style) {
                 text.truncate(text.len().saturating_sub(NOT_INITIALIZED.len()));
             }

@@ -27,8 +27,8 @@ impl Handle {
 static AT_ONCE: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// Makes SIGINT and SIGTERM end the process at once, until [`watch`] passes them to a router. A process that
-/// a shell starts in the background ignores SIGINT. Without this function it could not be interrupted while
-/// it waits for a pipe to be opened.
+/// a shell starts in the background ignores SIGINT. Without this function, such a process could not be
+/// interrupted while it waits for a pipe to be opened.
 ///
 /// # Errors
 /// When signals cannot be caught.
@@ -66,7 +66,7 @@ pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<
         let mut asked = 0;
         for signal in signals.forever() {
             let taken = running.signal(signal);
-            // During a hot swap the old router passes requests on to the new one.
+            // During a hot swap this may be the old router. It passes requests to stop on to the new one.
             let Some(shared) = running.current() else { continue };
             match signal {
                 _ if taken => {}
@@ -80,7 +80,7 @@ pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<
                         castanet_element::Messages::stop(shared.as_ref(), 1)
                     }
                 }
-                // An element of a former configuration watched this signal.
+                // An element of a former configuration watched this signal; now no element does.
                 _ => {}
             }
         }

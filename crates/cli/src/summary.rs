@@ -146,7 +146,7 @@ impl Summary {
         if self.missing != 0 {
             let n = digits(self.missing.unsigned_abs());
             let what = if self.missing > 0 { "are missing" } else { "are too many" };
-            // Packets of an element that panicked cannot be counted.
+            // Packets that an element had when it panicked cannot be counted.
             let why = match self.panics {
                 0 => "This is a bug in Castanet.",
                 _ => "An element that panicked had them.",

@@ -47,7 +47,7 @@ fn measures(b: &Bench, further: &[&str], last: bool) -> bool {
     if !last && !["kernel", "castanet"].iter().all(crossed) {
         return false;
     }
-    // Two rates and a flood.
+    // One point for each of two offered rates, and one for the highest rate that the generator can send.
     assert_eq!(veth["points"].as_array().unwrap().len(), 3, "{}", ran.out);
     for name in ["kernel", "castanet"] {
         let capacity = &veth["capacities"][name];

@@ -265,8 +265,8 @@ fn what_is_wrong_with_a_configuration() {
     check(
         &b,
         &[
-            // After errors in the first phase, the last line "Router could not be initialized!" is not
-            // printed.
+            // Errors of the first phase, which reads the text and finds the classes: the last line "Router
+            // could not be initialized!" is not printed.
             (&["click", "-e", "Foo -> Discard"], "", "", "config:1: undeclared element 'Foo'\n", 1),
             (&["click", "-e", "Idle ->"], "", "", "config:1: syntax error near ''\n", 1),
             (&["click"], "Foo -> Discard", "", "<stdin>:1: undeclared element 'Foo'\n", 1),
@@ -289,7 +289,8 @@ fn what_is_wrong_with_a_configuration() {
                 ),
                 1,
             ),
-            // In the second phase, errors of ports suppress errors of arguments.
+            // In the second phase, which connects and configures elements, errors of ports suppress errors of
+            // arguments.
             (
                 &["click", "-e", "Idle -> Discard -> Discard"],
                 "",

@@ -174,7 +174,7 @@ fn files_of_a_client_with_the_token_lie_below_the_folder_that_the_operator_named
     let socket = "Idle -> agg :: AggregateCounter -> Discard; tcp :: ControlSocket(TCP, 0, TOKEN token);";
     live.b.file("with.click", socket);
     live.b.file("lib/inside", "an inner word");
-    // A token file that configurations of the client name.
+    // The client's configurations name this token file.
     live.b.file("lib/token", TOKEN);
     std::fs::set_permissions(live.b.path("lib/token"), std::fs::Permissions::from_mode(0o600)).unwrap();
     std::os::unix::fs::symlink(live.secret(), live.b.path("lib/link")).unwrap();
@@ -278,7 +278,7 @@ fn tcp_from_elsewhere_needs_the_token_for_everything() {
         assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
         let (near, far) = (live.port(), format!("10.9.0.1:{}", live.port()));
         let (near, far) = ([near.as_str()], [far.as_str()]);
-        // A connection to this address also has it as its source address.
+        // A connection to 10.9.0.1 also comes from 10.9.0.1, so the server takes it for a connection of another host.
         for call in [&["read", "c.count"][..], &["read", "list"], &["write", "c.reset"], &["read", "none"]] {
             let said = live.ctl(&[&far[..], call].concat());
             assert!(

@@ -293,7 +293,7 @@ fn links() {
     // The second time there is nothing to do.
     let ran = b.run("castanet", &["links", folder], "");
     assert!(ran.code == 0 && ran.out.lines().all(|l| l.ends_with(" exists already")), "{ran:?}");
-    // Other files are kept, and then no link is made.
+    // If another file has the name of one link, it is kept, and none of the links is made.
     std::fs::remove_file(bin.join("click-check")).unwrap();
     std::fs::remove_file(bin.join("click")).unwrap();
     std::fs::write(bin.join("click-check"), "mine").unwrap();

@@ -37,7 +37,8 @@ const LONGEST: usize = 256;
 pub struct Access {
     remote: Arc<dyn Remote>,
     known: HashMap<String, Arc<Target>>,
-    /// The cache is valid for this number of hot swaps and this proxy.
+    /// The number of hot swaps when the cache was last cleared. A change of this number or of `proxy` clears
+    /// the cache.
     swaps: u64,
     proxy: Option<String>,
 }
@@ -107,7 +108,7 @@ impl Access {
             None => self.look_up(Some(element), handler, name),
         };
         match found {
-            // The names of some global handlers have a dot.
+            // The names of some global handlers have a dot, so look for the whole name.
             Err(Refusal(code::NO_ELEMENT, text)) => {
                 self.look_up(None, name, name).map_err(|_| Refusal(code::NO_ELEMENT, text))
             }

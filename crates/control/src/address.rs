@@ -110,7 +110,8 @@ impl std::fmt::Display for ListenAddress {
 }
 
 impl ListenAddress {
-    /// Returns a key for hot swaps: servers with equal keys are the same resource, which is handed over.
+    /// Returns the key of the address for hot swaps: a new server takes over the socket of an old server with
+    /// the same key.
     pub fn key(&self) -> String {
         match self {
             ListenAddress::Tcp { address, port, following } => {

@@ -37,8 +37,8 @@ impl AsFd for Waker {
     }
 }
 
-/// Buffers the messages of a channel for the server's thread. Workers never wait for it: messages that do not fit are
-/// lost and counted.
+/// Buffers the messages of a channel for the server's thread. Workers never wait for that thread: messages
+/// that do not fit are lost and counted.
 pub struct Subscriber {
     waker: std::sync::Arc<Waker>,
     most: usize,

@@ -179,7 +179,7 @@ impl Client {
         Err(ClientError::Protocol("the reply has too many lines".into()))
     }
 
-    /// Sends a token, which gives this connection all rights.
+    /// Sends a token, which lets this connection reconfigure the router and name files.
     ///
     /// # Errors
     /// When the token is wrong, or the router has ended.

@@ -8,7 +8,7 @@
 //! - [`address`]: the addresses that a server listens on
 //! - [`server`]: the thread that serves all clients
 //! - [`chatter`]: the messages for clients of a ChatterSocket
-//! - [`token`]: the secret that gives TCP clients all rights
+//! - [`token`]: the secret that lets TCP clients reconfigure the router and name files
 //! - [`client`]: a client of control sockets
 //! - [`control`]: the element classes ControlSocket and ChatterSocket
 //!

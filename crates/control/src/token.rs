@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The token with which a TCP client gets the rights of the operator.
+//! The token that lets a TCP client reconfigure the router and name files.
 
 use crate::reason;
 use std::fs::File;

@@ -243,8 +243,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         ),
         None => (quote!(), quote!()),
     };
-    // The declarations of the engine and of the class itself, in the order of the manual. Counts come first, so that they are last
-    // in the `handlers` listing, which begins with the newest handler.
+    // The declarations of the engine and of the class itself, in the order of the manual. Counts come first.
+    // So they are last in the `handlers` listing, which begins with the newest handler.
     let of = |ty: TokenStream, of_trait: &str, item: &str| {
         let (of_trait, item) = (format_ident!("{of_trait}"), format_ident!("{item}"));
         quote!(<#ty as ::castanet_element::#of_trait>::#item)

@@ -23,7 +23,7 @@ struct Own {
     label: Option<(String, TokenStream)>,
 }
 
-/// Whether a type is `Count` or an array of them, and the length of an array.
+/// Returns none unless a type is `Count` or an array of `Count`. The inner value is the length of the array.
 fn count_type(ty: &Type) -> Option<Option<&Expr>> {
     match ty {
         Type::Path(p) if p.path.segments.last().is_some_and(|s| s.ident == "Count") => Some(None),
@@ -66,7 +66,7 @@ impl Counts {
                     let name = content.parse::<Ident>()?.to_string();
                     content.parse::<syn::Token![=]>()?;
                     let values: Expr = content.parse()?;
-                    // Does not compile unless there are as many values as counts.
+                    // The generated code compiles only if there are as many values as counts.
                     own.label = Some((
                         name,
                         quote!({

@@ -57,7 +57,7 @@ fn attribute(a: &Attribute) -> syn::Result<Attr> {
 /// A handler as its one or two methods declare it.
 struct Handler {
     name: String,
-    /// The name of its first method.
+    /// The position of the name of its first method.
     at: Span,
     read: Option<Read>,
     write: Option<TokenStream>,
@@ -110,7 +110,8 @@ fn inputs(f: &ImplItemFn) -> syn::Result<(Option<Type>, bool)> {
 fn output(f: &ImplItemFn) -> (Option<Type>, bool) {
     let ReturnType::Type(_, ty) = &f.sig.output else { return (None, false) };
     let bare = |t: &Type| match t {
-        // A reference has the same declaration as its target, and its lifetime cannot be named in a constant.
+        // The declaration uses the type that the reference points to: it is shown in the same way, and the
+        // lifetime of the reference cannot be named in a constant.
         Type::Reference(r) => (*r.elem).clone(),
         t => t.clone(),
     };

@@ -33,11 +33,11 @@ pub fn derive_class(input: TokenStream) -> TokenStream {
 /// arguments of classes can have. A handler has the name of its method; a write handler drops the prefix
 /// `set_`. A read and a write of the same name are one handler.
 ///
-/// Both take `name = "..."` and the flags `raw`, `calm`, `expensive`, `uncommon`, `deprecated`, `button`,
-/// `checkbox`, `private` (hidden from lists) and `files` (only clients with the right to open files may call
-/// it). A read takes `unit = "packets"` and `merge = sum`, `first` or `max`, which says how the values of
-/// several workers are combined. Without `merge`, counters and rates are added, and all other values are
-/// assumed to be the same for all workers.
+/// Both attributes take `name = "..."` and the flags `raw`, `calm`, `expensive`, `uncommon`, `deprecated`,
+/// `button`, `checkbox`, `private` (hidden from lists) and `files` (only clients with the right to open files
+/// may call it). A read takes `unit = "packets"` and `merge = sum`, `first` or `max`, which says how the
+/// values of several workers are combined. Without `merge`, counters and rates are added, and all other
+/// values are assumed to be the same for all workers.
 #[proc_macro_attribute]
 pub fn handlers(arguments: TokenStream, block: TokenStream) -> TokenStream {
     if !arguments.is_empty() {

@@ -124,7 +124,9 @@ impl<'a> BuildCx<'a> {
     pub fn share<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> T) -> Arc<T> {
         self.share_as(self.me, make)
     }
-    /// Returns the state that is kept under the number of another element, for an element with `TABLE other`.
+    /// Returns the state kept under `owner`: the number of another element whose state this element uses, as
+    /// with `TABLE other`, or `u32::MAX` for state of the whole router. `make` makes the state if there is
+    /// none yet.
     pub fn share_as<T: Send + Sync + 'static>(&mut self, owner: u32, make: impl FnOnce() -> T) -> Arc<T> {
         let any = self.shared.entry((owner, TypeId::of::<T>())).or_insert_with(|| Arc::new(make())).clone();
         match any.downcast::<T>() {
@@ -162,10 +164,11 @@ impl<'a> BuildCx<'a> {
 pub trait Wiring {
     /// Returns the element's own notifier for a capability, if it has one.
     fn note(&self, element: u32, capability: Capability) -> Option<Note>;
-    /// Returns the notifiers of that capability nearest upstream of an input, and whether some path has none.
+    /// Returns the notifiers of that capability nearest upstream of an input, and whether some path that
+    /// leads to the input has no such notifier.
     fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool);
-    /// Returns the notifiers of that capability nearest downstream of an output, and whether some path has
-    /// none.
+    /// Returns the notifiers of that capability nearest downstream of an output, and whether some path that
+    /// starts at the output has no such notifier.
     fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool);
     /// Returns the gauge of an element with capability Storage. By default, no element has a gauge.
     fn gauge(&self, _element: u32) -> Option<Gauge> {
@@ -310,8 +313,8 @@ impl InitCx<'_> {
     pub fn schedule(&mut self) {
         self.core.wakes.push(self.me);
     }
-    /// Whether the running router has open what this element [`holds`](crate::Lifecycle::holds), and will
-    /// hand it over in a hot swap. If so, the element must not open it now.
+    /// Whether the running router has the resource open that this element [`holds`](crate::Lifecycle::holds),
+    /// and will hand it over in a hot swap. If so, the element must not open the resource now.
     pub fn inherits(&self) -> bool {
         self.inherits
     }

@@ -20,7 +20,7 @@ pub enum Verdict {
     /// The packet is dropped.
     Drop(Reason),
     /// The packet continues, after the copies that were emitted for it and before the packets that were put
-    /// behind it ([`Cx::behind`]). For classes that declare `copies`.
+    /// behind it ([`Cx::behind`]). Only classes that declare `copies` may return this.
     Several,
 }
 
@@ -62,9 +62,9 @@ pub enum Drive {
 ///
 /// A field with `#[engine]` holds what the class shares with others: arguments, handlers and lifecycle ([`Engine`]).
 pub trait Class: Object + Handlers {
-    /// Its arguments.
+    /// The arguments of the class.
     type Args: Args;
-    /// Its declaration.
+    /// The declaration of the class.
     const SPEC: &'static ClassSpec;
 }
 
@@ -96,8 +96,9 @@ pub trait Object: Lifecycle + Any + Send {
     fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError>;
 }
 
-/// Makes an element from its arguments. `#[derive(Class)]` implements this trait and fills all other fields
-/// with their defaults, unless the class says `build`.
+/// Makes an element from its arguments. `#[derive(Class)]` implements this trait unless the class says
+/// `build`: it stores the arguments in their field, and fills all other fields of the struct with their
+/// defaults.
 pub trait Build: Class {
     /// Makes the element, or returns the errors in its configuration. It must have no outside effect.
     fn build(args: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError>;
@@ -173,8 +174,8 @@ pub trait Lifecycle {
         Ok(())
     }
     /// Takes over the state of an element of the same class and name in the old router (hot swap). The counts
-    /// have been moved already. If there are several old replicas, it is called for each. If the swap fails
-    /// later, the old element takes the state back in the same way.
+    /// have been moved already. If there are several old replicas, this method is called for each of them. If
+    /// the swap fails later, the old element takes the state back in the same way.
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError>
     where
         Self: Sized,
@@ -189,8 +190,8 @@ pub trait Action: Object {
     /// Processes a packet in place.
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict;
 
-    /// Does the same for all packets of a batch. Takes out the packets that do not continue, in order. Worth
-    /// overriding only where a whole batch is cheaper than its packets one by one.
+    /// Runs the action on all packets of a batch, and takes the packets that do not continue out of the
+    /// batch, in order. Worth overriding only where a whole batch is cheaper than its packets one by one.
     #[inline]
     fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         // The loop is written here and not in a shared function, so that the compiler inlines the action into
@@ -299,7 +300,7 @@ pub trait Classes: Send + Sync {
     fn get(&self, name: &str) -> Option<ClassDef>;
     /// Every name, aliases included, sorted.
     fn names(&self) -> Vec<&'static str>;
-    /// How names such as `eth0:eth` find the addresses of devices; none where there are no devices.
+    /// Returns the lookup of device addresses, for names such as `eth0:eth`; none where there are no devices.
     fn devices(&self) -> Option<castanet_spec::names::Devices> {
         None
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time: the machine's, a simulated one, or one that runs faster or slower.
+//! Clocks: the machine's time, simulated time, or time that passes faster or slower.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ pub enum Clock {
     Simulated {
         /// The time.
         now: i64,
-        /// How far each reading advances it, in nanoseconds.
+        /// How far each reading advances the time, in nanoseconds.
         tick: i64,
     },
     /// The machine's time, which passes faster or slower by a factor from `start` on.
@@ -59,7 +59,7 @@ impl Clock {
         let epoch = self.now();
         *self = Clock::Warped { start: Instant::now(), epoch, factor };
     }
-    /// Returns the time in nanoseconds since 1970. Each call advances simulated time by 1 ns.
+    /// Returns the time in nanoseconds since 1970. Each call advances simulated time by one tick.
     #[inline]
     pub fn now(&mut self) -> i64 {
         match self {

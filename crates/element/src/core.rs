@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the elements of one worker share, and what connects them.
+//! The state that the elements of one worker share, and the interfaces and edges that connect them.
 
 use crate::class::Turn;
 use crate::clock::Clock;
@@ -31,16 +31,16 @@ pub struct Info {
 pub trait Messages: Send + Sync {
     /// Shows one message; it may have several lines and ends without a line end.
     fn message(&self, text: &str);
-    /// Shows one message to the listeners of a named channel; by default there are none.
+    /// Shows one message to the listeners of a named channel. By default, a channel has no listeners.
     fn message_on(&self, _channel: &str, _text: &str) {}
-    /// Records that a handler call of a script failed, if no caller receives the error.
+    /// Records that a handler call of a script failed. For errors that no caller receives.
     fn call_failed(&self) {}
     /// Sends `times` stop requests to the driver.
     fn stop(&self, times: u32);
     /// Wakes the task of an element on another worker.
     fn wake(&self, worker: u32, element: u32);
-    /// Requests that the configuration is read again if it uses addresses of `_device`, whose addresses have
-    /// changed. Returns whether it will be read.
+    /// Reports that the addresses of `_device` have changed. If the configuration uses these addresses, it is
+    /// read again. Returns whether that will happen.
     fn device_changed(&self, _device: &str) -> bool {
         false
     }
@@ -74,7 +74,7 @@ impl From<HandlerError> for CallError {
     }
 }
 
-/// For handlers that call others.
+/// For handlers that call other handlers.
 impl From<CallError> for HandlerError {
     fn from(e: CallError) -> Self {
         match e {
@@ -135,7 +135,7 @@ pub struct Edge {
     pub batch: Batch,
     /// The node of the run loop that the edge leads to, by number; `u32::MAX` if it leads nowhere.
     pub node: u32,
-    /// The input that the edge leads to. If it leads into a chain: the action to begin with.
+    /// The input that the edge leads to. If the edge leads into a chain: the number of the action to begin with.
     pub port: u32,
     /// The element that the edge comes from.
     pub from: u32,
@@ -146,7 +146,7 @@ pub struct Edge {
     pub back: bool,
 }
 
-/// What the ledger counts of an element besides drops.
+/// A kind of packet count, besides drops, that the ledger keeps for each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
     /// Packets that entered the router.
@@ -163,7 +163,7 @@ impl Entry {
     /// Every entry, in the order of its number.
     pub const ALL: [Entry; 4] = [Entry::Entered, Entry::Made, Entry::Left, Entry::Missed];
 
-    /// Returns the flag that a class must declare to make such entries.
+    /// Returns the flag that a class must declare to make entries of this kind.
     pub const fn books(self) -> Books {
         match self {
             Entry::Entered | Entry::Missed => Books::ENTERS,
@@ -215,7 +215,8 @@ pub struct Core {
     pub(crate) behind: Batch,
     pub(crate) scratch: Batch,
     pub(crate) spare: Vec<Batch>,
-    /// How many unusable packets elements may still pull during the current pull; 0 while nothing is counted.
+    /// How many unusable packets elements may still pull during the current pull; 0 if unusable packets are
+    /// not counted now.
     pub(crate) tries: u32,
     /// The nesting depth of the handler calls in progress.
     pub nesting: u32,
@@ -340,15 +341,16 @@ impl Core {
         notes.set(note, |w, e| if w == *worker { wakes.push(e) } else { outside.wake(w, e) });
     }
     /// Returns the next turn of a source whose signal reports no free space. A notifier may be on although
-    /// its queue is full, because a puller was late. Such a notifier is turned off, so that the source can
-    /// sleep on it.
+    /// its queue is full: a puller may turn it on only after sources have filled the queue again. Such a
+    /// notifier is turned off, so that the source can sleep on it.
     #[cold]
     #[inline(never)]
     pub fn without_room(&mut self, signal: &Signal) -> Turn {
         for note in signal.notes() {
             if self.notes.is_full(note) {
                 self.notes.clear(note);
-                // Other sources may have seen the notifier off meanwhile, so they are woken.
+                // The queue has free space again. Other sources may have seen the notifier off and gone to
+                // sleep, so they are woken.
                 if !self.notes.is_full(note) {
                     self.set_note(note);
                 }

@@ -35,8 +35,8 @@ impl Show for Count {
     }
 }
 
-/// A function that is called with each count of an element and its declaration. The slice holds one number,
-/// or one for each value of the label.
+/// A function that is called once for each count of an element, with the declaration of the count and its
+/// numbers. The slice holds one number, or one for each value of the label.
 pub type CountVisitor<'a> = dyn FnMut(&'static CountSpec, &mut [Count]) + 'a;
 
 /// The counts of a class, an engine or another part of a class. `#[derive(Counts)]` and `#[derive(Class)]`

@@ -129,7 +129,8 @@ impl<'a> Cx<'a> {
     pub fn has_output(&self, port: usize) -> bool {
         self.out.index(port).is_some()
     }
-    /// The verdict that sends a packet to a side output if it exists, and drops it otherwise.
+    /// Returns the verdict that sends a packet to a side output. If the output does not exist, the verdict
+    /// drops the packet for `reason`.
     #[inline]
     pub fn out_or(&self, port: u16, reason: Reason) -> Verdict {
         if self.has_output(port as usize) { Verdict::Out(port) } else { Verdict::Drop(reason) }
@@ -161,7 +162,8 @@ impl<'a> Cx<'a> {
             None => self.drop(p, reason),
         }
     }
-    /// Sends all packets of a batch to an output. The batches are exchanged if no packets wait at the output.
+    /// Sends all packets of a batch to an output. If no packets wait at the output, the batch is exchanged
+    /// with the empty one there, so that no packet is moved.
     #[inline(always)]
     pub fn forward(&mut self, port: usize, batch: &mut Batch) {
         if self.out.open > 0 && batch.len() == 1 {
@@ -321,9 +323,9 @@ impl<'a> Cx<'a> {
         }
         out
     }
-    /// Whether an element that has pulled an unusable packet may pull another one. If not, the element gives
-    /// up and returns no packet. The notifiers upstream stay on, so its puller gets another turn after the
-    /// other tasks.
+    /// Whether an element that has pulled an unusable packet may pull another one. If it may not, it gives up
+    /// and returns no packet. The notifiers upstream stay on, so the task that pulls gets another turn after
+    /// the other tasks.
     #[inline]
     pub fn try_again(&mut self) -> bool {
         // The count stops at 1, because 0 means that nothing is counted.
@@ -334,8 +336,8 @@ impl<'a> Cx<'a> {
     /// Pulls packets through an input until `take` returns one, nothing is upstream, or too many were
     /// unusable.
     ///
-    /// Every element that may have to pull several packets to return one uses this. Otherwise a source that
-    /// never sends a usable packet could block the worker.
+    /// Every element that may have to pull several packets to return one uses this function. Without its
+    /// limit, a source that never sends a usable packet could block the worker.
     #[inline]
     pub fn pull_until(
         &mut self,
@@ -363,8 +365,9 @@ impl<'a> Cx<'a> {
     pub fn is_set(&self, note: Note) -> bool {
         self.core.notes.seems_on(note)
     }
-    /// Turns a notifier of this element off. The caller must then check again whether the notifier should be
-    /// on.
+    /// Turns a notifier of this element off. Another worker may have added packets or freed space in the
+    /// meantime, so the caller must check once more for packets or free space, and call [`Cx::set_note`] if
+    /// there are any.
     #[inline]
     pub fn clear_note(&mut self, note: Note) {
         self.core.notes.clear(note);
@@ -413,8 +416,8 @@ impl<'a> Cx<'a> {
     pub fn stop(&mut self, times: u32) {
         self.core.outside.stop(times);
     }
-    /// Requests that the router reads its configuration again if the configuration uses addresses of
-    /// `device`, whose addresses have changed. Returns whether it will.
+    /// Reports that the addresses of `device` have changed. If the configuration uses these addresses, the
+    /// router reads it again. Returns whether that will happen.
     pub fn device_changed(&self, device: &str) -> bool {
         self.core.outside.device_changed(device)
     }

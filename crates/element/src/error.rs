@@ -5,7 +5,8 @@ use crate::handler::HandlerError;
 use castanet_spec::ValueError;
 use std::io;
 
-/// Why an element could not be initialised, be changed, take over or be cleaned up.
+/// Why an operation of an element failed: its initialisation, a change of its arguments, taking over state or
+/// resources in a hot swap, or its cleanup.
 #[derive(Debug, thiserror::Error)]
 pub enum ElementError {
     /// The element cannot work as it is configured, in this router or on this system.
@@ -41,7 +42,8 @@ fn about(subject: &str, source: &io::Error) -> String {
 }
 
 impl ElementError {
-    /// An error about a file, a device or a socket whose text contains its name.
+    /// An error about a file, a device or a socket. The text of the error must already contain the name of
+    /// the file, device or socket.
     pub fn refused<E: Into<io::Error>>(e: E) -> ElementError {
         ElementError::System { subject: String::new(), source: e.into() }
     }

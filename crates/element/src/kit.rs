@@ -36,7 +36,8 @@ pub struct Kit<T: Object> {
     given: u64,
     /// Packets taken from its outputs.
     taken: u64,
-    /// The change of the balance by calls that the kit does not account for.
+    /// How far calls of [`Kit::with`] and [`Kit::handed_over`] changed the balance of the ledger. The check
+    /// ignores this difference.
     beside: i64,
     spec: &'static ClassSpec,
 }
@@ -101,7 +102,7 @@ impl<T: Object> Kit<T> {
     }
 }
 
-/// The data outside an element that is needed to build it.
+/// The data that is needed to build an element and comes from outside the element.
 pub struct Site {
     /// The state that replicas share.
     pub shared: Shared,
@@ -389,7 +390,7 @@ impl<T: Build + Element> Kit<T> {
         let turn = self.lend(|e, cx| e.task(cx));
         (turn, self.outputs())
     }
-    /// Sends the element a request to stop the driver. Returns its decision.
+    /// Sends the element, which is the driver script, a request to stop. Returns the decision of the element.
     pub fn drive(&mut self) -> Drive {
         self.lend(|e, cx| e.drive(cx))
     }

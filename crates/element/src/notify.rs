@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notifiers: an element turns a notifier on when it has packets, or free space for packets. Others sleep
-//! until then.
+//! Notifiers: an element turns a notifier on when it has packets, or free space for packets. The tasks of
+//! other elements sleep until then.
 //!
-//! A notifier is turned off when nothing is left. Another worker may have added something in the meantime, so
-//! the caller checks again afterwards, and turns the notifier on again if so.
+//! The element turns its notifier off when no packets, or no free space, are left. Another worker may have
+//! added packets or freed space in the meantime, so the element checks once more afterwards. If it finds
+//! packets or free space, it turns the notifier on again.
 
 use castanet_tables::Flag;
 use std::sync::{Arc, OnceLock};
@@ -103,8 +104,8 @@ impl Notes {
             wake(w, e);
         }
     }
-    /// Turns a notifier off. A packet may have arrived in the meantime, so the caller must check once more afterwards, and call
-    /// [`Notes::set`] if there are packets.
+    /// Turns a notifier off. Another worker may have added packets or freed space in the meantime, so the
+    /// caller must check once more for packets or free space, and call [`Notes::set`] if there are any.
     #[inline]
     pub fn clear(&self, note: Note) {
         if let Some(s) = self.0.get(note.0 as usize) {

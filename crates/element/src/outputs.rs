@@ -13,7 +13,7 @@ use castanet_packet::{Batch, Packet};
 
 /// The running element, and the edges that belong to it.
 #[derive(Clone, Copy, Debug, Default)]
-// Aligned, because it is copied for each element that a packet meets, in one piece.
+// Copied for each element that a packet meets; the alignment lets the compiler copy it in one piece.
 #[repr(C, align(16))]
 pub struct EdgeRange {
     /// The number of the element.
@@ -23,8 +23,8 @@ pub struct EdgeRange {
     /// The number of its edges: one for each output. The edges of an action in a chain begin with output 1,
     /// because output 0 is the next action.
     pub count: u32,
-    /// The number of edges of its node that come before its own: some in a chain, none for an element that
-    /// stands alone.
+    /// The number of edges of the node that come before the edges of this element: above 0 in a chain, 0 for
+    /// an element that is a node of its own.
     // INVARIANT: zero for elements, above zero for actions.
     pub skip: u32,
 }
@@ -51,8 +51,8 @@ impl<'a> Outputs<'a> {
         let open = if single { range.count } else { 0 };
         Outputs { edges, range, slot_edge: 0, touched: 0, slot: None, open }
     }
-    /// Records that an action is now the running element. The slot is not opened, because only elements outside chains may leave a
-    /// packet there.
+    /// Records that an action is now the running element. The slot is not opened, because only elements
+    /// outside chains may leave a packet in the slot.
     #[inline(always)]
     pub fn enter(&mut self, range: EdgeRange) {
         self.range = range;
@@ -120,7 +120,7 @@ impl<'a> Outputs<'a> {
     #[inline(always)]
     pub(crate) fn fill_slot(&mut self, port: usize, p: Packet) {
         self.open = 0;
-        // An element that stands alone has all edges of its node, output 0 first.
+        // An element outside chains has all edges of its node, output 0 first.
         self.slot_edge = self.range.base.wrapping_add(port as u32);
         // The slot is empty, but the compiler cannot see this. `forget` saves the code that would drop the
         // old value.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packages: crates of classes that become shared libraries, which a running castanet can load.
 //!
-//! [`package!`](crate::package!) lists the classes of such a crate. `castanet build-package` adds a
-//! [`header`] that can be read without running anything, and the crate of the shared library that exports
-//! both.
+//! [`package!`](crate::package!) lists the classes of such a crate. `castanet build-package` generates the
+//! crate of the shared library. The library exports the classes and a [`header`], which can be read without
+//! running any code.
 //!
 //! A shared library contains its own copies of this crate, of the other API crates, and of the standard
 //! library. Types are the same on both sides, statics are not. This matters for two statics. Packets must
@@ -28,8 +28,8 @@ use std::sync::OnceLock;
 pub const HEADER_SYMBOL: &str = "CASTANET_PACKAGE_HEADER";
 /// The symbol of the [`Package`] in a shared library.
 pub const PACKAGE_SYMBOL: &str = "CASTANET_PACKAGE";
-/// The first bytes of a header. They are followed by its whole length in bytes, as a little-endian `u32`, and
-/// by lines `KEY=VALUE`.
+/// The first bytes of a header. They are followed by the length of the whole header in bytes, as a
+/// little-endian `u32`, and by lines `KEY=VALUE`.
 pub const MAGIC: &[u8; 16] = b"castanet-package";
 
 /// The facts about the build of this crate, as lines of a header.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random numbers of each element, derived from a seed and its name, so that they do not depend on what other
-//! elements draw.
+//! Random numbers of each element, derived from a seed and the name of the element. So they do not depend on
+//! what other elements draw.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -200,16 +200,16 @@ mod tests {
         assert!((0..1000).all(|_| (0.0..1.0).contains(&r.unit())));
     }
 
-    /// Counts how often each result below `n` comes from draws that cover all 64 bits evenly: one draw from each of
-    /// `n * per` equal stretches, which makes the count exact instead of likely.
+    /// Counts how often each result comes from 4,000 consecutive draws with a large bound. The expected
+    /// counts are exact, so the test needs no statistics.
     #[test]
     fn no_result_below_a_large_bound_is_preferred() {
-        // 3/4 of all draws. Multiplication alone would give every third result twice as often as the others.
+        // The bound is 3/4 of 2^64. Multiplication alone would give every third result twice as often as the others.
         let n = 3_u64 << 62;
         let threshold = n.wrapping_neg() % n;
         assert_eq!(threshold, 1 << 62, "that many draws of 2^64 must be repeated");
-        // The draws around each border. The second draw has a different value, so that the result shows a
-        // repetition.
+        // Draws that are multiples of 4 must be repeated. The second draw has a different value, so that the
+        // result shows a repetition.
         for (draw, repeated) in
             [(0, true), (1, false), (2, false), (3, false), (4, true), (5, false), (8, true)]
         {

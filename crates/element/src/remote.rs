@@ -12,7 +12,8 @@ pub trait Listener: Send + Sync {
     fn hear(&self, text: &str);
 }
 
-/// A running router. It stays valid across hot swaps: every call concerns the configuration of that moment.
+/// A running router. It stays valid across hot swaps: every call concerns the configuration that runs at the
+/// time of the call.
 ///
 /// Calls may come from any thread except workers. They wait until the worker that owns the element is between
 /// two batches.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interface of the contexts for run loops. Elements do not import it: they reach the rest of the router
+//! How run loops make and use contexts. Elements do not import this module: they reach the rest of the router
 //! only through the methods of [`Cx`] and [`InitCx`].
 
 use crate::build::{InitCx, Wiring};
@@ -74,7 +74,8 @@ impl<'a> Seam<'a> for Cx<'a> {
                 e.batch.push(p);
                 e.batch.append(&mut self.core.behind);
             }
-            // There is no such edge if the action's class does not declare `copies`.
+            // Without an edge `i`, the packets have nowhere to go. This happens if the action's class does
+            // not declare `copies`.
             None => {
                 let mut rest = std::mem::replace(&mut self.core.behind, Batch::empty());
                 self.drop(p, Reason::Discarded);
@@ -84,8 +85,9 @@ impl<'a> Seam<'a> for Cx<'a> {
     }
 }
 
-/// Initialises element `me`. Returns the result of `f`, whether the element's task is scheduled from the start, and the
-/// notifiers that wake it. With `inherits`, the running router will hand over what the element holds.
+/// Initialises element `me` by calling `f`. Returns the result of `f`, whether the element's task is
+/// scheduled from the start, and the notifiers that wake this task. With `inherits`, the running router will
+/// hand over what the element holds.
 pub fn initialise<R>(
     core: &mut Core,
     me: u32,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the compiler says of declarations that are wrong: macros/NAME.rs does not compile, and macros/NAME.stderr says why.
+//! The compiler's errors for wrong declarations: macros/NAME.rs does not compile, and macros/NAME.stderr
+//! holds the expected errors.
 
 #[test]
 fn wrong_declarations_do_not_compile() {

@@ -117,7 +117,7 @@ fn everything_is_booked() {
     for s in classes() {
         let Some(ports) = Ports::parse(s.ports) else { continue };
         let outputs = ports.outputs_for(ports.inputs.min);
-        // If no packet can come in, packets that go out have entered the router here.
+        // If the class has no inputs, the packets that it emits have entered the router at its elements.
         if ports.inputs.min == 0
             && ports.inputs.max == Some(0)
             && outputs.max != Some(0)
@@ -292,7 +292,7 @@ fn setting(graph: &Graph, e: usize, packets: usize) -> Setting {
 struct Seen {
     outputs: BTreeMap<String, Vec<String>>,
     drops: BTreeMap<(String, &'static str), u64>,
-    /// The number of noise packets that came in, and below the number that went out.
+    /// The number of noise packets that came in; `out` is the number of those that went out.
     sent: u64,
     out: u64,
     dropped: u64,

@@ -285,7 +285,7 @@ fn any_bytes_for_every_write_handler() {
             let mut bytes = Vec::new();
             for i in 0..20 {
                 let n = [0, 1, 3, 20, 2000][i % 5];
-                // One in four is not UTF-8.
+                // One value in four may contain bytes that are not UTF-8.
                 let top = if i % 4 == 0 { 256 } else { 128 };
                 let value: Vec<u8> = (0..n).map(|_| random.below(top) as u8).collect();
                 bytes.extend_from_slice(format!("WRITEDATA {e}.{h} {n}\n").as_bytes());
@@ -319,7 +319,7 @@ fn messages() {
     let mut line = String::new();
     all.read_line(&mut line).unwrap();
     assert_eq!(line, "Click::ChatterSocket/1.0\r\n");
-    // Without a greeting, only a message shows that a client has been accepted.
+    // This socket sends no greeting, so only the first message shows that the client has been accepted.
     news.get_ref().set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let mut rounds = 0;
     line.clear();
@@ -359,7 +359,7 @@ fn a_place_that_is_taken() {
     let text = |more: &str| format!("c :: ControlSocket(TCP, {port}{more}); Idle -> Discard");
     let error = try_router(&text(""), real(1).0).err().unwrap();
     assert!(error.contains(&format!("cannot listen on TCP port {port}: Address already in use")), "{error}");
-    // With `+` it takes the next free port.
+    // With `+` after the port, the socket takes the next free port.
     let live = Live::start(&text("+"), 1);
     assert!(live.number("c", "port") > u64::from(port));
     live.end();
@@ -392,7 +392,7 @@ fn an_idle_router_with_clients_sleeps() {
     for c in &mut clients {
         c.write_all(b"READ c.count\nhalf").unwrap();
     }
-    // Each client's command is answered in some rounds. Polling would take thousands.
+    // The command of each client takes some rounds of the run loop. Polling would take thousands.
     std::thread::sleep(Duration::from_millis(300));
     let mut r = live.end();
     let rounds = r.shared().rounds();

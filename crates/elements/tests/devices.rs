@@ -158,7 +158,7 @@ fn tcp_client() {
     let mut s = connected.unwrap();
     s.write_all(&bytes(LENGTH)).unwrap();
     s.shutdown(std::net::Shutdown::Write).unwrap();
-    // The other end closes when it has everything.
+    // The other end closes the connection when it has received all bytes.
     let _ = s.read(&mut [0; 1]);
 }
 
@@ -272,7 +272,7 @@ fn arguments_of_from_device() {
         other[0] = 2;
         let frames = [frame(1, 60), tagged(5), tagged(6), ip.clone(), other];
         for (config, want) in [
-            // A veth device also delivers frames for other stations. They are annotated.
+            // A veth device also delivers frames for other stations; FromDevice annotates them as such.
             ("", vec![60, 64, 64, 142, 60]),
             ("PROMISC true", vec![60, 64, 64, 142, 60]),
             ("PROTOCOL 0x0800", vec![142]),
@@ -429,7 +429,7 @@ fn an_idle_router_with_devices_sleeps() {
             let _ = std::fs::write("/proc/sys/net/ipv6/conf/tap0/disable_ipv6", "1");
             std::thread::sleep(Duration::from_millis(500));
         });
-        // Frames that the kernel sends by itself take some rounds. Polling would take thousands.
+        // Frames that the kernel sends by itself take some rounds of the run loop. Polling would take thousands.
         let rounds = r.shared().rounds();
         assert!((1..=FEW_ROUNDS).contains(&rounds), "{rounds} rounds");
     });

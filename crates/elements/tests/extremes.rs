@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers as large or as small as they can be written: checking a configuration neither panics nor takes much memory.
-//! Alone in its file, because allocation_counter replaces the allocator of the whole process.
+//! This test has a file of its own, because allocation_counter replaces the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_classes::Registry;

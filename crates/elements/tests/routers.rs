@@ -57,7 +57,8 @@ fn a_full_queue_between_workers_costs_one_source_nothing() {
             let [sent, waiting] = [("c", "count"), ("q", "length")].map(|(e, h)| number(&mut r, e, h));
             let drops = number(&mut r, "q", "drops");
             assert_eq!(sent + waiting + drops, LIMIT * sources as u64, "{what}");
-            // Several sources may see the same room, and what one of them is late with is lost.
+            // Several sources may see the same free space in the queue. The packets of the source that comes
+            // late are then dropped.
             assert!(sources > 1 || drops == 0, "{what}: {drops} lost");
         }
     });
@@ -99,15 +100,15 @@ fn names_of_annotations_are_known_where_they_were_defined() {
 
 #[test]
 fn a_clipboard_sees_packets_one_by_one() {
-    // Bytes are copied from each packet before its twin from the Tee is written to, at every batch size. No
-    // other element here makes tasks move packets singly.
+    // At every batch size, the Clipboard copies the bytes of each packet before it writes them into the
+    // packet's copy from the Tee. No other element in this configuration makes tasks move packets one by one.
     let source = "RandomSource(4, LIMIT 1000, BURST 32, STOP true)";
     let end = "k :: Classifier(0/00%80, -) -> c :: Counter -> Discard; k [1] -> Discard;";
     let text = format!(
         "{source} -> t :: Tee -> [0] b :: Clipboard(0/4) [0] -> Discard;
          t [1] -> Truncate(0) -> Pad(4) -> [1] b [1] -> {end}"
     );
-    // The source draws the same numbers, because it has the same name.
+    // Without the Clipboard, the source sends the same random bytes, because it has the same name.
     let want = number(&mut run(&format!("{source} -> {end}"), 1).0, "c", "count");
     assert!((400..600).contains(&want), "{want}");
     for batch in [1, 32, 256] {

@@ -7,7 +7,7 @@ use castanet_testkit::{FEW_ROUNDS, number, real, rounds_while_idle, router};
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
-/// Returns a port that is free at the moment, for both protocols.
+/// Returns a port that is free at the moment, for TCP and for UDP.
 fn free_port() -> u16 {
     loop {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -45,8 +45,8 @@ impl Constraint {
 
 /// For each task, the reason it must move one packet at a time; `None` if it may move batches.
 ///
-/// A batch may run each element over all packets before the next element. This is observable if two elements
-/// with outside effects alternate, or if packets reach one such element by two paths or repeatedly.
+/// In a batch, an element may process all packets before the next element gets any. This is observable if two
+/// elements with outside effects alternate, or if packets reach one such element by two paths or repeatedly.
 pub fn batch_limits(
     graph: &Graph,
     effects: &dyn Fn(usize) -> Effects,
@@ -67,7 +67,7 @@ pub fn batch_limits(
     tasks.iter().map(|&t| (t, paths.constraint(graph, &acts, &alone, t))).collect()
 }
 
-/// Strongly connected components of the call graph. A component has a higher number than those it calls.
+/// Strongly connected components of the call graph. A component has a higher number than the components that it calls.
 struct Order {
     component: Vec<usize>,
     /// For each state, whether it lies on a cycle.
@@ -123,8 +123,8 @@ impl Order {
     }
 }
 
-/// Path counts saturate at this value. One path may be subtracted from a count, and the result must still be at
-/// least two.
+/// Path counts saturate at this value. It is 3, so that a saturated count still stands for several paths
+/// after one path has been subtracted.
 const MANY: u8 = 3;
 const REACHED: u8 = u8::MAX;
 
@@ -175,8 +175,8 @@ impl Paths<'_> {
                 self.count[s] = MANY;
                 self.cyclic[s] = true;
             }
-            // Packets that the task itself pulls leave through its push outputs. These are starts of their
-            // own, so the paths through them are not counted again.
+            // Packets that the task itself pulls leave through its push outputs. These outputs are starts
+            // themselves, so the paths through them are not counted again.
             let own = starts.contains(&s) && !self.calls.enters(graph, s);
             for &q in self.calls.next(s) {
                 let aside = own && self.calls.owner(q) == task && !self.calls.enters(graph, q);

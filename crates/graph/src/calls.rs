@@ -9,8 +9,8 @@ use crate::graph::{Graph, PortKind};
 /// The call graph. Its states are the points of the graph, plus a second copy of each hub for pulls on their
 /// way upstream.
 ///
-/// - A push output calls the push inputs it is connected to. Inside the element these lead to its push outputs.
-/// - A pull input calls the pull outputs it is connected to. Inside the element these lead to its pull inputs.
+/// - A push output calls the push inputs it is connected to. Inside an element, push inputs lead to push outputs.
+/// - A pull input calls the pull outputs it is connected to. Inside an element, pull outputs lead to pull inputs.
 /// - A pull input leads to push outputs of its own element, because a pulled packet may leave there.
 ///
 /// A storage class accepts pushes and answers pulls, so calls from both sides end in it.
@@ -79,7 +79,7 @@ impl Calls {
     }
 }
 
-/// The states that a set of tasks reaches, each with the call that reached it first.
+/// The states that a set of tasks reaches, each with the state that called it first.
 pub(crate) struct Reach {
     parent: Vec<usize>,
     /// The beginning of the path to each reached state, so that no path has to be walked completely.
@@ -99,7 +99,7 @@ struct PathStart {
 /// Paths with more elements than this keep only the elements at both ends.
 const PATH_ENDS: usize = 5;
 
-/// The elements from a task to an element. A long path keeps two at each end.
+/// The elements on a path from a task to an element. Of a long path, only two elements at each end are kept.
 pub(crate) struct Path {
     pub(crate) elements: Vec<usize>,
     /// The number of elements omitted between the first two and the last two.

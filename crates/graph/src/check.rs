@@ -144,7 +144,7 @@ fn place_text(graph: &Graph, point: usize) -> String {
     format!("{word} {}", graph.points.port(point))
 }
 
-/// Adds labels for the elements that propagated a port's kind, starting with the one that fixes it.
+/// Adds labels for the elements that propagated a port's kind, starting with the element that fixes the kind.
 fn explain(graph: &Graph, r: &Resolved, point: usize, mut error: Diagnostic) -> Diagnostic {
     let source = r.root(point);
     let e = graph.points.owner(source);
@@ -218,8 +218,8 @@ fn ends(graph: &Graph, c: &Connection) -> Option<(usize, usize)> {
     Some((graph.points.output(c.from.element, c.from.port)?, graph.points.input(c.to.element, c.to.port)?))
 }
 
-/// Reports agnostic elements with both push and pull ports: one error for each element, on its first pair of
-/// ports.
+/// Reports agnostic elements with both push and pull ports: one error for each element, about its first such
+/// pair of ports.
 fn kinds_in_elements(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
     let mut last = usize::MAX;
     let mut found = Vec::new();
@@ -237,7 +237,7 @@ fn kinds_in_elements(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
         }
         last = e;
         let (Some(a), Some(b)) = (r.path(graph, a).next(), r.path(graph, b).next()) else { continue };
-        // Inputs come before outputs and low numbers before high ones, which is the order of points.
+        // The message names inputs before outputs, and low port numbers before high ones. This is the order of points.
         let (a, b) = (a.min(b), a.max(b));
         let d = graph.declaration(e);
         let (kind_a, kind_b) = (port_text(graph, r, a), port_text(graph, r, b));
@@ -268,8 +268,8 @@ fn kinds_in_elements(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Reports push outputs and pull inputs with more than one connection. For an unknown class, a port counts only
-/// if its neighbours make it push or pull.
+/// Reports push outputs and pull inputs with more than one connection. A port of an unknown class is checked
+/// only if its neighbours make it push or pull.
 fn reused(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
     for point in 0..graph.points.hub_start() {
         let e = graph.points.owner(point);
@@ -309,7 +309,8 @@ fn reused(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
 fn unused(graph: &Graph, out: &mut Vec<Diagnostic>) {
     let points = &graph.points;
     let mut meant = HashSet::new();
-    // Elements with a connection to a port that does not exist: another port may be unused because of it.
+    // Elements with a connection to a port that does not exist. The wrong port number may be the reason why
+    // another port of the element is unused.
     let mut misnumbered = HashSet::new();
     for c in &graph.flat.connections {
         let from = points.output(c.from.element, c.from.port);

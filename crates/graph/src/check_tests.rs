@@ -230,7 +230,7 @@ fn push_and_pull_agree_with_the_model() {
 
 #[test]
 fn many_ports_agree_with_few() {
-    // Elements with many ports link them through hubs; the result must be the same as with the flow code.
+    // Inside elements with many ports, hubs link the ports. The result must be the same as without hubs.
     let code = |class: &str, inputs: usize, outputs: usize| {
         let mut text = format!("x :: {class};");
         for i in 0..inputs {

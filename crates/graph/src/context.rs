@@ -7,7 +7,7 @@ use crate::graph::Graph;
 use castanet_spec::Capability;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The action of a search at an element.
+/// What a search does at an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
     /// Continue through the element.
@@ -118,12 +118,12 @@ impl Graph {
         found
     }
 
-    /// Like [`Graph::nearest_upstream`] for one input. Also returns whether every upstream path ends in such an
-    /// element; only then may a puller sleep until one of them signals.
+    /// Like [`Graph::nearest_upstream`] for one input. Also returns whether every upstream path ends in an
+    /// element with the capability. Only then may a puller sleep until one of these elements signals.
     ///
-    /// A path is incomplete if it reaches the output of a source, or an element that turns push into pull
-    /// without the capability: such an element may have packets without signalling. A path that only goes round
-    /// a cycle counts as complete.
+    /// A path is incomplete if it reaches a source, or an element without the capability that turns push into
+    /// pull. Such elements may have packets without signalling. A path that only goes round a cycle counts as
+    /// complete.
     pub fn nearest_upstream_complete(
         &self,
         e: usize,
@@ -169,8 +169,9 @@ impl Graph {
         (found.into_iter().collect(), complete)
     }
 
-    /// Whether an element can only emit packets that it has received. This is so for classes with any number
-    /// of inputs, which merge, select or forward packets. Sources have no inputs or a fixed number.
+    /// Whether an element can only emit packets that it has received. This holds for classes that accept any
+    /// number of inputs: they merge, select or forward packets. The classes of sources have no inputs, or a
+    /// fixed number of inputs.
     fn only_passes_on(&self, e: usize) -> bool {
         let ports = self.spec(e).and_then(|s| castanet_spec::codes::Ports::parse(s.ports));
         ports.is_some_and(|p| p.inputs.max.is_none())

@@ -23,7 +23,7 @@ const ALL: &[&str] = &[
     "Nobody",
 ];
 
-/// Walks every path recursively. The set holds only the ports of the current path.
+/// Walks every path recursively. `on_path` holds only the ports of the current path.
 struct Model<'a> {
     graph: &'a Graph,
     connections: &'a [(usize, Connection)],

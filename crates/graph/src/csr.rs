@@ -3,8 +3,8 @@
 
 #[cfg(test)]
 thread_local! {
-    /// The number of rows and items that tests on this thread have visited. All graph traversal goes through
-    /// rows, so this measures its work.
+    /// The number of rows and items that tests on this thread have visited. All traversals of the graph go
+    /// through rows, so this number measures their work.
     pub(crate) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 

@@ -24,8 +24,7 @@ impl Graph {
     /// connections and the flow codes of the elements between them form no cycle.
     ///
     /// A depth-first search in element order starts at the sources (elements that push but accept no pushes),
-    /// then at other tasks. A connection that leads back into the current search path is a back edge, so
-    /// forward paths contain none.
+    /// then at other tasks. A connection is a back edge only if it leads back into the current search path.
     pub fn back_edges(&self) -> Vec<bool> {
         let points = &self.points;
         let mut search = Search {
@@ -82,9 +81,9 @@ impl Search<'_> {
             return;
         }
         if let Some(c) = connection {
-            // An output reachable from this input is on the search stack, so the connection closes a cycle.
-            // The check is also valid for inputs visited before, so each connection is decided when it is
-            // met.
+            // The connection closes a cycle if an output that can be reached from this input is on the search
+            // stack. `open` also answers this for inputs that the search has visited before, so each
+            // connection is decided as soon as it is met.
             let hubs = self.graph.points.forward.row(point).iter();
             let closes = self.open[point] > 0
                 || hubs.filter(|&&h| self.graph.points.side(h) == Side::Hub).any(|&h| self.open[h] > 0);
@@ -105,7 +104,8 @@ impl Search<'_> {
         }
     }
 
-    /// Updates `open` for the inputs linked to an output, or for the hubs before it. Hubs keep this list short.
+    /// Updates `open` for the inputs linked directly to an output, and for the hubs in front of the output.
+    /// Inputs behind hubs are left out, so the list is short.
     fn count(&mut self, output: usize, up: bool) {
         let points = &self.graph.points;
         let mut change = |p: usize| {

@@ -30,7 +30,7 @@ impl<'a> Drawing<'a> {
     /// A drawing in which some compounds are single boxes, and the others are frames around their elements.
     ///
     /// # Errors
-    /// A name in `fold` is not that of a compound.
+    /// A name in `fold` is not the name of a compound.
     pub fn new(graph: &'a Graph, fold: &Fold) -> Result<Drawing<'a>, UnknownCompound> {
         Ok(Drawing { graph, scene: Scene::new(graph, fold)? })
     }

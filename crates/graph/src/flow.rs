@@ -12,7 +12,7 @@ pub(crate) struct Codes {
     /// `None` for an unknown class: every port is agnostic and independent of the others.
     processing: Option<ProcessingCode>,
     flow: Option<Flow>,
-    /// From this port number on, all ports of one side behave alike, except for `#`.
+    /// From this port number on, all ports of one side behave alike, except where the flow code has a `#`.
     distinct: usize,
 }
 
@@ -160,8 +160,8 @@ fn hubs_of(codes: &Codes, ports: usize) -> usize {
 }
 
 /// Links inputs to outputs through hubs. Ports from `distinct` on repeat the last letter of the code, so one
-/// hub serves them all. A hub cannot express the letter `#`; there, inputs and outputs with equal numbers are
-/// linked directly.
+/// hub serves them all. A hub cannot express the letter `#`: where this letter applies, inputs and outputs
+/// with equal numbers are linked directly.
 fn link_by_hubs(
     codes: &Codes,
     (i0, inputs): (usize, usize),

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The class that completes checksums and splits super-packets.
 pub const CLASS: &str = "CompleteOffload";
 
-/// The inputs that packets with offloads may reach although their class accepts none, in order.
+/// The inputs, in order, that packets with offloads may reach although the class of the element accepts no offloads.
 pub fn inputs(graph: &Graph) -> Vec<PortRef> {
     let emits = |e: usize| graph.spec(e).is_some_and(|s| s.has(Capability::Offloads));
     let wants_none = |e: usize| graph.spec(e).is_none_or(|s| s.offload == Offload::None);
@@ -85,11 +85,11 @@ mod tests {
     fn completion_precedes_classes_without_offload_support() {
         for (text, expected) in [
             ("Device -> Check -> Dump -> Discard;", &["Check -> Dump"][..]),
-            // Completed packets are not completed again; packets from sources without offloads never are.
+            // Completed packets are not completed again. Packets from sources without offloads are never completed.
             ("Device -> Dump -> Dump -> Discard; Source -> Dump -> Discard;", &["Device -> Dump"]),
             ("Device -> Queue -> Dump -> Unqueue -> Discard;", &["Queue -> Dump"]),
-            // An input gets one element even if several connections lead to it. Connections to other inputs get
-            // none.
+            // One element is inserted before an input, even if several connections lead to this input. No
+            // element is inserted before other inputs.
             ("d :: Device -> j :: Dump -> Discard; Device -> j;", &["Device -> Dump", "Device -> Dump"]),
             ("Device -> t :: Tee; t [0] -> Discard; t [1] -> Dump -> Discard;", &["Tee -> Dump"]),
             ("Source -> Dump -> Discard;", &[]),

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 /// The mode of an element, which follows from the number of workers that reach it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// One worker owns it.
+    /// One worker owns the element.
     Owned(usize),
     /// Each worker has its own replica.
     Replicated,
@@ -26,16 +26,17 @@ enum Reason {
     Home,
     Source,
     Puller,
-    /// The task pulls through an element that this other task pulls through too.
+    /// The task stays with this other task, because both pull through a common element.
     With(usize),
 }
 
 /// The assignment of tasks and elements to workers.
 ///
 /// A task with a home worker (StaticThreadSched) runs there. Other sources (tasks that do not pull) are
-/// distributed round-robin. Tasks that pull through a common element stay together, so that everything between
-/// a queue and its pullers belongs to one worker. Such a group follows its first task with a home worker, and
-/// otherwise goes to the worker with the fewest tasks. An element that no task reaches belongs to worker 0.
+/// distributed round-robin. Tasks that pull through a common element stay together, so that everything
+/// between a queue and its pullers belongs to one worker. Such a group follows its first task with a home
+/// worker. A group without home workers goes to the worker with the fewest tasks. An element that no task
+/// reaches belongs to worker 0.
 #[derive(Clone, Debug)]
 pub struct Placement {
     workers: usize,
@@ -48,8 +49,9 @@ pub struct Placement {
 impl Placement {
     /// Assigns the tasks and computes the workers that reach each element.
     ///
-    /// `home` gives the worker that the configuration requests for a task; numbers from `workers` on wrap around. Errors name exclusive elements that
-    /// several workers reach, with a path from one task on each worker.
+    /// `home` gives the worker that the configuration requests for a task; numbers from `workers` on wrap
+    /// around. Errors name exclusive elements that several workers reach, each with a path from one task on
+    /// each of these workers.
     pub fn new(
         graph: &Graph,
         workers: usize,
@@ -246,8 +248,8 @@ impl Paths {
         });
         Paths { by_worker: by_worker.collect() }
     }
-    /// A shortest path from a task of a worker to an element. It is the element alone if its own task runs
-    /// there, and empty if the worker does not reach it.
+    /// A shortest path from a task of a worker to an element. If the element's own task runs on the worker,
+    /// the path is the element alone. If the worker does not reach the element, the path is empty.
     fn path(&self, calls: &Calls, placement: &Placement, e: usize, worker: usize) -> Path {
         if placement.task_worker(e) == Some(worker) {
             return Path { elements: vec![e], left_out: 0 };
@@ -281,7 +283,7 @@ fn assign(
         }
     }
     let groups = pull_groups(graph, tasks);
-    // For each group, its worker and the task that determined it.
+    // For each group, its worker and the task that determined this worker.
     let mut group_home: Vec<Option<(usize, usize)>> = vec![None; tasks.len()];
     for (i, &t) in tasks.iter().enumerate() {
         if let (Some((w, _)), true) = (placed[i], pulls(graph, t)) {
@@ -315,8 +317,8 @@ fn pulls(graph: &Graph, e: usize) -> bool {
 fn pull_groups(graph: &Graph, tasks: &[usize]) -> Vec<usize> {
     let mut parent: Vec<usize> = (0..graph.len()).collect();
     for e in 0..graph.len() {
-        // An element that accepts pushes and answers pulls from its store ends the pull path, so it does not
-        // join groups.
+        // An element that accepts pushes and answers pulls from its store ends the pull path. So tasks that
+        // have only such an element in common are not grouped.
         for p in graph.points.inputs(e).filter(|&p| graph.kind(p) == PortKind::Pull) {
             for (q, _) in graph.peers(p).filter(|c| graph.kind(c.0) == PortKind::Pull) {
                 let f = graph.points.owner(q);

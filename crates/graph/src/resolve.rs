@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 const NONE: usize = usize::MAX;
 
-/// The kind of each point and its origin.
+/// The kind of each point, and where this kind comes from.
 pub(crate) struct Resolved {
     kind: Vec<Option<PortKind>>,
     parent: Vec<usize>,

@@ -2,7 +2,7 @@
 //! Capture files and devices as plain Rust.
 //!
 //! - [`CaptureReader`] reads pcap and pcapng, plain or compressed, from files, standard input or memory.
-//! - [`CaptureWriter`] writes them.
+//! - [`CaptureWriter`] writes pcap and pcapng.
 //! - [`summary`] reads and writes summary dumps: text or records with chosen fields of packets.
 //! - [`socket`]: TCP, UDP, Unix, multicast and raw IP sockets that never block.
 //!

@@ -113,7 +113,8 @@ pub fn enter(pid: u32) -> Result<(), NamespaceError> {
     end_with_parent()
 }
 
-/// Mounts `/sys` for this process only, so that `/sys/class/net` shows the devices of the host that it has entered.
+/// Mounts `/sys` for this process only, so that `/sys/class/net` shows the devices of the host that the process
+/// has entered.
 ///
 /// # Errors
 /// When the kernel refuses.

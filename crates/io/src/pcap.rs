@@ -44,7 +44,7 @@ pub(crate) fn u16_at(bytes: &[u8], at: usize, big: bool) -> u16 {
 pub(crate) struct PcapLayout {
     big: bool,
     nano: bool,
-    /// Records carry eight more bytes (interface, protocol, packet type).
+    /// Whether record headers have eight more bytes (interface, protocol, packet type), as in the modified format.
     modified: bool,
     minor: u16,
     link: LinkType,
@@ -120,7 +120,7 @@ impl PcapLayout {
     }
 }
 
-/// Refuses invalid lengths.
+/// Returns an error if the captured length of a record exceeds [`MAX_CAPTURED`] or the original length.
 pub(crate) fn check_lengths(file: &str, at: u64, captured: u32, original: u32) -> Result<(), CaptureError> {
     if captured > MAX_CAPTURED {
         let what = format!("captured length {captured} is over {MAX_CAPTURED}");

@@ -57,7 +57,7 @@ enum Step {
     Cut,
 }
 
-/// Returns early when the input ends.
+/// Returns `Step::Cut` from the calling function if the expression is false, because the input has ended.
 macro_rules! or_cut {
     ($whole:expr) => {
         if !$whole {
@@ -128,7 +128,7 @@ impl PcapNgLayout {
             n => or_cut!(n == 8),
         }
         let kind = u32_at(start, 0, self.big);
-        // The type of a section header is the same in both byte orders; its third word shows the order.
+        // The type of a section header is the same in both byte orders. The third word of the block shows the order.
         if kind == SECTION_HEADER {
             or_cut!(source.read_full(order)? == 4);
             self.big = match *order {
@@ -256,8 +256,8 @@ impl PcapNgLayout {
             let limit = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
             (0, word(0).min(limit), word(0))
         } else {
-            // The time stamp is two words, the high word first, in the current block and in the obsolete
-            // block.
+            // In both kinds of block (Enhanced Packet and the obsolete Packet), the time stamp is two words, the
+            // high word first.
             let stamp = u64::from(word(4)) << 32 | u64::from(word(8));
             (interface.time_ns(stamp), word(12), word(16))
         };

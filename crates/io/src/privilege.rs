@@ -56,10 +56,10 @@ struct Words {
     inheritable: u32,
 }
 
-/// Restricts the calling thread to these capabilities and sets `no_new_privs`, so that it cannot gain others
-/// by starting programs.
+/// Restricts the calling thread to these capabilities and sets `no_new_privs`, so that the thread cannot gain
+/// other capabilities by starting programs.
 ///
-/// It makes only system calls, so a signal handler may call it.
+/// This function makes only system calls, so a signal handler may call it.
 fn limit(keep: u64) {
     for number in (0..NUMBERS).filter(|n| keep >> n & 1 == 0) {
         // SAFETY: the arguments are numbers; the kernel refuses unknown ones.

@@ -59,7 +59,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens a file, or standard input for `-`, and decompresses one layer.
+    /// Opens a file, or standard input for `-`. Compressed input is decompressed once.
     pub(crate) fn open(path: &Path) -> Result<Source, CaptureError> {
         if path.as_os_str() == "-" {
             return Source::new("<stdin>".to_owned(), Raw::Stream(Box::new(io::stdin())), None);

@@ -263,7 +263,7 @@ impl CaptureWriter {
 
     fn pcapng_record(&mut self, time_ns: i64, data: &[u8], captured: u32, original: u32) {
         let stamp = u64::try_from(time_ns).unwrap_or(0) / if self.options.nano { 1 } else { 1000 };
-        // At most MAX_CAPTURED and 35: no overflow.
+        // The length is at most MAX_CAPTURED + 35, so it does not overflow.
         let length = 32 + captured.next_multiple_of(4);
         self.put_u32(6);
         self.put_u32(length);

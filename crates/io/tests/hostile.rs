@@ -5,7 +5,7 @@ use castanet_io::{CaptureReader, MAX_CAPTURED};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Two valid files of each format and byte order, small enough to damage at every byte.
+/// Valid files: for each byte order a pcap, a modified pcap and a pcapng file, small enough to damage every byte.
 fn samples() -> Vec<Vec<u8>> {
     let mut samples = Vec::new();
     for big in [false, true] {

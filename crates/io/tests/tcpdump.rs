@@ -30,7 +30,7 @@ fn packets_of(mut reader: SummaryReader) -> (Vec<(i64, Vec<u8>)>, u64) {
     }
 }
 
-/// The bytes between each pair of places must be the same in both packets.
+/// Asserts that both packets have the same bytes in each of the ranges.
 fn same(what: &str, time: i64, made: &[u8], real: &[u8], ranges: &[(usize, usize)]) {
     for &(from, to) in ranges {
         assert_eq!(made.get(from..to), real.get(from..to), "{what} at {time}: bytes {from} to {to}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! In-memory reader and writer for `ar` archives, the form in which a configuration travels with its packages.
 //!
-//! Archives are untrusted input. A member name that is not a plain file name is an error, and so is a size that
-//! reaches beyond the end.
+//! Archives are untrusted input. A member name that is not a plain file name is an error, and so is a member
+//! size that reaches beyond the end of the archive.
 
 use thiserror::Error;
 

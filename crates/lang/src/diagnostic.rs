@@ -32,7 +32,7 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The message: one line, without its position, such as `undeclared element 'Foo'`.
     pub message: String,
-    /// The line of the classic format, where it is not the message with its severity.
+    /// The line that the classic format shows, if it differs from the severity followed by `message`.
     pub classic: Option<String>,
     /// The action that failed, with its position: `While configuring 'x :: Strip':`.
     pub context: Option<(String, Option<Span>)>,
@@ -46,12 +46,12 @@ pub struct Diagnostic {
     pub labels: Vec<Label>,
     /// Suggested fixes. Only the pretty format shows them.
     pub helps: Vec<String>,
-    /// The source text that a suggestion replaces, and its replacement. Editors offer it.
+    /// The source text that a suggestion replaces, and the replacement. Editors offer this change.
     pub replacement: Option<(Span, String)>,
-    /// Whether the flat configuration has all elements and connections in spite of this error, so that further checks find only
-    /// independent errors.
+    /// Whether the flat configuration has all elements and connections in spite of this error. If so, further
+    /// checks find only errors that this one did not cause.
     pub flat: bool,
-    /// Whether another error explains this one. `castanet check` leaves it out.
+    /// Whether another error explains this one. `castanet check` leaves such a diagnostic out.
     pub consequence: bool,
 }
 
@@ -142,7 +142,7 @@ impl Diagnostic {
 /// diagnostic takes far longer than finding it, which is why there is a limit. Warnings are left out before
 /// errors.
 pub fn shown(all: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
-    // The elaborator's own list of [`MAX_ERRORS`] may already end in a count.
+    // The list of the elaborator has at most [`MAX_ERRORS`] diagnostics, and then perhaps a count of the rest.
     if all.len() <= MAX_ERRORS + 1 {
         return Cow::Borrowed(all);
     }

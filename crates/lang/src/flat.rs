@@ -93,7 +93,7 @@ pub struct Flat {
     /// Elements in flat order: the top level in order of appearance, then the contents of compounds in order of
     /// expansion.
     pub elements: Vec<Element>,
-    /// Connections in stored order, without duplicates.
+    /// Connections without duplicates: first direct ones, then those that lead through compounds.
     pub connections: Vec<Connection>,
     /// Requirements in order, such as `("package", "foo")`.
     pub requirements: Vec<(String, String)>,

@@ -21,8 +21,8 @@ pub fn driver(flat: &Flat) -> String {
     out
 }
 
-/// Prints what `require(compact_config)` keeps of the text of a configuration: the driver's form, with a blank line behind the
-/// requirements.
+/// Prints what `require(compact_config)` keeps of the text of a configuration: the driver's form, with a
+/// blank line after the requirements.
 pub fn compact(flat: &Flat) -> String {
     let mut out = String::new();
     requirements(flat, &mut out);

@@ -8,7 +8,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use std::fmt::Write;
 
-/// Longer lines are cut to this many bytes before and after the span.
+/// Lines longer than `LONG_LINE` are cut to `AROUND` bytes before and after the span.
 const AROUND: usize = 60;
 const LONG_LINE: usize = 200;
 

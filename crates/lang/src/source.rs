@@ -80,7 +80,8 @@ impl Sources {
         self.0.push(Source { name: name.into(), text, lines, directives: Vec::new() });
         FileId(u32::try_from(self.0.len() - 1).unwrap_or(u32::MAX))
     }
-    /// From byte `at` on, lines count from `line` and belong to `file` (`None`: the file's own name).
+    /// Records a line directive: from byte `at` on, lines count from `line` and belong to `file` (`None`: the
+    /// file's own name).
     pub fn add_directive(&mut self, id: FileId, at: usize, line: u32, file: Option<String>) {
         if let Some(s) = self.0.get_mut(id.0 as usize) {
             s.directives.push((u32::try_from(at).unwrap_or(u32::MAX), line, file));

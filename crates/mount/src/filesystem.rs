@@ -12,7 +12,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// The kernel must not cache anything, because the configuration may change at any time.
+/// How long the kernel may cache names and attributes: not at all, because the configuration may change at
+/// any time.
 const NOTHING: Duration = Duration::ZERO;
 /// The longest write that the kernel sends in one request. It splits longer ones.
 const MOST_AT_ONCE: u32 = 1 << 20;

@@ -31,7 +31,7 @@ impl Handlers {
     pub(crate) fn new(remote: Arc<dyn Remote>, report: crate::Report, folder: String) -> Handlers {
         let uid = rustix::process::getuid().as_raw();
         let gid = rustix::process::getgid().as_raw();
-        // No configuration has this generation, so the first request builds the first tree.
+        // No configuration has the generation `u64::MAX`, so the first request builds the first tree.
         let mut numbers = Numbers::default();
         let tree = Mutex::new(Arc::new(Tree::new(u64::MAX, &[], &mut numbers)));
         let (numbers, open) = (Mutex::new(numbers), OpenFiles::default());
@@ -45,8 +45,8 @@ impl Handlers {
         // A router that has ended has no elements. The old tree stays for processes with open files.
         if tree.generation != swaps && !self.remote.has_ended() {
             let elements = self.remote.elements();
-            // If the router is swapped at this moment, these may be the elements of the next configuration.
-            // Then the next request builds the tree again.
+            // If the router was swapped after `swaps` was read, these are the elements of the next
+            // configuration. The next request then finds a higher number of swaps, and builds the tree again.
             let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
             *tree = Arc::new(Tree::new(swaps, &elements, &mut numbers));
         }
@@ -59,7 +59,8 @@ impl Handlers {
         if ours { Err(Errno::EDEADLK) } else { Ok(()) }
     }
 
-    /// The error number for a router error that concerns a configuration of `generation`.
+    /// Converts an error of the router to an error number. `generation` is that of the configuration that the
+    /// request was for.
     fn errno(&self, error: &CallError, generation: u64) -> Errno {
         if self.remote.has_ended() {
             return Errno::ENOTCONN;

@@ -6,7 +6,7 @@
 //!
 //! - `tree`: the files of a configuration. `numbers`: their inode numbers.
 //! - `open`: open files, with their contents at opening and the data written since.
-//! - `handlers`: serves requests from the router. `filesystem`: the FUSE interface.
+//! - `handlers`: serves file requests by handler calls. `filesystem`: the FUSE interface.
 //! - `place`: checks the mount point. `kernel`: mounts and unmounts.
 //! - `watchdog`: unmounts if the router was killed.
 #![forbid(unsafe_code)]

@@ -84,7 +84,7 @@ pub enum MountError {
         /// The cause.
         source: io::Error,
     },
-    /// The watchdog process does not run.
+    /// The watchdog process could not be started.
     #[error("the process that unmounts after the router: {0}")]
     Watchdog(io::Error),
 }
@@ -143,7 +143,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Another program may have unmounted it and mounted something else.
+        // Another program may have unmounted the handlers and mounted something else on the directory.
         let ours = place::mounted(&self.folder).is_ok_and(|m| m.is_some_and(|m| m.source == *self.source));
         if !ours || kernel::unmount(&self.folder).is_ok() {
             if let Some(w) = self.watchdog.take() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inode numbers. The numbers of an element stay the same over a hot swap, so that a process stays in its
-//! current directory if this is the directory of an element.
+//! Inode numbers. The numbers of an element stay the same over a hot swap, so that a process whose current
+//! directory is that of an element stays in it.
 
 use std::collections::HashMap;
 

@@ -44,7 +44,8 @@ struct Collected {
     pending: bool,
     /// Whether the handler has been called or will be.
     used: bool,
-    /// The error if part of the text could not be accepted. The rest of the text is then discarded.
+    /// The error, if a write could not be accepted. All of the text is then discarded, and further writes
+    /// fail, until [`Pending::take`] returns the error.
     spoilt: Option<Errno>,
     held: Option<Held>,
 }

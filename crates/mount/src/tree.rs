@@ -15,7 +15,7 @@ const LONGEST: usize = 255;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Handler {
     pub(crate) name: String,
-    /// The number of its name.
+    /// The number of its name in inode numbers.
     pub(crate) number: u16,
     pub(crate) read: bool,
     pub(crate) write: bool,
@@ -51,12 +51,12 @@ pub(crate) type Node = (u32, Part);
 
 /// The files of one configuration.
 pub(crate) struct Tree {
-    /// The number of swaps of the router so far.
+    /// The number of swaps of the router when the tree was built.
     pub(crate) generation: u64,
     pub(crate) made: SystemTime,
     epoch: u64,
     folders: Vec<Folder>,
-    /// The index of each directory, by number.
+    /// The index in `folders` of each directory, by its number in inode numbers.
     indices: HashMap<u32, u32>,
     /// The directory of each element, in configuration order; `None` if its name is not a valid path.
     numbered: Vec<Option<u32>>,
@@ -114,7 +114,7 @@ impl Tree {
         Tree { generation, made: SystemTime::now(), epoch: numbers.epoch, folders, indices, numbered }
     }
 
-    /// The inode number of an object.
+    /// The inode number of a directory or of a part of it.
     pub(crate) fn inode(&self, (folder, part): Node) -> u64 {
         numbers::inode(self.epoch, self.folder(folder).map_or(0, |f| f.number), part)
     }

@@ -55,7 +55,7 @@ pub enum BuildError {
     /// There is no directory for the compiler's output.
     #[error("cannot create a temporary directory: {0}")]
     Scratch(io::Error),
-    /// The manifest of the crate is not one of a package.
+    /// The manifest of the crate is invalid, or asks for something that packages cannot have.
     #[error("{}: {what}", path.display())]
     Manifest {
         /// Its name.
@@ -87,7 +87,7 @@ pub enum BuildError {
     /// Castanet's compiled crates were not found.
     #[error(transparent)]
     Sdk(#[from] SdkError),
-    /// Castanet's compiled crates are not those of this castanet.
+    /// The compiled crates that were found belong to another build than the `castanet` that runs.
     #[error(
         "castanet's compiled crates in {} are not those of this castanet: build castanet again, or name their folder with --sdk\n\
          {refusal}", folder.display()
@@ -218,7 +218,8 @@ fn entry(manifest: &Manifest) -> String {
     out
 }
 
-/// Error codes about incompatible compiled crates. Another set of them may be compatible.
+/// The compiler's error codes for incompatible compiled crates. After such an error, the next compiled
+/// `castanet-element` is tried, which may be compatible.
 const MIXED: [&str; 5] = ["E0460", "E0462", "E0463", "E0464", "E0514"];
 
 /// The compiler's messages about a crate that does not compile.
@@ -257,7 +258,8 @@ impl Compile<'_> {
         c
     }
 
-    /// Compiles both crates against one compiled `castanet-element`. The inner error is the compiler's output.
+    /// Compiles the crate of classes and the root crate of the library against one compiled
+    /// `castanet-element`. The inner error is the compiler's output.
     fn with(&self, element: &Path) -> Result<Result<(Vec<u8>, String), CompilerOutput>, BuildError> {
         let Manifest { name, source, dependencies, .. } = self.manifest;
         let classes = self.scratch.join(format!("lib{name}.rlib"));

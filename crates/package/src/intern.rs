@@ -35,7 +35,7 @@ fn handler(h: &HandlerSpec) -> HandlerSpec {
     HandlerSpec { name: text(name), flags: text(flags), doc: text(doc), kind, unit: text(unit), merge }
 }
 
-/// Makes a copy of a declaration that is never freed.
+/// Copies a declaration. The copy is never freed.
 pub fn spec(s: &ClassSpec) -> &'static ClassSpec {
     let ClassSpec {
         name,

@@ -15,14 +15,14 @@ use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A class of a library, for use outside the library. It is never freed. Each content of a library has one
-/// set of them.
+/// A class of a library, for use outside the library. It is never freed. If libraries with the same content
+/// are loaded again, they get the same exported classes.
 #[derive(Clone, Copy)]
 pub(crate) struct ExportedClass {
     def: ClassDef,
 }
 
-/// The loaded library, if any, for the classes of one content.
+/// The library that the classes of one content refer to; empty while no library with this content is loaded.
 type Link = Arc<Mutex<Weak<Library>>>;
 
 /// The part of a library that remains after it is unloaded.

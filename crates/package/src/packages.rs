@@ -24,11 +24,12 @@ pub struct Packages {
 
 #[derive(Default)]
 struct State {
-    /// In loading order. Entries of unloaded libraries are removed later.
+    /// The loaded libraries, in loading order. Entries of unloaded libraries are removed later.
     loaded: Vec<Weak<Library>>,
-    /// Loaded by name, and not yet used by a router.
+    /// The libraries that were loaded by name and that no router uses yet.
     kept: Vec<Arc<Library>>,
-    /// By checksum: the remains of every content that was ever loaded.
+    /// What is kept about each library file that was ever loaded, even after it is unloaded. The key is the
+    /// checksum of the file.
     contents: HashMap<u128, Content>,
 }
 
@@ -203,7 +204,8 @@ impl Packages {
                 Ok(library) => classes.add(library),
                 Err(refusal) => {
                     let d = diagnostic(name, refusal);
-                    // A label, so that the classic format stays without a position.
+                    // The position is given as a label, because the classic format shows no labels and must
+                    // show no position here.
                     errors.push(match flat.required_at.get(i) {
                         Some(at) => d.label("required here", *at),
                         None => d,
@@ -227,8 +229,8 @@ pub fn diagnostic(name: &str, refusal: Refusal) -> Diagnostic {
     if refusal.help.is_empty() { d } else { d.help(refusal.help) }
 }
 
-/// A set of classes, together with those of packages. It keeps the libraries loaded, and the routers built
-/// with it keep it.
+/// A set of classes, together with the classes of packages. The libraries stay loaded as long as this set
+/// exists, and the routers built with the set keep it.
 #[derive(Clone)]
 pub struct WithPackages {
     base: Arc<dyn Classes>,

@@ -5,7 +5,7 @@ use crate::chunk::{COLD, UNSET};
 use crate::packet::Packet;
 use std::net::Ipv4Addr;
 
-/// The link-level destination of a packet.
+/// The packet type: where a packet was sent on its link, as the kernel classifies it (PACKET_HOST and others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PacketType {
@@ -51,7 +51,7 @@ impl Packet {
         out
     }
 
-    /// `N` annotation bytes; zero if they are out of range.
+    /// The `N` annotation bytes at `offset`; zeros if they are out of range.
     #[inline]
     pub fn anno<const N: usize>(&self, offset: usize) -> [u8; N] {
         let m = self.meta();
@@ -64,7 +64,7 @@ impl Packet {
         bytes
     }
 
-    /// Sets `N` annotation bytes. Does nothing if they are out of range.
+    /// Sets the `N` annotation bytes at `offset`. Does nothing if they are out of range.
     #[inline]
     pub fn set_anno<const N: usize>(&mut self, offset: usize, value: [u8; N]) {
         if offset.saturating_add(N) > HOT {
@@ -161,13 +161,15 @@ impl Packet {
         m.hops
     }
 
-    /// Sets the MAC header to `offset` bytes from the start of the data; negative offsets are before it.
+    /// Sets the MAC header to `offset` bytes from the start of the data; a negative offset is before the data. Does
+    /// nothing if the position is outside of the buffer.
     pub fn set_mac_header(&mut self, offset: isize) {
         if let Some(at) = self.position(offset) {
             self.meta_mut().mac = at;
         }
     }
-    /// Sets the network header to `offset` bytes from the start of the data, with a length of `length` bytes.
+    /// Sets the network header to `offset` bytes from the start of the data, with a length of `length` bytes. A
+    /// header that extends beyond the data is truncated. Does nothing if `offset` is beyond the data.
     #[inline]
     pub fn set_network_header(&mut self, offset: usize, length: usize) {
         let m = self.meta_mut();

@@ -3,7 +3,7 @@
 
 use crate::packet::Packet;
 
-/// An ordered list of packets. It is created with room for 64, so that ordinary batches never allocate.
+/// An ordered list of packets. It is created with room for 64 packets, so that ordinary batches never reallocate.
 #[derive(Debug)]
 pub struct Batch(Vec<Packet>);
 

@@ -49,8 +49,8 @@ impl Packet {
         (m.offload_start, m.offload_field) = (m.data + u32::from(start), field);
         (m.offload_kind, m.offload_size) = o.segments.unwrap_or((0, 0));
     }
-    /// The number of packets and the number of bytes that this packet counts as. A super-packet counts as its
-    /// segments.
+    /// The number of packets and the number of bytes that this packet counts as: 1 and its length. For a
+    /// super-packet, these are the numbers for all of its segments together, headers included.
     #[inline(always)]
     pub fn segments(&self) -> (u64, u64) {
         if self.meta().flags & OFFLOAD == 0 { (1, self.len() as u64) } else { self.count_segments() }

@@ -401,8 +401,8 @@ impl Drop for Packet {
 }
 
 /// Drops a handle on a shared buffer. A clone's chunk is freed at once, with its own buffer restored. The
-/// chunk that owns the buffer is freed when the last handle on the buffer is dropped. Until then, only the
-/// reference count refers to it.
+/// chunk that owns the buffer is freed when the last handle on the buffer is dropped. If the handle of that chunk
+/// is dropped earlier, only the reference count keeps the chunk.
 #[cold]
 #[inline(never)]
 fn drop_shared(chunk: ChunkPtr) {

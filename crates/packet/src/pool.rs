@@ -36,8 +36,8 @@ pub(crate) struct Inner {
 }
 
 thread_local! {
-    /// The pool of this thread; null before its first packet and after its end. It has no destructor, so that
-    /// packets dropped by other destructors of the thread may still read it.
+    /// The pool of this thread; null before the thread's first packet and after the thread's end. This variable has
+    /// no destructor, so that packets dropped by other destructors of the thread may still read it.
     static CURRENT: Cell<*mut Inner> = const { Cell::new(std::ptr::null_mut()) };
     /// Releases the pool when the thread ends.
     static GUARD: Guard = const { Guard };
@@ -247,7 +247,7 @@ pub(crate) unsafe fn give(chunk: ChunkPtr) {
     let header = unsafe { chunk.slab().as_ref() };
     if std::ptr::eq(header.pool.as_ptr(), CURRENT.get()) {
         // SAFETY: this is the thread's own pool, so only this thread accesses `local`, which contains the list.
-        // No reference to it exists, because the functions that create one do not free packets.
+        // No other reference to the list exists, because functions that borrow `local` never free packets.
         let free = unsafe { &mut *header.free.as_ptr() };
         // Room for every chunk of the pool was reserved with its slab, so the list does not grow.
         if free.len() == free.capacity() {
@@ -298,8 +298,8 @@ unsafe fn give_remote(pool: NonNull<Inner>, chunk: ChunkPtr) {
     }
 }
 
-/// Counts packets dropped without returning a chunk to this thread's pool. A negative number counts chunks
-/// without a packet.
+/// Counts `n` packets that were dropped without returning a chunk to this thread's pool. A negative number counts
+/// chunks that return to the pool without a packet being dropped.
 pub(crate) fn count_elsewhere(n: isize) {
     DROPPED_ELSEWHERE.set(DROPPED_ELSEWHERE.get().wrapping_add(n));
 }

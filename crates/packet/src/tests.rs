@@ -397,8 +397,8 @@ fn what_was_stripped_from_clones_is_put_back_without_a_copy() {
     let mut clone = p.share().unwrap();
     assert!(clone.strip(6) && clone.is_empty() && clone.unstrip(6) && !clone.is_empty());
     assert!(clone.is_shared() && std::ptr::eq(p.data(), clone.data()));
-    // The byte before these was never part of the packet. It is set to zero, and the clone gets its own
-    // buffer for that.
+    // The byte before the data was never part of the packet. It must be set to zero, so the clone gets its own
+    // buffer.
     assert!(clone.unstrip(1) && !clone.is_shared());
     assert_eq!((p.data(), clone.data()), (&b"abcdef"[..], &b"\0abcdef"[..]));
 }

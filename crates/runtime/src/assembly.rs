@@ -13,7 +13,7 @@ use castanet_spec::Reason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// All workers of one configuration, linked. It is run at most once.
+/// All workers of one configuration, with their elements linked. An assembly is run at most once.
 pub(crate) struct Assembly {
     // The workers must be dropped first, because `shared` may keep the code of their elements loaded.
     pub workers: Vec<Worker>,
@@ -22,7 +22,8 @@ pub(crate) struct Assembly {
 
 impl Drop for Assembly {
     fn drop(&mut self) {
-        // Listeners end with their elements. Remove them before the code of their classes can be unloaded.
+        // Dropping the elements ends the message listeners that they own. Remove these before the code of
+        // their classes can be unloaded.
         self.workers.clear();
         self.shared.session.remove_dead_listeners();
     }
@@ -33,9 +34,9 @@ impl Assembly {
         Assembly { workers: Vec::new(), shared }
     }
 
-    /// Moves the counts of `other`, which does not run again, to this ledger. Packets that `other` still has
-    /// are booked by [`Assembly::settle_ledger`]. `pairs` lead from the elements of `other` to those of this
-    /// router.
+    /// Moves the counts of `other`, a router that does not run again, to the ledger of this router. `pairs`
+    /// says which element of this router gets the counts of which element of `other`. Packets that `other`
+    /// still has are booked later, by [`Assembly::settle_ledger`].
     pub fn inherit_ledger(&mut self, other: &mut Assembly, pairs: &Pairs) {
         for e in 0..other.shared.graph.len() as u32 {
             let cores = other.workers.iter().map(|w| &w.core);
@@ -54,8 +55,8 @@ impl Assembly {
         other.workers.iter_mut().for_each(|w| w.core.clear_ledger());
     }
 
-    /// Books what a router counted during its cleanup, after another one replaced it. Packets that it still
-    /// has are booked as dropped.
+    /// Closes the ledger of a router that does not run again, after its cleanup: books what it has counted
+    /// since [`Assembly::inherit_ledger`], and books the packets that it still has as dropped.
     pub fn settle_ledger(&self) {
         for e in 0..self.shared.graph.len() as u32 {
             let waiting: u64 = self.workers.iter().map(|w| w.nodes.waiting_of(e)).sum();

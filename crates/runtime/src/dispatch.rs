@@ -20,7 +20,7 @@ use std::time::Duration;
 
 impl Nodes {
     /// Runs `f` on an element, which can reach all other elements meanwhile. Returns none if the element is
-    /// not on this worker, and an error if it is running.
+    /// not on this worker, and an error if it is already running, further up the call stack, or if it panics.
     pub(crate) fn with<R>(
         &mut self,
         core: &mut Core,
@@ -74,7 +74,8 @@ impl Nodes {
             return Some(h.flags);
         }
         let own = self.with(core, element, |e, _| e.own_handlers())?.ok()?;
-        // `*` does not stand for the handlers that the runtime provides.
+        // An element's own handler `*` answers to any name, except those of the handlers that the runtime
+        // provides.
         let shared = self.shared.clone();
         let any = || own.iter().find(|h| h.0 == "*" && !shared.provided(element).any(|s| s.0 == handler));
         own.iter().find(|h| h.0 == handler).or_else(any).map(|h| h.1)
@@ -105,7 +106,8 @@ impl Nodes {
         for h in declared.iter().rev().filter(|h| !standard(h.name)) {
             let _ = writeln!(out, "{}\t{}", h.name, h.flags);
         }
-        // A class may implement `config` itself. It is listed here all the same.
+        // A class may declare a standard handler, such as `config`, itself. It was left out above and is
+        // listed here instead, so that it is listed only once.
         for (n, f) in STANDARD {
             let _ = writeln!(out, "{n}\t{}", flags(n, f));
         }

@@ -12,13 +12,15 @@ use castanet_element::{Core, Cx, Element, Turn};
 use castanet_packet::Packet;
 
 impl Nodes {
-    /// Gives an element's task a turn, and moves the packets that it emits to their ends.
+    /// Gives an element's task a turn, and moves on the packets that it emits until each is stored, sent or
+    /// dropped.
     #[inline(always)]
     pub(crate) fn run_task(&mut self, core: &mut Core, element: u32) -> Turn {
         self.run(core, element, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep)
     }
 
-    /// Calls an element that is not in a chain, then moves the packets that it emitted to their ends.
+    /// Calls an element that is not in a chain, then moves on the packets that it emitted until each is
+    /// stored, sent or dropped.
     #[inline(always)]
     pub(crate) fn run<R>(
         &mut self,
@@ -69,8 +71,9 @@ impl Nodes {
         Some(out)
     }
 
-    /// Moves on the packet that node `n` emitted while it had access to other elements. Returns true when
-    /// nothing is left to move.
+    /// Continues after node `n` has run with access to other elements: moves on `emitted` if the node emitted
+    /// a single packet, otherwise records its `touched` edges in `rest`. Returns true if nothing is left to
+    /// move.
     #[inline(always)]
     fn go(&mut self, core: &mut Core, n: usize, emitted: Option<(usize, Packet)>, touched: u64) -> bool {
         let Nodes { nodes, edges, rest, .. } = self;

@@ -34,7 +34,8 @@ pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError)
     each.collect()
 }
 
-/// Returns a help text for an error message that ends with the kernel's own words.
+/// Returns help for a message that ends with the kernel's text for a common error; none for any other
+/// message.
 fn mend_of_system_error(message: &str) -> Option<&'static str> {
     if message.ends_with("No such file or directory") {
         Some(

@@ -14,11 +14,11 @@ pub const STANDARD: &[(&str, &str)] =
     &[("handlers", "r."), ("ports", "r."), ("config", "r."), ("class", "r."), ("name", "r.")];
 /// The flags of the handler `config` if the class allows live reconfiguration.
 pub const LIVE: &str = "rw.";
-/// Handlers of elements whose task runs.
+/// Handlers of elements to which the run loop gives turns.
 pub const TASK: &[(&str, &str)] = &[("home_thread", "rw"), ("tickets", "rw"), ("scheduled", "r")];
 /// The handler of elements whose class may drop packets: the number of dropped packets for each reason.
 pub const DROPS: &[(&str, &str)] = &[(DROP_REASONS, "rU")];
-/// The name of this handler, and of the global handler that covers all elements.
+/// The name of the handler in [`DROPS`], and of the global handler that covers all elements.
 pub(crate) const DROP_REASONS: &str = "drop_reasons";
 /// Global handlers: name, flags.
 pub const GLOBAL: &[(&str, &str)] = &[
@@ -102,8 +102,9 @@ impl Shared {
             _ => return None,
         })
     }
-    /// The worker of an element's task. Under simulated time, where there is one worker, it is the worker that the configuration
-    /// requests, if so many workers were requested.
+    /// Returns the value of the handler `home_thread`: the worker that runs an element's task. Under
+    /// simulated time only one worker runs, whatever number was requested. The value is then the home that
+    /// the configuration assigns, if that is one of the requested workers.
     fn home_thread(&self, e: usize) -> usize {
         let requested = self.names.workers().unwrap_or(1);
         match self.names.home(e) {
@@ -191,7 +192,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Requests to stop that the driver has not answered yet.
+    /// Returns the number of requests to stop that the driver has not answered yet.
     pub fn requests(&self) -> u32 {
         self.requests.load(Ordering::SeqCst)
     }

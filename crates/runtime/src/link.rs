@@ -48,8 +48,9 @@ pub(crate) fn link(
     let is_action =
         |local: &[Option<Instance>], e: usize| matches!(local.get(e), Some(Some(Instance::Action(_))));
     // An action that calls handlers is a chain of its own, so that the calls are carried out before its
-    // packets go on. An action that emits copies ends its chain if packets are pulled. If packets are pushed,
-    // the chain is resumed behind it.
+    // packets go on. An action that emits copies ends its chain if packets are pulled through it. If they are
+    // pushed, the chain continues behind it: the packets wait on the action's `resume` edge until the copies
+    // have gone.
     let calls = |e: usize| effects.get(e).is_some_and(|x| x.contains(Effects::CALLS));
     let copies = |e: usize| graph.spec(e).is_some_and(|s| s.copies);
     let pushes = |e: usize| graph.outputs(e) > 0 && graph.output_kind(e, 0) == PortKind::Push;
@@ -107,8 +108,8 @@ pub(crate) fn link(
                         let mut resume = NONE;
                         if copies(e) && pushes(e) {
                             resume = edges.len() as u32;
-                            // Until all nodes are known, `node` is the number of an element: here the first
-                            // of this chain.
+                            // Until all nodes are known, the field `node` of an edge holds the number of an
+                            // element: here the first action of this chain.
                             let (node, port) = (members.first().map_or(e as u32, |m| m.me), i as u32 + 1);
                             edges.push(Edge { node, port, from: e as u32, ..Edge::default() });
                         }
@@ -149,7 +150,8 @@ pub(crate) fn link(
     Nodes::new(nodes, edges, places, shared.clone())
 }
 
-/// Whether an action may let a packet leave its path. A class that is not known to the graph may do anything.
+/// Whether packets may leave a chain at an action, by a side output or a drop. A class that is not known to
+/// the graph may drop packets.
 fn loses(graph: &Graph, e: usize) -> bool {
     graph.outputs(e) > 1 || graph.spec(e).is_none_or(|s| !s.drops.is_empty())
 }

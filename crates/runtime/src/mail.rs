@@ -46,7 +46,7 @@ pub enum Mail {
         /// Where the answer goes.
         reply: SyncSender<Result<Dropped, CallError>>,
     },
-    /// A signal that an element watches has arrived.
+    /// A signal of the operating system that an element watches has arrived: the element, and the signal.
     Signal(u32, i32),
 }
 

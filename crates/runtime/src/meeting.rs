@@ -12,8 +12,8 @@ const LOOK: Duration = Duration::from_micros(50);
 #[derive(Default)]
 struct State {
     there: usize,
-    /// Whether all workers have waited at the same time. None of them then waits for another's answer, so
-    /// none will send a request.
+    /// Whether all workers have waited at the same time. At that moment none was running an element, so none
+    /// will send another request.
     over: bool,
 }
 

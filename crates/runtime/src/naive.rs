@@ -2,9 +2,10 @@
 //! The naive interpreter: one packet at a time, recursive, obvious. Tests compare the fast run loop with it.
 //!
 //! Elements, graph, and the order of tasks and timers are those of the run loop. Only the movement of packets
-//! differs: an element gets one packet, and each packet that it emits is moved to its end before the next
-//! one, output 0 first. Packets that an action emits by side outputs are moved before the packet itself.
-//! Pulls request one packet at a time. There are no chains, no batches and no stacks of waiting packets.
+//! differs: an element gets one packet, and each packet that it emits goes all the way, until it is stored,
+//! sent or dropped, before the next one is moved; output 0 comes first. Packets that an action emits by side
+//! outputs are moved before the packet itself. Pulls request one packet at a time. There are no chains, no
+//! batches and no stacks of waiting packets.
 
 use crate::errors::{explain, failed};
 use crate::initialise::Context;
@@ -101,7 +102,8 @@ impl Naive {
     /// # Errors
     /// When a thread with a large enough stack cannot be started.
     pub fn run_until_idle(&mut self, max_turns: usize) -> std::io::Result<bool> {
-        // Pushes recurse, with one frame for each element, and a packet may go round a cycle often.
+        // Pushes recurse, with stack frames for each element on the path, and a packet may go round a cycle
+        // 1000 times (`HOPS`).
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new()
                 .stack_size(4 * STACK)
@@ -145,7 +147,7 @@ impl Naive {
         }
     }
 
-    /// Calls an element, and moves the packets that it emits to their ends.
+    /// Calls an element, and moves on the packets that it emits until each is stored, sent or dropped.
     fn turn<R>(&mut self, element: u32, f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R) -> Option<R> {
         let e = element as usize;
         self.core.limit = 1;

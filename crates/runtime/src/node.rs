@@ -19,8 +19,10 @@ pub(crate) struct Member {
     /// The number of edges of its node that come before those of its side outputs.
     pub skip: u32,
     pub action: Box<dyn Action>,
-    /// An edge that leads back into the chain, to the next action. If this action has emitted copies or put
-    /// packets behind others, the packets that go on wait there. `NONE` for actions that do neither.
+    /// The edge that leads to the next action of the chain. If this action has emitted copies or put packets
+    /// behind others ([`Verdict::Several`](castanet_element::Verdict::Several)), the packets that continue in
+    /// the chain wait on this edge. `NONE` if the class does neither, or if packets are pulled through the
+    /// chain.
     pub resume: u32,
 }
 
@@ -56,14 +58,14 @@ pub(crate) struct Node {
     pub descending: bool,
     /// For each pull input, the node and output that it pulls from.
     pub sources: Box<[(u32, u32)]>,
-    /// The node and output that it pulls from, if it reaches only this node and this node reaches no other.
-    /// Typically a task's queue.
+    /// The node and output that this node pulls from, if it reaches only that node, and that node reaches no
+    /// other. Typically, this node is a task and that node is its queue.
     pub direct: Option<(u32, u32)>,
 }
 
-/// Work that is left after a packet moved without a batch.
+/// What remains to be done when a packet cannot be moved further without a batch.
 pub(crate) enum Rest {
-    /// Packets wait on edges of a node: the node, and the edges as bits.
+    /// Packets wait on edges of a node: the node, and a bit for each of its edges.
     Touched(usize, u64),
     /// A packet waits for an edge that it cannot cross without a batch: the edge, and the packet.
     Queue(usize, Packet),

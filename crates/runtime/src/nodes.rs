@@ -29,14 +29,14 @@ pub struct Nodes {
     pub(crate) places: Vec<(u32, u32)>,
     /// Edges with waiting packets. The last edge is followed first.
     pub(crate) stack: Vec<u32>,
-    /// Edges that are set aside, with their packets, until the packets that re-entered a cycle have reached
-    /// their ends.
+    /// Edges that are set aside, with their packets, until the packets that re-entered a cycle have been
+    /// stored, sent or dropped.
     suspended: Vec<Vec<(u32, Batch)>>,
     /// Edges with packets for an element that is still running.
     pub(crate) parked: Vec<u32>,
     /// The batch that is being moved.
     pub(crate) current: Batch,
-    /// Work that is left after a packet has moved without a batch.
+    /// What remains to be done when a packet cannot be moved further without a batch.
     pub(crate) rest: Option<Rest>,
     /// Empty batches for pulls.
     pub(crate) spare: Vec<Batch>,
@@ -130,7 +130,8 @@ impl Nodes {
         self.calls -= 1;
     }
 
-    /// Returns the edge of node `n` to follow at once. The bits of `touched` are the edges with emissions.
+    /// Returns the edge of node `n` to follow next, and puts its other edges with packets on the stack. The
+    /// bits of `touched` say on which of its edges the node has put packets.
     #[inline(always)]
     pub(crate) fn next_of(&mut self, n: usize, touched: u64) -> Option<usize> {
         if touched == 0 {
@@ -161,7 +162,8 @@ impl Nodes {
                 stack.push(later);
             }
         };
-        // A copy that left a chain by a side output is delivered before the packet itself.
+        // The edge that is marked last is followed first. A chain's main edges are marked first, because a
+        // copy that left the chain by a side output must go before the packet itself.
         let (base, end) = (node.base, node.base + node.count);
         let sides = if node.descending { end } else { base + node.mains };
         (base..sides).for_each(&mut mark);
@@ -190,7 +192,7 @@ impl Nodes {
     }
 
     /// Takes waiting packets off their edges, so that packets that re-enter a cycle do not queue up behind
-    /// them. When packets move one by one, pushing is depth-first.
+    /// them: when packets move one by one, each is moved all the way before the next.
     #[cold]
     pub(crate) fn suspend(&mut self) {
         let Nodes { edges, stack, suspended, .. } = self;

@@ -74,7 +74,8 @@ impl Default for Options {
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub workers: usize,
-    /// The number of workers that was requested. Under simulated time there is one all the same.
+    /// The number of workers that was requested. Under simulated time there is only one, whatever was
+    /// requested.
     pub requested: usize,
     pub batch: usize,
     pub seed: Seed,

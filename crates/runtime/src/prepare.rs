@@ -25,9 +25,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
-/// Returns the elements whose tasks run. None of them has a pull output. They are: all sources; elements with
-/// a task that are not pushed to; and elements with a task that are pushed to but also have an output that no
-/// input's packets reach, such as devices and sockets.
+/// Returns the elements to which the run loop gives turns. Elements with a pull output get none. Of the
+/// others, these get turns: elements with outputs but no inputs (sources); elements whose class has a task
+/// and that have no push input; and elements whose class has a task and that are pushed to, but that also
+/// have an output that packets of no input flow to, such as devices and sockets.
 pub(crate) fn tasks_of(graph: &Graph) -> Vec<usize> {
     let pushed = |e: usize| (0..graph.inputs(e)).any(|p| graph.input_kind(e, p) == PortKind::Push);
     let pulled = |e: usize| (0..graph.outputs(e)).any(|p| graph.output_kind(e, p) == PortKind::Pull);
@@ -175,7 +176,7 @@ fn build_elements(
     built
 }
 
-/// Computes which of the given number of workers reaches which elements.
+/// Assigns the tasks of a router to `workers` workers, and computes which worker reaches which elements.
 pub fn place(graph: &Graph, classes: &dyn Classes, workers: usize) -> (Placement, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let names = names_of(graph, classes, Some(workers), &mut diagnostics);
@@ -190,7 +191,7 @@ fn place_named(graph: &Graph, names: &Names, workers: usize) -> (Placement, Vec<
 
 /// Builds the elements of a graph without initialising them, and returns all errors and warnings.
 pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<Diagnostic> {
-    // Insert elements that complete offloads before classes that cannot handle offloaded packets.
+    // Insert elements that complete offloads upstream of elements whose class cannot handle offloaded packets.
     let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
     if failed(&diagnostics) {
         return diagnostics;
@@ -205,7 +206,8 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     diagnostics
 }
 
-/// Returns the errors in the arguments of all elements, for a graph that has errors itself.
+/// Returns the errors in the arguments of all elements. Unlike [`check`], it can be used for a graph that
+/// itself has errors.
 pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut names = names_of(&graph, classes, None, &mut diagnostics);
@@ -253,7 +255,7 @@ pub(crate) fn prepare(
     settings: Settings,
     config: String,
 ) -> Result<Prepared, Vec<Diagnostic>> {
-    // Insert elements that complete offloads before classes that cannot handle offloaded packets.
+    // Insert elements that complete offloads upstream of elements whose class cannot handle offloaded packets.
     let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
     if failed(&diagnostics) {
         return Err(diagnostics);

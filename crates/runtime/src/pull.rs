@@ -47,8 +47,8 @@ impl castanet_element::Router for Direct<'_> {
 }
 
 impl Nodes {
-    /// Pulls up to `max` packets through an output of a node. The result is that of single pulls, up to the
-    /// first one that returns no packet.
+    /// Pulls up to `max` packets through an output of a node. The result is the same as if the packets were
+    /// pulled one at a time, up to the first pull that returns none.
     fn pull_node(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
         let Nodes { nodes, edges, .. } = self;
         let Some(node) = nodes.get_mut(n) else { return };
@@ -82,18 +82,19 @@ impl Nodes {
             Body::Reaching(..) => {
                 spoiled(into, |into| self.reach(core, n, false, |e, cx| e.pull(port, max, into, cx)));
             }
-            // This is a handler that pulls while its element runs, because the graph refuses pull cycles. It
-            // gets no packets.
+            // The node is running, further up the call stack. The graph refuses pull cycles, so this pull
+            // comes from a handler that was called meanwhile. It gets no packets.
             Body::Busy => return,
         }
         self.settle(core);
-        // Packets that left the pull path are moved to their ends before the pulled packets go on.
+        // Packets that left the pull path are moved on, until they are stored, sent or dropped, before the
+        // pulled packets go on.
         self.defer(n);
         self.drain(core);
     }
 
-    /// Does the same with single pulls. If a chain does not pass a packet on, the burst ends, and the packets
-    /// behind it stay upstream.
+    /// Like `pull_node`, but pulls the packets one at a time. If a chain does not pass a packet on, the burst
+    /// ends, and the packets behind it stay upstream.
     #[cold]
     fn pull_singly(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
         let mut one = self.spare.pop().unwrap_or_default();

@@ -11,8 +11,8 @@ use castanet_spec::Reason;
 
 /// The maximum number of rounds that one packet may take through cycles.
 pub(crate) const HOPS: u16 = 1000;
-/// The maximum number of rounds through cycles for each packet of the first batch, including its copies,
-/// because copies in a cycle multiply.
+/// The maximum number of rounds through cycles for all packets that descend from one turn, per packet that
+/// the turn may emit. Copies in a cycle multiply, so [`HOPS`] alone would not bound them.
 pub(crate) const ROUNDS: u64 = 20_000;
 
 impl Nodes {
@@ -26,8 +26,8 @@ impl Nodes {
             std::mem::swap(&mut self.current, &mut edge.batch);
             let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
             if core.limit == 1 && self.current.len() > 1 {
-                // If an element made several packets from one, still move them one at a time: each reaches
-                // its end before the next.
+                // Packets must move one by one here. If an element made several from one, move the first all
+                // the way before the others.
                 edge.batch.extend(self.current.as_mut_vec().drain(1..));
                 edge.pending = true;
                 self.stack.push(x as u32);
@@ -109,8 +109,8 @@ impl Nodes {
             }
             Some(Rest::Nowhere(from)) => core.count_drops(from, Reason::NoPort, 1),
         }
-        // Only `follow` sets packets aside or counts rounds, so nothing needs draining after a packet that
-        // reached its end on the single-packet path.
+        // Only `follow` sets packets aside or counts rounds. So `drain` need not be called for a packet that
+        // the single-packet path has moved all the way.
         self.drain(core);
     }
 

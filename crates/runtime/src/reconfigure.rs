@@ -2,9 +2,9 @@
 //! Live reconfiguration: an element gets another configuration while the router runs, by a write to its
 //! handler `config`.
 //!
-//! A second element is built from the new text and initialised beside the first, takes over its state as in a
-//! hot swap, and replaces it. Until then the first one is unchanged, so an error leaves it as it was. Each
-//! worker does this with its replica.
+//! A second element is built from the new text and initialised beside the first. It takes over the state of
+//! the first, as in a hot swap, and then replaces it. If a step fails, the first element continues as it was.
+//! Each worker does this with its own replica.
 
 use crate::handlers::missing;
 use crate::initialise::Context;
@@ -27,7 +27,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, Weak};
 
-/// The state that replicas share, as long as an element uses it.
+/// The state that the replicas of an element share, by element and type. The references are weak: the state
+/// ends with the last replica that uses it.
 type Reused = HashMap<(u32, TypeId), Weak<dyn Any + Send + Sync>>;
 
 /// The data that the elements of a router were built with, and the data that live reconfiguration may change.
@@ -42,7 +43,8 @@ pub(crate) struct Workshop {
     pub limits: Box<[AtomicU32]>,
     effects: Mutex<Vec<Effects>>,
     replicas: Mutex<Reused>,
-    /// The configurations of elements that were reconfigured, so that they differ from the graph.
+    /// The current configurations of elements that have been reconfigured. The graph still has the original
+    /// ones.
     configs: RwLock<HashMap<u32, String>>,
 }
 
@@ -96,7 +98,7 @@ impl Shared {
     }
 
     /// Updates the configuration text of an element after a write to one of its handlers, if the class
-    /// declares that it follows.
+    /// declares that the text follows such writes (`config_follows`).
     pub(crate) fn follow(&self, core: &Core, element: u32, handler: &str, value: &str) {
         let (Some(spec), Some(info)) = (self.spec(element), self.info.get(element as usize)) else { return };
         if !spec.config_follows {

@@ -47,7 +47,7 @@ impl Running {
     pub(crate) fn strong(&self) -> Option<Arc<Running>> {
         self.me.upgrade()
     }
-    /// Returns the current configuration; none once it is gone.
+    /// Returns the current configuration; none once it has been freed.
     pub fn current(&self) -> Option<Arc<Shared>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
@@ -57,7 +57,7 @@ impl Running {
         self.session.failed_calls.load(Ordering::Relaxed)
     }
     /// Under simulated time: stops the router when no task is scheduled and no timer is set, because time
-    /// cannot advance then. For programs that have no other way to make something happen in the router.
+    /// cannot advance then. For programs in which no other thread calls the router.
     pub fn stop_when_idle(&self) {
         self.session.set_stops_when_idle(true);
     }

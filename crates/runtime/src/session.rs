@@ -15,11 +15,12 @@ pub(crate) const DEFAULT: &str = "default";
 pub(crate) struct Session {
     printer: Printer,
     listeners: Mutex<Vec<(String, Weak<dyn Listener>)>>,
-    /// Whether there are listeners. Saves the lock if there are none, because there may be many messages.
+    /// Whether there has ever been a listener. If not, messages need not take the lock, which matters because
+    /// there may be many.
     heard: AtomicBool,
     /// Whether the router is to stop when nothing can happen any more (simulated time only).
     stops_when_idle: AtomicBool,
-    /// Whether the message about stopping for this reason has been printed.
+    /// Whether this message has been printed: the router stops because nothing more can happen.
     idle_reported: AtomicBool,
     /// The reaction to elements that panic.
     pub on_panic: OnPanic,
@@ -81,8 +82,8 @@ impl Session {
     pub fn set_stops_when_idle(&self, stops: bool) {
         self.stops_when_idle.store(stops, Ordering::Relaxed);
     }
-    /// Whether the router stops when nothing can happen any more. Prints a message the first time that it
-    /// does.
+    /// Whether the router stops when nothing can happen any more. The caller then stops it, so the first call
+    /// that returns true prints a message.
     pub fn stops_when_idle(&self) -> bool {
         if !self.stops_when_idle.load(Ordering::Relaxed) {
             return false;

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// The elements that hold a resource, in order, by class and key of the resource. Mostly there is one
-/// element.
+/// For each resource outside the router, given by class and key: the elements that hold it, in order of
+/// declaration. Usually there is only one.
 pub(crate) type Held = HashMap<(&'static str, String), Vec<u32>>;
 
 /// The running router, as its configurations see it. It stays the same when swaps replace the configuration.
@@ -44,7 +44,7 @@ pub(crate) trait Supervisor: Remote {
 pub struct Shared {
     /// The configuration.
     pub graph: Graph,
-    /// All elements.
+    /// The name, class, configuration string and place of each element.
     pub info: Arc<[Info]>,
     /// Names that the configuration defines.
     pub names: Arc<Names>,
@@ -52,7 +52,7 @@ pub struct Shared {
     pub placement: Placement,
     /// The text that the configuration was read from.
     pub config: String,
-    /// The elements whose tasks run.
+    /// The elements to which the run loop gives turns.
     pub tasks: Vec<usize>,
     /// The element that decides on requests to stop (a driver script).
     pub driver: Option<u32>,
@@ -72,7 +72,7 @@ pub struct Shared {
     /// Whether another configuration has replaced this one. Changes only while the supervisor holds its lock.
     pub(crate) retired: AtomicBool,
     pub(crate) meeting: Meeting,
-    /// Resources outside the router that elements have open and that only one element can hold.
+    /// Resources outside the router that elements have open, and the elements that hold them.
     pub(crate) held: Held,
     /// The state that hot swaps keep.
     pub(crate) session: Arc<Session>,

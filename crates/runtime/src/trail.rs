@@ -2,7 +2,7 @@
 //! The trail of a panic: the element that ran, the message, and the node bodies that were running.
 //!
 //! The packet path pays nothing for it: guards collect the trail while the stack unwinds. When a call returns
-//! normally, they are forgotten.
+//! normally, its guard is forgotten without running.
 
 use crate::node::Body;
 use castanet_element::{Cx, Instance};
@@ -70,7 +70,8 @@ pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (Trail, Box<dyn Any 
     WATCHED.set(before);
     out.map_err(|panic| {
         let mut trail = TRAIL.with(RefCell::take);
-        // The panic hook does not run for a panic that is raised again for a package.
+        // A panic in the code of a package is caught there and raised again here with `resume_unwind`, which
+        // does not run the panic hook.
         if trail.what.is_empty() {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             trail.what = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default().into();
@@ -89,8 +90,8 @@ pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -
         #[inline(never)]
         fn drop(&mut self) {
             let me = self.0.me();
-            // The panic hook has not run for a panic that is raised again for a package. Its unwinding begins
-            // with this frame, so read the counter of dropped packets here.
+            // For a panic in the code of a package, the panic hook has not run (see `caught`). In this
+            // program, its unwinding begins with this frame, so read the counter of dropped packets here.
             let dropped = pool::dropped();
             note(|t| {
                 t.culprit = t.culprit.or(Some(me));

@@ -77,8 +77,8 @@ impl Worker {
         shared.meeting.wait(&shared.inboxes, me, || shared.is_stopped(), || self.take_mail(&shared, me));
     }
 
-    /// Reads the clock, stores the time as the recent time, and returns it. (Simulated recent time is always
-    /// exact.)
+    /// Reads the clock, stores the time as the recent time, and returns it. (Under simulated time, the recent
+    /// time is always exact.)
     fn look_at_clock(&mut self) -> i64 {
         self.core.recent = self.core.clock.now();
         self.core.recent
@@ -122,7 +122,7 @@ impl Worker {
         let mut left = TURNS;
         while left > 0 {
             if !self.core.wakes.is_empty() {
-                // Schedule them in the order in which they were woken.
+                // Schedule the tasks in the order in which they were woken: `wake` takes the last one first.
                 self.core.wakes.reverse();
                 self.wake();
             }
@@ -134,7 +134,8 @@ impl Worker {
             // batch.
             self.core.turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
             self.core.taken = 1;
-            // A burst is cut into pieces of at most `limit` packets. A request to stop does not end it.
+            // A burst is cut into pieces of at most `limit` packets. A request to stop does not end the
+            // burst.
             let mut moved = 0;
             loop {
                 let turn = self.nodes.run_task(&mut self.core, task);

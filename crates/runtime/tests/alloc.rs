@@ -6,7 +6,7 @@
 use castanet_classes::Registry;
 use castanet_testkit::{Log, number, router, simulated};
 
-/// Returns the number of allocations while a configuration moves that many packets.
+/// Returns the number of allocations while a configuration moves `packets` packets.
 fn calls(text: &str, packets: u64, batch: usize) -> u64 {
     let (mut options, _) = simulated(batch);
     let log = Log::default();

@@ -9,7 +9,7 @@ use castanet_element::remote::Remote as _;
 use castanet_runtime::{Options, Router};
 use castanet_testkit::*;
 
-/// Has a handler with the name of one that the runtime provides.
+/// An element whose handler has the same name as one that the runtime provides.
 #[derive(Class)]
 #[class(name = "Own", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate, handlers)]
 #[class(drops(Discarded))]
@@ -86,7 +86,8 @@ fn elements_call_handlers_of_other_workers() {
 #[test]
 fn scripts_find_out_which_handlers_there_are() {
     let names = [
-        // Handlers that are global, of a class, of the runtime, and of a single element.
+        // Global handlers, then handlers of classes, of the runtime, and of single elements (StrideSwitch and
+        // StrideSched have one for each port).
         ("stop", "false true"),
         ("version", "true false"),
         ("nothing", "false false"),

@@ -44,7 +44,8 @@ fn global_handlers_describe_the_router() {
 fn elements_list_their_handlers() {
     let (mut r, _) = run(TEXT, 32);
     let listing = |e: &str, r: &mut _| value(r, e, "handlers");
-    // Handlers are added for a task, and for drops. The standard handlers come last, and only once.
+    // An element with a task has additional handlers, and so has one whose class may drop packets. The
+    // standard handlers come last, and only once.
     for (element, task, drops) in [("s", true, false), ("c", false, false), ("q", false, true)] {
         let text = listing(element, &mut r);
         let all = pairs(&text);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// The observable results of a run.
 #[derive(Debug, PartialEq)]
 struct Seen {
-    /// Records, in order.
+    /// The lines that recording elements print, in order.
     records: Vec<String>,
     /// Drops by element and reason.
     drops: BTreeMap<(u32, &'static str), u64>,

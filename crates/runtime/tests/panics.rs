@@ -35,7 +35,7 @@ impl Action for FaultyAction {
     }
 }
 
-/// The same for an element that is not an action, on a push path.
+/// Panics on every Nth packet, like FaultyAction, but is not an action, and packets are pushed to it.
 #[derive(Class)]
 #[class(name = "FaultyPush", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
 struct FaultyPush {
@@ -55,7 +55,7 @@ impl Element for FaultyPush {
     }
 }
 
-/// The same for an element on a pull path.
+/// Panics on every Nth packet, like FaultyAction, but is not an action, and packets are pulled through it.
 #[derive(Class)]
 #[class(name = "FaultyPull", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
 struct FaultyPull {

@@ -271,7 +271,8 @@ fn placed<const N: usize>(r: &Router, elements: [&str; N]) -> [usize; N] {
 #[test]
 fn one_source_overflows_no_queue_of_another_worker() {
     const LIMIT: u64 = 20_000;
-    // One packet or many in a turn, and queues with and without cells beyond their capacity.
+    // Sources that emit one packet or many in a turn, and queues whose ring has as many cells as their
+    // capacity, or more.
     for (source, capacity) in [
         ("InfiniteSource(LIMIT 20000)", 3),
         ("InfiniteSource(LIMIT 20000, BURST 8)", 4),

@@ -50,7 +50,7 @@ type Call = Box<dyn FnOnce() + Send>;
 /// Calls that tests make while state moves, by key.
 static CALLS: Mutex<Vec<(String, Call)>> = Mutex::new(Vec::new());
 
-/// Makes the call with its key when it takes state. No worker runs then.
+/// When it takes state, makes the call that a test has stored under its key. No worker runs at that moment.
 #[derive(Class)]
 #[class(name = "Moment", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle)]
 #[class(takes_state = "nothing")]

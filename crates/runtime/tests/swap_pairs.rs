@@ -100,7 +100,8 @@ fn nothing_is_guessed_when_the_neighbours_are_renamed_too() {
     );
 }
 
-/// Returns the pairs whose number changes, and the number of added elements.
+/// Returns the elements whose generated name changes, each with its old name, and the number of added
+/// elements.
 fn pairs(old: &str, new: &str) -> (Vec<String>, usize) {
     let plan = plan(old, new);
     let short = |(now, before): &(String, String)| format!("{} {before}", now.split(' ').next().unwrap());
@@ -112,7 +113,7 @@ fn pairs(old: &str, new: &str) -> (Vec<String>, usize) {
 #[test]
 fn elements_are_paired_by_class_configuration_and_neighbours() {
     let cases: [(&str, &str, &[&str], usize); 11] = [
-        // One neighbour is enough.
+        // One neighbour that stays is enough.
         (
             "a :: Idle -> Queue -> b :: Idle",
             "x :: Idle -> Paint(1) -> Queue -> b :: Idle",
@@ -149,7 +150,8 @@ fn elements_are_paired_by_class_configuration_and_neighbours() {
             6,
         ),
         ("a :: Idle -> Counter -> d :: Discard", "a :: Idle -> Counter -> Counter -> d :: Discard", &[], 2),
-        // A name that both configurations have is trusted, so the new counter is in another place.
+        // Elements with the same name are always paired. The new counter is not between them, so it is
+        // another one.
         (
             "a :: Idle -> Counter -> d :: Discard",
             "a :: Idle -> d :: Discard; Idle -> Counter -> Discard",

@@ -19,7 +19,7 @@ pub enum ArgKind {
     Positional,
     /// By its keyword only.
     Keyword,
-    /// Every argument that is left.
+    /// Takes all positional arguments that no other declaration takes.
     Rest,
 }
 
@@ -28,9 +28,9 @@ pub enum ArgKind {
 pub struct ArgSpec {
     /// The keyword.
     pub name: &'static str,
-    /// Other keywords of old configurations.
+    /// Other keywords that old configurations use for the argument.
     pub aliases: &'static [&'static str],
-    /// Those of the aliases whose use is warned about.
+    /// The aliases whose use causes a warning.
     pub deprecated: &'static [&'static str],
     /// How it is given.
     pub kind: ArgKind,
@@ -65,7 +65,7 @@ pub struct ArgError {
     pub message: String,
     /// The offending bytes of the configuration string.
     pub range: Range<usize>,
-    /// The line of the classic format, if it is not the message.
+    /// The line that the classic format shows, if it differs from the message.
     pub classic: Option<String>,
     /// How to fix the argument; empty if unknown.
     pub help: String,
@@ -144,9 +144,10 @@ pub trait Args: Sized {
     }
 }
 
-/// Returns the configuration string with a new value for the argument that `handler` is named after. The
-/// argument keeps its form; if it was not given, it is added as a keyword at the end. `tickets2` is the third
-/// value of a rest argument TICKETS. Returns none if the handler is not named after an argument.
+/// Returns the configuration string with a new value for the argument that `handler` is named after. An
+/// argument that was given keeps its position or keyword; an argument that was not given is added with its
+/// keyword at the end. For a rest argument such as TICKETS, the handler `tickets2` stands for its third
+/// value. Returns none if the handler is not named after an argument.
 pub fn with_value(
     config: &str,
     specs: &'static [ArgSpec],
@@ -213,12 +214,13 @@ impl Args for NoArgs {
 pub struct Parser<'a> {
     config: &'a str,
     specs: &'static [ArgSpec],
-    /// For each declaration, the values given: only the last one for a positional or keyword argument, all
-    /// for a rest.
+    /// For each declaration, the values given: only the last one for a positional or keyword argument, all of
+    /// them for a rest argument.
     given: Vec<Vec<Range<usize>>>,
     cx: ArgCx<'a>,
     errors: Vec<ArgError>,
-    /// The index of the declaration that other indices count from: 0, or more within flattened arguments.
+    /// Where the declarations of the struct being filled begin. Above 0 within flattened arguments. The
+    /// indices that callers pass count from here.
     base: usize,
 }
 
@@ -276,7 +278,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Assigns positional arguments to declarations in order. An argument that begins like a keyword, but not
-    /// with a known one, counts as positional if a position is free for it. Otherwise it is an error.
+    /// with a known one, counts as positional if a position is free for it. If none is free, it is an error.
     fn assign_positional(
         &mut self,
         positional: Vec<(Range<usize>, bool)>,
@@ -440,8 +442,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes an argument that may be left out. The outer none is an error; the inner none means that it was
-    /// left out.
+    /// Takes an argument that may be left out. The outer none is an error; the inner none means that the
+    /// argument was left out.
     pub fn optional<T: ArgValue>(&mut self, index: usize) -> Option<Option<T>> {
         self.optional_if(index, |_| Ok(()))
     }

@@ -13,14 +13,14 @@ pub enum Workers {
     Replicate,
     /// All workers use one concurrent state, each through its own handle.
     Share,
-    /// Only one worker may reach it. Otherwise an error names the element and the paths to it.
+    /// Only one worker may reach the element. If several do, an error names the element and the paths to it.
     Exclusive,
 }
 
 /// What happens to an element that gets another configuration while the router runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reconfigure {
-    /// It accepts none: its handler `config` is read-only.
+    /// It accepts no other configuration: its handler `config` is read-only.
     Refused,
     /// It keeps its counts and what it holds, as in a hot swap.
     Keeps,
@@ -65,7 +65,7 @@ bitflags::bitflags! {
         const ENTERS = 1;
         /// It makes packets from others: copies, fragments, answers.
         const MAKES = 2;
-        /// It takes packets out of the router: it sends, writes or counts them.
+        /// Packets end at the element: it sends them, writes them to a file, or counts and frees them.
         const LEAVES = 4;
         /// It holds packets from one call to the next.
         const HOLDS = 8;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The declaration of a count.
 
-/// A number that an element keeps: packets, bytes or events since the element was made or reset. Or several
-/// such numbers, one for each value of a label.
+/// The declaration of a number that an element keeps: packets, bytes or events since the element was made or
+/// reset. If the count has a label, there is one such number for each value of the label.
 ///
 /// The counts of replicas are added, and a hot swap moves counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountSpec {
-    /// The name, which is also that of the handler that shows the count, if there is such a handler.
+    /// The name of the count. If a handler shows the count, it has the same name.
     pub name: &'static str,
     /// The unit, such as `packets` or `bytes`.
     pub unit: &'static str,

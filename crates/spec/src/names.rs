@@ -45,7 +45,7 @@ pub type Devices = fn() -> HashMap<String, Addresses>;
 /// With more names than this, a misspelt name is not compared with them.
 const MOST_COMPARED: usize = 5000;
 
-/// Names by full name, looked up from a scope outward.
+/// All names that a configuration defines, by full name. A lookup starts in a scope and continues outward.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     addresses: HashMap<String, Addresses>,
@@ -126,7 +126,7 @@ impl Names {
     pub fn set_workers(&mut self, workers: usize) {
         self.workers = Some(workers);
     }
-    /// How many workers were requested, if that is known. A router under simulated time runs on one, whatever the number.
+    /// How many workers were requested, if that is known. A router under simulated time always runs on one worker.
     pub fn workers(&self) -> Option<usize> {
         self.workers
     }
@@ -180,8 +180,8 @@ impl Names {
     pub fn trusts_devices(&self) -> bool {
         self.trusting
     }
-    /// The addresses that a name stands for: those that were defined, completed by those of the device of
-    /// that name.
+    /// The addresses that a name stands for: those that the configuration defines. Missing ones are taken
+    /// from the device with this name.
     pub fn addresses(&self, scope: &str, name: &str) -> Option<Addresses> {
         let defined = outward(scope, name, |n| self.addresses.get(n).copied());
         let of_device = self.devices.and_then(|ask| self.asked.get_or_init(ask).get(name).copied());
@@ -205,8 +205,8 @@ impl Names {
     pub fn uses_device(&self, device: &str) -> bool {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).contains(device)
     }
-    /// The port that a name stands for: as the configuration defines it, otherwise from the machine's
-    /// services database.
+    /// The port that a name stands for. If the configuration does not define the name, it is looked up in the
+    /// machine's services database.
     pub fn port(&self, scope: &str, name: &str, protocol: u8) -> Option<u16> {
         self.defined_port(scope, name, protocol).or_else(|| services::port(name, protocol))
     }

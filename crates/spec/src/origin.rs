@@ -16,7 +16,8 @@ pub enum Origin {
     /// Any other client on this host.
     Anonymous,
     /// Any other client of a TCP port that does not connect from the loopback address. It has the fewest
-    /// rights and is the default, so that code that forgets to set an origin grants none.
+    /// rights and is the default, so that code that forgets to set an origin grants no more rights than
+    /// these.
     #[default]
     Network,
 }

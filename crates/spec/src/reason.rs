@@ -98,13 +98,13 @@ reasons! {
     ArpTimeout = "arp-timeout",
     /// Was stored, then removed by a handler or because the capacity was reduced.
     Cleared = "cleared",
-    /// The device did not accept it.
+    /// The device did not accept the packet.
     SendFailed = "send-failed",
     /// A checksum or segmentation that a device had left open could not be completed.
     BadOffload = "bad-offload",
-    /// Only a part of it could be received.
+    /// Only a part of the packet could be received.
     Truncated = "truncated",
-    /// It came or left by a port that was suppressed.
+    /// The packet arrived, or would have left, at a port that is suppressed.
     Suppressed = "suppressed",
     /// Its destination is on the segment that it came from.
     SameSegment = "same-segment",
@@ -128,7 +128,7 @@ reasons! {
     NotConnected = "not-connected",
     /// Belongs to no flow of a rewriter, and its input creates none.
     NoMapping = "no-mapping",
-    /// A rewriter cannot handle it: another protocol, a later fragment, or a truncated packet.
+    /// A rewriter cannot handle the packet: another protocol, a later fragment, or a truncated packet.
     NotRewritable = "not-rewritable",
     /// Every address and port of a rewriter's pattern was taken.
     PatternFull = "pattern-full",

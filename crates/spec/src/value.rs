@@ -29,13 +29,13 @@ impl ValueError {
     pub fn whole(text: impl Into<String>) -> ValueError {
         ValueError { whole: true, ..text.into().into() }
     }
-    /// A number outside limits that both count as allowed. The message names the limit that the number exceeds.
+    /// The error for a number outside `low..=high`. The message names the limit that the number violates.
     pub fn out_of_range<N: PartialOrd + std::fmt::Display>(n: N, low: N, high: N) -> ValueError {
         let bound = if n < low { &low } else { &high };
         let text = format!("out of range, bound {bound}");
         ValueError::from(text).help(format!("write a number from {low} to {high}"))
     }
-    /// Adds a help text that says how to fix it.
+    /// Adds a help text that says how to fix the value.
     pub fn help(self, text: impl Into<String>) -> ValueError {
         ValueError { help: text.into(), ..self }
     }
@@ -49,11 +49,11 @@ impl ValueError {
         let help = format!("did you mean '{text}'?");
         self.replacement(text).help(help)
     }
-    /// How to fix it, and the text that was probably meant.
+    /// Returns the help text, and the text that was probably meant, if that is known.
     pub fn mend(&self) -> (&str, Option<&str>) {
         (&self.help, self.replacement.as_deref())
     }
-    /// The same error about the argument `name`, whose text is complete with it.
+    /// Returns the same error with a complete text, which names the argument `name`.
     pub fn under(self, name: &str) -> ValueError {
         ValueError { text: self.about(name), whole: true, ..self }
     }
@@ -96,8 +96,8 @@ pub trait ArgValue: Sized {
     /// Whether a value may be quoted as a whole. Words and patterns may, numbers and addresses may not. The
     /// quotes are removed before [`ArgValue::parse`].
     const WORD: bool = false;
-    /// What messages call one of several arguments of this type, followed by its number from 0. Empty if such
-    /// arguments have no name.
+    /// What messages call one of several arguments of this type, such as `input spec`. The number of the
+    /// argument follows, from 0. Empty if messages do not number such arguments.
     const NUMBERED: &'static str = "";
     /// Reads the text of one argument, trimmed and free of comments.
     ///

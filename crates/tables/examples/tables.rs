@@ -8,7 +8,7 @@ use castanet_tables::{
     DirectTable, Ewma, Fifo, Prefix, RadixTable, Ring, Route, StaticTable, Stride, TimerQueue, TokenBucket,
 };
 
-/// Prints the best of five runs.
+/// Runs `work` five times, and prints the time per operation of the fastest run.
 fn time(name: &str, operations: usize, mut work: impl FnMut()) {
     let best = (0..5).map(|_| {
         let start = Instant::now();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The primitives of shared structures. `models` compiles the same sources with loom's counterparts under the
-//! same names.
+//! The primitives that `ring` and `flag` are built from. The module `models` compiles `ring` and `flag` a second
+//! time, with loom's counterparts of these primitives under the same names.
 
 use std::sync::atomic::AtomicBool;
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The memory orderings of the accesses to [`Position`] and [`SyncBool`]. The models use the same.
+/// The memory orderings of the accesses to [`Position`] and [`SyncBool`]. The models use the same orderings.
 pub(crate) mod order {
     use std::sync::atomic::Ordering;
 

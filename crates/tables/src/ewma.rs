@@ -4,15 +4,16 @@
 /// Epochs per second.
 const HZ: i64 = 1000;
 const EPOCH: i64 = 1_000_000_000 / HZ;
-/// A new epoch has the weight 2^-STABILITY.
+/// The weight of the newest epoch in the average is 2^-STABILITY.
 const STABILITY: u32 = 4;
-/// Added to round to nearest. Because of the rounding, a decaying average stops at this value instead of 0.
+/// Added before the shift by STABILITY, so that the result is rounded to nearest. Because of this rounding, a
+/// decaying average stops at this value instead of 0.
 const HALF: i128 = 1 << (STABILITY - 1);
 
 /// The rate of counted events, averaged over epochs of one millisecond.
 ///
 /// The average has a few fractional bits ([`Self::packets`] has ten, [`Self::bytes`] four). After an isolated
-/// packet it does not return to 0, but settles at 8 units of the last bit, which reads as 7.8125 packets or
+/// packet the average does not return to 0, but settles at 8 units of the last bit, which reads as 7.8125 packets or
 /// 500 bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ewma {

@@ -82,7 +82,8 @@ impl<T> Fifo<T> {
             return Err(item);
         }
         let at = self.index(self.tail);
-        // The index is always valid. Returning instead of panicking keeps the item safe from unwinding.
+        // The index is always valid. Returning the item here, instead of panicking, means that no unwinding can
+        // lose it.
         let Some(cell) = self.cells.get_mut(at) else { return Err(item) };
         cell.write(item);
         self.tail = self.tail.wrapping_add(1);

@@ -24,8 +24,8 @@ impl Flag {
     pub fn is_up(&self) -> bool {
         self.up.get()
     }
-    /// Raises the flag. Returns whether it was lowered before. Checking [`Flag::is_up`] first is cheaper and
-    /// safe.
+    /// Raises the flag. Returns whether it was lowered before. The caller may skip this call if [`Flag::is_up`]
+    /// returns true, which is cheaper and loses no wake-up.
     #[inline]
     pub fn raise(&self) -> bool {
         !self.up.replace(true)

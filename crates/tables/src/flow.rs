@@ -118,7 +118,8 @@ impl FlowIndex {
             (0..self.buckets.len()).filter_map(|n| self.buckets.get((home + n) & (self.buckets.len() - 1)));
         chain.take_while(|b| b.tags[PASSED] != 0).count().saturating_add(1).min(self.buckets.len())
     }
-    /// Adds an entry. The caller ensures that no entry has the same key. The value `u32::MAX` cannot be stored.
+    /// Adds an entry. The caller ensures that no entry has the same key. An entry with the value
+    /// `u32::MAX` is ignored.
     pub fn insert(&mut self, tag: u32, value: u32) {
         if value == NONE {
             return;

@@ -132,14 +132,16 @@ impl<T> Ring<T> {
     #[inline]
     fn room_at(&self, tail: usize) -> usize {
         self.probe.interleave();
-        // The head read here may be outdated but is never ahead of the true head when a claim succeeds, so the
-        // ring never exceeds its capacity. A claim at a position behind the head fails.
+        // The head read here may be outdated, but is never ahead of the true head when a claim succeeds. So the
+        // ring never exceeds its capacity. If `tail` is outdated and behind the head, `inside` wraps around to a
+        // large number. The result does not matter then, because a claim at such a position fails.
         let inside = tail.wrapping_sub(self.head.guess());
         if inside > self.mask + 1 { self.capacity } else { self.capacity.saturating_sub(inside) }
     }
 
-    /// Claims up to `want` consecutive cells from the current position on, each with `sequence == its position + ready`. Claims at
-    /// most `room(position)` cells.
+    /// Claims up to `want` consecutive cells from the position `end` on, but at most `room(position)` cells. Each
+    /// claimed cell has `sequence == its position + ready`. Returns the first position and the number of cells, or
+    /// `None` if no cell can be claimed because the ring is full (push) or empty (pop).
     #[inline]
     fn claim(
         &self,

@@ -9,7 +9,7 @@ use crate::heap::Heap;
 
 /// The stride of a client with one ticket.
 const ONE_TICKET: u64 = 1 << 32;
-/// Passes larger than this are reduced.
+/// When the pass of a turn exceeds this limit, it is subtracted from all passes.
 const LARGE_PASS: u64 = 1 << 62;
 
 #[inline]
@@ -82,14 +82,15 @@ impl Stride {
         self.heap.remove(client).is_some()
     }
 
-    /// Changes the tickets of a scheduled client. Its remaining wait is scaled in proportion.
+    /// Changes the tickets of a scheduled client. Its remaining wait is scaled by the ratio of new to
+    /// old stride.
     pub fn set_tickets(&mut self, client: u32, tickets: u32) {
         let Some((pass, order)) = self.heap.key(client) else { return };
         let Some(old) = self.strides.get_mut(client as usize) else { return };
         let new = stride(tickets);
         let wait = u128::from(pass.saturating_sub(self.now)) * u128::from(new) / u128::from((*old).max(1));
         *old = new;
-        // A wait is at most one stride, so the scaled wait is at most one stride too.
+        // The wait is at most one old stride, so the scaled wait is at most one new stride.
         self.heap.set(client, (self.now + wait as u64, order));
     }
 

@@ -34,7 +34,8 @@ impl TokenBucket {
         Self::with_parts(rate, if capacity < TOKEN { TOKEN } else { capacity })
     }
 
-    /// The bucket of RatedSource: two tokens below a rate of 200, otherwise a hundredth of the rate.
+    /// The bucket of RatedSource. Its capacity is two tokens for rates below 200, and a hundredth of the rate for
+    /// others.
     pub const fn for_rated_source(rate: u64) -> Self {
         Self::new(rate, if rate < 200 { 2 } else { rate / 100 })
     }
@@ -79,14 +80,14 @@ impl TokenBucket {
         }
     }
 
-    /// The number of whole tokens at `now`; 0 while tokens are owed.
+    /// The number of whole tokens at `now`; 0 while the level is negative.
     #[inline]
     pub fn available(&mut self, now: i64) -> u64 {
         self.refill(now);
         whole(self.level)
     }
 
-    /// Removes `tokens` even if there are fewer. The level then becomes negative.
+    /// Removes `tokens`. If fewer are available, the level becomes negative.
     #[inline]
     pub fn remove(&mut self, tokens: u64, now: i64) {
         self.refill(now);
@@ -105,8 +106,8 @@ impl TokenBucket {
         enough
     }
 
-    /// The time in nanoseconds from `now` until `tokens` are available, 0 if they are; `None` if they never
-    /// will be.
+    /// The time in nanoseconds from `now` until `tokens` are available; 0 if they are available already, `None` if
+    /// they never will be.
     #[inline]
     pub fn time_until(&mut self, tokens: u64, now: i64) -> Option<u64> {
         self.refill(now);

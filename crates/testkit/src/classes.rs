@@ -45,7 +45,7 @@ fn mix(n: u32) -> u32 {
     n ^ (n >> 12)
 }
 
-/// FNV-1a.
+/// The 32-bit FNV-1a hash of some bytes.
 fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |h, &b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193))
 }
@@ -306,7 +306,7 @@ impl Action for Twice {
     }
 }
 
-/// Sends a packet to output 0 N times, then to output 1. All such elements share the count of a packet.
+/// Sends a packet to output 0 N times, then to output 1. All Lap elements share one count in the packet.
 #[derive(Class)]
 #[class(name = "Lap", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate)]
 pub struct Lap {
@@ -343,7 +343,7 @@ impl Element for Split {
     }
 }
 
-/// Stops the driver after SECONDS; in simulated time that is when all else is done.
+/// Stops the driver after SECONDS; in simulated time, as soon as nothing else is left to do.
 #[derive(Class)]
 #[class(name = "Quit", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, effects(stops))]
 pub struct Quit {
@@ -372,7 +372,7 @@ impl Lifecycle for Quit {
 }
 
 /// Sets a timer for every millisecond and keeps the worker busy. Counts how often the timer expired too early
-/// according to `Cx::recent`. Stops the driver after N times.
+/// according to `Cx::recent`. Stops the driver after N expiries.
 #[derive(Class)]
 #[class(name = "Busy", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, build, task, lifecycle, effects(stops))]
 pub struct Busy {

@@ -69,7 +69,7 @@ pub fn try_naive(text: &str, options: Options) -> Result<Naive, String> {
     built.map_err(|diagnostics| TextError { sources, diagnostics }.to_string())
 }
 
-/// Waits until something holds. The time limit only ends a hang.
+/// Waits until `holds` returns true. The time limit only ends a hang.
 #[track_caller]
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();

@@ -64,8 +64,8 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     !sum(bytes)
 }
 
-/// The sum of two consecutive parts. The second part starts `offset` bytes after a word boundary. If the
-/// offset is odd, the bytes of its sum are swapped (RFC 1071 §2(B)).
+/// The sum of two consecutive parts of a message, from the sum of each. The second part starts at `offset` in the
+/// message. If the offset is odd, the bytes of the second sum are swapped (RFC 1071 §2(B)).
 #[inline]
 pub const fn combine(first: u16, second: u16, offset: usize) -> u16 {
     add(first, if offset & 1 == 1 { second.swap_bytes() } else { second })

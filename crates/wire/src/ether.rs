@@ -76,7 +76,7 @@ impl EtherAddr {
         self.0[0] & 2 == 2
     }
 
-    /// The Ethernet group address for an IPv4 multicast address (RFC 1112 §6.4), made from its low 23 bits.
+    /// The Ethernet group address for an IPv4 multicast address (RFC 1112 §6.4), made from the low 23 bits of `addr`.
     #[inline]
     pub const fn from_ipv4_multicast(addr: u32) -> Self {
         let [_, b, c, d] = addr.to_be_bytes();

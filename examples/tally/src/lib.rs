@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two element classes outside Castanet, one file each.
 //!
-//! `castanet build-package examples/tally` compiles them to a shared library. `src/main.rs` is a program that they are linked
-//! into.
+//! `castanet build-package examples/tally` compiles the classes to a shared library. `src/main.rs` is a program that
+//! links them.
 #![forbid(unsafe_code)]
 
 pub mod check_size;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A registry with the classes of this crate, and routers made with it, for programs that these classes are linked into.
+//! For programs that link the classes of this crate: a registry with these classes, and routers made with the
+//! registry.
 
 use castanet_classes::Registry;
 use castanet_runtime::swap::Loaded;

@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 /// Packets that are too short are dropped, and so are packets whose byte is not the number of an output.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: packets whose byte has that value.
+/// Input 0: packets. Outputs 0, 1, ...: packets whose byte is the number of the output.
 ///
 /// # Example
 /// ```click

@@ -140,7 +140,7 @@ pub fn arp_in(frame: &[u8]) -> Option<Arp> {
     })
 }
 
-/// A received IPv4 packet. Its header checksum is correct.
+/// An IPv4 packet that was received, or that an ICMP error quotes.
 #[derive(Clone, Debug)]
 pub struct IpIn {
     /// Its header.
@@ -155,7 +155,7 @@ pub struct IpIn {
     pub bytes: Vec<u8>,
 }
 
-/// Parses the IPv4 packet of a frame; `None` if it contains none.
+/// Parses the IPv4 packet of a frame, and checks its header checksum. `None` if the frame contains no IPv4 packet.
 ///
 /// # Panics
 /// The header checksum is wrong.
@@ -167,7 +167,7 @@ pub fn ip_in(frame: &[u8]) -> Option<IpIn> {
     })
 }
 
-/// Parses an IPv4 packet, which may be truncated.
+/// Parses an IPv4 packet, which may be truncated. The header checksum is not checked.
 pub fn packet(bytes: &[u8]) -> Option<IpIn> {
     let (header, _) = Ipv4Header::from_slice(bytes).ok()?;
     let length = usize::from(header.total_len).min(bytes.len());

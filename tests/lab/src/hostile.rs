@@ -27,7 +27,7 @@ pub struct Scene {
     pub beyond: Ipv4Addr,
 }
 
-/// A random number generator and the frames made with it (xorshift64*).
+/// Makes frames with a random number generator (xorshift64*).
 pub struct Hostile {
     scene: Scene,
     state: u64,
@@ -163,7 +163,8 @@ impl Hostile {
         frames::ethernet(self.scene.router.0, self.scene.host.0, 0x0800, &bytes)
     }
 
-    /// Generates an ARP request or reply in the name of another host: true or false, well-formed or not.
+    /// Generates an ARP packet, usually a request or reply, in the name of another host. The mapping in it is
+    /// true or false, and the packet is well-formed or not.
     pub fn arp(&mut self) -> Vec<u8> {
         let Scene { host, router, .. } = self.scene;
         let claimed = loop {

@@ -119,7 +119,7 @@ impl Lab {
         host
     }
 
-    /// Connects two devices, which are created, by a link. Their Ethernet addresses are 02:00:00:00:LINK:01 and
+    /// Creates two devices that are connected by a link. Their Ethernet addresses are 02:00:00:00:LINK:01 and
     /// ...:02, with links counted from 1. Offloads keep the kernel's defaults.
     pub fn link(&self, a: (&Host, &str), b: (&Host, &str)) {
         self.links.set(self.links.get() + 1);
@@ -137,7 +137,7 @@ impl Lab {
         b.ip(&format!("link set {b_name} up"));
     }
 
-    /// Connects devices, which are created, by a switch.
+    /// Creates devices that are connected by a switch.
     pub fn lan(&self, devices: &[(&Host, &str)]) {
         let switch = self.host("switch");
         // Without spanning tree the ports forward at once. Without multicast snooping the switch sends no

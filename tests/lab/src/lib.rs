@@ -2,8 +2,8 @@
 //! Test hosts made of network namespaces and connected by virtual Ethernet links.
 //!
 //! No privileges are needed if user namespaces are allowed. A helper command of this package (`castanet-lab`)
-//! creates and enters the namespaces, because a multithreaded test process may not. If they are not allowed,
-//! [`Lab::new`] returns the reason.
+//! creates and enters the namespaces, because a multithreaded test process may not. If user namespaces are
+//! not allowed, [`Lab::new`] returns the reason.
 //!
 //! - [`process`]: commands with a time limit, stopped by their process id.
 //! - [`lab`]: [`Lab`], its hosts and links.
@@ -12,8 +12,8 @@
 //! - [`hostile`]: packets of malicious hosts.
 //! - [`router`]: the router between the hosts: the kernel, or a configuration of Castanet.
 //!
-//! Everything ends with the lab: its processes are children of the test or end with it, and a namespace ends
-//! with its last process.
+//! Everything ends with the lab: its processes are stopped by the test or end with their parent process, and
+//! a namespace ends with its last process.
 #![forbid(unsafe_code)]
 
 pub mod frames;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Timeout, longer than a frame needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// How often the helper answers before a link counts as quiet.
+/// A link counts as quiet after the helper has answered this many `sync` requests without a new frame.
 const CALM: usize = 10;
 
 /// A received frame.
@@ -131,8 +131,8 @@ impl Wire {
 
     /// Returns all frames not yet read, and those that arrive until the link has been quiet for some time.
     /// That time is `quiet`; on a busy machine it is longer, because the helper must answer ten requests
-    /// without a new frame in between. With a `quiet` of zero, all frames sent before have left, and all that
-    /// have arrived are returned.
+    /// without a new frame in between. A `quiet` of zero only waits until all frames sent before have left,
+    /// and returns all frames that have arrived.
     pub fn rest(&mut self, quiet: Duration) -> Vec<Frame> {
         let mut all = Vec::new();
         self.find(quiet, |frame| {

@@ -42,7 +42,7 @@ pub fn bpdu(data: &[u8]) {
             }
         }
         sane(&bridge, id);
-        // The hold time (IEEE 802.1D-1998 table 8-3).
+        // The hold time (IEEE 802.1D-1998 table 8-3) permits one configuration message per port and second.
         assert!(configs.iter().all(|n| i64::from(*n) <= now / SECOND + 1), "{configs:?} until {now}");
     }
 }

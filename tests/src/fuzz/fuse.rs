@@ -4,7 +4,7 @@
 use castanet_element::prelude::*;
 use castanet_element::seam::Seam as _;
 
-/// The message it prints when it stops the router.
+/// The message that Fuse prints when it stops the router.
 pub const BURNT: &str = "the fuse has ended the router";
 
 /// Stops the router after a number of task runs. It is always scheduled, so the run loop never sleeps. Instead,

@@ -2,8 +2,8 @@
 //! The bodies of the fuzz targets as plain functions. The targets in fuzz/ call them, and so does the replay of
 //! stored inputs.
 //!
-//! Each is bounded in time and memory, and accesses no files outside the repository. It panics where the
-//! product panics or violates a guarantee.
+//! Each target is bounded in time and memory, and accesses no files outside the repository. It panics if
+//! Castanet panics or violates a guarantee.
 
 pub mod archive;
 pub mod arguments;

@@ -99,8 +99,9 @@ pub fn place(name: &str) -> u16 {
     (hash ^ hash >> 16) as u16
 }
 
-/// Returns the setting that the first two bytes select, which is the next one on the ring, and the remaining
-/// bytes. Because of the ring, existing inputs usually keep their class when classes are added.
+/// Returns the setting that the first two bytes select, and the remaining bytes. The two bytes are a position
+/// on the ring of [`place`], and the first usable class from there on is selected. So existing inputs usually
+/// keep their class when classes are added.
 pub fn chosen(data: &[u8], usable: impl Fn(&Setting) -> bool) -> Option<(&'static Setting, &[u8])> {
     let (&start, rest) = data.split_first_chunk()?;
     let start = u16::from_be_bytes(start);

@@ -130,7 +130,8 @@ fn checked(packet: &[u8]) -> Result<&[u8], &'static str> {
     if checksum(&[&packet[..fields.header_len]]) != 0 {
         return Err("dropped: wrong IP header checksum");
     }
-    // Hosts without an address, and senders with a broadcast source, may reach the router itself.
+    // Packets from 0.0.0.0 (hosts without an address) or from a broadcast address are dropped, unless they
+    // are for the router itself.
     let own_broadcast = [BROADCASTS[1], BROADCASTS[3]].contains(&fields.src());
     let bad = own_broadcast || fields.src().is_unspecified() || fields.src().is_broadcast();
     if bad && !ADDRESS.contains(&fields.dst()) {
@@ -248,8 +249,8 @@ impl Journey<'_> {
         }
     }
 
-    /// Adds an ICMP error to the fate, if one is permitted. Selects a label by whether it is sent, held, or not
-    /// permitted.
+    /// Adds an ICMP error to the fate, if an error is permitted. Returns one of three labels: for an error
+    /// that is sent, held, or not permitted.
     fn error(
         &mut self,
         kind: (u8, u8),

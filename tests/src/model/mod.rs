@@ -154,7 +154,7 @@ struct Fates {
     neighbours: Neighbours,
     /// The position of each neighbour's first ARP reply in its trace.
     replies: HashMap<(usize, Ipv4Addr), usize>,
-    /// By interface, and position in its trace.
+    /// The fates of the packets of each interface, by position in the trace.
     all: [Vec<Fate>; 2],
 }
 

@@ -298,7 +298,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Whether a fragment belongs to the part of a packet in `want`.
+/// Whether a fragment begins inside `want`, which is a packet or a fragment of a packet.
 fn covers(want: &Masked, fragment: &Fields<'_>) -> bool {
     Fields::of(&want.bytes).is_some_and(|whole| {
         let start = whole.fragment_offset();
@@ -316,7 +316,7 @@ fn error_fault(error: &IcmpError, fields: Fields<'_>, own: Ipv4Addr) -> Option<S
         (packet[1] == 0, "has a type of service"),
         (fields.total_len() == packet.len(), "wrong length"),
         (packet[6..8] == [0, 0], "is a fragment, or not to be fragmented"),
-        // The router creates it with a time to live of 200 and forwards it like any packet.
+        // The router creates the error with a time to live of 200 and forwards it like any packet.
         (fields.ttl() == 199, "its time to live is not 200 - 1"),
         (fields.src() == own, "its source is not the address of its interface"),
         (checksum(&[message]) == 0, "wrong ICMP checksum"),

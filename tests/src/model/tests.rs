@@ -116,7 +116,8 @@ fn next_hops_are_asked_for() {
     let report = check(&evidence);
     assert!(report.violations.is_empty(), "{report}");
     assert_eq!(report.fates["held for ARP forever"], 1);
-    // To a host on the incoming network, before that host's ARP reply: a request must precede the packet.
+    // A packet to a host on the incoming network arrives before that host's ARP reply. The router must send a
+    // request before it sends the packet.
     let c = Ipv4Addr::new(1, 0, 0, 9);
     let mut evidence = from_a(&[Ipv4::udp(A, c, 1, (1, 2), &[]).bytes()]);
     evidence.arrived[0].push(reply(0, c, [2, 0, 0, 0, 0, 0xc]));
@@ -263,7 +264,8 @@ fn frame_of(due: &Due, neighbours: &Neighbours) -> Vec<Vec<u8>> {
     }
 }
 
-/// Simulates a perfect router over the stored traces, or over every n-th frame and all ARP replies.
+/// Returns what a perfect router would send for every `each`-th frame of the stored traces and for all ARP
+/// replies in them.
 fn perfect(each: usize) -> Evidence {
     let mut evidence = Evidence {
         arrived: trace::ip_router(trace::SEED).interfaces.map(|frames| {

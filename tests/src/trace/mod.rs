@@ -43,7 +43,8 @@ pub fn ip_router(seed: u64) -> Traces {
     let mut ids = 0;
     let interfaces = [0, 1].map(|interface| {
         let frames = traffic::frames(interface, &mut random, &mut ids);
-        // One frame every 500 us. eth1 starts half an interval after eth0. Jitter preserves the order.
+        // One frame every 500 us, plus a random delay that is shorter than the interval, so that frames keep
+        // their order. eth1 starts half an interval after eth0.
         let start = 1_735_689_600_000_000_000 + 250_000 * i64::try_from(interface).unwrap_or(0);
         let times = (0i64..).map(|n| start + 500_000 * n);
         let timed = frames.into_iter().zip(times).map(|(wire, time)| {

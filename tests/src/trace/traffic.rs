@@ -92,7 +92,8 @@ pub(super) fn frames(interface: usize, random: &mut Random, ids: &mut u16) -> Ve
         frames.push(to_router(&flows[flow].next(random, ids)));
     }
 
-    // The special cases are spread over the runs of flows. The late ARP reply comes after a quarter of them.
+    // The special cases are spread over the runs of flows. The late ARP reply comes after a quarter of the
+    // flow frames.
     let mut specials = cases::all(interface, random, ids);
     shuffle(&mut specials, random);
     let every = FLOW_FRAMES / specials.len().max(1);

@@ -170,8 +170,8 @@ impl Code {
     }
 
     fn test(&mut self, left: &Number, relation: Relation, right: &Number, yes: Label, no: Label) -> Label {
-        // A conditional jump skips at most 255 instructions. The first limit is one lower, because a jump added
-        // for the second label would increase its distance by one.
+        // A conditional jump skips at most 255 instructions. The limit for `yes` is one lower, because a jump
+        // that is added for `no` would put `yes` one instruction further away.
         let yes = self.reach(yes, 254);
         let no = self.reach(no, 255);
         let (mut load, source, k) = (Vec::new(), source(right), constant(right));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The grammar of capture filters. `and` and `or` have equal precedence and associate to the left; `not` binds
-//! tighter. A bare name reuses the qualifiers of the previous one.
+//! The grammar of capture filters. `and` and `or` have equal precedence and associate to the left; `not`
+//! binds tighter. A name without qualifiers reuses those of the previous name.
 
 mod literal;
 mod named;

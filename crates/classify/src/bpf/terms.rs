@@ -18,8 +18,8 @@ const FRAGMENT: u8 = 44;
 const WITH_PORTS: [u8; 3] = [SCTP, TCP, UDP];
 /// Ethernet types of VLAN tags.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
-/// Loads from this offset on read metadata from the kernel instead of frame bytes: whether a VLAN tag was
-/// removed, and the tag.
+/// Loads from this offset on (`SKF_AD_OFF` of Linux) read metadata of the frame instead of its bytes: the
+/// VLAN tag that was removed, and whether one was removed.
 const BESIDE: u32 = 0xffff_f000;
 const TAG: u32 = BESIDE + 44;
 const TAG_PRESENT: u32 = BESIDE + 48;

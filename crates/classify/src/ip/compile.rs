@@ -122,7 +122,7 @@ pub(super) enum Type {
 }
 
 impl Type {
-    /// The field, if the type has exactly one.
+    /// A field as wide as the values of the type (for ports, the source port); none for addresses.
     pub(super) fn field(self) -> Option<Field> {
         match self {
             Type::Host | Type::Net | Type::EtherHost => None,

@@ -76,7 +76,7 @@ fn parse_from(text: &str, at: usize, names: &dyn Names) -> Result<(Expr, Vec<Fau
 struct Parser<'a> {
     lexer: Lexer<'a>,
     names: &'a dyn Names,
-    /// The last test with a value. The next test may omit the parts they have in common.
+    /// The last test with a value. The next test may omit the parts that it has in common with this one.
     previous: Option<Previous>,
     /// The end of the last test with a value.
     ended: usize,

@@ -18,13 +18,13 @@ pub(super) struct Given {
     pub(super) operand: Operand,
     /// The mask of a prefix.
     pub(super) own_mask: Option<u64>,
-    /// The mask of the previous test, if this one repeats it.
+    /// The mask of the previous test, if this test consists of a value only and takes its other parts from there.
     pub(super) inherited_mask: Option<u64>,
 }
 
 impl Parser<'_> {
-    /// Parses `word` as a value. If no type is given, it is taken from the previous test, otherwise inferred
-    /// from the value. `bare` means that nothing precedes the value.
+    /// Parses `word` as a value. If no type is given, the word has the type of the previous test if possible;
+    /// if not, the type is inferred from the value. `bare` means that nothing precedes the value.
     pub(super) fn operand(
         &self,
         word: &str,

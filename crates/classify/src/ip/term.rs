@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
         Ok((if base == TRANSPORT { Type::Transport(field) } else { Type::Field(field) }, whole))
     }
 
-    /// Checks the type against the other qualifiers, and adds the protocol that it implies.
+    /// Checks the type against the other qualifiers, and adds the protocol that the type implies.
     pub(super) fn contradictions(&self, q: &mut Qualifiers) -> Result<(), Fault> {
         let Some((ty, range)) = &mut q.ty else { return Ok(()) };
         let against = |message: &str| Err(Fault::new(range.clone(), message));
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
             (Type::Icmp, Some(p)) if p != ICMP => {
                 return against("only ICMP has this, but the test has another protocol");
             }
-            // The header of any transport protocol.
+            // `transp` allows the header of any transport protocol, so the protocol is not tested.
             (Type::Transport(_), Some(Proto::Transport)) => q.proto = None,
             _ => {}
         }
@@ -289,7 +289,7 @@ impl<'a> Parser<'a> {
         Ok(Test { ty, direction, proto: q.proto, mask, relation, value: operand }.compile())
     }
 
-    /// Qualifiers without a value. They are a complete test only if they name a protocol.
+    /// Compiles qualifiers that no value follows. They are a complete test only if they name a protocol.
     fn without_value(
         &self,
         q: Qualifiers,

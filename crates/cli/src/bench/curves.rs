@@ -51,8 +51,8 @@ pub struct Curve {
     /// Number of loads, in equal steps; with --hosts the default depends on --seconds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub points: Option<u16>,
-    /// The greatest load: packets a second of each stream or class; for red, the excess as a share of the
-    /// load, below 1.
+    /// The greatest load: packets a second of each stream or class; for red, the share of the load that
+    /// exceeds the link's rate, below 1.
     #[arg(long, value_name = "LOAD", value_parser = positive)]
     pub to: Option<f64>,
     /// Largest number of packets in a batch; the curves do not depend on it.
@@ -89,7 +89,7 @@ fn positive(text: &str) -> Result<f64, String> {
 /// Runs the benchmark called `name`, then prints the results and writes the requested files.
 pub fn main(name: &str, a: &Curve) -> Result<(), String> {
     let what = curves::named(name).ok_or("there is no such curve")?;
-    // The excess (R - link) / R of a load R is below 1 for every load.
+    // The share of a load R that exceeds the rate L of the link is (R - L) / R, which is always below 1.
     if name == "red" && a.to.is_some_and(|to| to >= 1.0) {
         return Err("--to: the excess is a share of the load and must be below 1".into());
     }

@@ -72,8 +72,8 @@ pub struct Veth {
     /// The generator: `packet`, a packet socket, or `live`, the kernel; default: live where it is permitted.
     #[arg(long, value_name = "packet|live")]
     pub generator: Option<Generator>,
-    /// Hide the frames of Castanet's devices from the host's network stack. Otherwise the stack also looks up
-    /// a route for each packet, on the generator's processor.
+    /// Hide the frames of Castanet's devices from the host's network stack. Without this option, the stack
+    /// also looks up a route for each packet, on the generator's processor.
     #[arg(long, conflicts_with = "file")]
     pub shield: bool,
     /// Slow down Castanet's router by this number of extra checks per packet, so that the generator can send

@@ -22,7 +22,7 @@ const ABOUT: About = About {
     ],
 };
 
-/// The other commands of the tool, which are not available.
+/// Commands of Click's click-buildtool that are not implemented here.
 const OTHERS: &[&str] = &[
     "shortensyms",
     "compile-shortensyms",

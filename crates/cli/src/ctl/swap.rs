@@ -42,7 +42,7 @@ fn renamed(e: ClientError, file: &str) -> ClientError {
 
 impl Swap {
     /// Returns the configuration text to send. If the command line defines variables, the configuration is
-    /// expanded here, because a text cannot override its own definitions.
+    /// expanded here: these values override definitions in the text, and the router receives the text only.
     pub fn text(&self, json: bool) -> Result<String, Failure> {
         let (mut defines, mut files) = (Vec::new(), Vec::new());
         for w in &self.words {

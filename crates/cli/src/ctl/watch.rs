@@ -132,8 +132,9 @@ fn json_line(
     json!({ "seconds": seconds, "values": values, "rates": rates })
 }
 
-/// Cuts rows to the size of the terminal (columns, lines). Otherwise rows would wrap or scroll, and the
-/// cursor could not return to the first row. The last line is left for the cursor.
+/// Cuts rows to the size of the terminal (columns, lines). Longer rows would wrap, and more rows would
+/// scroll, so that the cursor could not return to the first row. The last line of the terminal is left for
+/// the cursor.
 fn cut(mut rows: Vec<String>, (width, height): (usize, usize)) -> Vec<String> {
     let most = height.saturating_sub(1).max(1);
     if rows.len() > most {

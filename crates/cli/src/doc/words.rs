@@ -341,7 +341,8 @@ pub fn capital(text: &str) -> String {
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// Returns the folder of a class's family. A class with several files has a folder of its own below it.
+/// Returns the folder of a class's family. A class with several files has its own folder below the family's
+/// folder, but its family is returned.
 pub fn folder(spec: &ClassSpec) -> &'static str {
     // The classes of a package form one family.
     let package = || spec.module.split("::").next().unwrap_or_default();

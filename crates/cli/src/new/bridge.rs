@@ -68,8 +68,8 @@ impl Bridge {
         if devices.len() < 2 {
             errors.push("a switch has at least two devices".into());
         }
-        // IEEE 802.1D-1998, section 8.10.2, requires 2 * (forward_delay - 1) >= max_age >= 2 * (hello + 1). If this does not hold, the
-        // spanning tree may not converge.
+        // 2 * (forward_delay - 1) >= max_age >= 2 * (hello + 1): required by IEEE 802.1D-1998, section
+        // 8.10.2. If this does not hold, the spanning tree may not converge.
         let Bridge { forward_delay, hello, max_age, .. } = *self;
         if 2 * (forward_delay - 1) < max_age {
             errors

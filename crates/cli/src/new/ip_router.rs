@@ -29,9 +29,9 @@ pub const EXAMPLES: &str = "Examples:
 
 /// The definition of an interface, as in conf/ip-router.click.
 const INTERFACE: &str = include_str!("interface.click");
-/// Two parts of [`INTERFACE`] about received IP packets, then their replacements with --advertise. Packets to
-/// all routers or to all hosts may be router solicitations (RFC 1256), which are answered. Other packets to
-/// these addresses are dropped.
+/// Replacements in [`INTERFACE`] for --advertise: two texts to replace, then the two replacements. The new
+/// text separates IP packets to all routers (224.0.0.2) and to all hosts (255.255.255.255). Router
+/// solicitations (RFC 1256) among them are answered, and the others are dropped.
 const ARRIVALS: [&str; 4] = [
     "12/0800);",
     "    kind[2] -> Paint($color) -> output;\n",

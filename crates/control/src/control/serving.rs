@@ -124,7 +124,7 @@ impl Serving {
     }
 
     fn start(&mut self) -> Result<(), ElementError> {
-        // An element without a router has no clients.
+        // An element without a router, as in unit tests, does not listen.
         let Some(remote) = &self.remote else { return Ok(()) };
         let server = Server::start(&self.place, self.settings.clone(), remote.clone());
         self.server = Some(server.map_err(ElementError::refused)?);

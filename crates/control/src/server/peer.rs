@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// The output to a client.
+/// The service for a client, with the output that waits to be sent.
 pub(super) enum Talk {
     /// Replies of a session.
     Control(Box<Session>),
@@ -25,7 +25,8 @@ pub(super) struct Peer {
     pub talk: Talk,
     /// The events of its descriptor in epoll.
     pub interest: EventFlags,
-    /// Whether it has buffered commands to execute, without an event of its descriptor.
+    /// Whether it waits in the queue for another turn: commands are buffered, so its descriptor may have no
+    /// event.
     pub busy: bool,
     /// Its buffered bytes when they were last counted.
     pub held: usize,
@@ -153,8 +154,8 @@ impl Peer {
         }
     }
 
-    /// Whether a client of a message server has closed its output. It may be disconnected to make room for
-    /// another client.
+    /// Whether this is a client of a message server that has closed its output. Such a client may be
+    /// disconnected to make room for another.
     pub fn is_gone(&self) -> bool {
         matches!(self.talk, Talk::Chatter(_)) && self.finished
     }

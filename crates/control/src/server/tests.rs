@@ -263,7 +263,7 @@ fn chatter(
     (server, fake, connect, reports)
 }
 
-/// Reads exactly this.
+/// Reads exactly `text`.
 fn expect(c: &mut impl Read, text: &str) {
     let mut all = vec![0; text.len()];
     c.read_exact(&mut all).unwrap();

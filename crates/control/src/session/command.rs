@@ -22,8 +22,8 @@ HELP
 QUIT
 A handler is element.handler, or a global handler. An element may be given by its number, counted from 1.";
 
-/// HTTP methods that are no commands of this protocol. A web page can make a browser send requests to a port
-/// of its host, with commands in the body.
+/// HTTP methods that are no commands of this protocol. They end the session, because a web page can make a
+/// browser send requests to a port of the browser's host, with commands in the body.
 const HTTP: &[&str] = &["POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE", "PRI"];
 
 /// The kinds of commands for handlers.

@@ -39,7 +39,7 @@ impl Wiring for OneElement {
     }
 }
 
-/// The messages of the element, and how often it stopped the driver.
+/// The messages of the element, and how often it asked the driver to stop.
 #[derive(Default)]
 pub(super) struct Outside {
     pub(super) messages: Mutex<Vec<String>>,

@@ -261,7 +261,8 @@ mod tests {
         }
     }
 
-    /// A default method that is not passed on would do nothing in packages, and nobody would notice.
+    /// If `Wrapped` did not pass a default method on to the element inside, this method would do nothing in
+    /// packages, and no other test would notice.
     #[test]
     fn every_method_is_passed_on() {
         let source = include_str!("../class.rs");

@@ -53,9 +53,9 @@ impl Average {
         self.value.set(old.get());
         self.since.store(old.since.load(Relaxed), Relaxed);
     }
-    /// Updates the average for a packet that comes at `now` and finds `length` others, and returns it. A
-    /// pulled packet leaves the queue at this time. With pushed packets it is not known when the queue became
-    /// empty, so the time of the previous packet is used.
+    /// Updates the average for a packet that comes at `now` and finds `length` others. Returns the new
+    /// average. If the packet is pulled, the queue can have become empty only at this time. If it is pushed,
+    /// it is not known when the queue became empty, so the time of the previous packet is used.
     #[inline]
     pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
         let old = self.value.get();

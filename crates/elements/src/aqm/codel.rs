@@ -9,9 +9,9 @@ use castanet_element::prelude::*;
 /// The wait of a packet begins at its timestamp: put a `SetTimestamp` before the queue if no element before
 /// the queue sets timestamps. A packet without a timestamp counts as not having waited. The first packet is
 /// dropped when all waits have been longer than TARGET for a whole INTERVAL. More packets are dropped at
-/// intervals that shrink with the square root of their number, until a packet has waited less than TARGET
-/// (RFC 8289 section 5). Nothing is dropped while at most one packet is left in the queues upstream. A pull
-/// returns the next packet in place of a dropped one.
+/// intervals of INTERVAL divided by the square root of the number of drops, until a packet has waited less
+/// than TARGET (RFC 8289 section 5). Nothing is dropped while at most one packet is left in the queues
+/// upstream. A pull returns the next packet in place of a dropped one.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): packets that are not dropped.

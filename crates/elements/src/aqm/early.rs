@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of RED and AdaptiveRED: random early detection. AdaptiveRED changes its probability itself.
+//! The engine of RED and AdaptiveRED: random early detection. AdaptiveRED also adapts its probability.
 
 use super::average::{Average, Real};
 use super::lengths::{Lengths, Queues};
@@ -165,7 +165,7 @@ impl<A: EarlyArgs> Early<A> {
     fn config(&self, cx: &mut Cx<'_>) -> String {
         let (min, max) = (self.min_thresh(), self.max_thresh());
         let limits = if A::ADAPTS {
-            // TARGET is the mean of the thresholds, which lie half of it below and above.
+            // TARGET is the mean of the thresholds, which are 0.5 and 1.5 times TARGET.
             (u64::from(min) + u64::from(max)).div_ceil(2).to_string()
         } else {
             format!("{min}, {max}")
@@ -179,7 +179,7 @@ impl<A: EarlyArgs> Early<A> {
 impl<A: EarlyArgs> Lifecycle for Early<A> {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.lengths = Lengths::find(self.settings.queues.as_ref(), self.pulled, cx)?;
-        // After live reconfiguration the state is that of the former element.
+        // After live reconfiguration this is the state of the former element, with its old settings.
         let (s, settings) = (&self.state, &self.settings);
         s.min.store(settings.min, Relaxed);
         s.max.store(settings.max, Relaxed);

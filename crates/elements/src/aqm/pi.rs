@@ -241,7 +241,7 @@ impl Lifecycle for Pi {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let c = &mut self.controller;
         c.lengths = Lengths::find(self.args.queues.as_ref(), c.pulled, cx)?;
-        // After live reconfiguration the state is that of the former element.
+        // After live reconfiguration this is the state of the former element, with its old settings.
         let Args { w, a, b, stability, .. } = &self.args;
         c.state.w.set(*w);
         c.state.a.set(*a);

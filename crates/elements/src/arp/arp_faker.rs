@@ -6,7 +6,7 @@ use castanet_wire::arp::{ArpHeader, op};
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use std::net::Ipv4Addr;
 
-/// Bytes of an ARP packet with its Ethernet header.
+/// Length of an ARP packet with its Ethernet header, in bytes.
 const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 /// Time between replies, in nanoseconds.
 const INTERVAL: i64 = 10_000_000_000;
@@ -14,7 +14,7 @@ const INTERVAL: i64 = 10_000_000_000;
 /// Sends unsolicited ARP replies (RFC 826), one at the start and one every ten seconds.
 ///
 /// The replies are sent to the host DSTIP, whose Ethernet address is DSTETH, and say that SRCIP is at SRCETH.
-/// So that host sends its packets for SRCIP to SRCETH.
+/// As a result, DSTIP sends its packets for SRCIP to SRCETH.
 ///
 /// # Ports
 /// Output 0 (push): Ethernet frames with ARP replies.

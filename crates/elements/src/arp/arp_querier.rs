@@ -27,10 +27,10 @@ use std::sync::atomic::Ordering;
 /// at least one second (RFC 1122 section 2.3.2.1). Queries are sent only when packets come. After the reply
 /// the waiting packets leave in order.
 ///
-/// Once a known address is POLL_TIMEOUT old, it is queried again at the same pace; once it is TIMEOUT old, it
-/// counts as unknown. The first two of these queries go to the known address, the others are broadcast. When
-/// another address replaces a known one, queries are broadcast at once, until one of the two addresses is
-/// confirmed. An address is confirmed if exactly one ARP packet claims it after a query.
+/// Once a known Ethernet address is POLL_TIMEOUT old, it is queried again at the same pace. The first two of
+/// these queries go to the known address, the others are broadcast. Once the address is TIMEOUT old, it
+/// counts as unknown. When another address replaces a known one, queries are broadcast at once, until one of
+/// the two addresses is confirmed. An address is confirmed if exactly one ARP packet claims it after a query.
 ///
 /// Packets to 255.255.255.255 or to the subnet's broadcast address are broadcast. Packets to multicast
 /// addresses go to the mapped Ethernet address (RFC 1112 section 6.4). Neither needs a query. Packets without
@@ -43,9 +43,9 @@ use std::sync::atomic::Ordering;
 ///
 /// # Ports
 /// Input 0: IP packets. Input 1: Ethernet frames with ARP replies or requests. Output 0: Ethernet frames.
-/// Output 1 (optional): queries, which otherwise leave on output 0. Output 2 (optional): IP packets that were
-/// given up after 3 s without a reply, for an ICMPError that reports it (RFC 1812 section 5.2.7.1). Without
-/// output 2, packets wait for TIMEOUT and are then dropped.
+/// Output 1 (optional): queries. Without output 1, queries leave on output 0. Output 2 (optional): IP packets
+/// that were given up after 3 s without a reply, for an ICMPError that reports the failure (RFC 1812 section
+/// 5.2.7.1). Without output 2, packets wait for TIMEOUT and are then dropped.
 ///
 /// # Example
 /// ```click
@@ -112,7 +112,7 @@ impl Build for ArpQuerier {
             }
             None => {
                 let state = cx.share(|| State::new(settings));
-                // After live reconfiguration the state is that of the former element.
+                // After live reconfiguration this is the state of the former element, with its old settings.
                 state.configure(settings);
                 state
             }
@@ -184,7 +184,7 @@ impl ArpQuerier {
         self.own.broadcast.store(broadcast, Ordering::Relaxed);
         self.releasing.append(&mut old.releasing);
         if (former, old.ether) != (ip, self.ether) && self.args.table.is_none() {
-            // Entries that were learned under another address may belong to another subnet.
+            // Entries that were learned while the querier had other addresses may belong to another subnet.
             self.state.write_clear(cx);
         }
         let now = cx.now();
@@ -294,7 +294,7 @@ impl ArpQuerier {
         }
     }
 
-    /// Sends a query. If there is no buffer for it, a later packet causes another one.
+    /// Sends a query. If there is no buffer for the query, a later packet causes another query.
     fn query(&mut self, ip: u32, to: EtherAddr, stamp: i64, vlan: [u8; 2], cx: &mut Cx<'_>) {
         let Some(mut q) = Packet::new(EtherHeader::LEN + ArpHeader::LEN) else { return };
         if let Some((head, body)) = q.data_mut().split_first_chunk_mut() {

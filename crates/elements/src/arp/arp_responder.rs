@@ -8,15 +8,15 @@ use castanet_wire::arp::{self, ArpHeader};
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use std::net::Ipv4Addr;
 
-/// Bytes of an ARP packet with its Ethernet header.
+/// Length of an ARP packet with its Ethernet header, in bytes.
 const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 
 /// Answers ARP requests for given addresses with given Ethernet addresses (RFC 826).
 ///
 /// Each argument lists addresses or prefixes and, anywhere among them, one Ethernet address. A name that
-/// AddressInfo defines may stand for both. The longest prefix that contains the requested address decides.
-/// The reply replaces the request, is exactly 42 bytes long, and keeps only the VLAN annotation. All other
-/// packets leave unchanged on output 1, or are dropped if that is not connected.
+/// AddressInfo defines may stand for an IP and an Ethernet address. The longest prefix that contains the
+/// requested address decides. The reply replaces the request, is exactly 42 bytes long, and keeps only the
+/// VLAN annotation. All other packets leave unchanged on output 1, or are dropped if that is not connected.
 ///
 /// # Ports
 /// Input 0: Ethernet frames with ARP packets. Output 0: ARP replies. Output 1 (optional): frames that are not answered.

@@ -135,8 +135,8 @@ impl Classify {
         if let (OffsetBase::Data, Shape::Always(o)) = (self.program.kind(), self.program.shape()) {
             return send_all(batch, o, cx);
         }
-        // Most batches go to one output as a whole. The packets before the first one that differs are not
-        // classified again.
+        // Most batches go to one output as a whole. If a packet has another output, the packets before it are
+        // not classified again.
         let Some(first) = batch.as_slice().first().map(|p| self.output(p)) else { return };
         let other = match first {
             Ok(o) => batch.iter().position(|p| self.output(p) != Ok(o)),

@@ -12,9 +12,9 @@ pub(super) fn ether(name: &str) -> Ether {
     device::link_info(name).ok().and_then(|d| d.ether)
 }
 
-/// Reports that a device is back. If its Ethernet address is no longer `before`, has the router evaluate
-/// again what its configuration takes from the device (`eth0:eth` and the like), and reports the result.
-/// Returns the address that the device has now.
+/// Reports that a device is back, and returns its Ethernet address. If that address is no longer `before`, the router
+/// also reads its configuration again, in case it takes addresses from the device (`eth0:eth` and the like). The report
+/// says whether the configuration is read again.
 pub(super) fn tell(name: &str, before: Ether, cx: &Cx<'_>) -> Ether {
     let now = ether(name).or(before);
     let start = format!("{}: {name}: device is back", cx.declaration());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which element of a router uses which device. Two elements that claim the same thing are a configuration
-//! error.
+//! Records which element of a router uses which device. It is a configuration error if two elements claim the same
+//! use of a device.
 
 use castanet_element::prelude::*;
 use std::collections::HashMap;
@@ -9,11 +9,12 @@ use std::sync::{Mutex, PoisonError};
 /// The key of data that belongs to the whole router and to no single element.
 pub(super) const ROUTER: u32 = u32::MAX;
 
-/// The claims: for each claimed thing, the number and the name of the element.
+/// The claims: for each claimed use of a device, the number and the name of the element that claimed it.
 #[derive(Default)]
 struct Claims(Mutex<HashMap<String, (u32, String)>>);
 
-/// Claims something for the element that is being built. The error names the element that has it already.
+/// Claims `what`, such as a device, for the element that is being built. If another element has claimed it already,
+/// the error names that element.
 pub(super) fn claim(what: &str, cx: &mut BuildCx<'_>) -> Result<(), ConfigError> {
     let claims = cx.share_as(ROUTER, Claims::default);
     let mut claims = claims.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -87,7 +87,7 @@ impl CompleteOffload {
                 self.complete(p, &mut held, cx);
             }
             (self.held, self.spare) = (held, got);
-            // If pulled packets gave no segments, all of them were dropped.
+            // Packets were pulled, but nothing is held: all of them were dropped, so pull again.
             if !more || self.held.is_empty() && !cx.try_again() {
                 return;
             }
@@ -138,7 +138,7 @@ mod tests {
         p
     }
 
-    /// The payload of a frame, whose headers and checksums are checked with etherparse.
+    /// Returns the payload of a frame, after checking its headers and checksums with etherparse.
     fn payload(p: &Packet, stripped: usize) -> Vec<u8> {
         let whole = [&[1; 6][..], &[2; 6], &[8, 0]].concat();
         let frame = [&whole[..stripped], p.data()].concat();

@@ -19,9 +19,10 @@ use std::collections::VecDeque;
 
 /// The most frames of a turn: frames that are ready are emitted at once, whatever BURST says.
 const MOST: usize = 64;
-/// How many empty polls each received frame allows before the task sleeps. A wake-up costs more than a packet.
+/// How many empty polls each received frame allows before the task sleeps. Polling avoids wake-ups, each of which
+/// costs more than a packet.
 const LOOKS: u32 = 8;
-/// The most empty polls before the task sleeps: some tens of microseconds.
+/// The most empty polls before the task sleeps. They take some tens of microseconds.
 const MOST_LOOKS: u32 = 256;
 /// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
@@ -35,7 +36,7 @@ const LOOK: i64 = 200_000_000;
 /// waiting are emitted together. The task sleeps until frames arrive; at a high rate it polls between frames instead.
 ///
 /// Unless SNIFFER is false, the host's own network stack sees the frames too, and answers those to its addresses.
-/// With BPF_FILTER, an expression of tcpdump, the kernel discards other frames before they are copied.
+/// The kernel discards frames that do not match BPF_FILTER, an expression of tcpdump, before they are copied.
 ///
 /// A device that goes down or vanishes while the router runs is reported once, and used again when it is back. If it
 /// then has another Ethernet address, and the configuration takes addresses from the device, the router reads its
@@ -63,19 +64,19 @@ pub struct FromDevice {
     #[count(unit = "packets")]
     count: Count,
     /// How often the device went down or vanished.
-    #[count(unit = "packets")]
+    #[count(unit = "outages")]
     losses: Count,
     options: PacketOptions,
     socket: Option<(PacketSocket, Watch)>,
     intake: Intake,
     shield: Option<Shield>,
-    /// The watch of the socket, after another router has taken it.
+    /// The watch of the socket, after another router has taken the socket over (hot swap).
     left: Left,
-    /// Packets taken over in a hot swap, emitted before newly received frames. `from_old` counts those of the old
-    /// router.
+    /// Packets taken over in a hot swap, emitted before newly received frames. The first `from_old` of them came from
+    /// the old router.
     waiting: VecDeque<Packet>,
     from_old: usize,
-    /// Whether an element of another router has taken the waiting packets. If the swap fails, it gives them back.
+    /// Whether an element of another router has taken the waiting packets. If the swap fails, they are taken back.
     followed: bool,
     /// The Ethernet address of the device when it was opened.
     ether: Ether,

@@ -90,7 +90,7 @@ pub struct FromHost {
     device: Arc<HostDevice>,
     wanted: Wanted,
     tun: Option<(Arc<Tun>, Watch)>,
-    /// The watch of the device, after another router has taken it.
+    /// The watch of the device, after another router has taken the device over (hot swap).
     left: Left,
     downstream: Signal,
     scratch: Vec<u8>,
@@ -177,7 +177,7 @@ impl Element for FromHost {
                     return Turn::Sleep;
                 }
                 Err(e) => {
-                    // ToHost elements share the open device, so it cannot be created again here.
+                    // ToHost elements still hold the old device, so this element does not create a new one.
                     let text = e.to_string();
                     let what = text.lines().next().unwrap_or("");
                     cx.message(&format!("{}: {what}; nothing more is received", cx.declaration()));

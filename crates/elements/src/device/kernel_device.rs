@@ -55,7 +55,7 @@ pub struct KernelDevice<const TAP: bool> {
     tun: Option<(Tun, Watch)>,
     /// Identifies the device in a hot swap: the name, or all settings while there is no name.
     key: String,
-    /// The watch of the device, after another router has taken it.
+    /// The watch of the device, after another router has taken the device over (hot swap).
     left: Left,
     /// Packets that came from the host.
     #[count(unit = "packets")]
@@ -249,7 +249,7 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
         self.tun = None;
         Ok(())
     }
-    /// Devices without a configured name may have equal keys.
+    /// Returns the key of the device. Several devices without a configured name may have the same key.
     fn holds(&self) -> Option<String> {
         Some(self.key.clone())
     }

@@ -10,8 +10,8 @@ use castanet_spec::Show;
 ///
 /// Each argument is `drop dev NAME`. While the router runs, a filter at the ingress of the device drops all frames,
 /// after the packet sockets of FromDevice have received them. If the kernel has TCX links (Linux 6.6, in the first
-/// user namespace), it removes the filter when the program ends. Otherwise the filter needs the kernel's sch_ingress
-/// and cls_bpf. If the program is killed then, the filter stays until another program shields the device, or until
+/// user namespace), it removes the filter when the program ends. Without TCX links, the filter needs sch_ingress
+/// and cls_bpf, and if the program is killed, it stays until another program sets such a filter on the device, or until
 /// `castanet doctor --mend`. FromDevice with SNIFFER false does the same as this class.
 ///
 /// # Ports
@@ -94,8 +94,8 @@ impl Lifecycle for KernelFilter {
         self.shields.append(&mut old.shields);
         Ok(())
     }
-    /// For a device that both routers shield, the older shield stays, because it records whether it created the
-    /// clsact qdisc.
+    /// Keeps the old router's shield of each device that both routers shield, because only that shield records whether
+    /// the clsact qdisc was created with it, and so must be removed with it.
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         for theirs in &mut old.shields {
             if let Some(mine) = self.shields.iter_mut().find(|s| s.name() == theirs.name()) {

@@ -121,7 +121,7 @@ impl Lifecycle for McastSocket {
         self.pump.finish(self.socket.take().as_mut(), cx);
         Ok(())
     }
-    /// The report of the first failure does not require packets to be processed one by one.
+    /// Returns no effects: only the first failure is reported, so packets need not be processed one by one.
     fn effects(&self, _: Effects) -> Effects {
         Effects::empty()
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pending offloads (checksums, segmentation): converts between packet annotations and the kernel's header.
+//! Pending offloads (checksums, segmentation): completes them, and converts them between the form that packets carry
+//! and the virtio-net header of the kernel.
 
 use castanet_element::prelude::*;
 use castanet_io::device::{BadOffload, Segments, Start, VnetHeader, complete};
 use castanet_packet::Offload;
 
-/// Returns the pending offload of a packet, as the kernel describes it.
+/// Returns the virtio-net header that describes the pending offload of a packet to the kernel.
 #[inline]
 pub(super) fn header_of(p: &Packet) -> VnetHeader {
     p.offload().map_or(VnetHeader::NONE, header)
@@ -19,7 +20,7 @@ fn header(o: Offload) -> VnetHeader {
     VnetHeader { flags, gso_type, header_len: 0, gso_size, checksum_start, checksum_offset }
 }
 
-/// Records on a packet the offload that the kernel's header says is pending.
+/// Records on a packet the pending offload that the kernel's virtio-net header describes.
 ///
 /// # Errors
 /// If the offload does not fit the packet, so that it could not be completed.

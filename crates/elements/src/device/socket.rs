@@ -19,14 +19,15 @@ use std::time::Duration;
 /// Receives packets from another program, or sends packets to one.
 ///
 /// TYPE is `TCP` or `UDP`, with an address and a port, or `UNIX` (a stream) or `UNIX_DGRAM`, with a file. A client
-/// connects to that address, from its local address if one is given. A server listens there. A stream has no packet
+/// connects to that address, from its local address if one is given. A server listens on it. A stream has no packet
 /// boundaries: received data is emitted in pieces of at most SNAPLEN bytes, and sent packets are joined. A datagram
 /// is one packet, cut to SNAPLEN bytes if it is longer.
 ///
 /// A stream server talks to one client at a time, and accepts the next one when that client has gone. A client that
 /// has closed its sending direction still receives the packets that wait for it. A datagram server sends to the host
-/// from which it last received. With ALLOW alone, only hosts in its table are admitted. Otherwise hosts in the table
-/// of DENY are refused, unless they are in that of ALLOW too. Connections and datagrams of refused hosts are dropped.
+/// from which it last received. With ALLOW but no DENY, only hosts in the table ALLOW are admitted. With DENY, hosts
+/// in the table DENY are refused, unless the table ALLOW has them too. Connections and datagrams of refused hosts are
+/// dropped.
 ///
 /// While the kernel has no free buffer, or a client is still connecting, packets stay upstream; with a push input, up
 /// to 1024 wait here. While there is no peer, pushed packets are dropped, and nothing is pulled. The first failure is
@@ -169,8 +170,8 @@ impl Build for Socket {
     }
 }
 
-/// How long initialisation waits for a connection, to report an address where no server listens as a configuration
-/// error.
+/// How long initialisation waits for a connection. If the server refuses the connection in this time,
+/// initialisation fails.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 #[handlers]
@@ -243,11 +244,12 @@ impl Lifecycle for Socket {
             Link::Datagrams(d) => self.pump.finish(Some(d), cx),
             Link::None | Link::Connecting(_) => self.pump.finish(None::<&mut Stream>, cx),
         }
-        // Closes both, and removes the files of Unix sockets.
+        // Close the connection and the listener, and remove the files of Unix sockets.
         (self.link, self.listener) = (Link::None, None);
         Ok(())
     }
-    /// Reports of connections do not require packets to be processed one by one.
+    /// Returns no effects. The element prints messages only about connections, never about single packets, so
+    /// packets may be processed in batches.
     fn effects(&self, _: Effects) -> Effects {
         Effects::empty()
     }

@@ -44,7 +44,7 @@ pub(super) enum Flow {
     More,
     /// There is nothing to do until the socket is ready.
     Idle,
-    /// The other end has closed the connection, or it broke off with an error.
+    /// The other end has closed the connection, or the connection broke off with this error.
     Closed(Option<io::Error>),
 }
 
@@ -53,8 +53,8 @@ pub(super) enum Flow {
 pub(super) struct Pump {
     shape: Shape,
     buffer: Vec<u8>,
-    /// Received data that could not become a packet yet: its bytes in the buffer, and the bytes of the whole
-    /// datagram.
+    /// Received data that could not become a packet yet: how many bytes of it are in `buffer`, and how many bytes the
+    /// whole datagram had.
     received: Option<(usize, usize)>,
     outputs: bool,
     /// Whether there is a pull input.
@@ -256,7 +256,7 @@ impl Pump {
         Flow::More
     }
 
-    /// Stores packets from a push input. Drops those for which too many wait already.
+    /// Stores packets from a push input. While [`WAITING`] packets wait, further packets are dropped.
     pub(super) fn store(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.drain() {
             if self.waiting.len() < WAITING {

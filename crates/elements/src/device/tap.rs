@@ -48,7 +48,7 @@ impl Wanted {
         if come != Setup::default() {
             device::set_up(tun.name(), &come)?;
         }
-        // A default route that was replaced no longer exists.
+        // If the new settings have a gateway too, its default route has replaced the old one already.
         let gateway = go.gateway.filter(|_| self.gateway.is_none());
         if go.ip.is_some() || gateway.is_some() {
             device::take_away(tun.name(), &Setup { ip: go.ip, gateway, ..Setup::default() })?;

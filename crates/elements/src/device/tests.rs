@@ -76,7 +76,7 @@ fn frames_that_wait_move_to_the_new_router() {
         send(4);
         assert_eq!(received(&mut new), [2, 3, 4]);
         assert_eq!(received(&mut old), []);
-        // Another filter: both sockets received the frames in between, which must come once.
+        // Another filter: both sockets receive frame 6, which must be emitted once.
         send(5);
         let mut other = Kit::<FromDevice>::new("vb, PROTOCOL 0x88b5").unwrap();
         assert_ne!(other.element.holds(), new.element.holds());

@@ -12,7 +12,7 @@ use castanet_io::device::{self, MAX_BATCH, Outgoing, PacketSender, Refusal};
 
 /// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
-/// Time after which a device whose queue was full is tried again, in nanoseconds: the time that some packets take.
+/// Time after which a device whose queue was full is tried again, in nanoseconds. The device sends a few packets in it.
 const PAUSE: i64 = 100_000;
 
 /// Pulls packets, and sends them through a network device.
@@ -50,10 +50,10 @@ pub struct ToDevice {
     #[count(unit = "packets")]
     drops: Count,
     /// How often the device went down or vanished.
-    #[count(unit = "packets")]
+    #[count(unit = "outages")]
     losses: Count,
     sender: Option<(PacketSender, Watch)>,
-    /// The watch of the socket, after another router has taken it.
+    /// The watch of the socket, after another router has taken the socket over (hot swap).
     left: Left,
     held: Batch,
     upstream: Signal,
@@ -69,7 +69,8 @@ pub struct ToDevice {
 pub struct Args {
     /// The device.
     devname: DeviceName,
-    /// Whether every packet that cannot be sent is reported, not only the first.
+    /// Whether every packet that cannot be sent is reported. When false, a packet is reported only if its reason
+    /// differs from that of the last report.
     #[arg(keyword, default = false, handler = "rw")]
     debug: bool,
     /// LINUX, PACKET or PCAP: accepted for old configurations and ignored; packets are always sent through a packet
@@ -127,7 +128,7 @@ impl ToDevice {
         None
     }
 
-    /// Removes the first held packet, which can never be sent.
+    /// Removes the first held packet, which can never be sent: reports it, and emits it on output 1 or drops it.
     #[cold]
     fn refuse(&mut self, refusal: Refusal, cx: &mut Cx<'_>) {
         if self.held.is_empty() {

@@ -23,9 +23,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// root.
 ///
 /// By default the bridge has a worse priority than most bridges, so that another one becomes the root and
-/// sets the times. Messages that are malformed or too old are dropped. Times outside the limits of the
-/// standard are set to the nearest limit. At most one configuration message a second leaves on each port,
-/// whatever is received.
+/// sets the times. Messages that are malformed or too old are dropped. Times in messages are limited to the
+/// range of the standard. At most one configuration message a second leaves on each port, whatever is
+/// received.
 ///
 /// # Ports
 /// Inputs 0, 1, ...: frames to 01-80-C2-00-00-00 from each port. Outputs 0, 1, ...: messages for each port.
@@ -84,8 +84,8 @@ impl Build for EtherSpanTree {
 }
 
 impl Shared {
-    /// Locks the bridge. A poisoned lock is used all the same: the bridge would still be consistent, and no
-    /// code panics while it holds the lock.
+    /// Locks the bridge. A poisoned lock is used too. No code panics while it holds the lock, and even after
+    /// a panic the bridge would be consistent.
     fn bridge(&self) -> MutexGuard<'_, Option<Bridge>> {
         self.bridge.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,7 +134,8 @@ impl EtherSpanTree {
         }
         if self.first {
             let now = cx.now();
-            // Messages that other workers receive may set a timer that is due earlier.
+            // Messages that other workers receive may make something due earlier, so this replica looks again
+            // after LOOK.
             let look = self.several.then_some(now.saturating_add(LOOK));
             if let Some(next) = bridge.next().into_iter().chain(look).min() {
                 cx.set_timer(0, next.max(now));

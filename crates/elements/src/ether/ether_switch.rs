@@ -13,10 +13,10 @@ use relay::Relay;
 ///
 /// The switch learns the port of each station from the source addresses of frames. A frame to a known station
 /// leaves only on the port of that station, and is dropped if it came from there. Any other frame, and any
-/// frame to a group, leaves on all ports but the one it came from, on the highest port first. An address is
-/// forgotten when a frame to it has a timestamp that is more than TIMEOUT later than that of the last frame
-/// from it. So addresses do not expire if frames have no timestamps. With a TIMEOUT of 0 nothing is learnt.
-/// The switch keeps at most 16384 addresses. New addresses replace the least recently heard ones.
+/// frame to a group, leaves on all ports but the one it came from, on the highest port first. When a frame to
+/// an address arrives, the address is forgotten if the timestamp of the last frame from it is more than
+/// TIMEOUT older. So addresses do not expire if frames have no timestamps. With a TIMEOUT of 0 nothing is
+/// learnt. The switch keeps at most 16384 addresses. New addresses replace the least recently heard ones.
 ///
 /// Without a spanning tree (EtherSpanTree) there must be no cycle of bridges.
 ///

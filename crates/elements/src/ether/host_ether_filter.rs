@@ -6,12 +6,13 @@ use castanet_wire::ether::EtherAddr;
 
 /// Sets the packet type annotation from the destination of Ethernet frames, and keeps those for this host.
 ///
-/// The packet type of frames to `ETHER` is that of this host; other frames are broadcast, multicast, or for
-/// another host. Frames for another host leave on output 1 unless `DROP_OTHER` is false, and so do frames
+/// Frames to `ETHER` get the packet type of this host. Other frames get the packet type broadcast, multicast,
+/// or other host. Frames for another host leave on output 1 unless `DROP_OTHER` is false, and so do frames
 /// from `ETHER` if `DROP_OWN` is true.
 ///
 /// # Ports
-/// Input 0: Ethernet frames. Output 0: frames for this host. Output 1 (optional): other frames.
+/// Input 0: Ethernet frames. Output 0: frames for this host, broadcast and multicast frames. Output 1
+/// (optional): other frames.
 ///
 /// # Example
 /// ```click

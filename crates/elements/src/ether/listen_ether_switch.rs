@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 /// Relays Ethernet frames as EtherSwitch does, and sends a copy of every frame to one more output.
 ///
-/// Frames that EtherSwitch would drop leave only on that output.
+/// Frames that EtherSwitch would drop leave only on that output. Packets too short for an Ethernet header are dropped.
 ///
 /// # Ports
 /// Inputs 0, 1, ...: Ethernet frames from each port. Outputs 0, 1, ...: frames to each port. The last output:

@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// An offset in a packet, in bytes; `src` and `dst` stand for the offsets in a frame.
+/// An offset in a packet, in bytes; `src` and `dst` stand for the offsets of the two addresses in an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(pub usize);
 

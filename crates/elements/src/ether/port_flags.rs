@@ -38,7 +38,7 @@ impl PortFlags {
     /// Sets the notifier that pullers of the element sleep on.
     pub fn note(&self, note: Option<Note>) {
         if let Some(note) = note {
-            // The replicas of an element have one notifier.
+            // The replicas of an element share one notifier, so another replica may have set it already.
             let _ = self.note.set(note);
         }
     }

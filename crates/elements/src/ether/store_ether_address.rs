@@ -30,7 +30,7 @@ pub struct StoreEtherAddress {
 pub struct Args {
     /// The address.
     addr: Option<EtherAddr>,
-    /// Where to put it: bytes from the start, src or dst.
+    /// Where the address is put: bytes from the start, src or dst.
     offset: Place,
     /// The annotation that holds the address.
     #[arg(keyword)]

@@ -171,7 +171,7 @@ impl Tag {
 pub trait TagArgs: castanet_spec::Args {
     /// The tag.
     fn tag(&self) -> Result<Tag, ValueError>;
-    /// Whether any of them is given.
+    /// Whether any of these arguments is given.
     fn is_given(&self) -> bool;
 }
 

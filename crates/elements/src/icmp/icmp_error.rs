@@ -23,8 +23,8 @@ use std::net::Ipv4Addr;
 /// or ICMP that is cut before its type; if it went to a multicast or broadcast address, of IP or of the link layer
 /// (packet type annotation), or to one of BADADDRS; if its source is not a single host (0/8, 127/8, multicast, 240/4
 /// and above, BADADDRS); or if it is a fragment other than the first. Redirects are also not sent about packets with
-/// a source route (section 5.2.7.2). A source route recorded in the packet is reversed into the message (section
-/// 4.3.2.6), unless the message is about that very option.
+/// a source route (section 5.2.7.2). If the packet has a source route, the message gets the recorded part of it in
+/// reverse order (section 4.3.2.6), unless the message is about that option.
 ///
 /// The pointer of a parameter problem comes from the packet's ICMP_PARAMPROB annotation, the gateway of a redirect
 /// from the destination address annotation, and the next MTU of `unreachable needfrag` from PMTU (RFC 1191 section
@@ -143,11 +143,11 @@ impl IcmpError {
         {
             return false;
         }
-        // An ICMP message without a type byte could be an error.
+        // An ICMP message that is cut before its type could itself be an error, so no error is sent about it.
         h.protocol != ipv4::protocol::ICMP || ip.get(h.header_len()).is_some_and(|&t| !icmp::is_error(t))
     }
 
-    /// Returns the second word of the message.
+    /// Returns the second word of the ICMP header.
     fn rest(&self, p: &Packet) -> u32 {
         match (self.args.kind.0, self.code) {
             (icmp::kind::PARAMETER_PROBLEM, icmp::parameter_problem::POINTER) => {
@@ -201,7 +201,8 @@ impl IcmpError {
         }
         p.data_mut().get_mut(..options.len())?.copy_from_slice(options);
         let header_len = Ipv4Header::LEN + options.len();
-        // This fits: the packet is at most MTU long, or as long as its header, 8 bytes and these headers.
+        // The total fits unless MTU is larger than IPv4 allows: the message is at most MTU bytes long, or just long
+        // enough to quote the packet's header and 8 bytes.
         let total = u16::try_from(p.len().saturating_add(Ipv4Header::LEN)).ok()?;
         let mut h = Ipv4Header::new(ipv4::protocol::ICMP, self.args.src.to_bits(), dst, total, 200);
         h.id = Be16::new(self.numbers.id());

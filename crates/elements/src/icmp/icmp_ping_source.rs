@@ -255,7 +255,7 @@ impl Lifecycle for IcmpPingSource {
         self.go_on(cx);
         Ok(())
     }
-    /// STOP takes effect in a turn without packets, so batching cannot be observed in it.
+    /// Of the declared effects, only printing depends on batching: STOP takes effect in a turn without packets.
     fn effects(&self, _: Effects) -> Effects {
         if self.args.verbose { Effects::PRINTS } else { Effects::empty() }
     }
@@ -290,8 +290,8 @@ impl Element for IcmpPingSource {
         } else if let Some(p) = self.request(cx) {
             cx.emit(0, p);
         }
-        // Count from the due time, so that delays do not add up. After a long delay, at most one missed request is
-        // made up for.
+        // Count from the time at which this request was due, so that delays do not add up. After a long delay, at
+        // most one missed request is made up for.
         let now = cx.peek();
         self.set(due.saturating_add(self.args.interval.0).max(now), cx);
     }

@@ -81,7 +81,7 @@ const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 const INITIAL: u64 = 3;
 const MAX_INITIAL_INTERVAL: i64 = 16 * SECOND;
 const MAX_RESPONSE_DELAY: i64 = 2 * SECOND;
-/// The 32-bit words of an address entry: the address and its preference.
+/// The number of 32-bit words in an address entry, which holds an address and its preference.
 const ENTRY: u32 = 2;
 const LENGTH: usize = Ipv4Header::LEN + IcmpHeader::LEN + 4 * ENTRY as usize;
 
@@ -128,7 +128,7 @@ impl IcmpRouterAdvertiser {
         // The length is 36 bytes.
         let mut ip = Ipv4Header::new(ICMP, from, to, LENGTH as u16, 1);
         ip.set_checksum20();
-        // The second word holds the number of addresses, the words of each, and the lifetime.
+        // The second word holds the number of addresses, the number of words for each, and the lifetime.
         let message =
             IcmpHeader::new(kind::ROUTER_ADVERT, 0, 1 << 24 | ENTRY << 16 | u32::from(self.times.2));
         let preference = self.args.preference.to_be_bytes();

@@ -49,7 +49,8 @@ fn each_argument(
     each_with_warnings(config, |words, _| define(words))
 }
 
-/// The same for classes that have warnings too: `define` adds them to its second argument, as message and help.
+/// Like [`each_argument`], for classes that also have warnings. `define` adds each to its second argument, as
+/// message and help.
 fn each_with_warnings(
     config: &str,
     mut define: impl FnMut(&[String], &mut Vec<(String, String)>) -> Result<(), ValueError>,

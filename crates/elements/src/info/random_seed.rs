@@ -8,8 +8,8 @@ use castanet_element::random::Seed;
 ///
 /// Each element derives its random numbers from this seed and from its name. The seed of the command line
 /// (`--seed`) overrides it. Numbers that others must not predict, such as ports of rewriters and keys of hash
-/// tables, do not depend on it. Without SEED the element has no effect. If there are several RandomSeeds, the
-/// last one is used.
+/// tables, do not depend on the seed. Without SEED the element has no effect. If there are several
+/// RandomSeeds, the last one is used.
 ///
 /// # Ports
 /// None.

@@ -55,8 +55,8 @@ pub struct Args {
     /// The offset, in old configurations that give the bad sources first.
     #[arg(rest, name = "OLD_OFFSET")]
     old: Vec<First>,
-    /// The router's networks, each with the router's own address in it: the broadcast addresses, 0.0.0.0 and
-    /// 255.255.255.255 are bad sources, and the own addresses are good destinations.
+    /// The router's networks, each with the router's own address in it. Their broadcast addresses, 0.0.0.0 and
+    /// 255.255.255.255 become bad sources; the router's addresses become good destinations.
     #[arg(keyword)]
     interfaces: Option<Interfaces>,
     /// Source addresses that are bad.
@@ -152,7 +152,7 @@ impl Build for CheckIpHeader {
 }
 
 impl Lifecycle for CheckIpHeader {
-    /// A report of only the first bad packet does not require packets to be processed one by one.
+    /// Without VERBOSE, only the first bad packet is reported, so packets need not be processed one by one.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }

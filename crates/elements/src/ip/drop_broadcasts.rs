@@ -9,7 +9,8 @@ use castanet_element::prelude::*;
 /// and not by an address.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: all others. Output 1 (optional): broadcasts and multicasts.
+/// Input 0: packets. Output 0: all packets except broadcasts and multicasts. Output 1 (optional): broadcasts and
+/// multicasts.
 ///
 /// # Example
 /// ```click

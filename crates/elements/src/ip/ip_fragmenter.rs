@@ -10,12 +10,12 @@ use std::net::Ipv4Addr;
 
 /// Fragments IPv4 packets that are longer than the MTU.
 ///
-/// Fragments are made by RFC 791 section 3.2. The first fragment keeps all options, later ones only those with the
-/// copied bit. Each but the last carries a multiple of 8 bytes. If the packet was itself a fragment, the last
-/// fragment keeps its "more fragments" flag. Fragments leave in order, with the annotations of the packet. A packet
-/// that must not or cannot be fragmented leaves whole on output 1. With `HONOR_DF false`, "do not fragment" is
-/// cleared, and a random identification is set, since a packet with that flag may have none. The network header must
-/// be marked.
+/// Fragments are made by RFC 791 section 3.2. The first fragment keeps all options, later fragments only those with
+/// the copied bit. Each fragment but the last carries a multiple of 8 bytes. If the packet was itself a fragment, the
+/// last fragment keeps its "more fragments" flag. Fragments leave in order, with the annotations of the packet. A
+/// packet that must not or cannot be fragmented leaves whole on output 1. With `HONOR_DF false`, "do not fragment" is
+/// cleared, and a random identification is set, since the identification of a packet with that flag need not be
+/// unique. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: packets and fragments of at most `MTU` bytes. Output 1 (optional): packets that
@@ -84,7 +84,7 @@ impl Build for IpFragmenter {
 }
 
 impl Lifecycle for IpFragmenter {
-    /// Reports of a few packets do not require packets to be processed one by one.
+    /// Without VERBOSE, only the first five packets are reported, so packets need not be processed one by one.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }
@@ -101,7 +101,7 @@ struct Plan {
     total: usize,
     /// Bytes of data in the first fragment.
     first: usize,
-    /// Options of the later fragments. `options_len` counts their bytes.
+    /// Options of the later fragments: the first `options_len` bytes.
     options: [u8; 40],
     options_len: usize,
     /// Bytes of data in each later fragment but the last.
@@ -240,7 +240,7 @@ impl IpFragmenter {
             } else {
                 self.fragment(&mut segment, cx)
             };
-            // The later fragments of this segment are queued already. The segment, now its first fragment, belongs
+            // The later fragments of this segment are queued already. `segment` is now the first fragment, and belongs
             // before them.
             match verdict {
                 Verdict::Next | Verdict::Several if first => {

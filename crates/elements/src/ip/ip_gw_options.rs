@@ -22,10 +22,11 @@ use std::net::Ipv4Addr;
 /// the default that RFC 7126 recommends (sections 4.3.5 and 4.4.5). With `follow`, source routes are followed (RFC
 /// 791 section 3.1, RFC 1812 section 5.3.13.4). A packet to one of the router's addresses whose route has not ended
 /// then gets the next address of the route as destination, in header and annotation, and must be routed again. So
-/// packets that the router would take for its own must pass this element first. In a packet that leaves, the address
-/// recorded last becomes MYADDR if it is the router's. If its route is strict, its next hop (the destination
-/// annotation) must be the next address of the route. With `drop` and `follow`, nothing else is filled in for packets
-/// to the router's own addresses, because they go no further.
+/// packets to the router's addresses must pass this element before the router accepts them as its own. In the source
+/// route of a packet that leaves, the address recorded last becomes MYADDR if it is one of the router's addresses. If
+/// the route is strict, the packet's next hop (the destination annotation) must be the next address of the route. With
+/// `drop` and `follow`, nothing else is filled in for packets to the router's own addresses, because they go no
+/// further.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the packets with options filled in. Output 1 (optional): packets with malformed
@@ -115,7 +116,8 @@ impl IpGwOptions {
 
     /// Fills in `options`, the bytes after the first 20 bytes of a header.
     fn fill(&self, options: &mut [u8], way: &mut Way, now: i64) -> Filled {
-        // A packet for the router itself goes no further, unless a source route leads on.
+        // Nothing else is filled in for a packet to the router itself. It goes no further, or, if its source route
+        // leads on, it passes this class again when it leaves.
         let ends = way.here && self.args.source_route != SourceRoutes::Pass;
         let mut result = Filled::Unchanged;
         let mut at = 0;

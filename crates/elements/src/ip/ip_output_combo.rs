@@ -70,7 +70,8 @@ impl Build for IpOutputCombo {
 impl IpOutputCombo {
     #[inline]
     fn step(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        // Each part uses its side output 1. Here each part has an output of its own.
+        // A part returns output 1 for packets that do not go on. Each part has a different output of this element for
+        // them, or drops them.
         match self.broadcasts.action(p, cx) {
             Verdict::Next => {}
             Verdict::Out(_) => return Verdict::Drop(Reason::LinkBroadcast),

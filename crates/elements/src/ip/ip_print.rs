@@ -30,7 +30,7 @@ pub struct IpPrint {
     args: Args,
     line: Line,
     file: Arc<OutFile>,
-    /// Whether the file did not exist before.
+    /// Whether the file did not exist before, so that initialisation created it.
     made: bool,
     text: String,
 }
@@ -117,8 +117,8 @@ pub(crate) struct OutFile(Mutex<Sink>);
 
 #[derive(Default)]
 enum Sink {
-    /// The file is opened, and emptied, when the first line is written. So a router that never runs does not touch
-    /// it.
+    /// The file is not open yet. It is opened and emptied when the first line is written, so a router that never runs
+    /// does not touch it.
     #[default]
     Closed,
     Open(Box<dyn Write + Send>),

@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 /// Reassembles fragmented IPv4 packets (RFC 791 section 3.2, RFC 815).
 ///
 /// Whole packets pass at once. Fragments wait for the others with the same source, destination, protocol and
-/// identification. When the last fragment has come, the packet leaves with the header, the options and the
+/// identification. When no fragment is missing, the packet leaves with the header, the options and the
 /// annotations of its first fragment, and with new lengths and checksum. It is marked as having met congestion if one
 /// of its fragments is (RFC 3168 section 5.3). A repeated fragment is dropped. If a fragment overlaps others, or
 /// contradicts them about the length, all fragments of the packet are dropped, including later ones, as RFC 5722
@@ -51,7 +51,7 @@ pub struct IpReassembler {
     args: Args,
     max_mtu_anno: Option<usize>,
     datagrams: BTreeMap<Key, Datagram>,
-    /// Datagrams, ordered by when their last fragments came.
+    /// Datagrams, ordered by when their most recent fragments came.
     order: BTreeMap<u64, Key>,
     next_order: u64,
     /// Bytes that all datagrams together count as.
@@ -97,7 +97,7 @@ struct Key {
 
 /// How long a packet waits for its next fragment, in nanoseconds.
 const PATIENCE: i64 = 30_000_000_000;
-/// Bytes that a datagram without fragments counts as. A suspect datagram keeps its entry.
+/// Bytes that a datagram counts as, besides its fragments. A suspect datagram counts as this although it has none.
 const ENTRY: u64 = 256;
 /// Bytes that a short fragment counts as: the buffer that it occupies.
 const BUFFER: u64 = 2048;
@@ -292,7 +292,7 @@ impl IpReassembler {
                 None
             }
             Added::Complete => {
-                // Charge for the last fragment too, because `remove` subtracts the charges of all.
+                // Charge for the completing fragment too, because `remove` subtracts the charges of all fragments.
                 self.charged = self.charged.saturating_add(cost);
                 self.complete(key, cx)
             }

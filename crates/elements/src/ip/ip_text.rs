@@ -19,7 +19,7 @@ pub(super) enum Dump {
     Ascii,
 }
 
-/// The parts of a line.
+/// Which parts a line has.
 pub(super) struct Line {
     pub(super) timestamp: bool,
     pub(super) aggregate: bool,
@@ -79,7 +79,8 @@ impl Line {
         }
     }
 
-    /// Appends addresses, transport header and fragment. Returns the bytes after the transport header.
+    /// Appends the addresses, the transport header and, for a fragment, its place in the packet. Returns the bytes
+    /// after the transport header.
     fn body<'a>(&self, out: &mut String, p: &Packet, h: &Ipv4Header, network: &'a [u8]) -> &'a [u8] {
         let in_ip = h.payload_len();
         let transport = network.get(h.header_len()..).unwrap_or_default();

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 /// A counter for the packets of an element. If there are several replicas, each uses a part of the numbers.
 ///
-/// The identification of a packet is its number plus an offset. Unless the run has a seed, the offset is
-/// unpredictable. Otherwise others could forge fragments of the packets, or see how many packets the element sends
-/// (RFC 7739 section 4, on IPv6).
+/// The identification of a packet is its number plus an offset. The offset is unpredictable: if others knew it, they
+/// could forge fragments of the packets, or see how many packets the element sends (RFC 7739 section 4, on IPv6). In a
+/// run with a seed, the offset is 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     next: u16,
@@ -53,8 +53,8 @@ impl Numbers {
     }
 }
 
-/// An ICMP identifier: the number that the configuration gives. Otherwise it is unpredictable and shared by all
-/// replicas, or 0 if the run has a seed.
+/// An ICMP identifier. If the configuration does not give the number, it is unpredictable and shared by all replicas,
+/// or 0 if the run has a seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identifier {
     value: u16,

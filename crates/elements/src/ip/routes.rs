@@ -112,8 +112,8 @@ fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> Result<Give
     Ok(Given { net: Net::new(net.addr.to_bits(), net.len), gw, port })
 }
 
-/// Returns the first word of a route that is wrong, or the whole route, and what to write instead; none for a
-/// well-formed route.
+/// Returns the place of the first wrong word in a route, and what to write instead; none for a well-formed route. If
+/// the number of words is wrong, the place is the whole route.
 fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(Range<usize>, String)> {
     let word = |r: &Range<usize>| line.get(r.clone()).unwrap_or("");
     let (net, gw, port) = match text::words(line).as_slice() {
@@ -199,8 +199,8 @@ impl<T: RouteTable> Routes<T> {
         self.changes(&[(change, line)], cx)
     }
 
-    /// Carries out all changes or none. Each change is first checked against the routes that the changes before it
-    /// would leave, so the table is touched only if all changes are valid. Changes are undone only if the table
+    /// Carries out all changes or none. All changes are checked first, each against the routes that would be left by
+    /// the changes before it, and the table is touched only if all are valid. Changes are undone only if the table
     /// becomes full.
     fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), RouteError> {
         let mut after: HashMap<Net, Option<Route>> = HashMap::new();
@@ -313,7 +313,8 @@ impl<T: RouteTable> Routes<T> {
         if T::LARGE { self.push_side_by_side(batch, cx) } else { self.push_in_turn(batch, cx) }
     }
 
-    /// Looks up and changes packets as long as they go to the output of the first packet.
+    /// Routes a batch with one lookup after the other. Once a packet goes to another output than the first packet,
+    /// `push_rest` takes over.
     #[inline(always)]
     fn push_in_turn(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let first = batch.as_slice().first().and_then(|p| self.table.lookup(p.dst_ip()));
@@ -344,7 +345,7 @@ impl<T: RouteTable> Routes<T> {
         }
     }
 
-    /// Does all lookups, then sends all packets.
+    /// Routes a batch: does all lookups at once, then sends all packets.
     #[inline(always)]
     fn push_side_by_side(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.addrs.clear();

@@ -71,8 +71,8 @@ impl Build for StoreIpAddress {
     }
 }
 
-/// Returns the offset, in the packet's data, of the transport checksum that covers the addresses, if there is one.
-/// Also returns whether zero stands for no checksum.
+/// Returns the offset, behind the IP header, of the transport checksum that covers the addresses, if there is one. Also
+/// returns whether a checksum of zero means that there is none.
 fn checksum_place(h: &Ipv4Header) -> Option<(usize, bool)> {
     if !h.is_first_fragment() {
         return None;

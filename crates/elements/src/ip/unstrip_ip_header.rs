@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// Restores the marked IPv4 header, which was stripped, at the front of packets.
+/// Restores the marked IPv4 header that was stripped from the front of packets.
 ///
 /// A packet whose header was not stripped passes unchanged. A packet without a marked header is dropped.
 ///

@@ -13,8 +13,9 @@ use counts::Counts;
 ///
 /// A packet counts as 1 plus its extra packets annotation, or with BYTES or IP_BYTES as its number of bytes.
 /// While the element is frozen, it counts no new aggregates: packets of aggregates not seen before leave by
-/// output 1. So do packets on input 1 whose aggregate has not been seen on input 0. At most 4194304
-/// aggregates are counted; one more freezes the element.
+/// output 1. Packets on input 1 whose aggregate has not been seen on input 0 leave by output 1 even while the
+/// element is not frozen. At most 4194304 aggregates are counted; a packet of a further aggregate freezes the
+/// element.
 ///
 /// When the number of aggregates or the total count reaches a limit, AGGREGATE_CALL and COUNT_CALL write a
 /// handler once, AGGREGATE_FREEZE and COUNT_FREEZE freeze the element, and AGGREGATE_STOP and COUNT_STOP
@@ -87,7 +88,7 @@ pub struct Args {
     /// A count, and the handler to write when the total count reaches it.
     #[arg(keyword)]
     count_call: Option<CallAt>,
-    /// Text to write after the first line of files.
+    /// Text that is written into files, after their first line.
     #[arg(keyword)]
     banner: Option<String>,
 }
@@ -301,7 +302,7 @@ impl AggregateCounter {
     fn set_active(&mut self, active: bool) {
         self.active = active;
     }
-    /// Text to write after the first line of files.
+    /// Text that is written into files, after their first line.
     #[read]
     fn banner(&self) -> &str {
         &self.banner
@@ -340,7 +341,7 @@ impl AggregateCounter {
     fn write_ip_file(&mut self, file: Filename) -> Result<(), HandlerError> {
         Ok(self.counts.write(&file.0, &self.banner, counts::Format::Addresses)?)
     }
-    /// Writes a text file with the share of aggregates that have each count.
+    /// Writes a text file with a line `COUNT SHARE` for each count: the share of aggregates that have this count.
     #[write(files)]
     fn write_pdf_file(&mut self, file: Filename) -> Result<(), HandlerError> {
         Ok(self.counts.write(&file.0, &self.banner, counts::Format::Shares)?)
@@ -351,8 +352,8 @@ impl AggregateCounter {
         self.active = false;
         cx.stop(1);
     }
-    /// Replaces the counts: each old count becomes an aggregate, and its count is the number of aggregates
-    /// that had it.
+    /// Replaces the counts: each old count becomes an aggregate, and its new count is the number of
+    /// aggregates that had this old count.
     #[write(button)]
     fn reaggregate_counts(&mut self) {
         self.counts.reaggregate();

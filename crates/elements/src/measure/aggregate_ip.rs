@@ -76,7 +76,8 @@ impl AggregateIp {
     fn bit_length(&self) -> usize {
         self.args.field.bits
     }
-    /// The field by name, such as `ip dst/16`; if it has none, as `HEADER[OFFSET bit BIT:LENGTH]`, or in bytes.
+    /// The field by name, such as `ip dst/16`. A field without a name is shown by its place:
+    /// `HEADER[OFFSET:LENGTH]` for whole bytes, else `HEADER[OFFSET bit BIT:LENGTH]`.
     #[read(merge = first)]
     fn field(&self) -> String {
         self.args.field.to_string()

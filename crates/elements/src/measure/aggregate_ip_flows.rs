@@ -23,10 +23,11 @@ use trace_info::TraceInfo;
 /// number. Times are the packets' timestamps, or the current time for packets without a timestamp.
 ///
 /// With FRAGMENTS, later fragments get the number of their first fragment if it came at most FRAGMENT_TIMEOUT
-/// before. A later fragment that is pushed before its first fragment waits up to FRAGMENT_TIMEOUT for it, and
-/// leaves before it. With ICMP, errors get the number of the flow whose packet they quote, and the opposite
-/// direction (RFC 792). Ended flows are removed every REAP seconds. At most 1048576 flows are stored: to make
-/// room for another one, the flow that has been idle longest, or nearly so, is removed.
+/// before. A later fragment that is pushed before its first fragment waits for the first fragment, up to
+/// FRAGMENT_TIMEOUT. When the first fragment comes, the later one leaves just before it. With ICMP, errors
+/// get the number of the flow whose packet they quote, and the opposite direction (RFC 792). Ended flows are
+/// removed every REAP seconds. At most 1048576 flows are stored: to make room for another one, the flow that
+/// has been idle longest, or nearly so, is removed.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: packets of flows. Output 1 (optional): all other packets; without it they
@@ -88,7 +89,8 @@ pub struct Args {
     /// The file to which each flow is written when it ends.
     #[arg(keyword)]
     traceinfo: Option<Filename>,
-    /// The element that reads the packets from a file. The name of that file is written to the TRACEINFO file as the source of the packets.
+    /// The element that reads the packets from a file. The name of this file is written to the TRACEINFO
+    /// file, as the source of the packets.
     #[arg(keyword)]
     source: Option<ElementRef>,
     /// Whether fragments belong to flows; true unless packets are pulled.
@@ -206,7 +208,7 @@ impl AggregateIpFlows {
 enum Fate {
     /// It leaves by output 0.
     Flow(Seen),
-    /// It is a later fragment and waits for its first one.
+    /// It is a later fragment and waits for its first fragment; the number is the current time.
     Waits(i64),
     /// It belongs to no flow.
     Other(Reason),

@@ -70,9 +70,10 @@ impl<const PACKETS: bool> ArgValue for CallAt<PACKETS> {
 
 /// The rates, and recent counts that are not included in the rates yet.
 ///
-/// Reading the clock costs more than counting. While packets come fast, the clock is therefore read only so
-/// often that the delay is a small part of an epoch. While packets come slowly, the clock is read for each
-/// packet. Simulated time is always read for each packet.
+/// Reading the clock costs more than counting. While packets come fast, the clock is therefore read only for
+/// some packets: often enough that the averages get each count with a delay of a small part of an epoch.
+/// While packets come slowly, the clock is read for each packet. Simulated time is always read for each
+/// packet.
 struct Rates {
     packets: Ewma,
     bytes: Ewma,
@@ -84,7 +85,7 @@ struct Rates {
     now: i64,
 }
 
-/// Intended limit on the delay of counts, in nanoseconds: 1/32 of an epoch.
+/// Intended limit on the delay with which the averages get counts, in nanoseconds: 1/32 of an epoch.
 const WAIT: i64 = 31_250;
 /// Largest number of calls of `update` without reading the clock.
 const MAX_SKIP: u32 = 64;
@@ -244,7 +245,7 @@ impl Lifecycle for Counter {
         if calls { declared } else { Effects::empty() }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        // With several old workers, the greatest of their rates is kept. It is correct again after some
+        // With several old workers, the greatest of their rates is kept. The rate is correct again after some
         // seconds of traffic.
         let now = cx.peek();
         if old.rates.at(now).0 >= self.rates.at(now).0 {

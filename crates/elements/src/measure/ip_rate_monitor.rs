@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 /// source address, as forward traffic; packets on input 1 by destination address, as reverse traffic. Each
 /// packet is counted with the probability RATIO, and a counted packet stands for 1/RATIO packets. With ANNO,
 /// the forward and reverse rate annotations of a packet are set to the rates of the longest stored prefix of
-/// its address. Prefixes take at most MEMORY kilobytes, or 65536 if MEMORY is 0. When that is used up,
+/// its address. Prefixes take at most MEMORY kilobytes, or 65536 if MEMORY is 0. When this memory is used up,
 /// prefixes without traffic are removed, at most once a second.
 ///
 /// # Ports
@@ -52,7 +52,7 @@ pub struct Args {
     unit: Unit,
     /// The probability that a packet is counted.
     ratio: crate::trace::Probability,
-    /// The rate at which longer prefixes of a prefix are also measured.
+    /// When the rate of a prefix reaches this value, the prefixes in it that are one byte longer are also measured.
     #[arg(handler = "r")]
     thresh: u32,
     /// The memory that prefixes may take, in kilobytes; 0 for 65536.
@@ -101,7 +101,7 @@ struct Cell {
 /// A prefix whose rates are written to the annotations of packets in the prefix.
 struct AnnoLevel {
     prefix: Prefix4,
-    /// The time at which it ends, in nanoseconds. As parsed from a write: the duration.
+    /// The time at which the level ends, in nanoseconds. In a level that was just parsed: its duration.
     until: i64,
 }
 
@@ -210,7 +210,7 @@ impl IpRateMonitor {
         let ratio = self.args.ratio.0;
         let mut rates = if ratio >= 1.0 || self.random.unit() < ratio {
             let one = if self.args.unit == Unit::Packets { 1.0 } else { p.len() as f64 };
-            // A packet that is counted also stands for packets that are not.
+            // A packet that is counted also stands for packets that are not counted.
             self.measure(address, port, (one / ratio).round() as u64, now)
         } else {
             self.known(address, now)

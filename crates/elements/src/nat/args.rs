@@ -17,7 +17,7 @@ pub struct Common {
     /// `pattern SADDR SPORT DADDR DPORT FOUT ROUT`.
     #[arg(rest)]
     pub inputspec: Vec<SpecText>,
-    /// A one-byte annotation: replies get the value that it has in the packet that made the flow.
+    /// A one-byte annotation, which is copied from the packet that made a flow to all replies of the flow.
     #[arg(keyword)]
     pub reply_anno: Option<Anno1>,
     /// The most flows, or the name of a rewriter to share the capacity with; if not given, at most 4,194,304 flows.

@@ -60,13 +60,13 @@ pub mod class {
     pub const COUNT: usize = 5;
 }
 
-/// For each class, the timeout of a flow and its guarantee, in nanoseconds after its last packet. Until the
-/// guarantee is over, the flow cannot be evicted to make room.
+/// For each timeout class, the timeout and the guarantee of a flow, in nanoseconds after the flow's last
+/// packet. Until the guarantee is over, the flow cannot be evicted to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts(pub [(i64, i64); class::COUNT]);
 
 impl Timeouts {
-    /// Gives all classes the same timeout and guarantee.
+    /// Makes timeouts that are the same for all classes.
     pub fn all(timeout: i64, guarantee: i64) -> Timeouts {
         Timeouts([(timeout, guarantee); class::COUNT])
     }
@@ -89,7 +89,7 @@ pub mod bit {
     pub const ALIVE: u8 = FORWARD | REPLY;
     /// TCP: no more data in the forward direction; shifted by one for replies.
     pub const DONE: u8 = 4;
-    /// UDP: these two bits count packets, up to 3. `DONE` is the lower bit.
+    /// UDP: the mask of the two bits that count packets, up to 3. The lower one is `DONE`.
     pub const THREE: u8 = BOTH_DONE;
     /// `DONE` for both directions.
     pub const BOTH_DONE: u8 = DONE | DONE << 1;
@@ -119,7 +119,7 @@ pub struct Flow {
     pub outs: [u16; 2],
     /// The number of the rewriter in the store.
     pub space: u16,
-    /// The input of the rewriter whose specification made the flow.
+    /// The number of the rewriter's input whose specification made the flow.
     pub input: u16,
     /// IP protocol.
     pub proto: u8,

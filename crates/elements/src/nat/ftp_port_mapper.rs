@@ -21,10 +21,10 @@ use std::sync::Arc;
 /// that address and port to the server's data port (the control port less 1). It puts the new address and
 /// port of the flow into the command. If the command's length changes, CONTROL_REWRITER shifts the later
 /// sequence numbers of the connection (RFC 3022 section 4.1). A command is dropped if it names an address
-/// other than its sender's, or a port below 1024, because it could attack another host (RFC 2577 section 3).
-/// Packets with several commands are dropped too. Packets of connections unknown to CONTROL_REWRITER, and
-/// commands that are split over several packets, pass unchanged. A client in passive mode (`PASV`, `EPSV`)
-/// opens its data connections itself, and needs no help.
+/// other than its sender's, or a port below 1024, because such a command could make the server attack another
+/// host (RFC 2577 section 3). Packets with several commands are dropped too. Packets of connections unknown
+/// to CONTROL_REWRITER, and commands that are split over several packets, pass unchanged. A client in passive
+/// mode (`PASV`, `EPSV`) opens its data connections itself, and needs no help.
 ///
 /// # Ports
 /// Input 0, output 0: TCP packets from FTP clients to servers.
@@ -60,7 +60,7 @@ pub struct Args {
     data_rewriter_input: u16,
 }
 
-/// The element number of a rewriter of TCP.
+/// The element number of a TCPRewriter or IPRewriter.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpRef(u32);
 
@@ -202,8 +202,8 @@ fn replace(p: &mut Packet, s: &Segment, c: &Command, text: &[u8]) -> bool {
         checksum::update_field16(&mut ip.checksum, was, total);
         ip.total_len.set(total);
     }
-    // The sums of the text can be used because it starts at an even offset of the segment. The second update
-    // is for the length in the pseudo-header.
+    // The text starts at an even offset of the segment, so the checksum can be updated by the sums of the old
+    // and the new text. The second update is for the length in the pseudo-header.
     if let (Some(h), Some(old), Some(new)) =
         (net.get_mut(s.start..).and_then(TcpHeader::from_prefix_mut), old, new)
     {

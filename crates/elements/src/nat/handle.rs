@@ -20,7 +20,7 @@ pub enum Capacity {
     Of(u32),
 }
 
-/// The capacity if none is given.
+/// The capacity if none is given. The store then holds at most 4,194,304 flows.
 pub const UNBOUNDED: u32 = i32::MAX as u32;
 
 impl ArgValue for Capacity {
@@ -60,7 +60,7 @@ pub struct Handle {
     link: OnceLock<Link>,
 }
 
-/// Where the flows of a rewriter are: in a store. Rewriters that share a capacity use the same store.
+/// The store that holds the flows of a rewriter. Rewriters that share a capacity use the same store.
 #[derive(Clone)]
 pub struct Link {
     store: Arc<Mutex<Store>>,
@@ -69,8 +69,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Locks the store, at most for the duration of a batch. Only a hot swap locks two stores, while no
-    /// worker runs.
+    /// Locks the store. Callers hold the lock at most for the duration of a batch. Only a hot swap locks two
+    /// stores at once, while no worker runs.
     #[inline]
     pub fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
@@ -97,12 +97,13 @@ impl Handle {
     pub fn kind(&self) -> Kind {
         self.kind
     }
-    /// Returns the rewriter's store, if [`Handle::link`] has found it.
+    /// Returns the link to the rewriter's store, if [`Handle::link`] has made it.
     #[inline]
     pub fn linked(&self) -> Option<&Link> {
         self.link.get()
     }
-    /// Finds the rewriter's store and joins it. Called only after all rewriters have been built.
+    /// Returns the link to the rewriter's store. The first call makes the store, or joins the store of the
+    /// rewriter that CAPACITY names. Called only after all rewriters have been built.
     pub fn link(&self, registry: &Registry) -> Result<&Link, ElementError> {
         self.link_within(registry, 64)
     }

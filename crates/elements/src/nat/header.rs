@@ -14,7 +14,7 @@ pub struct Key {
     pub tuple: Tuple,
     /// IP protocol; 0 where it does not matter.
     pub proto: u8,
-    /// Bytes of the IP header.
+    /// Length of the IP header in bytes.
     pub header: u8,
 }
 
@@ -79,7 +79,7 @@ pub trait Family: Send + 'static {
     fn set_ports(rest: &mut [u8], to: Tuple, reply: bool);
 }
 
-/// TCP, UDP and DCCP. Each flag enables one of them.
+/// Rewriters of TCP, UDP and DCCP, by addresses and ports. Each flag enables one of the protocols.
 pub struct Ports<const TCP: bool, const UDP: bool, const DCCP: bool>;
 
 impl<const TCP: bool, const UDP: bool, const DCCP: bool> Family for Ports<TCP, UDP, DCCP> {
@@ -107,7 +107,8 @@ impl<const TCP: bool, const UDP: bool, const DCCP: bool> Family for Ports<TCP, U
     }
 }
 
-/// ICMP echo messages: requests have the identifier as source port, replies as destination port.
+/// Rewriters of ICMP echo messages. In the keys, requests have the identifier as source port, replies as
+/// destination port.
 pub struct Ping;
 
 impl Family for Ping {
@@ -142,7 +143,7 @@ impl Family for Ping {
     }
 }
 
-/// Source addresses of forward packets, and destination addresses of replies.
+/// Rewriters of addresses alone: the source addresses of forward packets, and the destination addresses of replies.
 pub struct Addr;
 
 const SRC: u64 = 0xffff_ffff;
@@ -169,7 +170,7 @@ impl Family for Addr {
     fn set_ports(_: &mut [u8], _: Tuple, _: bool) {}
 }
 
-/// Pairs of addresses.
+/// Rewriters of source and destination addresses, as a pair.
 pub struct AddrPair;
 
 impl Family for AddrPair {

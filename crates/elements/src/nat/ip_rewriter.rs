@@ -14,9 +14,9 @@ use castanet_wire::ipv4::protocol;
 /// A packet of a known flow, in either direction and on any input, is rewritten as the flow says. Its
 /// checksums are updated incrementally (RFC 1624). For a packet of an unknown flow the specification of its
 /// input applies, which may make a flow. The number of flows is bounded: when CAPACITY is reached, a new flow
-/// evicts the one that would time out first among those whose last packet is older than the guarantee. If
-/// there is none, the new flow is refused and counted. Other protocols, later fragments and truncated packets
-/// are dropped, unless the input says `pass`.
+/// evicts another one. Of the flows whose last packet is older than the guarantee, it evicts the one that
+/// would time out first. If no flow is that old, the new flow is refused and counted. Other protocols, later
+/// fragments and truncated packets are dropped, unless the input says `pass`.
 ///
 /// # Ports
 /// Each input has its input specification. Packets leave by the output that the flow was made with.
@@ -50,8 +50,8 @@ pub struct Args {
     /// How long a UDP flow lives without packets.
     #[arg(keyword, default = Nanos(300_000_000_000), show = "300s")]
     udp_timeout: Nanos,
-    /// How long a UDP flow lives without packets if it has had at least three, in both directions;
-    /// UDP_TIMEOUT if not given.
+    /// How long a UDP flow lives without packets if it has had at least three packets, at least one of them
+    /// in each direction; UDP_TIMEOUT if not given.
     #[arg(keyword)]
     udp_streaming_timeout: Option<Nanos>,
     /// How long after its last packet a UDP flow cannot be evicted to make room; GUARANTEE if not given.

@@ -42,7 +42,7 @@ fn mix(x: u64) -> u32 {
 
 impl Choice {
     /// Makes a ring with `nodes` points for each server. The points of a server depend only on its number and
-    /// `seed`. So no client moves between the other servers when one is added or removed (Karger et al.
+    /// `seed`. So when a server is added or removed, no client moves between the other servers (Karger et al.
     /// 1997).
     pub fn ring(servers: &[u32], nodes: u32, seed: u32) -> Choice {
         let mut points = Vec::new();

@@ -42,8 +42,8 @@ fn stride(count: u64, secret: &mut Secret) -> u64 {
 }
 
 impl Cursor {
-    /// Returns a cursor at the same place that tries the whole range again, because something may have become
-    /// free.
+    /// Returns a cursor at the same place, from which the whole range is tried again, because a combination
+    /// may have become free.
     pub fn renewed(self) -> Cursor {
         Cursor { left: u64::MAX, ..self }
     }
@@ -216,8 +216,8 @@ impl Pattern {
             (self.daddr.unwrap_or(t.dst()), self.dport.filter(|_| with_ports).unwrap_or(t.dport()));
         let ports = u64::from(high.saturating_sub(low)) + 1;
         let count = (u64::from(last.saturating_sub(first)) + 1).saturating_mul(ports);
-        // The casts lose nothing: the quotient is below the number of addresses, the remainder below that of
-        // ports.
+        // The casts lose nothing: the quotient is below the number of addresses, the remainder below the
+        // number of ports.
         let at = |v: u64| {
             let (a, p) = ((v / ports) as u32, (v % ports) as u16);
             Tuple::new(first.wrapping_add(a), low.wrapping_add(p), dst, dport)
@@ -266,8 +266,8 @@ impl Pattern {
                 if self.order == Order::Sequential {
                     self.next.store(next, Ordering::Relaxed);
                 }
-                // The search took several packets and found nothing free before this place, so the next one
-                // starts behind it.
+                // The search took several packets and found nothing free before this place. So the search for
+                // the next flow starts behind it.
                 *cursor = Some(Cursor { at: next, stride, left: count });
                 return Some(at(v));
             }

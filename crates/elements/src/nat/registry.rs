@@ -23,7 +23,7 @@ struct Entries {
 impl Registry {
     /// Returns the registry of the router that is being built.
     pub fn of(cx: &mut BuildCx<'_>) -> Arc<Registry> {
-        // No element has this number.
+        // The registry is shared under `u32::MAX`, which is no element's number.
         cx.share_as(u32::MAX, Registry::default)
     }
     fn entries(&self) -> MutexGuard<'_, Entries> {

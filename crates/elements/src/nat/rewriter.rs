@@ -42,7 +42,7 @@ pub struct Settings {
     pub reply_anno: Option<usize>,
 }
 
-/// The lookup of a packet: its key, the key's tag (hash), and the entry that was guessed for it.
+/// The lookup of a packet: its key, the key's tag (hash), and the table entry that was guessed from the tag.
 #[derive(Clone, Copy)]
 struct Ahead {
     key: Key,

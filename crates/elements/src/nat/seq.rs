@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 /// The most shifts that are kept for one direction. A window contains far fewer, because clients wait for the
 /// reply to each command.
 const MOST: usize = 64;
-/// A shift that lies this many bytes behind is forgotten. No window is larger (RFC 7323 section 2.3), so no
-/// segment comes from before the shift. Besides, sequence numbers can be compared only within half their
-/// range.
+/// A place is forgotten when the sender is this many bytes beyond it. No window is larger (RFC 7323 section
+/// 2.3), so no segment from before the place can arrive any more. Besides, sequence numbers can be compared
+/// only within half their range.
 const FAR: u32 = 1 << 30;
 
 /// How the sequence numbers of one direction are shifted, with the places in the stream where the shift
@@ -58,14 +58,14 @@ impl Shift {
             self.forget_first();
         }
     }
-    /// Returns the sequence number that the receiver sees for one of the sender.
+    /// Returns the sequence number that the receiver sees for `seq`, a sequence number of the sender.
     pub fn forth(&self, seq: u32) -> u32 {
         let place = self.places.iter().rev().find(|p| reaches(seq, p.0));
         seq.wrapping_add(place.map_or(self.before, |p| p.1))
     }
-    /// Returns the sender's sequence number for one that the receiver saw. A number inside lengthened text
-    /// gives at most the last byte of the original text, so that a partial acknowledgement does not
-    /// acknowledge its end.
+    /// Returns the sender's sequence number for `seq`, which the receiver saw. For a number inside lengthened
+    /// text, returns at most the number of the last byte of the original text. So acknowledging a part of the
+    /// new text does not acknowledge the end of the original.
     pub fn back(&self, seq: u32) -> u32 {
         let mut next = None;
         let mut shift = self.before;
@@ -194,7 +194,8 @@ mod tests {
                 let heard = if n == 49 { 53 } else { n };
                 assert_eq!(s.back(place(n + by)), place(heard), "{n}");
             }
-            // The receiver saw 5 bytes more of the second command.
+            // For the receiver the second command is 5 bytes longer. Numbers inside these bytes give the last
+            // byte of the original.
             assert_eq!(s.back(place(34)), place(29));
             s.pass(place(10 + FAR - 1));
             assert_eq!(s.forth(place(9)), place(9), "not far enough");

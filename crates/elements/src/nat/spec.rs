@@ -19,7 +19,7 @@ pub enum PatternText {
     Named(String),
 }
 
-/// `SADDR SPORT DADDR DPORT FOUT ROUT` or `NAME FOUT ROUT`.
+/// A pattern with the outputs of its flows: `SADDR SPORT DADDR DPORT FOUT ROUT` or `NAME FOUT ROUT`.
 #[derive(Clone, Debug)]
 pub struct Target<P> {
     /// The rule for new flows.
@@ -146,7 +146,7 @@ impl SpecText {
             _ => Ok(()),
         }
     }
-    /// Finds the errors that do not depend on other elements.
+    /// Checks what does not depend on other elements. It is an error if an output is not below `outputs`.
     pub fn check(&self, outputs: usize) -> Result<(), ValueError> {
         let most = match &self.kind {
             Kind::Drop | Kind::Mapper(_) => None,

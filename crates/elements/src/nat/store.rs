@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of flows. Packets of both directions find them. Their number is bounded: the flow that would
-//! expire first makes room.
+//! The table of flows, in which packets of both directions are looked up. The number of flows is bounded: in
+//! a full table, the flow that would time out first is evicted to make room.
 
 mod ageing;
 mod list;
@@ -21,13 +21,13 @@ use std::collections::{BinaryHeap, HashMap};
 /// The most flows if no capacity is given. It bounds their memory to 400 MB.
 const CEILING: usize = 1 << 22;
 
-/// A heap entry of a flow: the time of its last packet when the entry was made, its place, and its
-/// generation.
+/// A heap entry of a flow: the time of the flow's last packet when the entry was made, and the place and
+/// generation of the flow.
 type Due = Reverse<(i64, u32, u32)>;
 
-/// Flows of one rewriter in one timeout class. A packet notes its time only in the flow, so heap entries are
-/// outdated. An outdated entry that reaches the top is updated and moved, so the entry that is then at the
-/// top is exact.
+/// Flows of one rewriter in one timeout class. The time of a packet is noted only in the flow, so heap
+/// entries become outdated. An outdated entry at the top is updated and moved, until the entry at the top is
+/// exact.
 #[derive(Default)]
 struct Class {
     timeout: i64,
@@ -74,10 +74,10 @@ pub struct Store {
     shifts: HashMap<u32, [Shift; 2]>,
     /// Counts removed flows.
     removals: u64,
-    /// Searches that found no free port, in sets chosen by the hash of their wish. The next packet with the
+    /// Searches that found no free port, in sets chosen by the hash of the [`Wish`]. The next packet with the
     /// same wish continues the search. A search that tried everything is not repeated until a flow is
-    /// removed. A full set discards its oldest search, which then starts anew. Either way the cost of a
-    /// packet is bounded.
+    /// removed. A full set discards its oldest search, and the next packet with that wish starts anew. So the
+    /// cost of a packet is bounded in all cases.
     searches: Box<[[Option<Search>; 4]; SEARCHES]>,
     /// Counts how many ports were tried.
     pub probes: u64,
@@ -252,8 +252,8 @@ impl Store {
         self.flows.get_mut(place as usize)
     }
 
-    /// Adds a flow that rewrites packets to `to`. If the store is full, another flow is evicted if that is
-    /// possible.
+    /// Adds a flow that rewrites packets to `to`. If the store is full, another flow is evicted. It is an
+    /// error if none may be evicted.
     pub fn insert(&mut self, new: &New, to: Tuple, outs: Outs) -> Result<u32, Reason> {
         let takes_part = self.expiry_of_newcomer(new);
         while self.count() >= self.limit() {
@@ -265,7 +265,7 @@ impl Store {
         let reply = to.reversed();
         let (from_tag, reply_tag) =
             (self.tag(new.space, new.proto, new.from), self.tag(new.space, new.proto, reply));
-        // If another flow has the same replies, the new flow gets them.
+        // If another flow has the same reply key, the new flow takes over the key.
         if let Some(v) = self.index.find(reply_tag, |v| self.is(v, new.space, new.proto, reply)) {
             self.detach(v, reply_tag);
         }

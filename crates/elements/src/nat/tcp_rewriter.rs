@@ -13,10 +13,10 @@ use castanet_element::prelude::*;
 /// A packet of a known flow, in either direction and on any input, is rewritten as the flow says. Its
 /// checksums are updated incrementally (RFC 1624). For a packet of an unknown flow the specification of its
 /// input applies, which may make a flow. The number of flows is bounded: when CAPACITY is reached, a new flow
-/// evicts the one that would time out first among those whose last packet is older than the guarantee. If
-/// there is none, the new flow is refused and counted. Where FTPPortMapper has changed the length of the
-/// text, sequence and acknowledgement numbers are shifted too. Other protocols, later fragments and truncated
-/// packets are dropped, unless the input says `pass`.
+/// evicts another one. Of the flows whose last packet is older than the guarantee, it evicts the one that
+/// would time out first. If no flow is that old, the new flow is refused and counted. Where FTPPortMapper has
+/// changed the length of the text, sequence and acknowledgement numbers are shifted too. Other protocols,
+/// later fragments and truncated packets are dropped, unless the input says `pass`.
 ///
 /// # Ports
 /// Each input has its input specification. Packets leave by the output that the flow was made with.

@@ -78,7 +78,8 @@ impl Element for Bypass {
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         self.selection.pull_from(Some(other(port, self.args.active)), max, into, cx);
     }
-    // A notifier upstream that turns on schedules every element that subscribed to it, even if its class has no task.
+    // When a notifier upstream turns on, it schedules every element that subscribed to it. So `task` is called although
+    // the class has no task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.selection.woken(cx);
         Turn::Sleep

@@ -118,7 +118,8 @@ impl Element for DrrSched {
             self.skip_rounds();
         }
     }
-    // A notifier upstream that turns on schedules every element that subscribed to it, even if its class has no task.
+    // When a notifier upstream turns on, it schedules every element that subscribed to it. So `task` is called although
+    // the class has no task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.inputs.iter().any(|i| cx.is_on(&i.signal)), cx);
         Turn::Sleep
@@ -171,7 +172,7 @@ mod tests {
     impl Model {
         fn pull(&mut self) -> Option<(usize, usize)> {
             if self.queues.iter().all(VecDeque::is_empty) {
-                // The only effects of a pull that finds nothing.
+                // A pull that finds nothing has only these effects.
                 self.deficits.iter_mut().for_each(|d| *d = 0);
                 self.deficits[self.at] = self.quantum;
                 return None;

@@ -21,7 +21,7 @@ impl OwnNote {
     pub fn note(&self) -> Option<Note> {
         self.0
     }
-    /// Turns the notifier on if `on`: if there may be packets.
+    /// Turns the notifier on if `on`, that is, if there may be packets.
     pub fn look(&self, on: bool, cx: &mut Cx<'_>) {
         if let Some(note) = self.0.filter(|_| on) {
             cx.set_note(note);

@@ -16,7 +16,7 @@ struct Place {
 
 /// Stride scheduling of the ports of an element, after Waldspurger and Weihl (1995). Each client has a pass and a
 /// stride, which is a constant divided by the client's tickets. The client with the least pass is next, and its pass
-/// then grows by its stride. Among equal passes, the one that was reached last goes first.
+/// then grows by its stride. Of several clients with the same pass, the one that reached it last goes first.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     /// The clients, in the order of their next turns.

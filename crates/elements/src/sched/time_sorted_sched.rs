@@ -6,11 +6,11 @@ use castanet_element::prelude::*;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Merges traces by time: each pull gives the packet with the smallest timestamp among the next of all inputs.
+/// Merges traces by time: each pull gives the packet with the smallest timestamp among the next packets of all inputs.
 ///
 /// The element holds up to BUFFER packets of each input to choose from. If BUFFER is greater than 1, it also sorts
-/// packets of one input that are slightly out of order. Of equal timestamps, the lower input goes first. Inputs whose
-/// notifiers are off are not pulled from.
+/// packets of one input that are slightly out of order. Of several packets with the same timestamp, the packet of the
+/// lowest input goes first. Inputs whose notifiers are off are not pulled from.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets with timestamps. Output 0 (pull): the same packets.
@@ -30,7 +30,7 @@ pub struct TimeSortedSched {
     inputs: Vec<Input>,
     held: BinaryHeap<Held>,
     entered: u64,
-    /// The timestamp of the last packet.
+    /// The timestamp of the last packet that was given.
     last: i64,
     out_of_order: bool,
     stopped: bool,
@@ -147,11 +147,12 @@ impl Element for TimeSortedSched {
         }
         self.out_of_order |= time < self.last;
         self.last = time;
-        // A script may have continued after the last stop, so the next stop counts again.
+        // A script may have kept the router running after the last stop, so the element may stop it again.
         self.stopped = false;
         Some(packet)
     }
-    // A notifier upstream that turns on schedules every element that subscribed to it, even if its class has no task.
+    // When a notifier upstream turns on, it schedules every element that subscribed to it. So `task` is called although
+    // the class has no task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.inputs.iter().any(|i| cx.is_on(&i.signal)), cx);
         Turn::Sleep

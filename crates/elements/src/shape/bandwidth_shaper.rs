@@ -7,8 +7,8 @@ use castanet_element::prelude::*;
 
 /// Passes at most RATE bytes a second on a pull path.
 ///
-/// Bytes are spread evenly over each second: a packet may pass if the elapsed part of the second is enough for the
-/// bytes before it. The packets after a long packet wait until its excess is made up for. After a pause within a
+/// Bytes are spread evenly over each second: the packet that follows n bytes may pass when n / RATE of the second is
+/// over. The packets after a long packet wait until its excess is made up for. After a pause within a
 /// second, the bytes missed in that second may follow at once. The extra length annotation does not count. Packets
 /// that may not pass yet stay upstream. Tasks that pull sleep until the next packet may pass.
 ///

@@ -6,9 +6,9 @@ use castanet_element::prelude::*;
 
 /// Passes each packet no sooner than DELAY after the time in its timestamp.
 ///
-/// If a packet has no timestamp, or a timestamp below one second, the time counts from when it is pulled. The element
-/// holds the next packet until its time; the packets behind it stay upstream. The timestamp of a packet is set to the
-/// time at which it leaves. Tasks that pull sleep until then.
+/// If a packet has no timestamp, or a timestamp below one second, DELAY counts from when it is pulled. The element
+/// holds the next packet until it may leave; the packets behind it stay upstream. The timestamp of a packet is set to
+/// the time at which it leaves. Tasks that pull sleep until the held packet may leave.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): the same packets, later.

@@ -6,9 +6,9 @@ use castanet_element::prelude::*;
 
 /// Pulls packets, and pushes each packet at its timestamp plus DELAY, or at once if that moment has passed.
 ///
-/// If a packet has no timestamp, or a timestamp below one second, the time counts from when it is pulled. The element
-/// holds the next packet until its time; the packets behind it stay upstream. The timestamp of a packet is set to the
-/// time at which it was due. The task sleeps in between.
+/// If a packet has no timestamp, or a timestamp below one second, DELAY counts from when it is pulled. The element
+/// holds the next packet until it is due; the packets behind it stay upstream. The timestamp of a packet is set to the
+/// time at which it was due. The task sleeps until the held packet is due.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets, later.

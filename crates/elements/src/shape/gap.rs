@@ -83,7 +83,7 @@ impl Gap {
         self.count = self.count.saturating_add(units);
     }
 
-    /// Returns when the next unit may pass, after some have passed; none at a rate of 0.
+    /// Returns when the unit after those counted so far may pass; none at a rate of 0.
     pub(super) fn next(&self) -> Option<i64> {
         if self.rate == 0 {
             return None;

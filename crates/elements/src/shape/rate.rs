@@ -47,8 +47,8 @@ impl Unit for Packets {
 
 /// Bytes a second.
 ///
-/// A packet of any length may pass while no bytes are owed, and is paid for afterwards. So a bucket holds one token
-/// more than the burst, and a packet may pass while there is one token.
+/// A packet of any length may pass while no bytes are owed, and its bytes are subtracted afterwards. The bucket lets a
+/// packet pass only while it has a token, so it holds one token more than the burst.
 pub enum Bytes {}
 
 impl Unit for Bytes {
@@ -98,7 +98,8 @@ pub struct PacketRate {
     /// Packets a second.
     #[arg(handler = "rw")]
     rate: u32,
-    /// The time for which packets may pass at once after a pause; 20 ms if no burst is given.
+    /// The burst size as a time: after a pause, the packets that the rate allows in this time may pass at once. 20 ms
+    /// if no burst is given.
     #[arg(keyword)]
     burst_duration: Option<Nanos>,
     /// The number of packets that may pass at once after a pause.
@@ -124,7 +125,8 @@ pub struct ByteRate {
     /// Bytes a second.
     #[arg(handler = "rw")]
     rate: Bandwidth,
-    /// The burst size as a time: after a pause, the bytes that the rate allows in this time may pass at once. 20 ms if no burst is given.
+    /// The burst size as a time: after a pause, the bytes that the rate allows in this time may pass at once. 20 ms if
+    /// no burst is given.
     #[arg(keyword)]
     burst_duration: Option<Nanos>,
     /// The number of bytes that may pass at once after a pause.

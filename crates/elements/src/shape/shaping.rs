@@ -12,8 +12,8 @@ pub struct Shaping<A> {
     args: A,
     gap: Gap,
     gate: Gate,
-    /// Whether output 1 is connected. Then one of the outputs always gives packets, so no task that pulls may sleep
-    /// while there are any.
+    /// Whether output 1 is connected. If it is, one of the two outputs gives packets at any time, so no task that pulls
+    /// may sleep while there are packets upstream.
     has_rest: bool,
 }
 
@@ -27,7 +27,7 @@ impl<A: RateArgs> Shaping<A> {
         if port == 0 { self.pull_one_shaped(cx) } else { self.pull_one_rest(cx) }
     }
 
-    /// Pulls for output 1. It gives packets only when output 0 would give none, and then without a limit.
+    /// Pulls for output 1, which gives packets only when output 0 would give none, and then without a limit.
     #[cold]
     fn pull_rest(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.peek();
@@ -52,7 +52,7 @@ impl<A: RateArgs> Shaping<A> {
         }
         p
     }
-    /// Closes the gate, because output 0 may give nothing now.
+    /// Closes the gate until output 0 may give the next packet. If output 1 is connected, the gate stays open.
     #[inline]
     fn wait(&mut self, cx: &mut Cx<'_>) {
         if !self.has_rest {

@@ -12,7 +12,8 @@ pub struct Splitting<A> {
     args: A,
     burst: Burst,
     bucket: TokenBucket,
-    /// The full bucket. It is equal for equal rates and bursts.
+    /// A full bucket for the rate and burst. A hot swap compares it with that of the old element, to find out whether
+    /// rate or burst has changed.
     new: TokenBucket,
 }
 

@@ -178,7 +178,7 @@ fn burst_turn(sent: &mut usize, n: usize, left: usize, burst: usize) -> Turn {
 /// Paces packets at a rate, with timers that expire on whole milliseconds.
 pub(crate) struct Pace {
     bucket: TokenBucket,
-    /// The initial state of the bucket, by which rates and bursts are compared.
+    /// The bucket in its initial state. Two paces have the same rate and burst if these buckets are equal.
     new: TokenBucket,
     /// When the packet that the timer waits for is due, in nanoseconds.
     due: i64,
@@ -190,11 +190,11 @@ impl Pace {
     pub(crate) fn new(bucket: TokenBucket) -> Pace {
         Pace { bucket, new: bucket, due: i64::MIN }
     }
-    /// Returns the time at which a packet may be sent, if that is not later than `now`. Otherwise returns the
-    /// time for which to set the timer, or `None` if no packet may ever be sent.
+    /// If the next packet may be sent now, returns the time at which it was due, at most `now`. If the packet
+    /// must wait, the error is the time for which to set the timer, or `None` if no packet may ever be sent.
     ///
-    /// The time returned is that at which the packet was due, not the later time at which the timer expired.
-    /// So tokens that arrive between the two times are not lost to a full bucket.
+    /// The timer may expire later than the packet was due. [`Pace::went`] gets the time at which the packet
+    /// was due, so that tokens which arrive between the two times are not lost to a full bucket.
     pub(crate) fn ready(&mut self, now: i64) -> Result<i64, Option<i64>> {
         let late = now.saturating_sub(self.due);
         let at = if (0..2 * JIFFY).contains(&late) { self.due } else { now };
@@ -313,7 +313,7 @@ mod tests {
                     Err(at) => now = at.unwrap() + 1,
                 }
             }
-            // Packets of the last millisecond may still wait for the timer.
+            // Packets that were due in the last millisecond may still wait for the timer.
             let most = rate * 10 + capacity;
             assert!((most - rate / 1000 - 2..=most).contains(&went), "{went} at {rate}");
         }

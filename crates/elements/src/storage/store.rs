@@ -36,8 +36,8 @@ impl Shared {
             warned: AtomicBool::new(false),
         }
     }
-    /// Locks the ring for reading. A poisoned lock is used all the same: the ring would still be consistent,
-    /// and no code panics while it holds the lock.
+    /// Locks the ring for reading. A poisoned lock is used too. No code panics while it holds the lock, and
+    /// even after a panic the ring would be consistent.
     fn ring(&self) -> RwLockReadGuard<'_, Ring<Packet>> {
         self.ring.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,7 +80,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Makes an empty store without room. The replicas of one element share one store.
+    /// Makes an empty store with capacity 0. The replicas of one element share one store.
     pub fn new(args: Args, cx: &mut BuildCx<'_>) -> Store {
         let packets =
             if cx.replica.1 > 1 { Packets::Shared(cx.share(|| Shared::new(0))) } else { Packets::own(0) };
@@ -189,8 +189,8 @@ impl Store {
                 let before = batch.len();
                 ring.push_many(batch.as_mut_vec());
                 self.gauge.add(before - batch.len());
-                // Reading first avoids a write, so that workers can share the cache line while the mark does
-                // not change.
+                // Reading first avoids a write, so that workers can share the cache line while the high-water
+                // mark does not change.
                 let len = ring.len();
                 if len > s.highwater.load(Ordering::Relaxed) {
                     s.highwater.fetch_max(len, Ordering::Relaxed);

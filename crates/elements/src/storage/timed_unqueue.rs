@@ -6,7 +6,8 @@ use castanet_element::prelude::*;
 /// Pulls at most BURST packets every INTERVAL and pushes them on.
 ///
 /// The first packets leave one INTERVAL after the start. While there is nothing upstream, neither the task
-/// nor the timer runs. Packets that arrive then leave at the end of the interval in which they arrive.
+/// nor the timer runs. Packets that arrive during such a pause leave at the end of the interval in which they
+/// arrive.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.
@@ -72,8 +73,8 @@ impl Element for TimedUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         let n = self.left.min(cx.limit());
         if n > 0 {
-            // One by one, because a burst ends at the first pull that finds nothing, which a pull of several
-            // does not show.
+            // Packets are pulled one by one, because a burst ends at the first pull that finds nothing. A
+            // pull of several packets does not show that.
             while self.batch.len() < n
                 && let Some(p) = cx.pull_one(0)
             {

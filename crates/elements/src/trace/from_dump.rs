@@ -14,7 +14,7 @@ use castanet_io::{CaptureReader, LinkType};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
 use castanet_spec::anno;
 
-/// The most frames that are skipped in one turn, so that other tasks get theirs.
+/// The most frames that are skipped in one turn, so that other tasks get their turns.
 const MOST_SKIPPED: u32 = 1024;
 
 /// Emits the packets of a capture file.
@@ -24,8 +24,8 @@ const MOST_SKIPPED: u32 = 1024;
 ///
 /// The timestamp of a packet is the time of its capture. The extra length annotation counts the bytes that
 /// were not captured. The MAC header is marked if the link type has one, and the IPv4 network header is
-/// marked for raw IP or with FORCE_IP. The packet type annotation comes from the header of a Linux "cooked"
-/// capture, and is otherwise "to this host"; HostEtherFilter sets it from Ethernet addresses.
+/// marked for raw IP or with FORCE_IP. In a Linux "cooked" capture, the packet type annotation comes from the
+/// link header. In all other captures it is "to this host"; HostEtherFilter sets it from Ethernet addresses.
 ///
 /// Without TIMING, packets are emitted as fast as possible; with TIMING, as far apart as they were captured.
 /// START skips packets until the first one at or after that time. At END the element stops as at the end of
@@ -34,8 +34,8 @@ const MOST_SKIPPED: u32 = 1024;
 /// END_CALL is called.
 ///
 /// # Ports
-/// No inputs. Output 0: packets, push or pull. Output 1 (optional): with FORCE_IP, packets that are not IPv4, which
-/// are otherwise dropped.
+/// No inputs. Output 0: packets, push or pull. Output 1 (optional): with FORCE_IP, packets that are not IPv4.
+/// Without output 1 they are dropped.
 ///
 /// # Example
 /// ```click
@@ -104,7 +104,7 @@ impl Build for FromDump {
 }
 
 impl FromDump {
-    /// Sets the span of time when the first packet is seen.
+    /// Sets `start` and `end`. `first` is the time of the first packet of the file.
     fn begin(&mut self, first: i64) {
         let after = |t: Option<Nanos>| t.map(|t| first.saturating_add(t.0));
         let at = |t: Option<Nanos>| t.map(|t| t.0);
@@ -277,7 +277,7 @@ impl Lifecycle for FromDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // Not the whole file was emitted, so the run has failed.
+        // If the file was not read to its end, the run has failed.
         if self.broken {
             Err(ElementError::Incomplete(format!("{}: not read to its end", self.args.filename.0)))
         } else {

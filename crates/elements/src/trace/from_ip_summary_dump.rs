@@ -12,7 +12,7 @@ use castanet_element::prelude::*;
 use castanet_io::CaptureError;
 use castanet_io::summary::SummaryReader;
 
-/// Makes packets from a summary dump: one for each line or binary record, with the fields named in its head.
+/// Makes packets from a summary dump: one for each line or binary record, with the fields that the dump's head names.
 ///
 /// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input. DATA is a dump within the
 /// configuration. Times may begin or end with a point or have an exponent. Numbers may be hexadecimal, and

@@ -9,12 +9,12 @@ use castanet_io::summary::{Draft, Item, Making, SummaryReader};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
 use castanet_spec::anno;
 
-/// The most lines without a packet that are read in one turn, so that other tasks get theirs.
+/// The most lines without a packet that are read in one turn, so that other tasks get their turns.
 const MOST_SKIPPED: u32 = 1024;
 /// The most bytes of data that a packet has.
 const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;
 
-/// Arguments of such a source.
+/// Arguments of a source that makes packets from records.
 pub trait RecordArgs: castanet_spec::Args {
     /// Checks conditions that concern several arguments.
     fn check(&self) -> Result<(), ConfigError> {
@@ -22,7 +22,7 @@ pub trait RecordArgs: castanet_spec::Args {
     }
     /// The file, if there is one.
     fn filename(&self) -> Option<&Filename>;
-    /// Whether an element with the other arguments reads the same records.
+    /// Whether an element with the arguments `other` reads the same records.
     fn is_same(&self, other: &Self) -> bool;
     /// Opens the records.
     fn open(&self) -> Result<SummaryReader, CaptureError>;
@@ -232,7 +232,7 @@ impl<A: RecordArgs> Lifecycle for Records<A> {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // Not the whole file was emitted, so the run has failed.
+        // If the file was not read to its end, the run has failed.
         let name = self.args.filename().map_or("<data>", |f| &f.0);
         if self.broken {
             Err(ElementError::Incomplete(format!("{name}: not read to its end")))

@@ -6,8 +6,8 @@ use castanet_spec::anno;
 
 /// Replaces timestamps by their difference to another time.
 ///
-/// With TYPE RANGE that is the time since the timestamp of the first packet, with NOW the time from the
-/// timestamp until now, and with FIRST the time since the FIRST_TIMESTAMP annotation.
+/// With TYPE RANGE the difference is the time since the timestamp of the first packet, with NOW the time from
+/// the timestamp until now, and with FIRST the time since the FIRST_TIMESTAMP annotation.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -35,7 +35,7 @@ pub struct Args {
     from: From,
 }
 
-/// The time that the difference is computed to.
+/// The time that timestamps are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     /// The timestamp of the first packet.

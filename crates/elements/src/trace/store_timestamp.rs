@@ -24,10 +24,10 @@ pub struct StoreTimestamp {
 /// Arguments of StoreTimestamp.
 #[derive(Args)]
 pub struct Args {
-    /// The offset to write it at, in bytes.
+    /// The offset at which the timestamp is written, in bytes.
     #[arg(default = -1)]
     offset: i32,
-    /// Whether to write it behind the data.
+    /// Whether the timestamp is written behind the data.
     #[arg(keyword, default = false)]
     tail: bool,
 }

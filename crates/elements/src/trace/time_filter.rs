@@ -14,13 +14,13 @@ use std::collections::VecDeque;
 /// time when the router started, START_AFTER and END_AFTER from the first packet's timestamp, and INTERVAL
 /// from the start of the span. A span without a start begins with the first packet, and a span without an end
 /// does not end. At the first packet at or after the end, STOP asks the driver to stop, or END_CALL is
-/// called. `extend_interval` makes this possible once more. In the value of END_CALL, `$t` is replaced by the
-/// timestamp of that packet. If the call moves the end, the packet is tested again, so no packet is lost
+/// called. After `extend_interval` this may happen once more. In the value of END_CALL, `$t` is replaced by
+/// the timestamp of that packet. If the call moves the end, the packet is tested again, so no packet is lost
 /// between two spans.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: packets inside the span. Output 1 (optional): packets outside, which are
-/// otherwise dropped.
+/// Input 0: packets. Output 0: packets inside the span. Output 1 (optional): packets outside the span.
+/// Without output 1 they are dropped.
 ///
 /// # Example
 /// ```click
@@ -45,12 +45,12 @@ pub struct TimeFilter {
     reached: bool,
     /// Packets that wait until END_CALL has been executed. The first of them caused the call.
     waiting: VecDeque<Packet>,
-    /// Whether packets are pushed. If so, the handler `resume` lets waiting packets continue, otherwise the
-    /// next pull does.
+    /// Whether packets are pushed. If they are pushed, the handler `resume` lets waiting packets continue. If
+    /// they are pulled, the next pull does.
     push: bool,
 }
 
-/// The end of a span that has none, as handlers show it.
+/// What handlers show as the end of a span that has no end.
 const NO_END: i64 = 2_147_483_647_000_000_000;
 
 /// Arguments of TimeFilter.

@@ -17,10 +17,10 @@ use std::io::ErrorKind;
 /// a record includes the bytes that were never captured, according to the extra length annotation. The file
 /// `-` is the standard output.
 ///
-/// Initialisation fails if the file cannot be written. The file is emptied when the router starts to run, so
-/// that after a hot swap a router with the same file continues it. The file is complete when the router has
-/// stopped. If writing fails, there is one message, and no more packets are written; without an output they
-/// are dropped and counted.
+/// Initialisation fails if the file cannot be written. The file is emptied when the router starts to run, not
+/// before. So after a hot swap, a router with the same file continues the file. The file is complete when the
+/// router has stopped. If writing fails, there is one message, and no more packets are written; without an
+/// output they are dropped and counted.
 ///
 /// # Ports
 /// Input 0: packets, push or pull. Output 0 (optional): the same packets, after they were written.
@@ -143,7 +143,7 @@ impl Build for ToDump {
 }
 
 /// Checks that a file can be written, as far as that is possible without changing it. A missing file is
-/// created. Returns whether that happened. The name comes from a Filename.
+/// created. Returns whether the file was created. The name comes from a Filename.
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn try_file(name: &str) -> Result<bool, ElementError> {
     // Opening a pipe would wait for its reader.
@@ -333,7 +333,7 @@ impl Lifecycle for ToDump {
         }
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // Opening the file reads handlers, and the first packet may open it.
+        // With USE_ENCAP_FROM, opening the file reads handlers, and the first packet may open the file.
         if self.args.use_encap_from.0.is_empty() { Effects::FILES } else { declared }
     }
     fn holds(&self) -> Option<String> {

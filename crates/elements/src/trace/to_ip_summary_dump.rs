@@ -12,8 +12,8 @@ use castanet_io::CaptureError;
 use castanet_io::summary::{Field, SummaryHeader, SummaryWriter, View};
 use castanet_spec::anno;
 
-/// The most lines that one packet makes. It is bounded, because the count in the packet's annotation may be
-/// anything.
+/// The most lines that one packet makes. The number is bounded, because the count in the packet's annotation
+/// may be anything.
 const MOST_LINES: u32 = 1 << 16;
 
 /// Writes chosen fields of each packet as a line or a binary record.
@@ -23,9 +23,9 @@ const MOST_LINES: u32 = 1 << 16;
 /// packet says what is wrong with its headers. With MULTIPACKET, a packet that stands for several is written
 /// as many times, at most 65536, unless FIELDS has `count`.
 ///
-/// The file is emptied when the router starts to run, so that after a hot swap a router with the same file
-/// continues it. The file is complete when the router has stopped. If writing fails, there is one message,
-/// and nothing more is written. The file `-` is the standard output.
+/// The file is emptied when the router starts to run, not before. So after a hot swap, a router with the same
+/// file continues the file. The file is complete when the router has stopped. If writing fails, there is one
+/// message, and nothing more is written. The file `-` is the standard output.
 ///
 /// # Ports
 /// Input 0: packets, push or pull. Output 0 (optional, push): the same packets, after they were written.

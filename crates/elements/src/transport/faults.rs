@@ -33,7 +33,7 @@ pub trait Protocol: Send + 'static {
     const NAME: &'static str;
     /// The texts of the faults, in the order of [`Fault`].
     const FAULTS: &'static [&'static str; 3];
-    /// Checks a packet from its network header on.
+    /// Checks a packet. `network` holds its bytes from the network header on.
     fn examine(network: &[u8]) -> Result<(), Fault>;
     /// Returns the beginning of a report.
     fn prefix(cx: &Cx<'_>) -> String {
@@ -92,7 +92,7 @@ impl<P: Protocol> Checker<P> {
 }
 
 impl<P: Protocol> Lifecycle for Checker<P> {
-    /// A report of only the first bad packet does not require packets to be processed one by one.
+    /// Without VERBOSE, only the first bad packet is reported, so packets need not be processed one by one.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }

@@ -313,7 +313,8 @@ fn no_pull_goes_on_for_ever() {
     });
     none(&bad);
     assert!(tried > 200, "only {tried} routers");
-    // If two elements each take many packets to emit one, the numbers do not multiply.
+    // Two elements in a row, of which each takes many packets to emit one: a pull through both still takes at
+    // most `BOUND` packets, not the product of what each takes.
     for path in [
         "Endless(4) -> IPReassembler -> RED(0, 1, 1, QUEUES q, STABILITY 0)",
         "Endless(2) -> RED(0, 1, 1, QUEUES q, STABILITY 0) -> RED(0, 1, 1, QUEUES q, STABILITY 0)",
@@ -328,7 +329,8 @@ fn no_pull_goes_on_for_ever() {
         assert!(turns == PULLS && got < PULLS / 2, "{turns} turns, {got} packets: {text}");
         assert!((PULLS * 100..=PULLS * BOUND).contains(&pulls), "{pulls}: {text}");
     }
-    // A second later, this control law would drop a packet for each nanosecond.
+    // TimedUnqueue pulls once a second. By its control law, CoDel with an interval of 1 ns would then drop a
+    // packet for each nanosecond since the last pull.
     let mut r = completed(
         "InfiniteSource(LIMIT 9, BURST 9) -> q :: Queue -> Unqueue(ACTIVE false) -> Discard;
          e0 :: Endless(2) -> CoDel(0, 1ns, QUEUES q) -> TimedUnqueue(1) -> Discard; Quit(5);",

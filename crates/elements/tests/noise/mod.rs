@@ -6,7 +6,7 @@ use castanet_classes::Registry;
 use castanet_element::element;
 use castanet_element::prelude::*;
 
-/// Where the annotations mark a packet as noise. Classes use these bytes less than others.
+/// The offset of the annotation bytes that mark a packet as noise. Classes use these bytes less than others.
 const TAG: usize = 44;
 const MAGIC: u32 = 0x6e6f_6973;
 
@@ -154,8 +154,8 @@ impl Noise {
         }
         let mut p = castanet_element::kit::packet(&data);
         let start = if (1..=4).contains(&kind) { 14 } else { 0 };
-        // The network header is usually marked, as the contract of classes that need it says. Nothing
-        // enforces this contract.
+        // Classes that need a marked network header say so, but nothing enforces it. So most packets have the
+        // mark, but not all.
         if self.below(6) != 0 && data.len() >= start + 20 {
             let length = usize::from(data[start] & 15) * 4;
             p.set_network_header(start, length.clamp(20, data.len() - start));
@@ -223,8 +223,8 @@ impl Element for Out {
     }
 }
 
-/// Pulls 8 packets per turn, at any batch size. If there is none, it waits a millisecond, because elements
-/// upstream may have no notifier. It gives up after 50 pulls without a packet.
+/// Pulls 8 packets per turn, at any batch size. If there are no packets, it waits a millisecond, because
+/// elements upstream may have no notifier. It gives up after 50 pulls without a packet.
 #[derive(Class)]
 #[class(name = "Drain", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive, task)]
 pub struct Drain {

@@ -26,8 +26,9 @@ impl Messages for Silent {
     fn wake(&self, _: u32, _: u32) {}
 }
 
-/// The wiring of a single element under test. Note 0 is its empty notifier, note 1 its full notifier, and notes from 2 on belong to
-/// upstream elements. The fields are the gauge of the element and the gauge of all elements around it.
+/// The wiring of a single element under test. Its empty notifier has note 0, its full notifier has note 1,
+/// and notes from 2 on belong to upstream elements. The fields are the gauge of the element and the gauge of
+/// all elements around it.
 struct Alone(Gauge, Gauge);
 impl Wiring for Alone {
     fn note(&self, _: u32, c: Capability) -> Option<Note> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How each class with state is driven.
 
-/// Classes whose state is outside the element, or is visible only to others. They have tests of their own.
+/// Classes whose state is outside the element, or is visible only to other elements. They have tests of their own.
 pub const ELSEWHERE: &[&str] = &[
     "ARPPrint",
     "ChatterSocket",

@@ -58,7 +58,7 @@ fn differences(a: &Seen, b: &Seen) -> Vec<String> {
     out.map(|d| format!("{d:?}")).into_iter().chain(told.map(|d| format!("{d:?}"))).collect()
 }
 
-/// Steps in busy phases and in pauses.
+/// The steps before which elements are swapped: three in busy phases, the second in a pause.
 const MOMENTS: [i64; 4] = [37, 85, 130, 231];
 
 #[test]

@@ -57,7 +57,7 @@ impl Port {
 #[derive(Clone, Debug)]
 pub(crate) struct Card {
     pub(crate) look: Look,
-    /// All of its text.
+    /// The complete text, which is not shortened; a browser shows it as a tooltip.
     pub(crate) title: String,
     /// The lines of text; each is a list of pieces.
     pub(crate) lines: Vec<Vec<(String, Font)>>,

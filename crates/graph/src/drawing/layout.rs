@@ -12,14 +12,15 @@ pub(crate) struct Edge {
     pub(crate) to_offset: f64,
 }
 
-/// The layout: boxes by layer and horizontal middle, edges by the columns in which they cross layers.
+/// The layout: the layer and the horizontal middle of each box, and the positions where each edge crosses layers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     /// The layer of each box.
     pub(crate) layer: Vec<usize>,
     /// The horizontal middle of each box.
     pub(crate) x: Vec<f64>,
-    /// For each edge, the layers it crosses and where. A back edge lists them upward.
+    /// For each edge, the layers that it crosses, each with the horizontal position: from top to bottom, or
+    /// from bottom to top for a back edge.
     pub(crate) ways: Vec<Vec<(usize, f64)>>,
     /// For each edge, whether it is a back edge.
     pub(crate) back: Vec<bool>,
@@ -32,9 +33,9 @@ pub(crate) struct Layout {
 pub(crate) enum Pin {
     /// In any layer.
     Free,
-    /// In the first layer, which holds no free box. Such boxes have no incoming edges.
+    /// In the first layer, which holds no free box. Boxes with this pin have no incoming edges.
     Top,
-    /// In the last layer, which holds no free box. Such boxes have no outgoing edges.
+    /// In the last layer, which holds no free box. Boxes with this pin have no outgoing edges.
     Bottom,
 }
 
@@ -49,8 +50,8 @@ pub(crate) struct Cells {
     pub(crate) boxes: usize,
 }
 
-/// Limit on the number of points. Beyond it, edges are drawn without them, because single edges cannot be followed
-/// in such a large drawing.
+/// The maximum number of cells: boxes, and points where edges pass or turn. When it is reached, further edges
+/// are drawn without points, because single edges cannot be followed in such a large drawing.
 const MAX_POINTS: usize = 200_000;
 
 /// Lays out boxes of the given widths. Boxes without a pin are free.

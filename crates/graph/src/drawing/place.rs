@@ -198,7 +198,7 @@ impl Placed {
     }
 }
 
-/// The leftmost position for a text in the head of a compound where no line to an input crosses it.
+/// The leftmost position in the head of a compound where a text is not crossed by a line to an input.
 fn gap(entries: &[f64], text: f64, width: f64) -> f64 {
     let mut taken = entries.to_vec();
     taken.sort_by(f64::total_cmp);

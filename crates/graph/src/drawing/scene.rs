@@ -91,7 +91,7 @@ pub(crate) struct Compound {
 }
 
 impl Compound {
-    /// The name without those of the compounds around it.
+    /// The name without the names of the compounds around this one.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
@@ -137,7 +137,7 @@ impl Scene {
     /// The parts of a drawing of a graph.
     ///
     /// # Errors
-    /// A name in `fold` is not that of a compound.
+    /// A name in `fold` is not the name of a compound.
     pub(crate) fn new(graph: &Graph, fold: &Fold) -> Result<Scene, UnknownCompound> {
         let (mut compounds, mut around) = (vec![Compound::default()], Vec::with_capacity(graph.len()));
         let mut index: HashMap<(usize, &str), usize> = HashMap::new();
@@ -192,7 +192,8 @@ fn folded(compounds: &mut [Compound], fold: &Fold) -> Result<(), UnknownCompound
 }
 
 impl Builder<'_> {
-    /// The compounds around the box that shows an element; the last one is the box if it is folded.
+    /// The compounds around an element, outermost first, down to the first folded one. A folded compound is
+    /// itself the box that shows the element.
     fn visible(&self, e: usize) -> &[usize] {
         let chain = &self.around[e];
         let folded = chain.iter().position(|&c| self.scene.compounds[c].folded);

@@ -48,7 +48,8 @@ pub(crate) fn svg(graph: &Graph, scene: &Scene) -> String {
     let Sheet { seen, mut body, .. } = sheet;
     let (right, bottom) = seen.legend(&mut body, width, bottom);
     width = width.max(right + MARGIN);
-    // Parts of an image have no role of their own, but the heads of compounds are buttons.
+    // The parts of a drawing with the role `img` cannot have roles. The heads of compounds are buttons, so a
+    // drawing with compounds is a `group`.
     let role = if seen.compounds { "group" } else { "img" };
     let script = if seen.compounds { format!("<script>{SCRIPT}</script>\n") } else { String::new() };
     format!(
@@ -77,7 +78,7 @@ impl Sheet<'_> {
         let (Some(c), Some(p)) = (scene.compounds.get(compound), placed.get(compound)) else { return };
         for (link, line) in c.links.iter().zip(&p.lines) {
             let kind = self.seen.line(link.kind);
-            // A line that ends on the frame of its compound continues behind it.
+            // A line that ends on the frame of its compound has no arrow head, because it continues outside the frame.
             let marker = match link.to {
                 End::Exit(_) => String::new(),
                 _ => format!(" marker-end=\"url(#{kind})\""),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The symbols of a drawing, and the legend of those that it uses.
+//! The symbols of a drawing, and the legend, which explains the symbols that the drawing uses.
 
 use super::card::{Look, NARROW, Port};
 use super::place::{HEAD, MARGIN};
@@ -85,7 +85,7 @@ impl Seen {
         used.map(|k| arrow(k.1)).collect()
     }
 
-    /// Draws the legend below a drawing of this width and height. Returns its right and its lower edge.
+    /// Draws the legend below a drawing of this width and height. Returns the right and the lower edge of the legend.
     pub(crate) fn legend(&self, out: &mut String, width: f64, height: f64) -> (f64, f64) {
         let limit = (width - MARGIN).max(LEGEND_WIDTH);
         let (mut x, mut y, mut right) = (MARGIN, height + LEGEND_LINE, 0.0f64);
@@ -171,7 +171,7 @@ impl Sample {
         }
     }
 
-    /// Draws the symbol beside text with its base at `y`.
+    /// Draws the symbol beside a text whose base line is at `y`.
     fn draw(&self, out: &mut String, x: f64, y: f64) {
         let _ = match self {
             Sample::Port { port, input, output } => {

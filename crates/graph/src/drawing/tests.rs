@@ -44,7 +44,7 @@ fn large() -> String {
     text
 }
 
-/// Compounds inside each other, with several inputs and outputs, a cycle, and one of them twice.
+/// Compounds inside each other, with several inputs and outputs and a cycle. One compound class is used twice.
 const NESTED: &str = "elementclass Inner { input -> q :: Queue -> u :: Unqueue -> output; input [1] -> Counter -> [1] output; }
     elementclass Outer { input -> c :: Classifier(a, b, -); c [0] -> i :: Inner -> output; c [1] -> [1] i;
         c [2] -> [1] output; i [1] -> [1] output; }
@@ -121,7 +121,7 @@ fn every_element_and_connection_appears() {
             let title = format!("{from} [{}] to [{}] {to}", c.from.port, c.to.port);
             let pieces: Vec<_> = edges.iter().filter(|n| n.title().split("; ").any(|t| t == title)).collect();
             carried += pieces.len();
-            // The pieces follow each other: each begins on the frame where another one ends.
+            // The pieces follow each other: each except the first begins on the frame where another one ends.
             let starts = pieces.iter().filter(|p| {
                 let from = ends(p).0;
                 !pieces.iter().any(|q| {

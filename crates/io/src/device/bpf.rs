@@ -24,7 +24,7 @@ const TCX_INGRESS: u32 = 46;
 const BEFORE: u32 = 1 << 3;
 /// Flag: a test run redirects or drops the frames as the program decides (Linux 5.18).
 const LIVE_FRAMES: u32 = 2;
-/// The signal that interrupts a run. Its handler does nothing; the interruption is enough.
+/// The signal that ends [`Program::run_during`]. Its handler does nothing, because the interruption is enough.
 const SIGNAL: libc::c_int = libc::SIGUSR1;
 
 /// An instruction (struct bpf_insn).
@@ -109,11 +109,11 @@ fn address<T: ?Sized>(of: &T) -> u64 {
 }
 
 /// # Safety
-/// `attributes` must be the structure of the command, and its pointers must be valid for the accesses of the command.
+/// `attributes` must be the structure that `command` takes. Its pointers must be valid for the accesses of `command`.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> Result<i32, Errno> {
     let (command, size) = (libc::c_long::from(command), size_of::<T>());
-    // SAFETY: the pointer is to size_of::<T>() bytes. The kernel reads and writes no more than these, and
-    // treats further fields as zero. The caller guarantees the rest.
+    // SAFETY: the pointer is to size_of::<T>() bytes. The kernel reads and writes no more than these bytes, and
+    // treats the fields of its structure beyond them as zero. The caller guarantees the rest.
     let r = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size) };
     if r < 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
@@ -134,12 +134,13 @@ impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
         // Values are a few dozen bytes long.
         let value_size = size_of::<T>() as u32;
         let mut attributes = MapAttributes { kind: MAP_TYPE_ARRAY, key_size: 4, value_size, entries: 1 };
-        // SAFETY: the command reads these four numbers; there are no pointers. It gives a new descriptor.
+        // SAFETY: the command reads these four numbers; there are no pointers. The result is a new
+        // descriptor.
         let fd = unsafe { OwnedFd::from_raw_fd(bpf(MAP_CREATE, &mut attributes)?) };
         Ok(Shared { fd, value: std::marker::PhantomData })
     }
 
-    /// The descriptor of the map, for instructions.
+    /// The descriptor of the map that holds the value. Instructions refer to the map by this number.
     pub fn number(&self) -> i32 {
         self.fd.as_raw_fd()
     }
@@ -159,7 +160,7 @@ impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
     pub fn set(&self, value: &T) -> Result<(), Errno> {
         let key = 0u32;
         let mut attributes = self.element(&key, address(value));
-        // SAFETY: as above, and the command only reads.
+        // SAFETY: as in `get`, except that the command only reads the value.
         unsafe { bpf(MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
     }
 
@@ -178,7 +179,8 @@ impl Program {
         Program::load_as(PROG_TYPE_XDP, operations)
     }
 
-    /// Attaches a program to the ingress of a device. It stays attached while any process has the descriptor open.
+    /// Attaches a program to the ingress of a device. The program stays attached while any process has the
+    /// returned descriptor open.
     pub fn attach_to_ingress(operations: &[Operation], device: u32) -> Result<OwnedFd, Errno> {
         let program = Program::load_as(PROG_TYPE_SCHED_CLS, operations)?;
         let mut attributes = LinkAttributes {
@@ -265,8 +267,8 @@ impl Program {
 
 extern "C" fn ignore(_: libc::c_int) {}
 
-/// Installs a handler for the signal. An ignored signal would not interrupt the run, and the default action
-/// would kill the process.
+/// Installs a handler for [`SIGNAL`]. If the signal were ignored, it would not interrupt the run; by its default
+/// action, it would kill the process.
 fn listen() -> Result<(), Errno> {
     // SAFETY: all bytes zero is a valid sigaction: no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };

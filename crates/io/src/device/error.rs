@@ -36,7 +36,7 @@ pub enum DeviceError {
         /// The device.
         name: String,
     },
-    /// The kernel does not support this.
+    /// The kernel does not support a requested feature.
     Unsupported {
         /// The device.
         name: String,
@@ -141,7 +141,7 @@ impl DeviceError {
     }
 }
 
-/// The operation in errors of opening a packet socket.
+/// The value of `doing` in errors about opening a packet socket.
 pub(crate) const OPEN_SOCKET: &str = "open a packet socket";
 
 impl fmt::Display for DeviceError {

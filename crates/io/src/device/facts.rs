@@ -56,7 +56,7 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// The network mask of its IPv4 address.
+    /// The network mask of the device's first IPv4 address.
     pub fn netmask(&self) -> Option<Ipv4Addr> {
         let (_, len) = self.ip?;
         let bits = u32::MAX.checked_shl(32u32.saturating_sub(u32::from(len))).unwrap_or(0);
@@ -128,7 +128,7 @@ pub fn all() -> Result<Vec<DeviceInfo>, DeviceError> {
     read_all().map_err(|e| DeviceError::from_errno("devices", "list them", e))
 }
 
-/// Reads all devices, but not their addresses and gateways, because a host may have very many of these.
+/// Reads all devices without their addresses and gateways, because a host may have very many addresses and routes.
 fn read_links(n: &Netlink) -> Result<Vec<DeviceInfo>, Errno> {
     let mut all: Vec<DeviceInfo> = Vec::new();
     n.dump(Message::new(nl::RTM_GETLINK, 0, &[0; LINK]), |kind, body| {
@@ -255,7 +255,7 @@ pub struct Setup {
     pub up: Option<bool>,
 }
 
-/// Makes the message that adds an address to a device, or removes it.
+/// Makes the message that adds an address to device `number` or removes it, depending on the message type `kind`.
 fn address(kind: u16, number: u32, (ip, len): (Ipv4Addr, u8)) -> Message {
     let mut head = [AF_INET, len, 0, 0, 0, 0, 0, 0];
     head[4..].copy_from_slice(&number.to_ne_bytes());
@@ -268,7 +268,8 @@ fn address(kind: u16, number: u32, (ip, len): (Ipv4Addr, u8)) -> Message {
     if len < 31 { m.attribute(IFA_BROADCAST, &broadcast.to_be_bytes()) } else { m }
 }
 
-/// Makes the message that adds a default route over a device, or removes it.
+/// Makes the message that adds a default route over device `number` or removes it, depending on the message type
+/// `kind`.
 fn default_route(kind: u16, number: u32, gateway: Ipv4Addr) -> Message {
     // Table main, protocol static, scope universe, type unicast.
     let head = [AF_INET, 0, 0, 0, MAIN_TABLE, 4, 0, 1, 0, 0, 0, 0];

@@ -224,7 +224,7 @@ mod tests {
             rustix::io::write(&theirs, &message).unwrap();
         };
         (1..=5).for_each(send);
-        // The cases: complete; with a tag; truncated; missing; shorter than the buffer.
+        // The cases: complete; with a tag; longer than the buffer; discarded; shorter than the buffer.
         for (n, tag, room, len) in [
             (1, None, 20, 20),
             (2, Some([0x81, 0, 0, 7]), 24, 20),

@@ -19,7 +19,7 @@ const HEADERS: usize = 40;
 /// Lengths of frames in bytes: from the Ethernet minimum to the maximum that fits into a page together with
 /// the kernel's data.
 const LENGTHS: std::ops::RangeInclusive<usize> = 60..=3000;
-/// Number of different frames.
+/// Number of different frames that a [`LiveSender`] sends, see [`LiveFrame::flow`].
 pub const LIVE_FLOWS: u8 = 64;
 
 /// The frame to send.
@@ -28,7 +28,8 @@ pub struct LiveFrame {
     /// The frame, 60 to 3000 bytes.
     pub bytes: Vec<u8>,
     /// Offsets of two bytes that differ between frames. The first byte counts from 0 to 63, the second from
-    /// 63 to 0. So checksums over both bytes stay valid if both are in the same half of a 16-bit word.
+    /// 63 to 0. Their sum is constant, so a checksum over both bytes stays valid if both are in the same half of
+    /// a 16-bit word.
     pub flow: [u8; 2],
 }
 
@@ -46,14 +47,14 @@ struct Pace {
     seen: u64,
 }
 
-/// How long the kernel may take to start the program. It first waits until all processors have seen its new
-/// data.
+/// Maximum time from the start of [`Program::run_during`] to the first run of the XDP program. Before that run,
+/// the kernel waits until all processors have seen its new data.
 const READY: Duration = Duration::from_secs(60);
 
 /// Sends live frames on one device.
 ///
-/// The device at the other end of a veth must receive by NAPI, see
-/// [`receive_by_napi`](super::receive_by_napi); otherwise it receives no live frames.
+/// If the device is a veth, the device at its other end receives live frames only by NAPI, see
+/// [`receive_by_napi`](super::receive_by_napi).
 #[derive(Debug)]
 pub struct LiveSender {
     name: String,
@@ -115,7 +116,8 @@ impl LiveSender {
         let failed = |errno| DeviceError::from_errno(&self.name, "send live frames", errno);
         // The cast saturates; a rate below 0 counts as 0.
         let interval = if rate > 0.0 { (1e9 / rate) as u64 } else { 0 };
-        // The kernel takes some hundredths of a second to start; no frame is due until then.
+        // The kernel takes some hundredths of a second to start the program. No frame is due until `during` sets the
+        // time of the first frame.
         let wait = Pace { next: u64::MAX, ..Pace::default() };
         self.pace.set(&wait).map_err(failed)?;
         let pace = &self.pace;
@@ -152,7 +154,7 @@ const CONTEXT: u8 = 6;
 const PACE: u8 = 7;
 const COUNT: u8 = 8;
 
-// Codes: class, operation, size, and whether the source is a register (RFC 9669).
+// Instruction codes. Each combines class, operation, size, and whether the source is a register (RFC 9669).
 const LOAD64: u8 = 0x79;
 const LOAD32: u8 = 0x61;
 const STORE64: u8 = 0x7b;
@@ -200,8 +202,8 @@ impl Assembler {
     }
 }
 
-/// Returns the XDP program. The program drops a frame that is not due yet; otherwise it writes the headers of
-/// the frame, counts it and redirects it.
+/// Returns the XDP program, or `None` if the length of the frame or an offset is invalid. The program drops a
+/// frame that is not due yet. If the frame is due, the program writes its headers, counts it and redirects it.
 fn program(frame: &LiveFrame, map: i32, device: u32) -> Option<Vec<Operation>> {
     if !LENGTHS.contains(&frame.bytes.len()) || frame.flow.iter().any(|b| usize::from(*b) >= *LENGTHS.start())
     {

@@ -114,8 +114,7 @@ impl PacketSocket {
             sys::attach_filter(fd.as_fd(), program).map_err(failed("attach the filter"))?;
         }
         if !options.outgoing {
-            // Kernels before 4.20 do not have this option. With these kernels, outgoing frames are skipped
-            // when they are read.
+            // Kernels before 4.20 do not have this option, and always deliver outgoing frames.
             let _ = set(libc::PACKET_IGNORE_OUTGOING, 1);
         }
         if options.promiscuous {
@@ -124,7 +123,8 @@ impl PacketSocket {
                 .map_err(failed("make it promiscuous"))?;
         }
         let protocol = if options.protocol == 0 { ETH_P_ALL } else { options.protocol };
-        // Bind last: frames received before this point would be from other devices, or unfiltered.
+        // Bind last. A socket that received frames before this point would receive frames of other devices, or
+        // frames that the filter should have dropped.
         match sys::bind_packet(fd.as_fd(), info.index, protocol) {
             // NETDOWN: the device is down, but the socket is bound. The kernel clears the error when it
             // returns it.
@@ -155,11 +155,10 @@ impl PacketSocket {
         set_membership(&self.fd, option, self.index)
             .map_err(|e| DeviceError::from_errno(&self.name, "make it promiscuous, or not", e))
     }
-    /// Switches the reception of frames that the host sends on or off.
+    /// Switches on or off the reception of frames that the host itself sends.
     pub fn set_outgoing(&self, outgoing: bool) {
         let ignore = u32::from(!outgoing);
-        // Kernels before 4.20 do not have this option. With these kernels, outgoing frames are skipped when
-        // they are read.
+        // Kernels before 4.20 do not have this option, and always deliver outgoing frames.
         let _ = sys::set_option(self.fd.as_fd(), SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &ignore);
     }
 

@@ -34,7 +34,8 @@ pub struct Segments<'a> {
     count: usize,
     v6: bool,
     udp: bool,
-    /// False for UDP over IPv4 without a checksum (RFC 768). Its segments have no checksum either.
+    /// Whether the segments have a checksum. False if the super-packet is UDP over IPv4 without a checksum (RFC
+    /// 768).
     checksum: bool,
 }
 
@@ -67,11 +68,12 @@ fn ip_header(frame: &[u8], start: Start) -> Option<(usize, bool)> {
 }
 
 impl<'a> Segments<'a> {
-    /// Returns the segments of a super-packet. An ordinary packet becomes a single segment with a complete
-    /// checksum.
+    /// Returns the segments of a super-packet. A super-packet whose payload fits into one segment becomes a single
+    /// segment with a complete checksum.
     ///
     /// # Errors
-    /// When the headers contradict `vnet`.
+    /// When `vnet` does not describe a TCP or UDP super-packet or has no segment size, or when the headers
+    /// contradict `vnet`.
     pub fn new(frame: &'a [u8], vnet: &VnetHeader, start: Start) -> Result<Segments<'a>, BadOffload> {
         let udp = match vnet.gso_type & !VnetHeader::ECN {
             VnetHeader::TCP4 | VnetHeader::TCP6 => false,
@@ -163,8 +165,8 @@ impl<'a> Segments<'a> {
         self.headers.len().saturating_add(self.part(i).len())
     }
 
-    /// Writes segment `i`, for which `out` must have exactly [`Segments::len_of`] bytes. Otherwise returns
-    /// false, and the content of `out` is undefined.
+    /// Writes segment `i` to `out`. Returns false and writes nothing if there is no segment `i`, or if `out` does
+    /// not have exactly [`Segments::len_of`] bytes.
     pub fn write(&self, i: usize, out: &mut [u8]) -> bool {
         let part = self.part(i);
         let n = self.headers.len();

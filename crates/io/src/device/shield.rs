@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hides the frames that a device receives from the host's own network stack, so that the host does not
-//! answer them in addition to the router.
+//! Hides the received frames of a device from the host's own network stack. Without this, both the router and the
+//! host would answer them.
 
 use super::bpf::{Operation, Program};
 use super::error::DeviceError;
@@ -135,9 +135,9 @@ impl Drop for Shield {
     }
 }
 
-/// Removes the filters of shields on a device whose owners satisfy `wanted`. Then removes the clsact qdisc,
-/// if it is empty and was created for one of these filters. Returns whether the qdisc was created for one of
-/// them but still exists.
+/// Removes from a device all filters of shields with an owner that satisfies `wanted`. If the clsact qdisc
+/// was created for one of these filters and is empty now, removes the qdisc too. Returns whether the qdisc was
+/// created for one of these filters but still exists.
 fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "remove a filter that was left behind", e);
     let n = Netlink::open().map_err(failed)?;

@@ -117,7 +117,7 @@ pub fn tun_attach(fd: BorrowedFd<'_>, request: &mut TunRequest) -> Result<(), Er
     check(r).map(drop)
 }
 
-/// Options of a TUN or TAP device with a numeric value.
+/// The options of TUN and TAP devices that have a numeric value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunOption {
     /// The offloads that the reader of the queue supports, as TUN_F_ bits.
@@ -137,7 +137,7 @@ pub fn tun_set(fd: BorrowedFd<'_>, option: TunOption, value: u32) -> Result<(), 
     check(r).map(drop)
 }
 
-/// Makes a request about the device with this name.
+/// Returns an ioctl request (struct ifreq) that names this device.
 fn about(name: &str) -> libc::ifreq {
     // SAFETY: all bytes zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

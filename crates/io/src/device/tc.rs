@@ -54,7 +54,7 @@ pub(super) struct Filter {
     pub made: bool,
 }
 
-/// Returns the instructions of a filter: constants that identify its owner, and the drop.
+/// Returns the instructions of a filter: first loads of constants that identify the owner, then the drop.
 fn program(owner: &Owner, made: bool) -> Vec<u8> {
     let constants = [MARK, owner.pid, owner.start, owner.namespace, u32::from(made)];
     let all = constants.map(|k| (LOAD, k)).into_iter().chain([(RETURN, DROP)]);

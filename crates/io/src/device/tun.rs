@@ -123,7 +123,7 @@ impl Tun {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// The descriptors of its queues. They are readable while packets wait.
+    /// The descriptors of the device's queues. A descriptor is readable while packets wait in its queue.
     pub fn queues(&self) -> &[Arc<OwnedFd>] {
         &self.queues
     }
@@ -157,7 +157,7 @@ impl Tun {
     /// Sends one packet to the host through a queue, without blocking.
     ///
     /// # Errors
-    /// Why the host refused it.
+    /// Why the host refused the packet.
     pub fn send(&self, queue: usize, packet: Outgoing<'_>) -> Result<(), Refusal> {
         let fd = self.queues.get(queue).ok_or(Refusal::Down)?;
         let parts = [IoSlice::new(packet.vnet.as_bytes()), IoSlice::new(packet.data)];
@@ -173,7 +173,7 @@ impl Tun {
     }
 }
 
-/// Why `/dev/net/tun` could not be opened.
+/// Converts an error of opening `/dev/net/tun` to a [`DeviceError`].
 fn without_driver(name: &str, error: &std::io::Error) -> DeviceError {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => DeviceError::Unsupported {

@@ -2,8 +2,8 @@
 //! A second process that opens devices for the router, so that the router itself can drop its privileges.
 //!
 //! The router sends text requests over a socket pair and gets file descriptors back. After [`install`], all
-//! functions of this crate that open or configure devices send requests; without it they do the work
-//! themselves. The second process runs [`serve`].
+//! functions of this crate that open or configure devices send requests. Without [`install`], these functions do
+//! the work themselves. The second process runs [`serve`].
 
 mod request;
 mod serve;
@@ -25,7 +25,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// Largest length of requests and answers, in bytes.
 const LONGEST: usize = 4096;
 
-/// The two ends of a connection: for the router, and for the process that calls [`serve`].
+/// Creates a connection. Returns the end for the router, and the end for the process that calls [`serve`].
 ///
 /// # Errors
 /// When no descriptor is left.
@@ -33,7 +33,7 @@ pub fn pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// The router's end.
+/// The router's end of the connection to the process that opens devices.
 pub(crate) struct Client(Mutex<OwnedFd>);
 
 static CLIENT: OnceLock<Client> = OnceLock::new();
@@ -124,13 +124,13 @@ impl Client {
         let request = Request::SetUp { device: name.to_owned(), setup: setup.clone() };
         self.ask(name, "set it up", &request).map(drop)
     }
-    /// Removes addresses of a device.
+    /// Removes the address and the default route in `setup` from a device.
     pub(crate) fn take_away(&self, name: &str, setup: &Setup) -> Result<(), DeviceError> {
         let request = Request::TakeAway { device: name.to_owned(), setup: setup.clone() };
         self.ask(name, "take its address away", &request).map(drop)
     }
-    /// Hides the frames of a device from the host. Returns the descriptor of the filter, or the number of a
-    /// filter that the other process owns.
+    /// Hides the frames of a device from the host. The inner result is the descriptor of the filter (`Ok`), or the
+    /// number of a filter that the other process owns (`Err`).
     pub(crate) fn raise(&self, name: &str) -> Result<Result<OwnedFd, u32>, DeviceError> {
         let doing = "filter for the host";
         let (text, fd) = self.ask(name, doing, &Request::Raise { device: name.to_owned() })?;

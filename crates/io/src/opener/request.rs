@@ -15,7 +15,7 @@ pub enum Request {
     Tun { device: String, tap: bool },
     /// Configure a device.
     SetUp { device: String, setup: Setup },
-    /// Remove addresses of a device.
+    /// Remove the address and the default route in `setup` from a device.
     TakeAway { device: String, setup: Setup },
     /// Hide the frames of a device from the host.
     Raise { device: String },
@@ -131,7 +131,7 @@ pub enum Reply {
     Errno(i32),
     /// The device does not exist.
     Missing,
-    /// The kernel does not support this.
+    /// The kernel does not support a requested feature.
     Unsupported(String),
     /// A setting is invalid.
     Invalid(String),

@@ -21,7 +21,7 @@ enum Given {
     Shared(Arc<OwnedFd>),
 }
 
-/// The state of the process.
+/// The state of the process that opens devices.
 struct Opener {
     /// The devices that later configurations may use, besides those of the first configuration. `None` means
     /// all.

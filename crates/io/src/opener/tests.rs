@@ -86,7 +86,8 @@ fn opener(devices: Option<&[&str]>) -> Client {
 fn later_configurations_get_no_more_than_the_listed_devices() {
     let setup = Setup { up: Some(true), ..Setup::default() };
     let client = opener(Some(&["listed"]));
-    // Devices of the first configuration may be used again. None of these devices exists.
+    // Devices of the first configuration may be used again later. None of the devices named here exists, so an
+    // allowed request returns `Missing`.
     assert!(matches!(client.set_up("first", &setup), Err(DeviceError::Missing { .. })));
     client.ask("", "", &Request::Seal).unwrap();
     for name in ["first", "listed"] {

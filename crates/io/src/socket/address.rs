@@ -82,8 +82,8 @@ impl SocketAddress {
     }
 }
 
-/// The file of a bound socket. The file is removed when the socket is closed, unless another socket was bound
-/// to that path meanwhile.
+/// The file of a bound socket. The file is removed when the socket is closed, unless its path belongs to another
+/// file by then.
 ///
 /// INVARIANT: owners declare this field before the descriptor, so that it is dropped while the socket is
 /// still open. As long as the socket is open, the inode number cannot be reused for another file.

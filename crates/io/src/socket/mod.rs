@@ -126,7 +126,7 @@ pub enum Sent {
     NoPeer,
     /// This piece of data cannot be sent, but later pieces may be accepted.
     Rejected(io::Error),
-    /// The other end has closed.
+    /// The other end has closed the connection.
     Closed(io::Error),
 }
 

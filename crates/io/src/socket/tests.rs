@@ -43,7 +43,8 @@ fn accept(l: &mut Listener) -> (Stream, Option<SocketAddrV4>) {
     })
 }
 
-/// Sends more data than the buffers hold, first in one direction, then in the other, and compares them.
+/// Sends more data than the buffers hold, first in one direction, then in the other. Checks that the data arrive
+/// unchanged.
 fn all_comes_through(mut ours: Stream, mut theirs: impl Read + Write + Send) {
     let data: Vec<u8> = (0..1_000_000u32).map(|i| (i % 251) as u8).collect();
     let (mut sent, mut full) = (0, 0);
@@ -303,7 +304,7 @@ fn a_file_that_another_socket_was_bound_to_stays() {
     let _other = replace();
     drop(datagrams);
     UnixStream::connect(&path).unwrap();
-    // The file of another kind of socket stays too.
+    // A regular file that replaced the file of the socket stays too.
     std::fs::remove_file(&path).unwrap();
     let server = Listener::new(&address, &Options::default()).unwrap();
     std::fs::remove_file(&path).unwrap();
@@ -325,7 +326,7 @@ fn groups() {
     assert!(
         matches!(deaf.receive(&mut [0; 9], &mut |_| true), Received::Nothing) && deaf.readable().is_none()
     );
-    // The loopback interface returns all packets, whatever the option says.
+    // The loopback interface returns all packets, whatever the loopback option says. So check only the option.
     for (m, looped) in [(&a, true), (&deaf, false)] {
         assert_eq!(rustix::net::sockopt::ip_multicast_loop(m.writable().unwrap()), Ok(looped));
     }

@@ -82,8 +82,8 @@ pub struct Draft {
 /// How a packet is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
-    /// Whether to make all bytes and correct checksums. Otherwise only headers are made, with the checksums
-    /// of the record.
+    /// Whether to make all bytes of the packet and to compute its checksums. If false, only the headers and the
+    /// payload of the record are made, with the checksums of the record.
     pub checksum: bool,
     /// Largest number of data bytes.
     pub most: usize,

@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// A number, or a value that is coded as one.
+    /// A number, or a value that is coded as a number.
     Number(u64),
     /// Nanoseconds since 1970.
     Time(i64),
@@ -79,9 +79,9 @@ pub enum Kind {
     Md5,
     /// An MD5 digest in 32 hexadecimal digits.
     Md5Hex,
-    /// An ICMP type as a number; its name is read too.
+    /// An ICMP type, printed as a number. Its name is accepted too.
     IcmpTypeNumber,
-    /// An ICMP code as a number; its name is read too.
+    /// An ICMP code, printed as a number. Its name is accepted too.
     IcmpCodeNumber,
     /// An ICMP type by name.
     IcmpType,
@@ -288,7 +288,7 @@ impl Kind {
             return;
         }
         let time = value.map_or(0, Value::time);
-        // Seconds before 1970 and after 2106 do not fit into 32 bits.
+        // Seconds before 1970 and after 2106 do not fit into 32 bits, and are written as 0.
         let seconds = u32::try_from(time.div_euclid(1_000_000_000)).unwrap_or(0);
         let ns = time.rem_euclid(1_000_000_000) as u32;
         match self {

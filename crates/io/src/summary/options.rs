@@ -55,7 +55,7 @@ fn plain(kind: u8, data: &[u8], out: &mut String) {
     }
 }
 
-/// Appends `;`, unless no option was printed since `start`.
+/// Appends `;` if an option was already printed at or after `start`.
 fn item(start: usize, out: &mut String) {
     if out.len() > start {
         out.push(';');

@@ -42,7 +42,7 @@ pub struct SummaryReader {
     binary: bool,
     begun: bool,
     told: Told,
-    /// A message to return before the item that was read.
+    /// A message that the next call of [`SummaryReader::next`] returns.
     waiting: Option<String>,
     bad_lines: u64,
     bad_fields: u64,

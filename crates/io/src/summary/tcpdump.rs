@@ -16,7 +16,7 @@ const DAY: i64 = 86_400_000_000_000;
 /// The protocol number of packets whose protocol name is unknown. IANA reserves this number.
 const UNKNOWN: u8 = 255;
 
-/// Kind of a line.
+/// The result of reading a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     /// A packet, which is in the draft.
@@ -32,8 +32,8 @@ pub(super) enum Parsed {
 pub(super) struct Parser {
     /// The IP header, when the packet follows on the next line.
     header: Option<Draft>,
-    /// The time of day in the previous line, and the start of its day; both in nanoseconds. Used for times
-    /// without a date.
+    /// For times without a date, in nanoseconds: the time of day in the previous line, and the start of the current
+    /// day. The next day begins when the time of day goes back by more than 12 hours.
     clock: i64,
     day: i64,
 }

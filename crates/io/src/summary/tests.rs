@@ -174,7 +174,7 @@ fn lines_come_back() {
     }
 }
 
-/// All options and fragments together, in the form of existing tools.
+/// Lines with many fields, as existing tools print them.
 #[test]
 fn lines_of_existing_tools() {
     let names = "timestamp ip_src sport ip_proto tcp_flags tcp_opt tcp_ntopt tcp_sack ip_opt ip_frag ip_fragoff ip_len";
@@ -357,7 +357,7 @@ const ALL: &str = "ntimestamp first_ntimestamp count paint aggregate wire_len ip
     icmp_seq icmp_nextmtu payload_len tcp_seq tcp_ack tcp_off tcp_flags tcp_window tcp_urp tcp_opt udp_len";
 
 prop_compose! {
-    /// A packet that matches its headers.
+    /// The columns of a dump, and the line of a packet whose fields do not contradict each other.
     fn good_line()(
         (time, first, count, paint, aggregate) in (0..i64::from(u32::MAX), 0..i64::from(u32::MAX), 1..u32::MAX, any::<u8>(), any::<u32>()),
         (src, dst, dscp, ecn, ttl, id, sum) in (any::<[u8; 4]>(), any::<[u8; 4]>(), 0..64u8, 0..4u8, any::<u8>(), any::<u16>(), any::<u16>()),

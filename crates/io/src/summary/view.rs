@@ -57,7 +57,8 @@ fn at32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b))
 }
 
-/// Checks the IPv4 header (RFC 791 section 3.1) and the transport header.
+/// Checks the IPv4 header (RFC 791 section 3.1) and the transport header. Returns the IP packet, if its header is
+/// complete and valid, and the first error.
 fn check<'a>(rest: Option<&'a [u8]>, extra: usize, careful: bool) -> (Option<Ip<'a>>, Option<Bad>) {
     let bad = |text, n| (None, Some(Bad(text, n)));
     let Some(rest) = rest else { return bad("no IP header", None) };
@@ -123,7 +124,8 @@ fn transport_problem(ip: &Ip<'_>) -> Option<Bad> {
 
 impl<'a> View<'a> {
     /// Makes a view of a packet. `network` is the data from the network header on, and `mac` is the data from
-    /// the link header on. If `careful` is set, a packet that is shorter than its IP length is an error.
+    /// the link header on. If `careful` is set, a packet that is shorter than the length in its IP
+    /// header is an error.
     pub fn new(
         data: &'a [u8],
         mac: Option<&'a [u8]>,
@@ -214,7 +216,7 @@ impl<'a> View<'a> {
         at16(self.transport(&[protocol::ICMP])?, 6).filter(|_| told)
     }
 
-    /// The length of the IP and transport headers. The payload of ICMP begins with the ICMP header.
+    /// The length of the IP and transport headers. The ICMP header counts as payload.
     fn payload_at(&self, ip: &Ip<'_>) -> usize {
         let transport = match ip.header.get(9).copied() {
             _ if at16(ip.header, 6).is_none_or(|f| f & castanet_wire::ipv4::OFFSET_MASK != 0) => 0,

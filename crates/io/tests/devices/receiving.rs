@@ -88,7 +88,8 @@ fn what_the_host_sends_is_seen_only_on_demand() {
         let open =
             |outgoing| PacketSocket::open("va", &PacketOptions { outgoing, ..Default::default() }).unwrap();
         let (mut without, mut with) = (open(false), open(true));
-        // Other sockets do not see frames that bypass the queueing discipline, so the host's own stack sends these.
+        // `PacketSender` bypasses the queueing discipline, so other sockets do not see its frames. Therefore the
+        // host's own stack sends the frame here.
         run("ip address add 10.1.0.1/24 dev va");
         let socket = std::net::UdpSocket::bind("10.1.0.1:0").unwrap();
         socket.set_broadcast(true).unwrap();
@@ -201,8 +202,8 @@ fn frames_are_told_at_once() {
         pair();
         let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
         let mut s = PacketSender::open("va").unwrap();
-        // A ring that collects blocks would delay each frame by at least a millisecond. Even on a busy machine, one of
-        // many frames is visible when the send call returns.
+        // A ring that collects blocks would delay each frame by at least a millisecond. With the ring used here, at
+        // least one of many frames is visible as soon as the send call returns, even on a busy machine.
         let at_once = (0..1000).any(|_| {
             send(&mut s, &[frame(ALL, 0x88b5, 60)]);
             let there = readable(r.fd(), 0);

@@ -29,7 +29,7 @@ fn live_frames_arrive_at_their_rate() {
                 return println!("SKIP: {text}");
             }
         };
-        // A call sends for a fixed time, so a busy machine may need several calls.
+        // A call sends for a fixed time, so several calls may be needed for enough frames on a busy machine.
         let send_some = |sender: &mut LiveSender, rate, enough: u64| {
             let mut all = 0;
             for _ in 0..1000 {
@@ -235,7 +235,7 @@ fn partial_checksums_go_with_short_frames_too() {
 fn the_mtu_may_change() {
     inside("sending::the_mtu_may_change", || {
         pair();
-        // The host itself may send frames when the MTU changes.
+        // The host itself may send frames when the MTU changes, so receive only frames of the test's Ethernet type.
         let only = PacketOptions { protocol: 0x88b5, ..Default::default() };
         let mut r = PacketSocket::open("vb", &only).unwrap();
         let mut s = PacketSender::open("va").unwrap();

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// A help shows at most this many alternatives of a class.
+/// The help line of an error lists at most this many alternatives of a class.
 const SHOWN: usize = 4;
 
 struct Expander<'a, 'c, 'r> {
@@ -209,7 +209,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                 }
             }
         };
-        // No alternative matched, which has been reported. A tunnel node without links drops the connections.
+        // No alternative matched, which has been reported. The connections lead to a tunnel node without
+        // links, so they are dropped.
         let Some(class) = plain else {
             let node = self.net.node(TUNNEL);
             return (node, node);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes of other routers that do not exist here. The error for such a class says so, instead of suggesting
-//! another name.
+//! Classes of other routers that do not exist here. The error for such a class says that the class is
+//! missing, instead of suggesting another name.
 
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;

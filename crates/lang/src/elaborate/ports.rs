@@ -16,7 +16,7 @@ impl<'a> PortList<'a> {
     pub fn new(written: Option<&'a Ports>, implied: usize) -> PortList<'a> {
         PortList { written: written.map(|p| p.items.as_slice()), implied }
     }
-    /// Whether the list fixes its own port count. Otherwise it may expand to the count of the other side.
+    /// Whether the list fixes its own port count. A list that does not may expand to the count of the other side.
     pub fn given(self) -> bool {
         self.written.is_some() || self.implied > 0
     }

@@ -21,8 +21,8 @@ pub(super) struct Name {
     /// `None` if its declaration has no class, which was reported.
     pub node: Option<usize>,
     pub span: Span,
-    /// Whether the name was used before its declaration, or is never declared. The node is an element of
-    /// unknown class until then.
+    /// Whether the name was used before its declaration, or is never declared. Until the declaration, the
+    /// node is an element of unknown class.
     pub guessed: bool,
 }
 
@@ -126,9 +126,9 @@ pub(super) struct Scopes<'a, 'r> {
     /// The classes being defined at the current position, innermost last: name, its position, whether the `}`
     /// was found.
     within: Vec<(&'a str, Span, bool)>,
-    /// Missing classes that were reported.
+    /// Classes of other routers that do not exist here (see `missing`) and were reported.
     missing: HashSet<&'a str>,
-    /// Names that have been used as classes so far, in any scope, and where each was first.
+    /// Names that have been used as classes so far, in any scope, and where each was first used.
     used: HashMap<&'a str, Span>,
     /// Requirements found inside compounds.
     pub requirements: Vec<(String, String, Span)>,
@@ -196,14 +196,14 @@ impl<'a, 'r> Scopes<'a, 'r> {
         let defined = self.lexical.iter().rev().find_map(|names| names.get(name).copied());
         defined.or_else(|| self.options.classes.knows(name).then_some(Class::Plain(name)))
     }
-    /// Notes that a name has been used as a class, so that no element may have it from here on.
+    /// Records that a name has been used as a class. From here on, no element may have this name.
     pub fn use_as_class(&mut self, name: &'a str, span: Span) {
         self.used.entry(name).or_insert(span);
     }
     /// Reports the declaration of an element whose name has been used as a class.
     pub fn refuse_class_name(&mut self, name: &str, span: Span) {
         let Some(&first) = self.used.get(name) else { return };
-        // In `Idle :: Idle` the class stands behind the name.
+        // A class may be used after the element name, as in `Idle :: Idle`. Only a use before the name is an error.
         if first.file == span.file && first > span {
             return;
         }
@@ -250,8 +250,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
         }
     }
     /// Whether an unknown name is that of a class whose definition encloses the current position. Reports
-    /// this, unless the definition has no end. A missing end has been reported, and the text up to there may
-    /// belong after the definition.
+    /// this, unless the definition has no end. A missing end has been reported, and the current position may
+    /// be meant to lie after the definition.
     pub fn in_itself(&mut self, name: &str, span: Span, what: &str) -> bool {
         let Some(&(_, definition, closed)) = self.within.iter().rfind(|w| w.0 == name) else { return false };
         if closed {
@@ -324,7 +324,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
         scope.body
     }
     /// Returns how many ports of an `input` and an `output` are used by the links from index `since` on.
-    /// Reports gaps in their numbers.
+    /// Reports gaps in the port numbers.
     pub fn port_counts(
         &mut self,
         body: &Body<'a>,

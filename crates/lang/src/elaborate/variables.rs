@@ -22,9 +22,9 @@ enum Form<'a> {
 }
 
 /// Parses the variable use at `at`, where the text has a `$`. Returns name and form, and the end of the use.
-/// Name and form are `None` if this is not a variable of a configuration. Only the beginning of `$(…)` is
-/// skipped, because variables inside it are substituted before the call is made. `last_brace` is the position
-/// of the last `}` in the text.
+/// Name and form are `None` if this is not a variable of a configuration. Of `$(…)`, a handler call in a
+/// script, only the `$(` is skipped, because variables inside are substituted before the call is made.
+/// `last_brace` is the position of the last `}` in the text.
 fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>)>, usize) {
     let bytes = text.as_bytes();
     let name_end = |from: usize| {
@@ -191,8 +191,8 @@ impl<'a> Env<'a> {
         cell.replace(Value::Ready(value.clone()));
         Some(value)
     }
-    /// Reads the word number of a form from the variable that holds it. Returns `None` if its value is not a
-    /// number.
+    /// Replaces [`Form::WordOf`] by [`Form::Word`] with the number that is the value of the variable; returns
+    /// other forms unchanged. Returns `None` if this value is not a number.
     fn numbered<'t>(&self, form: Form<'t>, level: usize, budget: &mut Budget) -> Option<Form<'t>> {
         match form {
             Form::WordOf(name) => self.value(name, level, budget)?.trim_ascii().parse().ok().map(Form::Word),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The statements that elaboration reads. The same parse as the lossless tree, as plain data without trivia.
+//! The statements that elaboration reads. They come from the same parse as the lossless tree, but are plain
+//! data without trivia (blanks, comments, line directives).
 
 use crate::source::Span;
 

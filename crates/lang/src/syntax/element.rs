@@ -166,7 +166,7 @@ impl Parser<'_> {
                 d.at("the port list must end here")
                     .label("this '[' is not closed", self.span(start..start + 1)),
             );
-            // A port list ends on its line. The rest of it is skipped.
+            // Skips the tokens that may be the rest of the port list.
             while matches!(self.kind, Other | Variable | Comma | Dash) {
                 self.bump();
             }

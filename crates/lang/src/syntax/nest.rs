@@ -41,8 +41,8 @@ impl Parser<'_> {
         if !found.closed {
             let d = self.unclosed_config(paren);
             self.error(d);
-            // Resuming a few lines below finds more errors, but each attempt reads the rest of the text. The
-            // number of attempts is bounded.
+            // Resuming a few lines below finds more errors. But each attempt reads the rest of the text, so
+            // the number of attempts is bounded.
             self.unclosed += 1;
             if self.unclosed <= 8 {
                 found.end = self.restart_after(text_start);

@@ -96,7 +96,7 @@ fn many_clients_while_the_router_ends() {
         m.fake.end();
         m.unmount();
         for c in &mut crowd {
-            // For processes that still run, the file system is gone.
+            // Some processes may still run, although the file system is gone.
             let _ = c.kill();
             c.wait().unwrap();
         }

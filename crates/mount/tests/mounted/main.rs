@@ -111,7 +111,7 @@ fn a_write_is_one_call() {
 fn refused_writes_are_errors() {
     apart("refused_writes_are_errors", || {
         let m = mounted(&["a"]);
-        // Not the shell's built-in echo, which ignores the result of close(2).
+        // `env echo` is used because the shell's built-in echo ignores the result of close(2).
         for (script, error) in [
             ("env echo x >a/no", "Invalid argument"),
             ("printf 'a\\377' | tee a/value >/dev/null", "Invalid or incomplete multibyte or wide character"),

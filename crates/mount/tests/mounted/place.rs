@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Set in the process of a test to the test's name.
+/// The environment variable that holds the name of the test in the test's process.
 const INSIDE: &str = "CASTANET_MOUNT_TEST";
 /// A test that takes longer than this has a deadlock.
 const LIMIT: Duration = Duration::from_secs(100);
@@ -54,7 +54,7 @@ pub fn apart(name: &str, test: impl FnOnce()) {
 pub struct Mounted {
     pub fake: Arc<Fake>,
     pub said: Arc<Mutex<Vec<String>>>,
-    // Declared first, so that it is unmounted before the directory is removed.
+    // Declared before `folder`, so that it is unmounted before the directory is removed.
     pub mount: Option<Mount>,
     pub folder: tempfile::TempDir,
 }

@@ -15,7 +15,7 @@ fn library() -> Vec<u8> {
     bytes
 }
 
-/// A package with a changed header value, padded with blanks to the same length.
+/// A package with a changed header value, padded with line ends to the same length.
 fn forged(key: &str, value: &str) -> Vec<u8> {
     let mut bytes = library();
     let own = Header::own();

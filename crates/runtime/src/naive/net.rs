@@ -168,8 +168,8 @@ impl Net {
         self.call(core, e, true, |instance, cx| f(instance.common(), cx))
     }
 
-    /// Moves all packets that an element has emitted to their ends, then delivers the packets that were
-    /// pushed to it while it ran.
+    /// Moves on all packets that an element has emitted, until each is stored, sent or dropped. Then delivers
+    /// the packets that were pushed to the element while it ran.
     pub fn send(&mut self, core: &mut Core, e: usize) {
         let Some(slot) = self.slots.get_mut(e) else { return };
         let mut out = Vec::new();

@@ -88,7 +88,8 @@ fn forward(old: &mut Assembly, new: &Assembly, pairs: &Pairs) {
     let asked = old.shared.requests.swap(0, Ordering::SeqCst);
     new.shared.requests.fetch_add(asked, Ordering::SeqCst);
     for w in &mut old.workers {
-        // This closes the inbox. Later requests fail, and their callers repeat them at once.
+        // Dropping the receiver closes the inbox: later requests fail, and their callers repeat them on the
+        // new configuration.
         let Some(mail) = w.nodes.mail.take() else { continue };
         for m in mail.try_iter() {
             // Forward only signals. Callers that wait for an answer repeat their requests, and wake-ups are
@@ -119,7 +120,8 @@ pub(crate) fn commit(
     if let Err(error) = transfer(current, &mut new, &moves) {
         // Errors of the cleanup are dropped: the configuration never ran, and the first error is what counts.
         new.cleanup();
-        // Packets that the candidate received meanwhile, and gave back or dropped, count as received.
+        // The candidate may have received packets from its devices meanwhile. Add its counts of them to the
+        // ledger of the current router.
         current.inherit_ledger(&mut new, &pairs.reversed());
         new.settle_ledger();
         current.shared.go_on();
@@ -151,8 +153,9 @@ pub(crate) fn commit(
 /// Returns the elements of the old router that must be closed before the new router runs: they have files
 /// open that the new router opens again, to read them or to write them in another way.
 fn reopened(old: &Shared, new: &Shared, moves: &Moves) -> HashSet<u32> {
-    // The key of a file contains its absolute path. Names are compared loosely, because a file that stays
-    // open too long does no harm.
+    // The key of a file contains its absolute path. A configuration may name the file by a relative path, so
+    // only the last component is compared. If it matches by chance, the file is closed earlier than
+    // necessary, which does no harm.
     fn paths<'a>(key: &'a (&'static str, String)) -> impl Iterator<Item = &'a str> {
         key.1.split(' ').filter(|word| word.starts_with('/'))
     }

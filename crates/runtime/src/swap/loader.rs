@@ -22,7 +22,7 @@ pub struct Loaded {
 /// The format of errors of a new configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// One line per error, in the format of Click: for scripts of a configuration.
+    /// One line per error, in the format of Click, for swaps that scripts of a configuration request.
     Lines,
     /// Each error with its line of the configuration, a caret and help.
     Snippets,

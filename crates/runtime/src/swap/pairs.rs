@@ -8,11 +8,12 @@
 //! 1. Elements that hold the same open resource, such as a device.
 //! 2. Elements with the same class and configuration that are connected to a paired element by the same
 //!    ports. This is repeated for the new pairs, and so spreads from neighbour to neighbour.
-//! 3. Elements whose class and configuration occur once in each configuration, unless a neighbour has a name:
+//! 3. Elements that are the only one of their class and configuration string in both routers, and unconnected
+//!    elements that are the only one of their class. Elements with a named neighbour are left out, because
 //!    step 2 has already compared the neighbours of named elements.
 //! 4. Groups of connected elements that are the same in both configurations, in the order of the text. If the
-//!    number of equal groups differs between the configurations, they are left alone.
-//! 5. As step 2, but with any configuration of the elements.
+//!    number of equal groups differs between the configurations, none of them are paired.
+//! 5. As step 2, but the two elements may have different configuration strings.
 //!
 //! Steps other than 4 pair two elements only if each is the only candidate for the other. Elements without a
 //! pair start with empty state.
@@ -136,7 +137,8 @@ fn kind(graph: &Graph, e: usize) -> Option<Kind> {
     let mut unnamed = false;
     let mut parts: Vec<&str> = element.name.split('/').collect();
     let classes = element.origin.iter().map(|o| o.class.as_str()).chain([element.class.as_str()]);
-    // In a flat configuration, names contain slashes although there are no compounds.
+    // In a flat configuration, names contain slashes although there are no compounds. Only the last parts
+    // belong to known compounds and to the element.
     let first = parts.len().saturating_sub(element.origin.len() + 1);
     for (part, class) in parts.iter_mut().skip(first).zip(classes) {
         if is_unnamed(part, class) {
@@ -151,8 +153,8 @@ fn kind(graph: &Graph, e: usize) -> Option<Kind> {
 struct Matcher<'a> {
     old: Side<'a>,
     new: Side<'a>,
-    /// Pairs whose neighbours have not been compared yet: first with regard to the neighbours' configuration,
-    /// second without.
+    /// Pairs whose neighbours have not been compared yet. The first list is for step 2, where the neighbours'
+    /// configuration strings must be equal, and the second for step 5, where they may differ.
     fresh: [Vec<(u32, u32)>; 2],
 }
 
@@ -211,7 +213,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Adds the neighbours of a pair to the candidates if they have the same place on both sides.
+    /// Makes the neighbours of a pair candidates for each other if they have the same [`Place`] on both
+    /// sides.
     fn compare(&self, o: usize, e: usize, same: bool, of_old: &mut Candidates, of_new: &mut Candidates) {
         let mut places: HashMap<Place<'_>, [Vec<u32>; 2]> = HashMap::new();
         for (i, (side, element)) in [(&self.old, o), (&self.new, e)].into_iter().enumerate() {

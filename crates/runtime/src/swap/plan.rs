@@ -49,13 +49,14 @@ pub struct Plan {
     pub added: Vec<String>,
     /// Declarations of elements that are removed. What they hold is lost.
     pub removed: Vec<String>,
-    /// Elements that stay with another configuration: the name, the old configuration, and the new one.
+    /// Elements that stay but get another configuration: the name, the old configuration, and the new one.
     pub changed: Vec<(String, String, String)>,
     /// Connections that are added.
     pub connected: Vec<String>,
     /// Connections that are removed.
     pub disconnected: Vec<String>,
-    /// Anonymous elements that stay, but whose generated name (`Class@N`) changes: the new declaration, and the old generated name.
+    /// Anonymous elements that stay, but whose generated name (`Class@N`) changes: the new declaration, and
+    /// the old generated name.
     pub renumbered: Vec<(String, String)>,
     /// Classes that move state and have elements without a name that could not be paired.
     pub unpaired: Vec<String>,

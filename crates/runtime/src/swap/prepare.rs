@@ -40,8 +40,8 @@ impl Running {
         self.loader()?.load_package(from, name)
     }
     /// Carries out a write to `hotconfig`, `loadpackage` or `swapplan`, and returns the answer. Returns none
-    /// for any other handler, or if swaps are not allowed. `swap` performs the swap in the way that the
-    /// caller's thread allows.
+    /// for any other handler, or if swaps are not allowed. `swap` performs the swap: a worker only requests
+    /// it, because it would wait for itself; any other thread waits for the result.
     pub(crate) fn write_swap(
         &self,
         from: Origin,
@@ -60,7 +60,8 @@ impl Running {
         let done = match handler {
             "hotconfig" => swap(value).map(|()| String::new()),
             "loadpackage" => self.load_package(from, value.trim()).map(|_| String::new()),
-            // `swapplan` is a write handler because it loads what the text requires, and that needs a right.
+            // `swapplan` changes nothing, but is a write handler because it loads the files that the text
+            // requires. Only write handlers can demand the right to do so.
             "swapplan" => self.plan(from, BY_HANDLER, value, style).map(|p| p.to_string()),
             _ => return None,
         };
@@ -95,7 +96,7 @@ impl Running {
     /// Returns the changes that a swap to a configuration would make.
     ///
     /// # Errors
-    /// When swaps are not allowed, or something is wrong with the configuration.
+    /// When the program has no loader, the router has stopped, or something is wrong with the configuration.
     pub fn plan(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Plan, SwapError> {
         let loader = self.loader()?;
         let shared = self.current().ok_or(SwapError::Stopped)?;

@@ -19,13 +19,13 @@ pub struct Wish {
     pub marks: bool,
     /// Paths may form cycles.
     pub cycles: bool,
-    /// With one packet at a time, all records must be in the same order.
+    /// At batch size 1, all records must be in the same order as with the naive interpreter.
     pub exact: bool,
     /// Queues may overflow.
     pub overflow: bool,
     /// One task and elements with outside effects.
     pub effects: bool,
-    /// Elements that delay packets, or choose by rate or in turn.
+    /// Elements that delay packets, or choose a port by rate or in turn.
     pub time: bool,
     /// Sources of all classes.
     pub sources: bool,
@@ -141,7 +141,8 @@ impl Maker {
             self.open((e, port));
         }
     }
-    /// Leads two paths through a clipboard. Used only if packets arrive in the same order in any case.
+    /// Leads two paths through a Clipboard. Its result depends on the order in which the packets of both
+    /// paths arrive, so it is used only at batch size 1.
     fn clipboard(&mut self) {
         let (a, b) = (self.take_push(), self.take_push());
         let e = self.add("Clipboard(0/9, 30/3)".into(), 2, 2, false);
@@ -191,8 +192,10 @@ impl Maker {
             4 if self.push.len() > 1 && self.wish.exact && !self.wish.marks && self.below(4) == 0 => {
                 self.clipboard();
             }
-            // Two paths join. (In a batch, the packets of the first path come before those of the second. So
-            // elements that choose by rate or in turn, and queues that overflow, would choose other packets.)
+            // Two paths join. In a batch, the packets of the first path come before those of the second, so
+            // elements that choose a port by rate or in turn would choose other ports, and queues that
+            // overflow would drop other packets. With such elements, paths join only if packets go one by
+            // one.
             4 if self.push.len() > 1 && !((self.wish.time || self.wish.overflow) && self.wish.marks) => {
                 let (a, b) = (self.take_push(), self.take_push());
                 let (text, inputs) = [("Null", 1), ("Counter", 1), ("InputSwitch(1)", 2)][self.below(3)];

@@ -70,7 +70,7 @@ const CLASSES: [&str; 12] = [
 ];
 
 impl Maker {
-    /// Adds a source of a random class, whose packets are numbered.
+    /// Adds a source of a random class, and a Stamp that numbers its packets.
     pub(super) fn source(&mut self, id: usize) {
         let (n, burst, k) = (self.below(60), 1 + self.below(40), 1 + self.below(9));
         let class = CLASSES[self.below(CLASSES.len())];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements of random configurations that delay packets, or choose by rate or in turn.
+//! Elements of random configurations that delay packets, or choose a port by rate or in turn.
 
 use super::Maker;
 

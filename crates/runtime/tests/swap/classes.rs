@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes for tests of hot swaps: they notice packets that are lost or moved, refuse, and can be made to wait.
+//! Classes for tests of hot swaps. They notice lost, duplicate and reordered packets, make steps of a swap
+//! fail, or wait.
 
 use castanet_classes::Registry;
 use castanet_element::prelude::*;
@@ -16,7 +17,7 @@ pub struct Track {
     /// Packets taken in.
     #[count(unit = "packets")]
     count: Count,
-    /// Packets that were not the next of their source.
+    /// Packets whose number was not the next one expected from their source.
     #[count(unit = "packets")]
     wrong: Count,
     next: BTreeMap<u8, u32>,
@@ -131,7 +132,8 @@ pub static PASSED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 pub static CALLS: Mutex<BTreeMap<String, Call>> = Mutex::new(BTreeMap::new());
 type Call = Box<dyn FnOnce() + Send>;
 
-/// Counts packets outside the router. Tests choose what it calls in a swap.
+/// Counts packets in a static variable, which swaps leave alone. Tests choose a function that it calls in a
+/// swap.
 #[derive(Class)]
 #[class(name = "Gate", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
 #[class(takes_state = "nothing")]

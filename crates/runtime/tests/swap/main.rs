@@ -330,7 +330,7 @@ fn requests_that_come_in_a_commit_reach_the_new_router() {
                 r.run().unwrap();
                 r
             });
-            // The configuration that a signal would find just before the swap.
+            // The old configuration, which another thread may have looked up just before the swap.
             let old = running.current().unwrap();
             let call = move || if end { old.end() } else { old.stop(1) };
             CALLS.lock().unwrap().insert(format!("{key} {when}"), Box::new(call));
@@ -407,8 +407,8 @@ fn files_are_handed_over_or_closed_before_they_are_opened_anew() {
     }
 }
 
-/// Workers that wait at the barrier of a swap answer requests of the others. Otherwise both would wait for
-/// ever.
+/// Workers that wait at the barrier of a swap answer requests of the others. If they did not, a worker that
+/// waits for an answer would never reach the barrier, and the swap would hang.
 #[test]
 fn workers_that_have_stopped_for_a_swap_answer_questions() {
     watched(|| {

@@ -66,7 +66,7 @@ impl Show for Timestamp {
     }
 }
 
-/// A span of time in nanoseconds that handlers show as seconds with six digits behind the point and the unit: `0.005000s`.
+/// A span of time in nanoseconds. Handlers show it in seconds, with six decimal places and the unit: `0.005000s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Elapsed(pub i64);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Short arrays inside one vector, recycled by size. Tree nodes store their children in them.
+//! Short arrays inside one vector, recycled by size. The nodes of the radix table store their children and routes in
+//! such arrays.
 
-/// Block capacities. A block grows by at most half, so at most a third of it is unused.
+/// Block capacities. From two items on, a block grows by at most half, so less than a third of a block is unused.
 const SIZES: [u8; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
 /// The size class of the smallest block for `len` items, 1 to 64.

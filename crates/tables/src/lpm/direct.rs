@@ -10,7 +10,7 @@ use super::{NotFound, Prefix, Route, TableError};
 
 const SLOTS: usize = 1 << 24;
 const BLOCK: usize = 256;
-/// Addresses looked up together, so that their cache misses overlap.
+/// Number of addresses that are looked up together, so that their cache misses overlap.
 const SIDE_BY_SIDE: usize = 32;
 
 /// A slot. If bit 31 is clear, the slot holds the length of the owning prefix (bits 24 to 29) and the number
@@ -133,7 +133,7 @@ impl DirectTable {
         self.long.len() - self.free_blocks.len()
     }
 
-    /// Whether inserting a prefix longer than 24 bits fails for lack of a block.
+    /// Whether `prefix` needs a new block (because it is longer than 24 bits), and no block is left.
     fn lacks_block(&self, prefix: Prefix) -> bool {
         prefix.len > 24
             && self.free_blocks.is_empty()
@@ -273,8 +273,8 @@ impl DirectTable {
         if prefix.len == 0 {
             return Ok(self.hops[0].replace(route));
         }
-        // If no other prefix uses the number, the number is assigned the new route. No slot changes, and this
-        // works even if the table is full.
+        // If no other prefix uses the number of the old route, and the new route has no number yet, the new route
+        // takes over the number. No slot changes, so this works even if the table is full.
         if self.uses[before as usize] == 1 && !self.numbers.contains_key(&route) {
             let old = self.hops[before as usize].replace(route);
             if let Some(old) = old {
@@ -310,9 +310,9 @@ impl DirectTable {
     fn parent(&self, prefix: Prefix) -> Option<(Prefix, u32)> {
         let mut below = prefix;
         loop {
-            // The preceding prefix in order is the parent, or is inside the parent. In the latter case, the
-            // length of the parent is at most the number of leading bits that `before` and `prefix` have in
-            // common.
+            // If there is a parent, then the prefix that precedes `below` in order (`before`) is the parent, or
+            // lies inside the parent. If it lies inside, the length of the parent is at most the number of leading
+            // bits that `before` and `prefix` have in common.
             let (&before, &hop) = self.prefixes.range(..below).next_back()?;
             if before.len == 0 {
                 return None;

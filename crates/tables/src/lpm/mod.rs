@@ -3,8 +3,7 @@
 //!
 //! | table | for | memory | lookup |
 //! |---|---|---|---|
-//! | [`StaticTable`] | a few routes | 16 bytes a route, plus the list of routes | compares 8 routes at a time
-//! |
+//! | [`StaticTable`] | a few routes | 16 bytes a route, plus the list of routes | compares 8 routes at a time |
 //! | [`RadixTable`] | any number | 16 KiB and about 60 bytes a route | at most 4 nodes |
 //! | [`DirectTable`] | any number up to its limits | up to 64 MiB and 1 KiB a second-level block | 2 or 3 loads |
 //!

@@ -13,7 +13,7 @@ use super::{NotFound, Prefix, Route, TableError};
 const ROOT_BITS: u32 = 9;
 const ROOTS: usize = 1 << ROOT_BITS;
 const LEVELS: u32 = 4;
-/// Addresses looked up together, so that their cache misses overlap.
+/// Number of addresses that are looked up together, so that their cache misses overlap.
 const SIDE_BY_SIDE: usize = 8;
 
 /// For each value of six bits, a bit mask of the positions in [`Node::routes`] of its prefixes of length 0 to
@@ -82,8 +82,8 @@ impl Default for RadixTable {
     }
 }
 
-/// The six bits of `addr` that select within a node of `level`. The last level has five bits, padded with a
-/// zero.
+/// The six bits of `addr` that select a route and a child in a node of `level`. For the last level, only five bits
+/// are left; they are padded with a zero.
 #[inline]
 const fn chunk(addr: u32, level: u32) -> u32 {
     (((addr as u64) << 1) >> (6 * (LEVELS - 1 - level))) as u32 & 63
@@ -299,7 +299,7 @@ impl RadixTable {
         Some(entry)
     }
 
-    /// The index of the longest matching prefix of six bits in a node.
+    /// The position in `routes` of the longest prefix that matches the six bits.
     #[inline]
     fn best(routes: u64, bits: u32) -> u32 {
         // Only called if there is a match.

@@ -192,8 +192,8 @@ fn direct_table_agrees_with_the_model() {
     small::<DirectTable>(4, 40, 0);
 }
 
-/// Half a million different prefixes, with lengths similar to a full table: mostly /24, some of every length.
-/// Those longer than 24 bits share 8000 different 24-bit prefixes.
+/// Half a million different prefixes. Their lengths are similar to those of a full Internet table: mostly /24, and
+/// some of most other lengths. The prefixes longer than 24 bits share 8000 different 24-bit prefixes.
 fn half_a_million<T: Table>(seed: u64) -> (T, Model, Vec<Prefix>, Random) {
     let mut random = Random(seed);
     let (mut table, mut model) = (T::default(), Model::new());

@@ -6,8 +6,9 @@ pub(crate) use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicBool;
 pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
 
-/// Makes loom consider a thread switch. Without it, loom misses the race between a load and a later store if
-/// the storing thread has also loaded the same location, as each push does. A relaxed access adds no ordering.
+/// Makes loom consider a thread switch. Without a probe, loom misses the race between a load and a later store if
+/// the storing thread has also loaded the same location, as each push does. The probe's access is relaxed, so that
+/// it adds no ordering.
 pub(crate) struct Probe(AtomicUsize);
 
 impl Probe {
@@ -23,8 +24,8 @@ loom::lazy_static! {
     /// Models the total order of sequentially consistent accesses, which loom treats as acquire and release
     /// accesses. A read first acquires this variable, and a write releases it afterwards. For example, each
     /// of two threads writes its own variable and then reads the variable of the other thread. The thread
-    /// that accesses `ORDER` second then sees the write of the other thread. The language guarantees this and
-    /// more.
+    /// that accesses `ORDER` second then sees the write of the other thread. Rust's memory model guarantees
+    /// this and more.
     static ref ORDER: AtomicUsize = AtomicUsize::new(0);
 }
 

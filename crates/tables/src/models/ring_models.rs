@@ -10,7 +10,7 @@ use super::ring::Ring;
 
 #[test]
 fn two_producers_never_pass_the_capacity() {
-    // One item fits, logically and physically. Pushes from two threads race.
+    // The capacity is one item, so only one of two racing pushes may succeed.
     model(3, || {
         let ring = Arc::new(Ring::new(1));
         let other = ring.clone();
@@ -26,7 +26,7 @@ fn two_producers_never_pass_the_capacity() {
 
 #[test]
 fn a_logical_capacity_below_the_physical_one_holds() {
-    // Three of four cells are used, filled and drained by two threads. The fourth is never used.
+    // The capacity is three, in four cells. The ring holds two items, so only one of two racing pushes may succeed.
     model(3, || {
         let ring = Arc::new(Ring::new(3));
         ring.push(0).unwrap();

@@ -17,7 +17,7 @@ fn questions_for_the_router_are_answered() {
         let mut a = net.a.wire("eth0");
         let (me, router) = (address("10.0.0.2"), address("10.0.0.1"));
         let ask = |target| frames::ethernet(BROADCAST, A, 0x0806, &frames::arp(1, (A, me), ([0; 6], target)));
-        // The first request is for an unused address, so the first reply must concern the second.
+        // The first request is for an unused address, so the first reply must be that to the second request.
         a.send_all(&[ask(address("10.0.0.99")), ask(router)]);
         let answer = a.expect("answer", |f| arp_in(&f.bytes).filter(|arp| !arp.asks));
         assert_eq!(answer.frame_to, A);
@@ -95,7 +95,7 @@ fn the_router_asks_a_host_once_and_both_learn() {
 
 #[test]
 fn old_entries_are_probed_by_unicast_and_those_too_old_by_broadcast() {
-    // On a machine of any speed, entries become older than the shorter time, but never older than an hour.
+    // On a machine of any speed, an entry becomes older than the times of 1 s and 2 s, but never older than an hour.
     for (times, too_old) in [("POLL_TIMEOUT 1s, TIMEOUT 1h", false), ("POLL_TIMEOUT 1s, TIMEOUT 2s", true)] {
         let Some(lab) = lab() else { return };
         let (a, r, b) = hosts(&lab);
@@ -156,7 +156,8 @@ fn answers_of_groups_are_not_believed() {
 
 #[test]
 fn a_host_with_another_address_is_reachable_when_it_asks() {
-    // Linux ignores another address for a second after it has learnt one.
+    // Not with the kernel as the router: for a second after Linux has learnt the Ethernet address of a host,
+    // it ignores another address of this host.
     let Some(net) = Net::new(ours()) else { return };
     net.a.ping(1, "10.0.1.2");
     // The kernel forgets the router, and sends an ARP request for it from the new address.

@@ -59,7 +59,7 @@ fn martians_and_broken_headers_are_dropped() {
 
 #[test]
 fn directed_broadcasts_are_not_forwarded() {
-    // RFC 2644 makes this the default, which RFC 1812, 5.3.5.2 had left open.
+    // RFC 1812, 5.3.5.2 lets routers forward directed broadcasts by default; RFC 2644 forbids it.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Timeout, longer than any of these measurements needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Measured points by panel and series: packets sent, and their fate.
+/// Measured points: panel, series, x (the load or the queue length) and y (the measured value).
 struct Curves(Vec<(String, String, f64, f64)>);
 
 impl Curves {

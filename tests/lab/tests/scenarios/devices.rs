@@ -44,7 +44,8 @@ fn a_filter_that_was_left_behind_is_found_and_mended() {
     a.run("ping -c 1 -W 60 10.0.0.1").good();
     let said = doctor(&r, &[]).good();
     assert_eq!(said, "ok      filters: no filter was left behind on a device\n");
-    // Kills the router and its helpers, so that nothing can clean up. (A user namespace has no TCX links.)
+    // Kills the router and its helpers, so that nothing can clean up. (In a user namespace the filter cannot
+    // be a TCX link, which the kernel would remove when the router ends.)
     let router = deaf(&a, &r, &["-q", "--keep-privileges", "-e", text]);
     let said = doctor(&r, &["--mend"]).good();
     assert!(said.starts_with("ok      filters: eth0: ") && said.ends_with("which runs\n"), "{said}");
@@ -88,7 +89,7 @@ fn a_device_that_is_made_again_with_another_address_has_the_configuration_read_a
     let mut router = Process::start(command);
     let mut client = Client::new(&socket);
     assert_eq!(client.read("e.src"), "02-00-00-00-01-02");
-    // A device created again with the same address changes nothing.
+    // If the device is created again with the same Ethernet address, the configuration is not read again.
     let again = |link| {
         r.ip("link delete eth0");
         lab.link_again(link, (&a, "eth0"), (&r, "eth0"));

@@ -36,7 +36,7 @@ fn time_to_live_runs_out() {
         // (4.3.2.4, 5.3.1).
         assert_eq!(error.ip.bytes.len(), 576, "{kind:?}");
         assert_eq!(error.payload, sent.bytes()[..548], "{kind:?}");
-        // The packet with the larger time to live arrives with it decremented.
+        // The packet with the larger time to live arrives, with its time to live decremented.
         let arrived = b.expect("packet", |f| ip_in(&f.bytes).filter(|ip| ip.header.identification == 78));
         assert_eq!(arrived.header.time_to_live, 1);
         assert_eq!(arrived.payload, lives.payload);
@@ -144,7 +144,8 @@ fn no_error_about_errors_groups_fragments_and_invalid_sources() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
         let mut frames = sacrosanct(kind);
-        // A first fragment does cause an error. It marks the end, so all packets before it have caused none.
+        // The last packet is a first fragment, which does cause an error. If this is the first error that
+        // arrives, the packets before have caused none.
         frames.push(from_a(&Ip { ttl: 1, id: LAST, more: true, ..Ip::udp("10.0.0.2", "10.0.1.2", &[0; 8]) }));
         a.send_all(&frames);
         let error = error(&mut a);
@@ -186,7 +187,7 @@ fn errors_are_limited_in_rate() {
         assert_eq!(error(&mut a).kind, (11, 0));
     }
     let more = a.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).filter(|m| m.kind == (11, 0)).count();
-    // Errors wait in a queue, so the limit holds from the first packet to the last error.
+    // Errors may wait in a queue, so their number is compared with the time from the first packet to the last error.
     let seconds = start.elapsed().as_secs_f64();
     let errors = 20 + more;
     let most = 20.0 + 1000.0 * seconds + 1.0;

@@ -93,14 +93,14 @@ fn acquaint(host: &Host, router: &str, ether: [u8; 6]) {
 struct Account {
     /// Error messages.
     said: String,
-    /// Packets by fate: element and number.
+    /// The summary of the run: numbers of packets by fate and element.
     summary: Value,
     /// Handler values by element and handler.
     handlers: BTreeMap<String, String>,
 }
 
 impl Account {
-    /// Returns the sum of a handler over all elements whose name has this suffix.
+    /// Returns the sum of all values whose name `ELEMENT.HANDLER` ends with `handler`.
     fn sum(&self, handler: &str) -> u64 {
         let all: Vec<u64> = self
             .handlers
@@ -272,8 +272,8 @@ fn random_and_mutated_frames_are_accounted_for() {
 fn arp_floods_and_spoofs_are_bounded() {
     let Some(field) = Field::new() else { return };
     field.attack(2, |h| vec![h.arp(), h.spoof(), h.spoof(), h.spoof()]);
-    // The attack may have changed a's entry in the ARP table. The router sends a request for a with the next
-    // packet.
+    // The attack may have changed the entry of host `a` in the ARP table. The next packet to `a` makes the router
+    // send an ARP request for it.
     field.recover();
     let account = field.settle();
     assert_eq!(account.said, "");
@@ -359,8 +359,8 @@ fn links_that_flap_and_devices_that_vanish() {
 
 #[test]
 fn a_lie_is_undone_by_the_question_that_it_causes() {
-    // After the known Ethernet address of a host is replaced, the router broadcasts a request with the next
-    // packet, and the host answers.
+    // A false claim replaces the Ethernet address of a host in the ARP table. The next packet to that host makes
+    // the router broadcast an ARP request, and the host answers.
     let Some(field) = Field::new() else { return };
     let mut a = field.a.wire("eth0");
     let liar = [2, 0, 0, 0, 6, 6];

@@ -64,7 +64,8 @@ fn unknown_icmp_messages_are_ignored() {
 
 #[test]
 fn broadcasts_for_the_router_get_no_echo() {
-    // RFC 1812, 4.3.3.6 permits a router to ignore them, because of smurf attacks. Linux ignores them too.
+    // RFC 1812, 4.3.3.6 permits a router to ignore echo requests to broadcast addresses. This prevents smurf
+    // attacks. Linux ignores them too.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, _) = net.wires();

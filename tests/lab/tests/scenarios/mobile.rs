@@ -74,8 +74,9 @@ fn seen(wire: &mut Wire) -> Vec<(String, String, u8)> {
 fn the_mobile_host_is_reached_at_its_home_address() {
     let Some(net) = Net::new() else { return };
     let mut away = net.m.host.wire("eth0");
-    // From a neighbour at home, from a remote host, and from the home node itself, whose own packets enter
-    // the tunnel. Each node that forwards a reply decrements its time to live, but the tunnel does not.
+    // Pings from a neighbour at home, from a remote host, and from the home node, whose own packets also
+    // enter the tunnel. Each node that forwards a reply decrements the reply's time to live, but the tunnel
+    // does not.
     for (from, ttl) in [(&net.c, 63), (&net.o, 62), (&net.h.host, 64)] {
         let said = from.ping(2, "1.0.0.11");
         assert!(!said.contains("DUP"), "{}: {said}", from.name());

@@ -168,7 +168,8 @@ fn tcp_and_udp_go_through() {
 #[test]
 fn forwarded_ports_serve_both_sides() {
     let Some(nat) = Nat::new() else { return };
-    // From outside, and from inside to the outer address. The server answers through the gateway in both cases.
+    // A client outside, and a client inside. Both connect to the outer address, and the server answers
+    // through the gateway.
     for client in [&nat.b, &nat.a] {
         let mut at_server = nat.s.wire("eth0");
         let got = received(&iperf(&nat.s, "-p 80", client, "-c 192.0.2.2 -p 80 -w 128K -n 5M"));
@@ -203,7 +204,8 @@ fn ftp_goes_through_in_every_mode() {
     let Some(nat) = Nat::new() else { return };
     let mut serving: Process = nat.b.spawn("castanet-lab ftp-server");
     serving.wait_for("ready\n", PATIENCE);
-    // Different commands in sequence, so that commands follow others whose length was changed.
+    // Several commands on one connection: the gateway must also translate the commands that follow a command
+    // whose length it has changed.
     let got = nat.c.run("castanet-lab ftp-client 198.51.100.7 PORT PORT EPRT PASV EPRT EPSV PORT").good();
     assert_eq!(got, "2100000 bytes\n");
     let served = serving.wait(PATIENCE).good();

@@ -27,7 +27,8 @@ fn timestamps_are_filled_in() {
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
-        // Timestamps only; with addresses; for given addresses of the router and of other hosts (RFC 791, 3.1).
+        // Timestamp options (RFC 791, 3.1): timestamps only; with addresses; for given addresses of the
+        // router and of other hosts.
         let only = vec![68, 12, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let with_address = vec![68, 12, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0];
         let given = vec![68, 12, 5, 3, 10, 0, 0, 1, 0, 0, 0, 0];

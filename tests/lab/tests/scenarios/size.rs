@@ -35,8 +35,8 @@ fn fragments_are_put_together_by_the_receiver() {
         let Some(lab) = lab() else { return };
         let net = Net::within(lab, kind, (1500, 1000), &[]);
         let (_, mut b) = net.wires();
-        // The host fragments into 1480 + 1480 + 48 bytes. The router fragments again, into multiples of 8 of at most 980 bytes
-        // (RFC 791, 3.2).
+        // The host sends fragments with payloads of 1480, 1480 and 48 bytes. The router fragments them again:
+        // payloads are multiples of 8 bytes, at most 980 (RFC 791, 3.2).
         net.a.ping(2, "-M dont -s 3000 10.0.1.2");
         let pieces: Vec<_> = b.rest(QUIET).iter().filter_map(|f| ip_in(&f.bytes)).collect();
         let shapes: Vec<_> = pieces

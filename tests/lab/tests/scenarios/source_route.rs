@@ -50,8 +50,8 @@ fn they_are_dropped_by_default() {
 
 #[test]
 fn they_are_followed_where_asked() {
-    // RFC 1812, 5.3.13.4: the next address in the route becomes the destination, and is replaced by the address
-    // of the outgoing interface.
+    // RFC 1812, 5.3.13.4: the next address in the route becomes the destination, and the address of the
+    // outgoing interface takes its place in the route.
     for kind in both() {
         let Some(net) = following(kind) else { return };
         let (mut a, mut b) = net.wires();
@@ -82,7 +82,7 @@ fn a_strict_one_goes_to_neighbours_only() {
     for kind in both() {
         let Some(net) = following(kind) else { return };
         let (mut a, mut b) = net.wires();
-        // The next address is behind b: loose, then strict.
+        // Source routes whose next address is behind b: first a loose route, then a strict one.
         a.send(&by("10.0.0.1", &[131, 7, 4, 172, 16, 0, 1, 0]));
         let got = b.expect("packet", |f| ip_in(&f.bytes));
         assert_eq!(got.to, address("172.16.0.1"), "{kind:?}");

@@ -21,7 +21,8 @@ struct Ring {
 }
 
 impl Ring {
-    /// Creates the ring with this priority for the kernel's bridge; ours have their own.
+    /// Creates the ring. `kernel_priority` is the bridge priority of the kernel's bridge; our switches keep
+    /// the default of `castanet new bridge`.
     fn new(kernel_priority: u32) -> Option<Ring> {
         let lab = lab()?;
         let hosts = ["a", "b", "c"].map(|name| lab.host(name));
@@ -141,7 +142,7 @@ fn without_a_tree_the_same_ring_storms() {
 
 #[test]
 fn one_port_blocks_with_any_root() {
-    // The kernel's bridge as the root, and as the switch with the most expensive paths to it.
+    // The kernel's bridge is the root, or it is the switch with the most expensive paths to the root.
     for (priority, cost, in_kernel) in [(0x1000, 2, 0), (0xf000, 100, 1)] {
         let Some(ring) = Ring::new(priority) else { return };
         for port in ["eth1", "eth2"] {

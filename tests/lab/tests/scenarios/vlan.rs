@@ -49,7 +49,7 @@ fn tags_come_off_and_go_on() {
     let _r = Router::run(r, castanet(), &["-e", &text], 2);
     let (mut at_a, mut at_b) = (a.wire("eth0"), b.wire("eth0"));
     // ARP in the VLAN: a request is answered with a tag. Requests without a tag or in another VLAN are ignored.
-    // The router learns where 10.0.0.9 is from its request.
+    // The router learns the Ethernet address of 10.0.0.9 from this host's request.
     let ask = frames::arp(1, (A, address("10.0.0.9")), ([0; 6], address("10.0.0.1")));
     let ask = frames::ethernet(BROADCAST, A, 0x0806, &ask);
     at_a.send_all(&[ask.clone(), tagged(ask.clone(), [0x81, 0, 0, 8]), tagged(ask, TAG)]);

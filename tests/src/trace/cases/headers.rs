@@ -111,7 +111,8 @@ impl Maker<'_> {
         }
         let (src, id, data) = (self.here(), self.id(), self.data(1480));
         self.push(&Ipv4::new(src, ROUTER[self.interface], id, 17, data).fragment(0, true));
-        // Longer than any MTU; with padding; and with options that only a forwarding router processes.
+        // Three packets for the router: one longer than any MTU, one with padding, and one with options that
+        // are processed only when a packet is forwarded.
         let packet = self.udp_between(src, ROUTER[self.interface], 3900);
         self.push(&packet);
         let packet = self.udp_between(src, ROUTER[self.interface], 0);

@@ -21,7 +21,7 @@ impl Maker<'_> {
         for _ in 0..4 {
             let (asker, wanted) = (self.here(), self.here());
             let asker_mac = mac(self.interface, asker);
-            // For another host, for the sender itself, and for the router's address on the other network.
+            // Requests for another host, for the sender itself, and for the router's address on the other network.
             for target in [wanted, asker, ROUTER[1 - self.interface]] {
                 let question = arp(1, asker_mac, asker, [0; 6], target);
                 self.push_frame(BROADCAST, asker_mac, 0x0806, &question);
@@ -53,8 +53,8 @@ impl Maker<'_> {
             }
             let packet = self.udp_between(src, group, 25).bytes();
             self.push_frame([1, 0, 0x5e, 0, 0, 5], src_mac, 0x0800, &packet);
-            // Broadcast and multicast by IP address only. A broadcast for the other network is delivered to the
-            // host, but not forwarded.
+            // Packets that are broadcast or multicast by IP address, but not by Ethernet address. A broadcast
+            // for the other network is delivered to the host, but not forwarded.
             for dst in [EVERYBODY, directed, net, other_directed, group] {
                 let packet = self.udp_between(src, dst, 26).bytes();
                 self.push_frame(router_mac, src_mac, 0x0800, &packet);
@@ -80,7 +80,7 @@ impl Maker<'_> {
             self.push_frame(router_mac, host_mac, kind, &payload);
         }
         for _ in 0..4 {
-            // For another host's Ethernet address, as when a switch floods a frame.
+            // Frames for another host's Ethernet address, as when a switch floods a frame.
             let packet = self.udp(20).bytes();
             self.push_frame([2, 9, 9, 9, 9, 9], host_mac, 0x0800, &packet);
         }

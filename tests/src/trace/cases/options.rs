@@ -14,7 +14,7 @@ impl Maker<'_> {
             option
         };
         let mut options: Vec<Vec<u8>> = vec![empty(1), empty(2), empty(9)];
-        // After a no-operation; with one slot of three free; full, which passes unchanged.
+        // An option after a no-operation; an option with one of three slots free; full options, which pass unchanged.
         options.push([vec![1], empty(3)].concat());
         options.push([vec![7, 15, 12], vec![9; 8], vec![0; 4]].concat());
         options.push([vec![7, 15, 16], vec![9; 12]].concat());
@@ -52,8 +52,8 @@ impl Maker<'_> {
         let here = ROUTER[1 - self.interface].octets();
         let other_side = ROUTER[self.interface].octets();
         let options = [
-            // Timestamps only; addresses and timestamps; given addresses: the router's on either side, and
-            // another host's.
+            // Options that ask for timestamps only; for addresses and timestamps; for timestamps at given
+            // addresses, which are the router's on either side, or another host's.
             option(8, 5, 0, &[]),
             option(40, 5, 0, &[]),
             option(12, 9, 0, &[0, 0, 1, 0]),
@@ -91,7 +91,7 @@ impl Maker<'_> {
                 let option = [&[kind, 11, pointer][..], &hop, &[7, 7, 7, 7]].concat();
                 let packet = self.udp(33).options(&option);
                 self.push(&packet);
-                // They cause no redirect.
+                // A packet with a source route causes no redirect.
                 let (src, dst) = (near(self.interface, 5), near(self.interface, 6));
                 let packet = self.udp_between(src, dst, 12).options(&option);
                 self.push(&packet);

@@ -154,7 +154,7 @@ fn decides_like_the_pseudo_code_at_any_batch() {
                 let pulls = if round % batch == 0 { batch } else { 0 };
                 let mut want = Vec::new();
                 for _ in 0..pulls {
-                    // A pull of several packets stops at the first that finds none.
+                    // A pull of several packets stops at the first `dequeue` that gives no packet.
                     match rfc.dequeue(START + now) {
                         Some(p) => want.push(p),
                         None => break,

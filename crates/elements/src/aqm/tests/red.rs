@@ -82,7 +82,7 @@ fn packets_between_drops_are_spread_evenly() {
     let total = (places.len() - 1) as f64;
     let want = |n| if n == 17 { 0.04 * total } else { 0.06 * total };
     let chi: f64 = (1..18).map(|n| (seen[n] as f64 - want(n)).powi(2) / want(n)).sum();
-    // 16 degrees of freedom: more than 39.3 has probability 0.001.
+    // Chi-squared with 16 degrees of freedom: a value above 39.3 has the probability 0.001.
     assert!(seen[0] == 0 && chi < 39.3, "{chi} {seen:?}");
 }
 

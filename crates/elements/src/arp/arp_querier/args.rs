@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 /// Arguments of ARPQuerier.
 #[derive(Args)]
 pub struct Args {
-    /// The querier's IP address; if it has a prefix length, that gives the subnet and its broadcast address.
+    /// The querier's IP address; a prefix length, if given, defines the subnet and its broadcast address.
     pub(super) ip: OwnAddress,
     /// The querier's Ethernet address; may be left out if IP is a name that stands for both addresses.
     pub(super) eth: Option<EtherAddr>,

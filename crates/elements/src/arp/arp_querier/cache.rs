@@ -24,7 +24,8 @@ pub fn put(p: &mut Packet, header: &[u8; EtherHeader::LEN]) -> bool {
 #[derive(Clone, Copy)]
 struct Slot {
     ip: u32,
-    /// The generation of the table when the entry was read. An empty slot has 0, which no table has.
+    /// The generation of the table when the entry was read. It is 0 in an empty slot, because no table has
+    /// generation 0.
     generation: u32,
     until: i64,
     header: [u8; EtherHeader::LEN],

@@ -12,7 +12,7 @@ const QUICK_QUERIES: u32 = 10;
 /// The number of queries that are sent to the known Ethernet address (RFC 1122 section 2.3.2.1 calls for 2).
 /// Later ones are broadcast, because the host may have another Ethernet address by now.
 const UNICAST_QUERIES: u32 = 2;
-/// The number of claims since the last query that confirms a doubtful address.
+/// A doubtful address is confirmed if it was claimed exactly this many times since the last query.
 const CONFIRMED: u32 = 1;
 /// The default for the most entries: the number of hosts in a network with a 16-bit prefix.
 pub const ENTRY_CAPACITY: u32 = 65_536;
@@ -52,8 +52,8 @@ impl Settings {
     pub(super) fn expired(self, age: i64) -> bool {
         self.timeout > 0 && age >= self.timeout
     }
-    /// Returns when an expired entry is removed. It is kept for about as long again, so that listings show
-    /// it.
+    /// Returns when an expired entry is removed. It is kept for a bit more than another `timeout`, so that
+    /// listings show it.
     pub(super) fn removal(self, updated: i64) -> i64 {
         let kept = self.timeout.saturating_mul(2).saturating_add(1_000 * MS);
         if self.timeout > 0 { updated.saturating_add(kept) } else { i64::MAX }
@@ -81,8 +81,9 @@ pub(super) struct Entry {
     pub(super) releasing: bool,
     /// When the waiting packets are given up, if the table gives packets up.
     pub(super) until: i64,
-    /// The number of claims of the address since the last query. It is counted after the address has replaced
-    /// another one, because one of the two may be forged or outdated.
+    /// The number of ARP packets that claimed the address since the last query; `None` if the address is not
+    /// in doubt. An address is in doubt once it has replaced another one, because one of the two may be
+    /// forged or outdated.
     pub(super) doubt: Option<u32>,
 }
 
@@ -112,7 +113,8 @@ impl Entry {
             _ => self.updated.saturating_add(poll),
         }
     }
-    /// Returns the doubt after a claim. `other` says whether the claimed address differs from the known one.
+    /// Returns the new value of `doubt` after an ARP packet has claimed the address. `other` says whether the
+    /// claimed address differs from the known one.
     pub(super) fn claimed(doubt: Option<u32>, other: bool) -> Option<u32> {
         // A claim that changes the address does not confirm it.
         if other { Some(CONFIRMED + 1) } else { doubt.map(|n| n.saturating_add(1)) }

@@ -24,7 +24,7 @@ impl State {
                 break;
             }
             inner.checked = turn;
-            // Cached copies of the entry need no invalidation, because they end at the same time.
+            // Cached copies of the entry need no invalidation, because the copies become invalid at the same time.
             if e.known() || e.expired {
                 e.expired = true;
                 inner.unknown.insert(turn);
@@ -90,7 +90,7 @@ impl State {
 }
 
 impl Inner {
-    /// Removes the records of waits that are over, if there are many of them.
+    /// Removes the records of waits that are over, if there are many records.
     pub(super) fn slim_waiting(&mut self) {
         if self.waiting.len() > 64 + 2 * self.entries.len() {
             let entries = &self.entries;

@@ -15,7 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The result of a look-up.
 #[derive(Debug)]
 pub enum Found {
-    /// The address is known. The packet may be sent, and so may all others before `until`.
+    /// The address is known. The packet may be sent, and so may all later packets to the address until the
+    /// time `until`.
     Known {
         /// The address.
         ether: EtherAddr,
@@ -34,7 +35,7 @@ pub enum Found {
     Held {
         /// Whether it is time for a query.
         query: bool,
-        /// Whether it is the first that waits for this address.
+        /// Whether the packet is the first one that waits for this address.
         first: bool,
     },
 }
@@ -170,8 +171,8 @@ impl State {
         let (mut query, mut first) = (false, false);
         if let Some(e) = inner.entries.get_mut(&ip) {
             if e.expired {
-                // As long as packets are sent to it, the age of the entry is reset to TIMEOUT, so that it is
-                // not removed.
+                // Each packet to an expired address resets the age of the entry to TIMEOUT. So the entry is
+                // not removed as long as packets are sent to the address.
                 e.updated = e.updated.max(now.saturating_sub(settings.timeout));
             }
             query = e.query(now);
@@ -299,8 +300,8 @@ impl State {
 
     /// Takes over the entries and packets of another table.
     pub fn take_over(&self, old: &State, lost: &mut Lost) {
-        // The locks are taken one after the other. That is enough, because two routers never swap both ways
-        // at once.
+        // The two tables are locked one after the other, not both at once. That is enough, because two tables
+        // never take over from each other at the same time.
         let mut from = {
             let mut old = old.lock();
             let (settings, patience) = (old.settings, old.patience);
@@ -365,8 +366,8 @@ impl Inner {
             return;
         }
         for (&ip, e) in self.entries.iter_mut().filter(|(_, e)| !e.held.is_empty() && !e.known()) {
-            // Entries that have a time keep it. The packets of others count as waiting since the entry was
-            // updated.
+            // Entries whose `until` is set keep it. The packets of other entries count as waiting since the
+            // entry was updated.
             if e.until == 0 {
                 e.until = e.updated.saturating_add(self.patience);
             }

@@ -93,7 +93,8 @@ fn expired_addresses_stay_for_a_while() {
         list(&s, 64 * S / 10, &mut lost).lines().last().unwrap(),
         "0.0.0.1 0 02-00-00-00-00-01 5.100000"
     );
-    // Without packets an entry is removed after about as long again, together with its waiting packets.
+    // If no more packets come, an expired entry is removed after about another `timeout`, together with its
+    // waiting packets.
     assert_eq!(s.size(), (2, 1));
     let last = s.expire(10 * S, &mut lost).unwrap();
     assert_eq!((last, s.size()), (103 * S / 10, (2, 1)), "not before those that were updated earlier");
@@ -323,8 +324,8 @@ fn patience_belongs_to_a_table_and_not_to_its_entries() {
         s
     };
     let mut lost = Lost::new();
-    // Both tables give packets up. Moved packets are given up when they would have been, and later ones in
-    // both tables.
+    // Both tables give packets up. A moved packet is given up when the old table would have given it up.
+    // Packets that arrive later are given up in both tables.
     let (old, new) = (patient(), patient());
     look(&old, 1, 1, 10, &mut lost);
     new.take_over(&old, &mut lost);

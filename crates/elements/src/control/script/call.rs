@@ -13,7 +13,8 @@ use castanet_lang::args as text;
 
 /// The value of `$?` after an attempt to add a route that exists already: `-EEXIST`.
 const EXISTS: i32 = -17;
-/// The value of `$?` after a new configuration was refused: `-EINVAL`. Every other failure is -1.
+/// The value of `$?` after a new configuration was refused: `-EINVAL`. After other failures it is -1, and after a call
+/// of an element or handler that does not exist it is 0.
 const INVALID: i32 = -22;
 
 /// Returns the value of `$?` after a write.
@@ -26,7 +27,7 @@ pub(super) fn status(handler: &str, done: &Result<(), CallError>) -> i32 {
     }
 }
 
-/// Handlers of every script, except functions that need only their arguments: name, readable, writable.
+/// Name, readable and writable of each handler that every script has, except functions that need only their arguments.
 const OWN: &[(&str, bool, bool)] = &[
     ("run", true, true),
     ("get", true, false),
@@ -229,7 +230,7 @@ impl Machine {
             "run" => Ok(self.run_as("run", value, Some(true), cx).map(drop)?),
             "step" => {
                 let n = match value.trim() {
-                    // `router` has the effect of a request to stop on a driver script: one step.
+                    // `router` stands for one step, which is also what a request to stop means to a driver script.
                     "" | "router" => 1,
                     n => super::number::value(n)
                         .ok_or_else(|| CallError::Failed(format!("'{n}' is not a number of steps")))?,

@@ -74,7 +74,7 @@ fn arithmetic(name: &str, w: &[&str]) -> Result<Number, ValueError> {
         "idiv" => {
             let [first, divisors @ ..] = w else { return some(None) };
             divisors.iter().try_fold(Number::Int(integer(first)?), |a, b| {
-                // The only quotient that does not fit 64 bits becomes a real number.
+                // The only quotient that does not fit 64 bits, -2^63 / -1, becomes a real number.
                 let b = Number::Int(divisor(b)?);
                 Ok(a.combine(b, i64::checked_div, |a, b| (a / b).trunc()))
             })

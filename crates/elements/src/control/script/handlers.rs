@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handlers of scripts. Scripts also call them by name, so each handler calls the same functions with its
-//! name.
+//! The handlers of scripts. Instructions of a script can call the same functions by name, so each handler passes its
+//! name to the common `read` or `write`.
 
 use super::class::Scripted;
 use castanet_element::prelude::*;

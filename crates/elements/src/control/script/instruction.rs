@@ -58,7 +58,7 @@ pub enum Op {
     Init {
         /// The variable.
         variable: String,
-        /// Whether it is a handler too.
+        /// Whether the variable is also a read handler.
         export: bool,
     },
     /// Prints the text, or the value of the handler that the text calls.
@@ -139,8 +139,8 @@ pub const NAMES: &[&str] = &[
     "stop",
 ];
 
-/// Splits `>FILE` or `>>FILE` off the start of a text to print. Returns the file and the rest; none if no
-/// file is named.
+/// Splits `>FILE` or `>>FILE` off the start of a text to print. Returns the file (`-` if there is no `>`) and the rest;
+/// none if no name follows the `>`.
 fn redirection(text: &str) -> Option<(File, &str)> {
     let Some(rest) = text.strip_prefix('>') else {
         return Some((File { name: "-".into(), append: false }, text));

@@ -368,9 +368,9 @@ impl Machine {
         }
     }
 
-    /// Called when a signal has arrived. While the script is busy, SIGINT and SIGTERM request a stop, and other signals are ignored.
-    /// After `exit`, SIGINT and SIGTERM request a stop too. Other signals have their default effect again, which ends the process
-    /// for most of them.
+    /// Called when a signal has arrived. The signal starts the script if the script is armed. If the script is busy or
+    /// has ended by `exit`, SIGINT and SIGTERM request a stop. Other signals are ignored by a busy script; after `exit`
+    /// they have their default effect, which for most signals ends the process.
     pub fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
         self.enter(cx);
         if self.armed {
@@ -380,7 +380,7 @@ impl Machine {
         } else if stops_driver(signal) {
             cx.stop(1);
         } else if self.state == State::Finished {
-            // It fails for signals that cannot be caught, which never arrive here.
+            // This call fails only for signals that cannot be caught, and those never arrive here.
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     }

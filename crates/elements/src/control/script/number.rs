@@ -42,7 +42,7 @@ impl Number {
             (a, b) => a.real().partial_cmp(&b.real()),
         }
     }
-    /// Returns `int` of two integers if that has a result, otherwise `real` of the numbers.
+    /// Combines two numbers: by `int` if both are integers and `int` has a result, otherwise by `real`.
     pub fn combine(
         self,
         other: Number,

@@ -24,8 +24,8 @@ impl Output {
     pub fn to(w: impl Write + Send + 'static) -> Output {
         Output(Box::new(w))
     }
-    /// Writes text to a file, or to standard output if the name is `-`, and flushes it. The name comes from a
-    /// `Filename`.
+    /// Writes text to a file, or to standard output if the name is `-`, and flushes it. Callers pass only names that
+    /// were checked as a `Filename`.
     #[allow(clippy::disallowed_methods)]
     pub fn put(&mut self, file: &str, append: bool, text: &str) -> Result<(), ElementError> {
         if file == "-" {

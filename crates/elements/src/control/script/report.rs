@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages of scripts about what went wrong.
 //!
-//! The lines of one run stand under `While executing 'NAME :: CLASS':`, which is printed before the first of them. The first run of
-//! a DRIVER script, up to its first wait, has no such line.
+//! The messages of a run stand under the line `While executing 'NAME :: CLASS':`, which is printed before the first
+//! message. The first run of a DRIVER script, up to its first wait, has no such line.
 
 use super::call::Callee;
 use super::function::first_word;
@@ -10,12 +10,12 @@ use super::kind::Kind;
 use super::machine::Machine;
 use castanet_element::prelude::*;
 
-/// What lines about a configuration that a handler gets begin with, up to the number of the line.
+/// If a handler refuses a configuration, each line of its error begins with this and a line number: `config:3: `.
 const CONFIG: &str = "config:";
-/// What the lines of such a configuration itself begin with.
+/// Each line of a message that quotes such a configuration begins with this.
 const PLACE: &str = "config:1: ";
 
-/// Indents each line; the place that a line of errors begins with stays in front.
+/// Indents each line. In a line that begins with a place (`config:3: `), indents the text after the place.
 fn indented(text: &str, by: &str) -> String {
     let line = |line: &str| {
         let number = line.strip_prefix(CONFIG).and_then(|rest| rest.split_once(": "));
@@ -48,9 +48,11 @@ impl Machine {
         }
     }
 
-    /// Prints the error of a call. Without the text of the call, as for functions, the line `While calling` is left out.
+    /// Prints the error of a call, after a line `While calling` with the text of the call. For functions, `call` is
+    /// none, and this line is left out.
     pub(super) fn complain(&mut self, call: Option<&str>, e: &CallError, cx: &mut Cx<'_>) {
-        // The error counts as a failure of the router only if the script runs by itself, and not for a caller or a packet.
+        // The error counts as a failure of the router only if the script runs by itself: neither a caller nor a packet
+        // started it.
         let alone = matches!(self.kind, Kind::Active | Kind::Driver) && self.frame.arguments.is_none();
         if self.offline && self.foreign {
             return;
@@ -73,7 +75,7 @@ impl Machine {
                 Some(call) => {
                     let inner = indented(text.trim_end(), "  ");
                     let calling = format!("While calling '{call}':");
-                    // The lines of a configuration and its errors have a place, which stands before the other text.
+                    // This line quotes the configuration. It gets a place in front, as the lines of the error have.
                     let calling = match first_word(call).0 {
                         "hotconfig" => format!("{PLACE}{}", calling.replace('\n', &format!("\n{PLACE}"))),
                         _ => calling,
@@ -85,8 +87,8 @@ impl Machine {
         }
     }
 
-    /// Returns a suggestion for a call of an element or handler that does not exist, as the end of a message; empty if no name is
-    /// similar.
+    /// Returns the end of a message about a call of an element or handler that does not exist: a suggestion, or nothing
+    /// if no name is similar.
     fn suggestion(&self, call: &str, cx: &mut Cx<'_>) -> String {
         let (name, _) = first_word(call);
         let Some((element, handler)) = name.rsplit_once('.') else { return String::new() };

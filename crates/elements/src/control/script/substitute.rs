@@ -7,7 +7,8 @@ use std::ops::Range;
 pub const LONGEST: usize = 1 << 20;
 /// How deep `$(…)` may be nested.
 const DEEPEST: usize = 32;
-/// How many unclosed `$(` and `${` are searched for their end. Each search reads the rest of the text.
+/// The most unclosed `$(` and `${` in a text. Each costs a search for its end through the rest of the text, so after
+/// that many, `$(` and `${` stand for themselves.
 const UNCLOSED: usize = 32;
 
 /// The source of substituted text.

@@ -12,8 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const MOST_MOVED: usize = 1 << 16;
 
 impl FromDevice {
-    /// Checks that the device has the link type that ENCAP demands, while another router still has it open. A device
-    /// that is gone is checked when it is back.
+    /// Checks that the device has the link type that ENCAP demands, for an element that takes over the socket of
+    /// another router instead of opening one. A device that is gone is checked when it is back.
     pub(super) fn check_link(&mut self) -> Result<(), ElementError> {
         let name = &self.args.devname.0;
         match (self.args.encap, device::link_info(name)) {
@@ -63,15 +63,15 @@ impl FromDevice {
         Ok(())
     }
 
-    /// Continues after an element of the same name whose socket has another filter, so this element has its own
-    /// socket. The frames that the old socket received up to now come first, then those that this socket receives
-    /// from now on. So a frame that both sockets received is emitted once.
+    /// Takes over the received frames of the old router's element if its socket cannot be taken over, for example
+    /// because the filter differs. For some time, both sockets receive the same frames. So the frames that arrived up
+    /// to now are taken from the old socket, and later frames from this element's socket: each is emitted once.
     pub(super) fn follow(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) {
         if old.args.devname != self.args.devname {
             return;
         }
-        // The swap failed: take back the frames that the new element took from this one. Later frames are in this
-        // element's socket.
+        // The swap failed: take back the frames that the new element took from this element. Later frames are in
+        // this element's socket.
         if std::mem::take(&mut self.followed) {
             let n = std::mem::take(&mut old.from_old).min(old.waiting.len());
             self.waiting.extend(old.waiting.drain(..n));
@@ -101,7 +101,7 @@ impl FromDevice {
     }
 }
 
-/// Receives all waiting frames, and stores the packets of those for whose time `keep` returns true.
+/// Receives all waiting frames, and appends a packet to `into` for each frame whose arrival time passes `keep`.
 fn receive(
     socket: &mut PacketSocket,
     intake: &mut Intake,

@@ -15,7 +15,7 @@ impl Socket {
         }
     }
 
-    /// Closes the connection, and reports `error` if it broke off.
+    /// Closes the connection, and reports `error` if the connection broke off with one.
     #[cold]
     fn close(&mut self, error: Option<io::Error>, cx: &mut Cx<'_>) {
         self.pump.detach(cx);
@@ -123,7 +123,8 @@ impl Socket {
         }
     }
 
-    /// Closes the connection. A server runs again at once, because the next client may be waiting.
+    /// Closes the connection. Returns what the task does next: that of a server runs again at once, because the next
+    /// client may be waiting.
     fn closed(&mut self, error: Option<io::Error>, cx: &mut Cx<'_>) -> Turn {
         self.close(error, cx);
         if self.listener.is_some() { Turn::Again } else { Turn::Sleep }

@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Checks the arguments. The limits of times follow section 8.10.2 and table 8-3 of the standard.
+    /// Checks the arguments. The limits of times follow IEEE 802.1D-1998 section 8.10.2 and table 8-3.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !is_station(self.addr) {
             return Err("ADDR: must be the address of one station".into());

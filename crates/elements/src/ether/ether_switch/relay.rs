@@ -86,7 +86,7 @@ impl Relay {
         }
     }
 
-    /// Sends a frame that is not relayed to the listener, or drops it if there is none.
+    /// Called for a frame that leaves on no port: sends it to the listener, or drops it if there is no listener.
     fn rest(&self, p: Packet, reason: Reason, cx: &mut Cx<'_>) {
         match self.listener {
             Some(listener) => cx.emit(listener, p),

@@ -31,7 +31,8 @@ fn number(address: EtherAddr) -> u64 {
     u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
 
-/// Whether an address that was heard at a time is too old. If frames have no timestamps, it never is.
+/// Whether an address that was last heard at the time `heard` is too old. If frames have no timestamps, no
+/// address ever is.
 fn is_old(heard: i64, now: i64, timeout: i64) -> bool {
     now.saturating_sub(heard) > timeout
 }
@@ -40,8 +41,8 @@ impl Table {
     /// The most ports.
     pub const MAX_PORTS: usize = 0xffff;
 
-    /// Makes an empty table. Without the seed an attacker cannot choose addresses that fall into the same
-    /// set.
+    /// Makes an empty table. An attacker who does not know `seed` cannot choose addresses that fall into the
+    /// same set.
     pub fn new(seed: u64) -> Table {
         Table { sets: (0..SETS).map(|_| Set::default()).collect(), seed }
     }
@@ -125,8 +126,8 @@ impl Table {
 }
 
 /// Stores a new entry in a free place, or replaces the entry that was heard longest ago (IEEE 802.1D-1998
-/// section 7.8 allows either that or learning nothing more). If another worker has taken the place in the
-/// meantime, another one is tried.
+/// section 7.8 allows this, and also allows a full table to learn nothing more). If another worker has taken
+/// the place in the meantime, another place is tried.
 #[cold]
 fn enter(set: &Set, want: u64, choice: usize, now: i64) {
     for _ in 0..WAYS {

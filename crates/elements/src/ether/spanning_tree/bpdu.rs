@@ -48,7 +48,7 @@ pub struct Priority {
     pub root: BridgeId,
     /// The cost of the path to the root.
     pub cost: u32,
-    /// The bridge that claims this.
+    /// The bridge that claims these values.
     pub bridge: BridgeId,
     /// The port of that bridge.
     pub port: u16,
@@ -72,7 +72,7 @@ pub struct Config {
     pub priority: Priority,
     /// Whether the topology is changing.
     pub change: bool,
-    /// Whether a notification is acknowledged.
+    /// Whether this message acknowledges a notification.
     pub acknowledged: bool,
     /// The age of the root's message that this message passes on, in nanoseconds.
     pub age: i64,
@@ -285,7 +285,7 @@ mod tests {
             (16, 0, false),
             (17, 1, false),
             (18, 1, false),
-            // Versions are to be compatible, types are not (section 9.3.4).
+            // Messages of later versions are accepted, messages of unknown types are not (section 9.3.4).
             (19, 2, true),
             (20, 2, false),
             (20, 1, false),
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(BridgeId::new(0x8000, ME).to_string(), "8000.02-00-00-00-00-07");
     }
 
-    /// The fields that tshark reads in our frames.
+    /// Checks that tshark reads the same fields in our frames.
     #[test]
     fn tshark_reads_the_same() {
         let file = tempfile::Builder::new().suffix(".pcap").tempfile().unwrap();

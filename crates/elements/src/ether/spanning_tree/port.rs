@@ -60,7 +60,8 @@ pub(super) struct Port {
     pub(super) id: u16,
     /// Its state.
     pub(super) state: PortState,
-    /// The best values that were heard on this port, or the values that this bridge itself sends on it.
+    /// The best values that were heard on this port. If the port is designated: the values that this bridge
+    /// itself sends on it.
     pub(super) best: Priority,
     /// When the message that was heard had age 0.
     pub(super) born: Option<i64>,
@@ -68,7 +69,7 @@ pub(super) struct Port {
     pub(super) advance: Option<i64>,
     /// Until when no configuration message may be sent.
     pub(super) hold: Option<i64>,
-    /// Whether a configuration message is to be sent at that time.
+    /// Whether a configuration message is to be sent when `hold` is over.
     pub(super) pending: bool,
     /// Whether a notification is to be acknowledged.
     pub(super) acknowledge: bool,

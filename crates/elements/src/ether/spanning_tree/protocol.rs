@@ -11,7 +11,7 @@ pub const SECOND: i64 = 1_000_000_000;
 /// The least time between two configuration messages on a port, in nanoseconds (table 8-3).
 const HOLD: i64 = SECOND;
 /// The age that a bridge adds to a message on top of the time that it holds the message (section 8.10.2): one
-/// unit of the field.
+/// unit of the age field.
 const PASSED_ON: i64 = SECOND / 256;
 /// The most ports of a bridge: a port identifier has 8 bits for the number (section 8.5.5.1).
 pub const MAX_PORTS: usize = 255;
@@ -49,8 +49,9 @@ fn due(at: Option<i64>, now: i64) -> bool {
     at.is_some_and(|t| t <= now)
 }
 
-/// Limits times to those that a root may set for other bridges (table 8-3, except that forward delays down to
-/// 2 seconds are in use). Times outside would let ports forward too early, or keep messages for too long.
+/// Limits times to those that a root may set for other bridges (table 8-3, but with forward delays from 2
+/// seconds on, because such delays are in use). Times outside these limits would let ports forward too early,
+/// or keep messages for too long.
 fn bounded(t: Times) -> Times {
     Times {
         max_age: t.max_age.clamp(6 * SECOND, 40 * SECOND),
@@ -309,7 +310,8 @@ impl Bridge {
     fn advance(&mut self, port: usize, now: i64) {
         let delay = self.times.forward_delay;
         let Some(p) = self.ports.get_mut(port) else { return };
-        // Forgetting a message at the same time may have changed or cleared the time.
+        // Check again whether `p.advance` is due: if a received message expired at the same time, its expiry may have
+        // changed `p.advance`.
         if !due(p.advance, now) {
             return;
         }

@@ -50,7 +50,7 @@ impl SourceRoute {
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
-    /// Returns the bytes of the option and its padding.
+    /// Returns the number of bytes of the option and its padding.
     pub fn len(&self) -> usize {
         self.len
     }

@@ -10,7 +10,8 @@ fn address(option: &mut [u8], at: usize) -> Option<&mut [u8; 4]> {
 }
 
 impl IpGwOptions {
-    /// Advances a source route that has reached this router, and records the address from which the packet leaves.
+    /// Fills in a source route. If the packet is addressed to this router, advances the route. If the packet leaves,
+    /// records the address from which it leaves.
     pub(super) fn source_route(&self, option: &mut [u8], way: &mut Way) -> Filled {
         // RFC 1122 section 3.2.1.8: a packet has at most one source route.
         if std::mem::replace(&mut way.routed, true) {

@@ -32,7 +32,8 @@ impl Fragment {
             return None;
         }
         let end = u32::from(start).checked_add(u32::try_from(carried).ok()?).filter(|&end| end <= MOST)?;
-        // The end of the packet in its data. It lies before the data if the header was stripped and nothing is left.
+        // The end of the IP packet, as an offset into the data of `p`. It is negative if more than the IP packet was
+        // stripped.
         let keep = p.network_offset()?.checked_add_unsigned(usize::from(total))?;
         p.truncate(usize::try_from(keep).ok()?);
         Some(Fragment { start, end: u16::try_from(end).ok()?, more, length: total })
@@ -85,15 +86,15 @@ pub(super) struct Datagram {
     pieces: Vec<Piece>,
     /// Bytes of data that have come.
     have: u32,
-    /// Bytes of data of the whole packet, known once the last fragment has come.
+    /// Bytes of data of the whole packet, known once the fragment without "more fragments" has come.
     total: Option<u16>,
     /// Whether fragments overlapped or contradicted each other.
     suspect: bool,
     /// The length of the longest fragment.
     pub(super) longest: u16,
-    /// Position of the datagram in the order of the last fragments.
+    /// Position of the datagram in the order in which the most recent fragments came.
     pub(super) order: Option<u64>,
-    /// The timestamp of the last fragment.
+    /// The timestamp of the most recent fragment.
     pub(super) stamp: i64,
     /// When the datagram will have waited too long, by the clock, in nanoseconds.
     pub(super) due: i64,
@@ -158,8 +159,9 @@ impl Datagram {
     }
 }
 
-/// Extends the first piece to the whole packet, with the data of the others. A packet that is too long is returned
-/// with the reason.
+/// Extends the first piece to the whole packet, with the data of the others. If the whole packet would be too long, if
+/// the ECN bits of the fragments contradict each other, or if no buffer is free, returns the first piece and the reason
+/// to drop it.
 pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet, Reason)> {
     let Piece { end, packet: mut whole, .. } = first;
     let total = others.last().map_or(end, |p| p.end).into();
@@ -168,8 +170,8 @@ pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet
     let ecn = headers.fold(0u8, |seen, h| seen | 1 << (h[1] & 3));
     let header_len = whole.network().and_then(whole_header).map_or(Ipv4Header::LEN, <[u8]>::len);
     let length = u16::try_from(header_len.saturating_add(total)).ok();
-    // RFC 3168 section 5.3: if one fragment is marked, the packet is marked, unless another fragment says "not
-    // ECN-capable".
+    // RFC 3168 section 5.3: if one fragment is marked as having met congestion, the packet is marked. If another
+    // fragment then says "not ECN-capable", the packet is dropped.
     let (congested, unable) = (ecn & 1 << 3 != 0, ecn & 1 != 0);
     let Some(length) = length.filter(|_| !(congested && unable)) else {
         return Err((whole, Reason::BadFragment));

@@ -28,7 +28,7 @@ fn options_are_filled_in() {
     let [t0, t1, t2, t3] = T;
     let table: &[(&[u8], &[u8])] = &[
         (&[1, 1, 1, 0], &[1, 1, 1, 0]),
-        // Record route: space for two addresses, for the second address, and full.
+        // Record route with space for two addresses, for one address, and for none.
         (&[7, 11, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[7, 11, 8, 10, 0, 0, 1, 0, 0, 0, 0, 0]),
         (&[1, 7, 11, 8, 5, 5, 5, 5, 0, 0, 0, 0], &[1, 7, 11, 12, 5, 5, 5, 5, 10, 0, 0, 1]),
         (&[7, 7, 8, 5, 5, 5, 5, 0], &[7, 7, 8, 5, 5, 5, 5, 0]),

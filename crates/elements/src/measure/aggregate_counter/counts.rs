@@ -60,7 +60,8 @@ impl Counts {
     pub fn clear(&mut self) {
         *self = Counts::default();
     }
-    /// Replaces the counts: each old count becomes a number, and its count is how many numbers had it.
+    /// Replaces the counts: each old count becomes a number, and its new count tells how many numbers had
+    /// this old count.
     pub fn reaggregate(&mut self) {
         let mut new = Counts::default();
         for n in self.map.values() {

@@ -100,8 +100,8 @@ pub struct Table {
     /// The largest number of flows.
     most: usize,
     map: HashMap<Key, Flow>,
-    /// The keys of all flows, roughly in the order of last use. The time is that of the last use when the key
-    /// was queued.
+    /// The keys of all flows, roughly in the order of last use. The time is that of the flow's last packet
+    /// when the key was queued.
     order: VecDeque<(Key, i64)>,
     last: u32,
 }
@@ -173,8 +173,8 @@ impl Table {
         Seen { aggregate: flow.aggregate, paint }
     }
 
-    /// Removes a flow to make room: the first in the queue that has not been used since it was queued, or the
-    /// last of [`TRIES`] flows.
+    /// Removes a flow to make room: the first flow in the queue that has had no packet since it was queued.
+    /// If the first [`TRIES`] flows all had packets, the last of these is removed.
     fn evict(&mut self, gone: &mut impl FnMut(&Flow)) {
         for tried in 0..TRIES {
             let Some((key, since)) = self.order.pop_front() else { return };

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 /// Size of the buffer, in bytes: text is written when it reaches this size.
 const BUFFER: usize = 1 << 16;
 
-/// The file. It is truncated when the first packet comes, or at the end if no packet came.
+/// Writes the XML file. The file is truncated when the first packet comes, or at the end if no packet came.
 pub struct TraceInfo {
     name: String,
     /// Whether its header was written.

@@ -46,7 +46,8 @@ impl Store {
         c.heap = all.into();
     }
 
-    /// Returns the time and place of the flow in a class whose last packet is the oldest.
+    /// Finds the flow of a class whose last packet is the oldest. Returns the time of that packet and the
+    /// place of the flow.
     fn oldest(&mut self, space: usize, class: usize) -> Option<(i64, u32)> {
         let c = self.spaces.get_mut(space)?.classes.get_mut(class)?;
         loop {
@@ -81,9 +82,9 @@ impl Store {
         }
     }
 
-    /// Removes the flow that would time out first, among those whose guarantee is over. Returns false if
-    /// there is none, or if it would time out after `newcomer`, the time at which the flow that needs room
-    /// times out.
+    /// Removes the flow that would time out first, among those whose guarantee is over. `newcomer` is the
+    /// result of [`Store::expiry_of_newcomer`] for the flow that needs room. Returns false if there is no
+    /// flow to remove, or if it would time out after `newcomer`.
     pub(super) fn evict(&mut self, now: i64, newcomer: i64) -> bool {
         let mut first: Option<(i64, u32)> = None;
         for space in 0..self.spaces.len() {

@@ -140,8 +140,8 @@ impl Store {
         (0u16..).zip(&space.inputs).find_map(|(n, i)| Some((n, outs(&i.spec, f, space.kind)?)))
     }
 
-    /// Adds a flow unchanged. Returns false if another flow here has one of its keys, or if there is no
-    /// place.
+    /// Adds a flow unchanged. Returns false if another flow of this store has one of the flow's keys, or if
+    /// there is no place left.
     fn put_in(&mut self, mut f: Flow, shifts: Option<[Shift; 2]>) -> bool {
         let tags = f.tuples.map(|t| self.tag(f.space, f.proto, t));
         for reply in [false, true].into_iter().filter(|r| f.has(*r)) {

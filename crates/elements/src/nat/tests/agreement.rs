@@ -96,7 +96,7 @@ fn a_new_flow_may_be_the_one_that_finds_no_room() {
     assert_eq!(kit.push(0, [tcp((A, 501), (B, 80), "S", 1, 1, b"")]).len(), 1);
     let table = kit.read("table").unwrap();
     assert!(table.contains("(1.0.0.1, 501,") && !table.contains("(1.0.0.1, 103,"), "{table}");
-    // A flow that times out at the same time as the new flow makes room too.
+    // A flow whose timeout is equal to that of the new flow is also removed to make room, not only an earlier one.
     assert_eq!(kit.push(0, [tcp((A, 502), (B, 80), "S", 1, 1, b"")]).len(), 1);
     assert!(!kit.read("table").unwrap().contains("(1.0.0.1, 501,"));
     // A new flow with a guarantee is accepted, and the oldest other flow makes room.

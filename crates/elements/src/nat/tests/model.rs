@@ -53,7 +53,7 @@ impl Model {
         Some((0, reply.1, reply.0))
     }
     fn taken(&self, remote: Side, port: u16) -> bool {
-        // Either the replies or the forward packets of a flow have these ends.
+        // The port is taken if the replies or the forward packets of a flow have these ends.
         let answer = (remote, ([9, 9, 9, 9], port));
         self.flows.values().any(|f| f.1 == answer || f.2 == answer)
     }

@@ -48,7 +48,7 @@ fn names_and_mappers() {
         ]
     );
     assert_eq!(shown(&rig.push("rw", &mut rw, 2, vec![udp(A, 9, B, 80)])), ["0 9.9.9.9:1025 > 2.0.0.2:80"]);
-    // The same client always goes to the same server, and both have clients.
+    // The same client always goes to the same server, and both servers have clients.
     let servers = |rig: &mut Rig, rw: &mut IpRewriter, dport| -> Vec<String> {
         let out = rig.push("rw", rw, 1, (0..40).map(|i| udp([5, 0, 0, i], 5, B, dport)).collect());
         out.iter().map(|(_, p)| format!("{:?}", &p.data()[16..20])).collect()

@@ -105,7 +105,7 @@ fn noted(capacity: usize, cx: &mut Cx<'_>) -> (Store, Arc<Shared>, [Note; 2]) {
     (store, shared, notes)
 }
 
-/// Another worker pushes after this one found nothing, and before it has cleared the notifier.
+/// Another worker pushes after this one found nothing, and before this one has cleared the notifier.
 #[test]
 fn a_packet_that_comes_meanwhile_is_not_slept_over() {
     kit().with(|_, cx| {
@@ -120,7 +120,7 @@ fn a_packet_that_comes_meanwhile_is_not_slept_over() {
     });
 }
 
-/// Another worker pulls after this one filled the queue, and before it has cleared the notifier.
+/// Another worker pulls after this one filled the queue, and before this one has cleared the notifier.
 #[test]
 fn room_that_comes_meanwhile_is_not_slept_over() {
     kit().with(|_, cx| {

@@ -13,8 +13,8 @@ fn be16(data: &[u8], at: usize) -> Option<u16> {
     data.get(at..)?.first_chunk().map(|b| u16::from_be_bytes(*b))
 }
 
-/// Returns how a frame was addressed at link level. Only the "cooked" header of Linux says it. Ethernet
-/// frames are left to HostEtherFilter.
+/// Returns how a frame was addressed at link level. Only the "cooked" header of Linux says this. All other
+/// frames count as addressed to this host; HostEtherFilter sets the type of Ethernet frames.
 pub fn packet_type(link: LinkType, data: &[u8]) -> PacketType {
     match link.0 {
         113 => match be16(data, 0) {

@@ -181,8 +181,8 @@ fn agrees_with_tshark() {
         ("icmp_code", "icmp.code"),
     ];
     let mut command = Command::new("tshark");
-    // Excluded, because tshark also shows fields of quoted packets, and the last address of a source route as
-    // destination.
+    // Some packets are excluded, because tshark also shows the fields of quoted packets, and shows the last
+    // address of a source route as the destination.
     let own = "!(icmp && (tcp || udp)) && !(ip.dst == 7.7.7.7)";
     let sound = format!("ip.checksum.status == 1 && ip.version == 4 && ip.len < frame.len && {own}");
     command.args([

@@ -21,7 +21,7 @@ const ADDRESS: usize = 20;
 /// Largest size of a ring in bytes, unless two blocks need more.
 const MOST: usize = 16 << 20;
 
-/// The layout of a ring, which is divided into blocks, and these into slots. A slot never crosses a block
+/// The layout of a ring. The ring is divided into blocks, and each block into slots. A slot never crosses a block
 /// boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {

@@ -94,8 +94,8 @@ impl ReceiveRing {
         Some(Slot { status, bytes })
     }
 
-    /// Prefetches the start of the slot two places ahead while the current slot is processed. This helps
-    /// because another processor may have filled that slot.
+    /// Prefetches the start of the slot two places ahead while the current slot is processed. Another processor
+    /// may have filled the slot ahead, so that its bytes are not in this processor's cache yet.
     #[inline(always)]
     pub fn fetch_ahead(&self) {
         #[cfg(target_arch = "x86_64")]

@@ -16,11 +16,11 @@ const BEFORE: usize = HEADER + VnetHeader::LEN;
 
 /// The writer's end of a ring.
 ///
-/// Sending through a ring costs the kernel less than one message per frame: there is no message header to
-/// read and no iovec to gather, and the socket and the device are checked once for all frames. This program
+/// Sending a frame through a ring costs the kernel less than sending it as a message: there is no message header
+/// to read and no iovec to gather, and the socket and the device are checked once for all frames. This program
 /// copies frames to the slots, and the kernel copies them from there. The header length in the offload header
-/// covers the whole frame, so that the kernel copies all of it at once; parts that it does not copy at once
-/// would have to be copied to a separate page as soon as a receiver keeps the frame.
+/// covers the whole frame, so that the kernel copies the whole frame at once. If the kernel copied only a part at
+/// once, it would have to copy the rest to a separate page as soon as a receiver keeps the frame.
 #[derive(Debug)]
 pub struct SendRing {
     // Declared before the socket, so that the ring is unmapped first.
@@ -111,8 +111,8 @@ impl SendRing {
         (taken, None)
     }
 
-    /// Frees the filled slots. The kernel reads slots only during a send call, and the next call continues at
-    /// the first of these slots.
+    /// Frees the filled slots. This is allowed because the kernel reads slots only during a send call. The next
+    /// send call continues at the first of the freed slots.
     #[cold]
     fn take_back(&mut self) {
         let mut place = self.first;

@@ -20,8 +20,8 @@ pub struct Messages {
     fd: Arc<OwnedFd>,
     /// The number of further calls for which the kernel expects an offload header before each frame.
     headers: u32,
-    /// The sockets that bypass the queueing discipline: this socket, and those that must keep a common order
-    /// with it.
+    /// The sockets that bypass the queueing discipline: this socket, and sockets whose frames must keep their
+    /// order relative to the frames of this socket.
     bypassing: Vec<Arc<OwnedFd>>,
 }
 

@@ -152,8 +152,8 @@ impl PacketSender {
         self.index
     }
 
-    /// Reads the device's MTU again, because it may have changed. The kernel checks it for messages, but not
-    /// for the ring.
+    /// Reads the device's MTU again, because it may have changed. The kernel checks the length of messages against
+    /// the MTU, but not the length of frames in the ring.
     #[cold]
     fn look(&mut self) {
         self.look = LOOK;

@@ -22,7 +22,7 @@ fn declarations_and_references() {
             "a :: Idle; a -> Discard; a -> b :: Discard",
             "a::Idle;Discard@2::Discard;b::Discard;a -> Discard@2;a -> b;",
         ),
-        // The class stands behind the name.
+        // An element may have the name of its class if the class was not used before.
         ("Idle :: Idle; Idle -> Discard", "Idle::Idle;Discard@2::Discard;Idle -> Discard@2;"),
         ("a :: Idle\nb :: Discard\na -> b", "a::Idle;b::Discard;a -> b;"),
         ("a@1/x_2 :: Idle", "a@1/x_2::Idle;"),

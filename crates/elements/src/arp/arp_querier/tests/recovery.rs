@@ -67,7 +67,7 @@ fn a_host_is_back_at_once_after_a_scan_of_hosts_that_are_not_there() {
 
 #[test]
 fn a_host_that_changed_its_address_without_a_word_is_found_when_it_is_asked_for_again() {
-    // It is found within a second of traffic, once the entry is older than POLL_TIMEOUT (60 s).
+    // The host is found within a second of traffic, once its entry is older than POLL_TIMEOUT (60 s).
     let mut k = kit("");
     k.push(1, [reply(host(9), 9)]);
     let back = back_after(&mut k, 60 * S + MS, 8);
