@@ -18,6 +18,7 @@
 mod accounts;
 mod assemble;
 mod assembly;
+mod barrier;
 mod dispatch;
 mod drive;
 mod errors;
@@ -26,7 +27,6 @@ mod initialise;
 pub mod ledger;
 mod link;
 mod mail;
-mod meeting;
 mod merge;
 pub mod naive;
 mod node;

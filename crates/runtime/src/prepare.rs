@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first phase of building: places and builds the elements of a checked graph, but initialises none.
 
+use crate::barrier::Barrier;
 use crate::errors::{explain, failed};
 use crate::mail::{Inbox, Mail};
-use crate::meeting::Meeting;
 use crate::options::{Options, Settings};
 use crate::reconfigure::Workshop;
 use crate::session::Session;
@@ -356,7 +356,7 @@ pub(crate) fn prepare(
         halted: AtomicBool::new(false),
         ended: AtomicBool::new(false),
         retired: AtomicBool::new(false),
-        meeting: Meeting::default(),
+        barrier: Barrier::default(),
         held,
         session,
         supervisor,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The data that all workers of one configuration share: the graph, the inboxes, requests to stop.
 
+use crate::barrier::Barrier;
 use crate::mail::{Inbox, Mail};
-use crate::meeting::Meeting;
 use crate::reconfigure::Workshop;
 use crate::session::{DEFAULT, Session};
 use castanet_element::class::Classes;
@@ -71,7 +71,7 @@ pub struct Shared {
     pub(crate) ended: AtomicBool,
     /// Whether another configuration has replaced this one. Changes only while the supervisor holds its lock.
     pub(crate) retired: AtomicBool,
-    pub(crate) meeting: Meeting,
+    pub(crate) barrier: Barrier,
     /// Resources outside the router that elements have open, and the elements that hold them.
     pub(crate) held: Held,
     /// The state that hot swaps keep.
@@ -111,7 +111,7 @@ impl Shared {
     }
     /// Undoes `halt`: the workers run again, unless the router has ended.
     pub(crate) fn go_on(&self) {
-        self.meeting.open();
+        self.barrier.open();
         self.halted.store(false, Ordering::SeqCst);
         if self.is_stopped() {
             self.halted.store(true, Ordering::SeqCst);

@@ -74,7 +74,7 @@ impl Worker {
             }
         }
         // At the barrier this worker still answers mail, because another worker may be waiting for an answer.
-        shared.meeting.wait(&shared.inboxes, me, || shared.is_stopped(), || self.take_mail(&shared, me));
+        shared.barrier.wait(&shared.inboxes, me, || shared.is_stopped(), || self.take_mail(&shared, me));
     }
 
     /// Reads the clock, stores the time as the recent time, and returns it. (Under simulated time, the recent

@@ -11,7 +11,8 @@ const LOOK: Duration = Duration::from_micros(50);
 
 #[derive(Default)]
 struct State {
-    there: usize,
+    /// The number of workers that wait now.
+    waiting: usize,
     /// Whether all workers have waited at the same time. At that moment none was running an element, so none
     /// will send another request.
     over: bool,
@@ -20,12 +21,12 @@ struct State {
 /// A barrier for all workers. A waiting worker answers requests of the others until all of them wait. After
 /// that, no requests can follow.
 #[derive(Default)]
-pub(crate) struct Meeting {
+pub(crate) struct Barrier {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-impl Meeting {
+impl Barrier {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -34,9 +35,9 @@ impl Meeting {
     pub fn wait(&self, inboxes: &[Inbox], me: usize, ended: impl Fn() -> bool, mut answer: impl FnMut()) {
         let mail = || inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst));
         let mut state = self.lock();
-        state.there += 1;
+        state.waiting += 1;
         loop {
-            if state.there == inboxes.len() {
+            if state.waiting == inboxes.len() {
                 state.over = true;
                 self.changed.notify_all();
             }
@@ -45,11 +46,11 @@ impl Meeting {
             }
             if mail() {
                 // An answer may require a request to another worker: meanwhile this worker does not count as waiting.
-                state.there -= 1;
+                state.waiting -= 1;
                 drop(state);
                 answer();
                 state = self.lock();
-                state.there += 1;
+                state.waiting += 1;
             } else {
                 state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
             }
