@@ -54,7 +54,7 @@ impl Reader {
         if allow {
             running.allow_swaps();
         }
-        let _ = self.signals.set(signals::watch(running, hangup)?);
+        let _ = self.signals.set(signals::watch(running, hangup, self.classic)?);
         Ok(())
     }
 }

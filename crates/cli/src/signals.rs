@@ -54,7 +54,10 @@ fn watched(shared: &Shared) -> impl Iterator<Item = i32> {
 /// ends the router. The fourth ends the process, because a worker may be blocked in a system call, for
 /// example on a pipe, and not see that the router has ended. Signals that elements watch go to these
 /// elements. SIGHUP calls `hangup`, unless an element watches it.
-pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<Handle> {
+///
+/// With `patient`, as Click does, every SIGINT and SIGTERM requests a stop while the router answers such requests: only
+/// the one that comes while two are unanswered ends it.
+pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>, patient: bool) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup.is_some().then_some(SIGHUP)))?;
     let handle = Handle(signals.handle());
     set_at_once(false);
@@ -72,7 +75,7 @@ pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>) -> std::io::Result<
                 _ if taken => {}
                 SIGHUP => again(hangup.clone()),
                 SIGINT | SIGTERM => {
-                    asked += 1;
+                    asked = if patient { shared.requests() + 1 } else { asked + 1 };
                     if asked > 2 {
                         shared.end();
                         set_at_once(true);

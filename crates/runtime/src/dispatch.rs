@@ -186,7 +186,16 @@ impl Nodes {
         }
         let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
         done.ok_or_else(|| missing(&name, "write"))???;
-        self.shared.follow(core, element, handler, value);
+        match self.shared.shows_config(element) {
+            true => {
+                // The class itself knows its configuration after the write.
+                let config = self.with(core, element, |e, cx| handler::read(e, "config", "", cx));
+                if let Some(Ok(Ok(config))) = config {
+                    self.shared.workshop.set_config(element, &config);
+                }
+            }
+            false => self.shared.follow(core, element, handler, value),
+        }
         Ok(())
     }
 
@@ -214,8 +223,10 @@ impl Nodes {
             }
             Mail::Drops { reply } => drop(reply.send(Ok(core.all_drops().collect()))),
             Mail::Wake(e) => core.wakes.push(e),
-            Mail::Signal(e, signal) => {
-                self.run(core, e, |e, cx| e.signal(signal, cx));
+            Mail::Signal(elements, signal) => {
+                for e in elements {
+                    self.run(core, e, |e, cx| e.signal(signal, cx));
+                }
             }
         }
     }

@@ -46,8 +46,8 @@ pub enum Mail {
         /// Where the answer goes.
         reply: SyncSender<Result<Dropped, CallError>>,
     },
-    /// A signal of the operating system that an element watches has arrived: the element, and the signal.
-    Signal(u32, i32),
+    /// A signal of the operating system has arrived: the elements that watch it, and the signal.
+    Signal(Vec<u32>, i32),
 }
 
 /// The inbox of one worker.

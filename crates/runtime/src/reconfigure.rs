@@ -85,7 +85,7 @@ impl Workshop {
     pub fn configs(&self) -> HashMap<u32, String> {
         self.configs.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
-    fn set_config(&self, element: u32, text: &str) {
+    pub(crate) fn set_config(&self, element: u32, text: &str) {
         let mut configs = self.configs.write().unwrap_or_else(PoisonError::into_inner);
         configs.insert(element, text.to_string());
     }
@@ -95,6 +95,11 @@ impl Shared {
     /// Whether an element can be reconfigured while the router runs.
     pub(crate) fn is_reconfigurable(&self, element: u32) -> bool {
         self.spec(element).is_some_and(|s| s.reconfigure != Reconfigure::Refused)
+    }
+
+    /// Whether the configuration text of an element changes with its handlers, and the class itself returns that text.
+    pub(crate) fn shows_config(&self, element: u32) -> bool {
+        self.spec(element).is_some_and(|s| s.config_follows) && self.declared(element, "config").is_some()
     }
 
     /// Updates the configuration text of an element after a write to one of its handlers, if the class

@@ -10,7 +10,7 @@ use castanet_element::{CallError, Clock, Info, Messages, Remote};
 use castanet_graph::Graph;
 use castanet_graph::placement::Placement;
 use castanet_spec::{ClassSpec, Names, Origin};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -158,12 +158,25 @@ impl Shared {
     pub fn find(&self, name: &str) -> Option<u32> {
         self.graph.find(name).and_then(|e| u32::try_from(e).ok())
     }
-    /// Sends an element a signal of the operating system.
-    pub(crate) fn signal(&self, element: u32, signal: i32) {
-        let workers = self.placement.workers_of(element as usize);
-        if let Some(inbox) = workers.first().and_then(|&w| self.inboxes.get(w)) {
-            inbox.send(Mail::Signal(element, signal));
+    /// Sends a signal of the operating system to the elements that watch it. Returns false if none does.
+    pub(crate) fn signal(&self, signal: i32) -> bool {
+        self.signal_to(self.signals.iter().filter(|w| w.1 == signal).map(|w| w.0), signal)
+    }
+    /// Sends a signal of the operating system to elements. Returns false if there are none. Each worker gets one message
+    /// for all its elements, so that all of them receive the signal even if the first one stops the router.
+    pub(crate) fn signal_to(&self, elements: impl Iterator<Item = u32>, signal: i32) -> bool {
+        let mut watchers: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        for element in elements {
+            let worker = self.workers_of(element).first().copied().unwrap_or(0);
+            watchers.entry(worker).or_default().push(element);
         }
+        let any = !watchers.is_empty();
+        for (worker, elements) in watchers {
+            if let Some(inbox) = self.inboxes.get(worker) {
+                inbox.send(Mail::Signal(elements, signal));
+            }
+        }
+        any
     }
 }
 

@@ -362,7 +362,7 @@ impl<'a> Parser<'a> {
     ) -> Option<T> {
         let name = self.specs.get(index).map_or("", |s| s.name);
         let mut cleaned: Cow<'_, str> = text::cleaned(self.config, range.clone());
-        if T::WORD && cleaned.trim_start().starts_with('"') {
+        if T::WORD && cleaned.trim_start().starts_with(['"', '\'']) {
             cleaned = text::unquote(cleaned.trim()).into();
         }
         match T::parse(cleaned.trim(), &self.cx) {

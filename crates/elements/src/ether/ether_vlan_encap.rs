@@ -28,7 +28,7 @@ use castanet_wire::ether::{EtherAddr, ethertype};
     packets = "any/ether"
 )]
 #[class(workers = replicate, drops(TooLong))]
-#[class(reconfigure = keeps, config_follows)]
+#[class(reconfigure = keeps, config_follows, handlers)]
 pub struct EtherVlanEncap {
     #[engine]
     tagging: Tagging<Args>,
@@ -65,6 +65,18 @@ impl TagArgs for Args {
     }
     fn is_given(&self) -> bool {
         self.vlan_tci.is_some() || self.vlan_id.is_some() || self.vlan_pcp.is_some()
+    }
+}
+
+#[handlers]
+impl EtherVlanEncap {
+    /// Arguments that would make an element like this one.
+    #[read(merge = first)]
+    fn config(&self) -> String {
+        let Args { ethertype, src, dst, native_vlan, .. } = &self.tagging.args;
+        let tag = self.tagging.tag.arguments();
+        let native = native_vlan.map(|n| format!(", NATIVE_VLAN {}", n.0)).unwrap_or_default();
+        format!("{ethertype}, {src}, {dst}, {tag}{native}")
     }
 }
 
@@ -140,6 +152,9 @@ mod tests {
             kit.write(handler, text).unwrap();
             assert_eq!(kit.read(handler).unwrap(), shown);
         }
+        let shown = "34525, 04-00-00-00-00-01, 06-00-00-00-00-01, VLAN_ID 8, VLAN_PCP 2, NATIVE_VLAN -1";
+        assert_eq!(kit.read("config").unwrap(), shown);
+        assert!(Kit::<EtherVlanEncap>::new(shown).is_ok());
         let want = [6, 0, 0, 0, 0, 1, 4, 0, 0, 0, 0, 1, 0x81, 0, 0x40, 8, 0x86, 0xdd];
         assert_eq!(kit.act([packet(b"")])[0].1.data(), want);
         assert!(Kit::<EtherVlanEncap>::new("1, 2:0:0:0:0:1").is_err());

@@ -60,6 +60,8 @@ pub struct IpReassembler {
     good: u64,
     failed: u64,
     bad: u64,
+    /// The timestamp of the packet at which fragments that had waited too long were last removed; 0 at first.
+    reaped: i64,
     /// Empty lists of pieces, kept for reuse.
     spare: Vec<Vec<Piece>>,
 }
@@ -97,6 +99,8 @@ struct Key {
 
 /// How long a packet waits for its next fragment, in nanoseconds.
 const PATIENCE: i64 = 30_000_000_000;
+/// The least time between two searches for fragments that have waited too long, by the timestamps of packets.
+const BETWEEN_REAPS: i64 = 10_000_000_000;
 /// Bytes that a datagram counts as, besides its fragments. A suspect datagram counts as this although it has none.
 const ENTRY: u64 = 256;
 /// Bytes that a short fragment counts as: the buffer that it occupies.
@@ -118,6 +122,7 @@ impl Build for IpReassembler {
             good: 0,
             failed: 0,
             bad: 0,
+            reaped: 0,
             spare: Vec::new(),
         })
     }
@@ -162,6 +167,7 @@ impl Lifecycle for IpReassembler {
         std::mem::swap(&mut self.order, &mut old.order);
         std::mem::swap(&mut self.charged, &mut old.charged);
         self.next_order = self.next_order.max(old.next_order);
+        self.reaped = self.reaped.max(old.reaped);
         let both = |mine: &mut u64, theirs: &mut u64| *mine = mine.wrapping_add(std::mem::take(theirs));
         both(&mut self.seen, &mut old.seen);
         both(&mut self.good, &mut old.good);
@@ -238,7 +244,8 @@ impl IpReassembler {
     #[inline]
     fn take(&mut self, p: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
         let stamp = p.timestamp();
-        if stamp != 0 && !self.order.is_empty() {
+        if stamp.saturating_sub(self.reaped) >= BETWEEN_REAPS && !self.order.is_empty() {
+            self.reaped = stamp;
             self.reap(|d| d.stamp <= stamp.saturating_sub(PATIENCE), cx);
         }
         match p.network().and_then(Ipv4Header::from_prefix) {

@@ -89,6 +89,10 @@ impl Shares {
         }
     }
 
+    /// Returns the tickets of all ports as arguments: `7, 2`.
+    pub fn shown(&self) -> String {
+        self.tickets.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+    }
     /// Returns names and flags of the handlers `tickets0`, `tickets1`, ...
     pub fn handlers(&self) -> Vec<(String, &'static str)> {
         (0..self.tickets.len()).map(|n| (format!("tickets{n}"), "rw")).collect()

@@ -24,7 +24,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "StrideSched", ports = "1-/1", processing = "l/l", packets = "any/same", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, takes_state = "whose turn it is, with the same tickets")]
-#[class(build, lifecycle)]
+#[class(build, lifecycle, handlers)]
 pub struct StrideSched {
     args: Args,
     shares: Shares,
@@ -37,6 +37,15 @@ pub struct Args {
     /// Tickets of each input in order, at least 1.
     #[arg(rest)]
     tickets: Vec<u32>,
+}
+
+#[handlers]
+impl StrideSched {
+    /// The tickets of each input, as they are now.
+    #[read(merge = first)]
+    fn config(&self) -> String {
+        self.shares.shown()
+    }
 }
 
 impl Build for StrideSched {

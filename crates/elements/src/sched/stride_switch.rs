@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "StrideSwitch", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, takes_state = "whose turn it is, with the same tickets")]
-#[class(build, lifecycle)]
+#[class(build, lifecycle, handlers)]
 pub struct StrideSwitch {
     args: Args,
     shares: Shares,
@@ -32,6 +32,15 @@ pub struct Args {
     /// Tickets of each output in order, at least 1.
     #[arg(rest)]
     tickets: Vec<u32>,
+}
+
+#[handlers]
+impl StrideSwitch {
+    /// The tickets of each output, as they are now.
+    #[read(merge = first)]
+    fn config(&self) -> String {
+        self.shares.shown()
+    }
 }
 
 impl Build for StrideSwitch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Variables in configuration strings: `$x`, `${x}`, `${x-default}`, `${x[N]}`, `${x[$n]}`.
 
-use crate::syntax::lexer::is_variable;
+use crate::syntax::lexer::{is_variable, line_end};
 use crate::text::{at_comment, byte, comment_end, hex_end};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -204,10 +204,11 @@ impl<'a> Env<'a> {
         self.pieces(text, 0, budget)
     }
     fn pieces<'t>(&self, text: &'t str, level: usize, budget: &mut Budget) -> Option<Vec<Piece<'t>>> {
-        if !text.contains('$') {
+        let bytes = text.as_bytes();
+        let directives = level == 0 && bytes.windows(2).any(|w| matches!(w, b"\n#" | b"\r#"));
+        if !text.contains('$') && !directives {
             return None;
         }
-        let bytes = text.as_bytes();
         let last_brace = text.rfind('}').unwrap_or(0);
         let (mut all, mut kept, mut at, mut quote) = (Vec::new(), 0, 0, 0u8);
         if !budget.take(text.len()) {
@@ -221,6 +222,18 @@ impl<'a> Env<'a> {
                 b'\'' | b'"' if quote == 0 || quote == b => {
                     quote ^= b;
                     at + 1
+                }
+                // A line directive, which the parser has read: its line is empty in the text.
+                b'#' if directives
+                    && quote == 0
+                    && at > 0
+                    && matches!(byte(bytes, at - 1), b'\n' | b'\r') =>
+                {
+                    let end = line_end(bytes, at);
+                    push(&mut all, text, kept..at);
+                    all.push(Piece { from: at..end, text: "".into(), replaced: true });
+                    kept = end;
+                    end
                 }
                 b'$' if quote != b'\'' => {
                     let (found, end) = variable(text, at, last_brace);

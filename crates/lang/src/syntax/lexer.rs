@@ -20,7 +20,7 @@ pub(super) fn at_line_start(bytes: &[u8], at: usize) -> bool {
 }
 
 /// The end of the line that contains `at`, without the line break.
-pub(super) fn line_end(bytes: &[u8], at: usize) -> usize {
+pub(crate) fn line_end(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or(&[]);
     rest.iter().position(|&b| b == b'\n' || b == b'\r').map_or(bytes.len(), |n| at + n)
 }

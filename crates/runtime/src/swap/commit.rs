@@ -94,11 +94,9 @@ fn forward(old: &mut Assembly, new: &Assembly, pairs: &Pairs) {
         for m in mail.try_iter() {
             // Forward only signals. Callers that wait for an answer repeat their requests, and wake-ups are
             // not needed, because all tasks of the new configuration get a turn.
-            if let Mail::Signal(e, signal) = m
-                && let Some(to) = pairs.new_of(e)
-                && new.shared.signals.contains(&(to, signal))
-            {
-                new.shared.signal(to, signal);
+            if let Mail::Signal(elements, signal) = m {
+                let to = elements.into_iter().filter_map(|e| pairs.new_of(e));
+                new.shared.signal_to(to.filter(|&e| new.shared.signals.contains(&(e, signal))), signal);
             }
         }
     }

@@ -51,14 +51,14 @@ fn exactly<'t, const N: usize>(words: &[&'t str]) -> Result<[&'t str; N], ValueE
 fn fold(words: &[&str], f: impl Fn(Number, Number) -> Number) -> Result<Option<Number>, ValueError> {
     let mut all = None;
     for w in words {
-        let n = number(w)?;
+        let n = number(w).map_err(|_| "expected list of numbers")?;
         all = Some(all.map_or(n, |a| f(a, n)));
     }
     Ok(all)
 }
 
 fn some(n: Option<Number>) -> Result<Number, ValueError> {
-    n.ok_or_else(|| "expected numbers".into())
+    n.ok_or_else(|| "expected list of numbers".into())
 }
 
 fn arithmetic(name: &str, w: &[&str]) -> Result<Number, ValueError> {

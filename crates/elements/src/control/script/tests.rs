@@ -122,7 +122,7 @@ fn what_goes_wrong_is_shown_and_the_script_goes_on() {
         ),
         ("write add 1 2", "", &["While executing 'e :: Script':\n  no 'add' write handler"]),
         ("print step", "", &["While executing 'e :: Script':\n  no 'step' read handler"]),
-        ("print $(div x)", "$(div x)\n", &["While executing 'e :: Script':\n  'x' is not a number"]),
+        ("print $(div x)", "$(div x)\n", &["While executing 'e :: Script':\n  expected list of numbers"]),
         (
             "write goto nowhere, print $?",
             "-1\n",
