@@ -223,7 +223,9 @@ fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
     local.slabs.push(header);
     let n = size.chunks();
     if let Some(free) = local.free.get_mut(class) {
-        free.reserve(n);
+        // The list is empty. Its capacity grows by the chunks of this slab, so that it holds the chunks of all slabs and `give`
+        // need not allocate.
+        free.reserve_exact(free.capacity() + n);
     }
     for i in (0..n).rev() {
         // SAFETY: `HEAD + (n - 1) * stride + stride <= SLAB`, so the chunk is inside the slab and after its

@@ -26,6 +26,20 @@ fn calls(text: &str, packets: u64, batch: usize) -> u64 {
 const FRAME: &str = "\\<02000000000b 02000000000a 0800 4500002e00000000401166bc0a0000010a010002 00010002001a0000 000000000000000000000000000000000000>";
 
 #[test]
+fn packets_of_several_slabs_return_without_allocations() {
+    // A slab holds fewer than 1,100 chunks.
+    let packets: Vec<_> = (0..4_000).map(|_| castanet_element::kit::packet(&[0; 60])).collect();
+    let taken = allocation_counter::measure(|| drop(packets));
+    assert_eq!(taken.count_total, 0);
+    // The second time, nothing has to be made.
+    let mut packets = Vec::with_capacity(4_000);
+    let taken = allocation_counter::measure(|| {
+        packets.extend((0..4_000).map(|_| castanet_element::kit::packet(&[0; 60])));
+    });
+    assert_eq!(taken.count_total, 0);
+}
+
+#[test]
 fn steady_state_allocates_nothing() {
     let has = |class: &str| Registry::new().classes().iter().any(|s| s.name == class);
     let mut path = String::new();
