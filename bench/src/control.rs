@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures how much clients that read handlers slow down a router at full rate.
 //!
-//! A worker forwards as fast as it can. In half of the phases a client reads a handler of its data path over a
-//! control socket at a fixed rate. The result is packets per second of the worker's own CPU time, so that other
-//! load on the machine, and the threads of the server and the client, matter little. The phases come in the
-//! order off, on, on, off. Each group of four gives one comparison, so that slow drift cancels out.
+//! A worker forwards as fast as it can. In half of the phases a client reads a handler of the worker's data path
+//! over a control socket at a fixed rate. The result is packets per second of the worker's own CPU time, so that
+//! other load on the machine, and the threads of the server and the client, matter little. Each group of four
+//! phases gives one comparison. Its order is off, on, on, off (reads), so that slow drift cancels out.
 
 use crate::path;
 use castanet_control::client::Address;
@@ -157,7 +157,7 @@ fn phase(remote: &dyn Remote, length: Duration) -> Result<f64, String> {
     }
 }
 
-/// Reads at a steady rate while `on` is set, and counts the reads.
+/// Runs the client until `end` is set: it reads at a steady rate while `on` is set, and counts the reads.
 fn client(
     address: &Address,
     reads: u32,

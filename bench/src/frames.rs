@@ -18,9 +18,9 @@ impl Traffic {
     /// Both patterns.
     pub const ALL: [Traffic; 2] = [Traffic::One, Traffic::Four];
 
-    /// The paint of each source's packets. With [`Traffic::Four`], packets of a source may leave by either
-    /// interface. Their paints are then those of two further interfaces, so that no packet leaves by the
-    /// interface of its paint and causes a redirect.
+    /// The paint of each source's packets, usually the number of its interface. With [`Traffic::Four`], packets of
+    /// a source may leave by either interface. A packet that leaves by the interface of its paint causes a
+    /// redirect. To avoid that, the paints are then 3 and 4, which no interface has.
     pub fn colors(self) -> [u8; 2] {
         match self {
             Traffic::One => [1, 2],

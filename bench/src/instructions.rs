@@ -44,7 +44,7 @@ impl Run {
     pub fn text(&self) -> String {
         format!("{},{},{},{}", self.contestant.name(), self.traffic.name(), self.batch, self.rounds)
     }
-    /// Parses such a text.
+    /// Parses a text that [`Run::text`] returned.
     pub fn parse(text: &str) -> Option<Run> {
         let mut words = text.split(',');
         let contestant = match words.next()? {
@@ -87,8 +87,8 @@ pub fn available() -> bool {
     version.status().is_ok_and(|s| s.success())
 }
 
-/// Counts instructions for one pattern and batch size. `program` called with `arguments` and [`Run::text`] must
-/// call [`Run::run`].
+/// Counts instructions for one pattern and batch size. Starts `program` with `arguments` and [`Run::text`]; it
+/// must then call [`Run::run`].
 ///
 /// # Errors
 /// callgrind or the program fails.

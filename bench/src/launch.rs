@@ -28,7 +28,7 @@ impl Launcher {
         Process::start(name, command)
     }
 
-    /// Creates a host. With `beside`, the process id of another host, both are in one user namespace.
+    /// Creates a host. If `beside` is the process ID of another host, the new host is in the same user namespace.
     ///
     /// # Errors
     /// The kernel does not permit it.

@@ -63,7 +63,7 @@ const SIXTY_FOUR: usize = 64;
 /// Selects from 64 frames at random.
 struct AtRandom {
     random: Random,
-    /// The remaining bits of the last random number; its highest set bit marks the end.
+    /// The unused bits of the last random number. Above them is one more set bit, which marks where they end.
     bits: u64,
 }
 
@@ -110,8 +110,8 @@ fn receive_one<O: Order>(frames: &O::Frames, order: &mut O) -> Option<(Packet, u
     }
     let mut p = Packet::with_headroom(DEFAULT_HEADROOM, LINE)?;
     let to = p.data_mut().first_chunk_mut::<LINE>()?;
-    // The header is read immediately afterwards, in words from byte 14 on. Store forwarding fails if a word
-    // spans two of these stores, so the stores of the header begin at words.
+    // The IP header is read immediately afterwards, in words that start at byte 14. The processor can forward
+    // a stored word to a read only if one store contains the whole word. So stores start at byte 14 as well.
     copy16::<0>(to, &frame.line)?;
     copy16::<ETHER_LEN>(to, &frame.line)?;
     copy16::<{ ETHER_LEN + 16 }>(to, &frame.line)?;
@@ -139,7 +139,8 @@ struct Hop {
 
 /// The number of hops: one for each route.
 const HOPS: usize = 8;
-/// The port of hops whose Ethernet address depends on the packet.
+/// The port of hops without a precomputed Ethernet address: the address depends on the packet, or the gateway's
+/// address is not known yet, or the route leads to the router itself.
 const UNKNOWN: u8 = 0;
 
 /// An interface: its queue, and its addresses.
@@ -301,7 +302,7 @@ impl Monolith {
     }
 
     /// Takes up to `left` packets from a source and forwards them on the fast path. Stops at the first packet
-    /// that needs the slow path, and returns that packet.
+    /// that needs the slow path, and returns that packet. `left` is then the number of packets still to take.
     fn forward_some(&mut self, source: usize, color: u8, left: &mut usize) -> Option<Packet> {
         let Source { frames, order } = self.sources.get_mut(source)?;
         let frames = &frames[..];
@@ -340,7 +341,7 @@ fn forward_many<O: Order>(
     for i in (0..*left).rev() {
         let (mut p, len) = receive_one(frames, order)?;
         match forward(routes, hops, &mut p, len, ports) {
-            // Ports 1 and 2 are equally likely, so the index is computed without a branch.
+            // Computed without a branch, which would often be mispredicted: ports 1 and 2 are equally likely.
             Some(port) => interfaces[usize::from(port >> 1 & 1)].ready.push(p),
             None => {
                 p.truncate(len);
@@ -384,7 +385,8 @@ fn forward(routes: &StaticTable, hops: &[Hop; HOPS], p: &mut Packet, len: usize,
         return None;
     }
     *ether = hop.header;
-    // Decrements the time to live, and increments the checksum in memory order with its carry (RFC 1624).
+    // Decrements the time to live, and adds 1 to the checksum with end-around carry (RFC 1624). Both are read
+    // in little-endian order, so the checksum need not be swapped.
     let word = middle as u32;
     let carry = u32::from(word >= 0xfffe_0000) << 16;
     let word = word.wrapping_add(0xffff).wrapping_add(carry);

@@ -116,8 +116,8 @@ impl Rounds {
         self.times.push(thread_time() - started);
     }
 
-    /// Starts the next contestant whose sources the run loop runs. If the monolith comes before, runs it at
-    /// once. Returns false when all rounds are over, or after an error.
+    /// Starts the next contestant that consists of sources; the run loop then runs them. If the monolith comes
+    /// first in the order, it is run here, to its end. Returns false when all rounds are over, or after an error.
     fn start(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut next = self.running.map_or(0, |r| r + 1);
         loop {

@@ -81,7 +81,7 @@ impl Monolith {
         }
     }
 
-    /// The output path of an interface.
+    /// Processes a packet on the output path of interface `out`: queues it, or drops and counts it.
     fn way_out(&mut self, packet: &mut [u8], out: usize, hop: u32, kind: PacketType, color: u8) {
         let Some(i) = self.interfaces.get_mut(out) else { return };
         if matches!(kind, PacketType::Broadcast | PacketType::Multicast) {

@@ -30,7 +30,7 @@ pub struct Settings {
 pub struct Row {
     /// The number of elements in each configuration.
     pub elements: usize,
-    /// The size of its text in bytes.
+    /// The size of a configuration's text in bytes.
     pub bytes: usize,
     /// The number of swaps measured.
     pub swaps: usize,

@@ -83,8 +83,8 @@ fn main() {
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let mut hash = Hash(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
     for name in API {
-        // In the repository, the API crates lie beside this crate. Where this crate stands alone, its version
-        // and the lock file must suffice.
+        // In the repository, the folders of the API crates are next to that of this crate, so their text is
+        // hashed. If this crate is compiled outside the repository, its version and the lock file must suffice.
         let folder = here.join("..").join(name);
         println!("cargo:rerun-if-changed={}", folder.display());
         let mut all = Vec::new();

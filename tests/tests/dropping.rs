@@ -239,8 +239,8 @@ fn codel_bounds_the_wait_and_spares_bursts() {
 
 #[test]
 fn red_forgets_while_queues_are_empty() {
-    // The queue length is 100 when the load ends, and 0 one second later. 20 ms of idle time count as one
-    // packet.
+    // The queue length is 100 when the load ends, and 0 one second later. When the next packet comes, RED counts
+    // the 3 s since the last one as idle time, and each 20 ms of it as a packet: 150 packets.
     let text = "s :: RatedSource(RATE 2000) -> r :: RED(200, 400, 0.1) -> q :: Queue(100) -> RatedUnqueue(100) -> Discard;
         one :: RatedSource(RATE 10, LIMIT 1, ACTIVE false) -> r;
         DriverManager(wait 2, print $(r.avg_queue_size), write s.active false, wait 3, write one.active true, wait 1ms,
@@ -254,7 +254,7 @@ fn red_forgets_while_queues_are_empty() {
     }
 }
 
-/// Computes the queue length at which RED elements with equal load drop the excess.
+/// Computes the average queue length at which RED elements with equal load drop the share `too_much` of packets.
 fn balance(reds: &[Red], too_much: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1000.0);
     for _ in 0..60 {
@@ -307,7 +307,8 @@ fn two_lines_two_priorities_fairness_and_one_red() {
         let [load, flows, room, drops] = part else { panic!("{printed}") };
         // Both lines are fully and equally used.
         assert!(load.iter().all(|n| (n - line).abs() <= 2.0), "{printed}");
-        // RED uses the number of packets in all four queues. A single queue has room for 64.
+        // RED uses the number of packets in all four queues, so its average can exceed 64, the capacity of one
+        // queue.
         let (seen, dropped, average) = (drops[0], drops[1], drops[2]);
         assert!(average > 120.0 && red.right(average, seen, dropped), "{printed}");
         assert!(!red.right(average / 2.0, seen, dropped), "half of the queues would show");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages about typical mistakes: each file of tests/mistakes has one mistake, and the message beside it
-//! must name the place, the cause and the mend. `CASTANET_BLESS=1` updates the messages.
+//! Messages about typical mistakes: each configuration in tests/mistakes has a mistake (one has five). The message
+//! in the `.txt` file of the same name must show the place, the cause and the correction. `CASTANET_BLESS=1`
+//! updates these files.
 //!
 //! Each file is passed to `castanet check`. A first line `// castanet ARGUMENTS` gives another command, for
 //! mistakes that show only at start-up. In this line, FILE stands for the file. `// castanet-unprivileged
@@ -73,12 +74,12 @@ fn messages_name_place_cause_and_mend() {
     assert!(wrong.is_empty(), "{} of {} are wrong:\n{}", wrong.len(), files.len(), wrong.join("\n"));
 }
 
-/// Returns what a message lacks that a reader needs to mend the file: line and column, the text, a help. One
-/// mistake must cause one message.
+/// Returns what a message lacks that a reader needs to correct the file: line and column, the text, a `help:`
+/// line. Each mistake must cause exactly one message.
 fn missing(name: &str, text: &str) -> Option<&'static str> {
     let count = match name {
         "five-mistakes" => 5,
-        // Without the arrow, the ports at both ends are unused.
+        // An exception: without the arrow, the ports at both ends are unused, and each causes a message.
         "arrow-missing" => 2,
         _ => 1,
     };

@@ -82,7 +82,7 @@ fn fifty_thousand_flows_at_once_are_told_apart() {
     for flow in 0..FLOWS {
         let (host, port) = inside(flow);
         writeln!(text, "{host} {port} 198.51.100.7 443 T").unwrap();
-        // Every tenth flow has a UDP flow with the same port.
+        // For every tenth flow there is also a UDP flow with the same port.
         if flow % 10 == 0 {
             writeln!(text, "{host} {port} 198.51.100.7 443 U").unwrap();
         }

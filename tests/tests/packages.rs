@@ -65,7 +65,7 @@ fn a_configuration_requires_it() {
     write("lib/beside.click", example());
     write("elsewhere/main.click", example());
     let tally = "0 0\n1 20\n2 30\n";
-    // The package is beside the configuration, or on the search path.
+    // The package is in the folder of the configuration, or on the search path.
     for words in [
         ["run", "-q", "lib/beside.click", "-h", "tally.tally", "-C", ""],
         ["run", "-q", "elsewhere/main.click", "-h", "tally.tally", "-C", "lib"],
@@ -238,7 +238,7 @@ fn a_running_router_loads_it_uses_it_and_lets_go_of_it() {
         assert!(start.elapsed().as_secs() < 100 && router.try_wait().unwrap().is_none());
     }
     let packages = |expected: &str, mapped: bool| {
-        // The old router is freed asynchronously.
+        // The old router is freed asynchronously, so wait for that.
         let start = std::time::Instant::now();
         while (code(router.id()) > 0) != mapped {
             assert!(start.elapsed().as_secs() < 100, "{expected}");

@@ -127,8 +127,8 @@ impl Tree {
             0 => format!("RatedSource(RATE {}, ", [7, 50, 100][self.below(3) as usize]),
             _ => format!("InfiniteSource(TIMESTAMP false, BURST {burst}, "),
         };
-        // A queue of fewer than 10 packets loses none if its source waits while it is full: an InfiniteSource with
-        // bursts of one packet. A queue of 100 holds all packets of any source.
+        // No packets may be lost. A queue for fewer than 10 packets needs a source that waits while the queue is
+        // full: an InfiniteSource with bursts of one packet. A queue for 100 holds all packets of any source.
         let capacity =
             if self.live && source.starts_with('I') && burst == 1 { 1 + self.below(9) } else { 100 };
         self.say(&format!(

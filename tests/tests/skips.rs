@@ -98,7 +98,7 @@ fn returns(line: &str) -> bool {
 /// Returns the line numbers, counted from 1, of early returns without a reason.
 fn silent(text: &str) -> Vec<usize> {
     let (lines, code): (Vec<&str>, String) = (text.lines().collect(), code(text));
-    // The indentation of the test that a line is in.
+    // `test` is the indentation of the test that the line is in. `announced` is set between `#[test]` and `fn`.
     let (mut test, mut announced) = (None, false);
     let mut found = Vec::new();
     for (i, line) in code.lines().enumerate() {

@@ -70,9 +70,9 @@ fn switch_class(ports: usize) -> String {
     text + "}\n"
 }
 
-/// Returns the configuration of `n` switches, each with a host at its first port. `wires` are links between
-/// switches, by number, which the element `cut` can cut. Host i sends to host i + 1. The router stops after
-/// the script.
+/// Returns the configuration of `n` switches, each with a host at its first port. Each entry of `wires` links
+/// two switches, given by their numbers. The element `cut` can cut these links. Host i sends to host i + 1.
+/// The router stops after the script.
 fn network(n: usize, wires: &[(usize, usize)], script: &str) -> String {
     let mut ports = vec![1; n];
     let mut text = String::new();
@@ -221,9 +221,9 @@ fn a_flood_of_addresses_is_accounted_for() {
 
 #[test]
 fn a_change_lets_the_switch_forget_sooner() {
-    // The ports start forwarding after 8 seconds, and the topology change lasts 10 more. Station 1 sends every
-    // 10 seconds. In this time the switch forgets a station when it has sent nothing for the forward delay of
-    // 4 s. So a frame to station 1 at 15 s is flooded, and a frame at 37.5 s is not.
+    // The ports start forwarding after 8 s, and the topology change lasts 10 s more. During the topology change
+    // the switch removes a station from its table when the station has sent nothing for the forward delay of
+    // 4 s. Station 1 sends every 10 s. So a frame to station 1 at 15 s is flooded, and a frame at 37.5 s is not.
     let text = format!(
         "{SWITCH}{}
         s0 :: Switch3(02:00:00:00:00:01);

@@ -183,7 +183,7 @@ const DIFFSERV: Definition = Definition {
     }],
 };
 
-/// The link rate of conf/priority-*.click, and the rate at which its CPU takes packets from each controller.
+/// The link rate in conf/priority-*.click, and the rate at which the CPU there takes packets from each controller.
 const ETHERNET: f64 = 144_000.0;
 const ARRIVE: f64 = 100_000.0;
 
@@ -258,8 +258,8 @@ const LAST: Red = Red { min: 10.0, max: 60.0, max_p: 0.3 };
 
 /// Parses the output of conf/red.click: packets dropped, packets in total, and average queue length.
 fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
-    // `load` is the requested share of packets to drop. It differs slightly from the share in the run,
-    // because packet rates are whole numbers.
+    // The argument `load` is the requested share of packets to drop. This line computes the share in the run,
+    // which differs slightly, because packet rates are rounded to whole numbers.
     let load = 1.0 - CARRIES / 3.0 / too_much(load);
     let samples = printed.lines().map(|line| {
         let numbers = line.split_whitespace().filter_map(|w| w.parse::<f64>().ok());
@@ -275,7 +275,7 @@ fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
 /// The rate of the links in conf/red.click.
 const CARRIES: f64 = 100.0;
 
-/// The rate of each of the three flows at which about `share` of all packets exceeds the link rate.
+/// The rate at which each of the three flows must send so that about `share` of all packets is too much for the link.
 fn too_much(share: f64) -> f64 {
     (CARRIES / 3.0 / (1.0 - share.clamp(0.0, 0.99))).round()
 }

@@ -3,7 +3,7 @@
 //! their sources and sinks.
 //!
 //! Sender, router and receiver are network namespaces connected by veth: one link for each input stream and for
-//! each output. Sender and receiver run Castanet too.
+//! each output. The sender and the receiver also run Castanet.
 
 use super::definition::{File, Seen};
 use super::{Definition, Results, Sample, Settings, loads, world::World};

@@ -9,15 +9,15 @@ const WIDTH: f64 = 430.0;
 const HEIGHT: f64 = 330.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 72.0;
-/// The room for names to the right of each panel.
+/// The width reserved for names to the right of each panel.
 const BESIDE: f64 = 64.0;
 /// The number of points at which an ideal curve is evaluated.
 const FINE: u32 = 860;
 /// The line height.
 const LINE: f64 = 18.0;
 
-/// Moves the heights of names, sorted from top to bottom, apart until the names do not overlap, but not below
-/// `bottom`.
+/// Moves the heights of names apart until the names do not overlap. The heights are sorted from top to bottom, and
+/// none is moved below `bottom`.
 fn apart(places: &mut [f64], bottom: f64) {
     const ROOM: f64 = 13.0;
     let mut last = f64::NEG_INFINITY;

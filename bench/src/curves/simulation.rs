@@ -39,7 +39,7 @@ pub fn simulated(what: &'static Definition, settings: &Settings) -> Result<Resul
         let work = || {
             let mut mine = Vec::new();
             loop {
-                // The longest runs come first. They are the last jobs, which have the highest loads.
+                // Take jobs from the end: these have the highest loads and take longest, so they should start first.
                 let taken = next.fetch_add(1, Ordering::Relaxed);
                 let Some(i) = jobs.len().checked_sub(taken + 1) else { return mine };
                 if let Some((file, load)) = jobs.get(i) {

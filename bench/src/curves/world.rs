@@ -162,7 +162,8 @@ impl World {
         }
     }
 
-    /// Sends for a while. Returns the packets per second sent on each stream, and those that arrived by DSCP.
+    /// Sends for a while. Returns rates in packets per second: the mean sending rate of a stream, and the rate of
+    /// arrival of each DSCP.
     fn measure(&mut self, words: &[String], warm: f64, time: f64) -> Result<(f64, Vec<f64>), String> {
         let text = self.text(sender(self.file))?;
         let n = streams(self.file.text).lines().count();

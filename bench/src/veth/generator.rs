@@ -70,8 +70,8 @@ pub fn frames(a: Addresses, length: usize) -> Vec<Vec<u8>> {
     (0..FLOWS).map(one).collect()
 }
 
-/// The template frame, `length` bytes long, from which the kernel makes 64 flows. For each flow it increases
-/// the low byte of the source port, and decreases the second payload byte as much. Both are low bytes of
+/// The template frame, `length` bytes long, from which the kernel makes 64 flows. From flow to flow it increases
+/// the low byte of the source port by 1, and decreases the second payload byte by 1. Both are low bytes of
 /// 16-bit words, so the UDP checksum stays correct.
 pub fn live_frame(a: Addresses, length: usize) -> LiveFrame {
     const FLOW: [u8; 2] = [35, 43];
@@ -95,7 +95,7 @@ pub struct Arrivals {
     pub device: String,
 }
 
-/// Whose CPU time is charged to packets.
+/// The CPU or process whose CPU time counts as the cost of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
     /// Everything that runs on a CPU.

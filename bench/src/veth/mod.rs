@@ -4,8 +4,9 @@
 //!
 //! A sender, two routers and a receiver are network namespaces connected by veth (`world`). Packets pass the
 //! routers alternately, so that other load affects both. The generator ([`generator`]) has one CPU, and the
-//! router another. Over veth the sender's CPU also executes the receive path, up to a packet socket or through
-//! the kernel's router. This work can be moved to the other CPU ([`Settings::steer`]).
+//! router another. Over veth the sender's CPU also executes the receive path of the router's host: up to the
+//! packet socket of Castanet, or through the whole router of the kernel. This work can be moved to the router's
+//! CPU ([`Settings::steer`]).
 
 pub mod generator;
 pub mod part;
@@ -273,7 +274,7 @@ fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Resu
     for round in 0..settings.rounds.max(1) {
         for (rate, row) in rates.iter().zip(&mut trials) {
             for i in 0..WHO.len() {
-                // The order of the routers alternates too.
+                // Every other round measures the routers in the opposite order.
                 let who = (i + round) % WHO.len();
                 let done = trial(world, who, *rate, seconds)?;
                 row.get_mut(who).map(|all| all.push(done)).unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::launch::{Launcher, PATIENCE};
 use crate::process::Process;
 use std::time::{Duration, Instant};
 
-/// Packets that have not arrived after this long are lost.
+/// If no packet has arrived for this long, the packets that are still missing count as lost.
 const STILL: Duration = Duration::from_millis(100);
 /// The longest time that a router may take to drain.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ pub struct World {
     _hosts: Vec<Process>,
     /// The method of packet generation.
     pub generator: Generator,
-    /// The reason live frames are not used, unless another method was requested.
+    /// The reason why live frames are not used; `None` if they are used, or if another method was requested.
     pub fallback: Option<String>,
 }
 

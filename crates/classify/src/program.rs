@@ -287,7 +287,7 @@ impl Program {
         needs(self.kind, [&self.fast, &self.checked])
     }
 
-    /// Like [`Program::safe_lengths`], but counts every word that [`Program::steps`] load in full.
+    /// Like [`Program::safe_lengths`], but all four bytes of each word that [`Program::steps`] load must be present.
     pub fn load_lengths(&self) -> [u32; 3] {
         loads(self.kind, &self.fast, &self.checked)
     }

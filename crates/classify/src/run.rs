@@ -57,7 +57,8 @@ enum Fast {
         otherwise: Output,
     },
     General(Vec<FastStep>),
-    /// The fast tree tests the Ethernet header too. This is rare and handled by the checked loop.
+    /// The fast tree tests the Ethernet header too, which the fast loop cannot do. This is rare, so the checked
+    /// tree classifies these packets.
     Unsuited,
 }
 
@@ -186,7 +187,7 @@ fn values(steps: &[Step], fast: &[FastStep]) -> Option<(FastStep, Fast)> {
         }
     }
     if list.len() > LINEAR {
-        // The sort is stable, so among equal values the first one wins, as in the chain.
+        // The sort is stable, so among equal values the first one wins, as in the chain of tests.
         list.sort_by_key(|v| v.0);
         list.dedup_by_key(|v| v.0);
     }

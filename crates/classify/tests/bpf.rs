@@ -7,7 +7,7 @@ use castanet_classify::bpf::{Frames, Instruction, compile};
 use etherparse::PacketBuilder;
 use std::process::Command;
 
-/// Interprets a program as the paper describes, and returns its result for a frame.
+/// Interprets a program as McCanne and Jacobson (1993) describe, and returns its result for a frame.
 fn run(program: &[Instruction], frame: &[u8]) -> u32 {
     let (mut a, mut x, mut m, mut pc) = (0u32, 0u32, [0u32; 16], 0usize);
     let load = |at: Option<u32>, n: usize| -> Option<u32> {

@@ -17,7 +17,7 @@ pub struct Doctor {
     pub mend: bool,
 }
 
-/// Repairs a finding.
+/// A function that repairs a finding.
 type Mend = Box<dyn FnOnce() -> Result<(), String>>;
 
 /// A result of a check.
@@ -42,7 +42,7 @@ struct Check {
 const CHECKS: &[Check] =
     &[Check { name: "filters", fine: "no filter was left behind on a device", look: filters }];
 
-/// Finds filters that hide frames from the host.
+/// Finds the filters with which routers, running or killed, hide the frames of devices from the host.
 fn filters() -> Result<Vec<Finding>, String> {
     let found = shield::found().map_err(|e| e.to_string())?;
     let finding = |f: shield::Found| {

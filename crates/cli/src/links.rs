@@ -82,7 +82,7 @@ pub fn main(args: &Links) -> ExitCode {
     }
 }
 
-/// Makes all links or none. Returns a report, or all errors that prevent it.
+/// Makes the links. If existing files prevent some of them, makes none. Returns a report, or the errors.
 fn links(args: &Links) -> Result<String, Vec<String>> {
     let said = |path: &Path, e: &io::Error| vec![format!("{}: {}", path.display(), reason(e))];
     let binary =

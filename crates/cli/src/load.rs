@@ -201,8 +201,8 @@ pub fn elaborate_in(
         (loaded, sources)
     };
     let (mut loaded, mut sources) = read(&Table(Arc::new(classes.clone())));
-    // The requirements are known only after the first elaboration. New packages change the classes, so
-    // elaborate again then.
+    // Which packages are required is known only after the first elaboration. If packages are loaded then, there
+    // are more known classes, and the source is elaborated again.
     let before = classes.libraries().len();
     let provided = |name: &str| crate::provides::has(&base, name);
     let missing = match &source.reach {

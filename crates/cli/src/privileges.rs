@@ -80,7 +80,8 @@ impl Privileges {
             command.arg(format!("--devices={}", devices.join(",")));
         }
         command.arg("--").arg(std::process::id().to_string());
-        // A process group of its own: Ctrl-C goes to the router only, and this process ends after the router.
+        // The process gets a process group of its own, so that Ctrl-C reaches the router only. It ends by itself after
+        // the router has ended.
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.spawn().map_err(failed)?;
         opener::install(ours);
@@ -101,12 +102,13 @@ fn keep_only(keep: CapabilitySet) -> Result<(), String> {
 impl Held {
     /// Drops privileges on every thread. Call it when the configuration, the control sockets and the mount are open.
     ///
-    /// A router that runs as root keeps CAP_DAC_OVERRIDE, so that it can write its files in all folders.
-    /// Dropping it would not protect the files of the system, because root owns them. Every router keeps
-    /// CAP_NET_BIND_SERVICE, for sockets of later configurations.
+    /// With `--user`, the router becomes that user and keeps no capabilities. Otherwise it keeps
+    /// CAP_NET_BIND_SERVICE, for sockets of later configurations. If it runs as root, it also keeps
+    /// CAP_DAC_OVERRIDE, so that it can write its files in all folders. Dropping that capability would not
+    /// protect the files of the system, because root owns them. With `--keep-privileges` nothing is dropped.
     ///
     /// # Errors
-    /// When a thread still has other privileges.
+    /// When a thread still has other privileges, or the user cannot be changed.
     pub fn give_up(self) -> Result<(), String> {
         if self.keep {
             return Ok(());

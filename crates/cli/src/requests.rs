@@ -21,7 +21,7 @@ pub fn matcher(glob: &str) -> impl Fn(&str) -> bool {
     move |text| found.as_ref().map_or(text == glob, |m| m.is_match(text))
 }
 
-/// Finds the elements that a request matches. Also returns whether its answer is printed in blocks.
+/// Returns the elements that a request matches, and whether their values are printed in blocks.
 fn elements(router: &Router, pattern: &str) -> Result<(Vec<u32>, bool), String> {
     let shared = router.shared();
     if let Some(e) = router.find(pattern) {

@@ -16,7 +16,8 @@ fn veth_measures_both_routers() {
     measures_both_routers(&["--generator", "packet"]);
 }
 
-/// Retries with longer measurements: on a busy machine a router may get no processor time in a short trial.
+/// Tests that the benchmark measures both routers. Retries with longer measurements, because on a busy machine a
+/// router may get no processor time in a short trial.
 fn measures_both_routers(further: &[&str]) {
     let b = Bench::new();
     for seconds in ["0.5", "5", "50"] {
@@ -27,7 +28,8 @@ fn measures_both_routers(further: &[&str]) {
     }
 }
 
-/// Whether packets crossed both routers. In the `last` try this is asserted.
+/// Runs the benchmark once and checks its output. Returns false if no packets crossed one of the routers. In the
+/// `last` try that is a failure of the test.
 fn measures(b: &Bench, further: &[&str], last: bool) -> bool {
     let arguments: Vec<&str> = SHORT[..6]
         .iter()
@@ -53,7 +55,8 @@ fn measures(b: &Bench, further: &[&str], last: bool) -> bool {
         let capacity = &veth["capacities"][name];
         assert!(capacity["peak"].as_f64().unwrap() > 0.0, "{}", ran.out);
         let (offered, forwarded) = (&capacity["overload"]["offered"], &capacity["overload"]["forwarded"]);
-        // No packet is forwarded twice, but a few may be counted late.
+        // No packet is forwarded twice. But a few may be counted late, so the forwarded rate may slightly exceed
+        // the offered rate.
         assert!(forwarded.as_f64().unwrap() <= offered.as_f64().unwrap() * 1.1 + 1e4, "{}", ran.out);
     }
     assert!(veth["capacities"]["castanet"]["cpu_ns"].as_f64().unwrap() > 0.0, "{}", ran.out);
@@ -70,7 +73,7 @@ fn measures(b: &Bench, further: &[&str], last: bool) -> bool {
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
     assert!(csv.lines().all(|l| l.split(',').count() == 8), "{csv}");
     let svg = std::fs::read_to_string(b.path("t.svg")).unwrap();
-    // Both routers, and the ideal line.
+    // Three lines: one for each router, and the ideal line.
     assert_eq!(svg.matches("<polyline").count(), 3);
     true
 }

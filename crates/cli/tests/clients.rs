@@ -30,7 +30,8 @@ impl Drop for Live {
 }
 
 impl Live {
-    /// Starts a router with a socket `s`, further options, and a secret file beside it.
+    /// Starts a router with a Unix socket `s` and further options. Its folder also has a file `secret`, which
+    /// clients must not be able to read.
     fn new(more: &[&str]) -> Live {
         let b = Bench::new();
         b.file("secret", "a_word_of_the_secret -> ;");
@@ -186,13 +187,13 @@ fn files_of_a_client_with_the_token_lie_below_the_folder_that_the_operator_named
     };
     assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
     let (secret, victim) = (live.secret(), live.b.path("victim").display().to_string());
-    // Handlers of the operator's configuration that take the name of a file.
+    // The client names forbidden files: in calls of handlers of the operator's configuration,
     for name in [&victim[..], "../victim", "dangling", "../lib/x"] {
         told(&ctl(&["write", "agg.write_text_file", name]), name);
     }
     assert_eq!(ctl(&["write", "agg.write_text_file", "made"]), (0, String::new()));
     assert!(live.b.path("lib/made").exists());
-    // Arguments of elements.
+    // in arguments of elements of its own configurations,
     for element in [
         "ToDump(@)",
         "ToIPSummaryDump(@)",
@@ -214,7 +215,7 @@ fn files_of_a_client_with_the_token_lie_below_the_folder_that_the_operator_named
         live.b.file("new.click", &format!("{socket} {text};"));
         told(&ctl(&["swap", "new.click"]), &text);
     }
-    // Instructions of scripts.
+    // and in instructions of its own scripts.
     let script = |body: &str| {
         live.b.file("new.click", &format!("{socket} s :: Script(TYPE PASSIVE, {body});"));
         assert_eq!(ctl(&["swap", "new.click"]), (0, String::new()), "{body}");

@@ -281,7 +281,7 @@ fn completion() {
         let ran = b.run("castanet", &["completion", shell], "");
         assert!(ran.code == 0 && ran.out.contains("complete ") && ran.out.contains("swap"), "{shell}");
     }
-    // Bash itself prints its completions.
+    // Bash runs the completion script and prints the completions.
     std::os::unix::fs::symlink(BINARY, b.path("castanet")).unwrap();
     let script = r#"
         PATH=".:$PATH"; source <(castanet completion bash)
@@ -317,7 +317,7 @@ fn completion() {
     assert_eq!(same(&ran.out), same(&want), "{}{}", ran.out, ran.err);
 }
 
-/// Stops the router that the page starts when the test ends, even if the test fails.
+/// The router that the page starts. It is stopped when the test ends, even if the test fails.
 struct Started<'a>(&'a Bench);
 
 impl Drop for Started<'_> {

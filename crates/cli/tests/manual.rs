@@ -39,7 +39,8 @@ fn missing_part() -> String {
     out
 }
 
-/// Keywords and handlers of other versions of Click that the classes lack here: origin, kind, class, name.
+/// Keywords and handlers that classes have in other versions of Click but not here: version of Click, kind, class,
+/// name.
 fn missing_words() -> impl Iterator<Item = [&'static str; 4]> {
     let lines = include_str!("missing.txt").lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| <[&str; 4]>::try_from(line.split(' ').collect::<Vec<_>>()).unwrap())
@@ -98,7 +99,7 @@ fn list_is_up_to_date(of: &str, want: &str) {
     let begin = format!("<!-- The list of {of} is generated. -->\n");
     const END: &str = "\n<!-- End of the list. -->\n";
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compatibility.md");
-    // The text before the list, the list, and the text behind it.
+    // The text before the list, the list, and the text after it.
     let parts = || {
         let kept = std::fs::read_to_string(&file).unwrap();
         let (before, rest) = kept.split_once(&begin).unwrap();
@@ -314,7 +315,7 @@ fn links() {
     std::fs::create_dir(bin.join("click")).unwrap();
     let ran = b.run("castanet", &["links", "--force", folder], "");
     assert_eq!((ran.err.as_str(), ran.code), (format!("castanet: {folder}/click is a folder\n").as_str(), 1));
-    // A hard link to the binary counts as the binary, if the folders are on one file system.
+    // A hard link to the binary counts as a link. It can only be made if both folders are on one file system.
     std::fs::remove_dir(bin.join("click")).unwrap();
     if std::fs::hard_link(&real, bin.join("click")).is_ok() {
         let ran = b.run("castanet", &["links", folder], "");

@@ -51,7 +51,7 @@ fn by_default_nothing_can_be_gained_and_little_is_kept() {
     for (tool, arguments) in [("castanet", &["run"][..]), ("click", &[])] {
         let child = running(&b, tool, arguments);
         assert_eq!(status(&child, "NoNewPrivs:"), "1", "{tool}");
-        // CAP_DAC_OVERRIDE and CAP_NET_BIND_SERVICE.
+        // Bits 1 and 10 are CAP_DAC_OVERRIDE and CAP_NET_BIND_SERVICE.
         let kept = u64::from_str_radix(&status(&child, "CapPrm:"), 16).unwrap();
         assert_eq!(kept & !(1 << 1 | 1 << 10), 0, "{tool}: {kept:x}");
         end(child);

@@ -21,7 +21,7 @@ fn fault(root: &Path, row: &str) -> Option<String> {
     is_run(&text, name).err().map(|why| format!("{why} '{name}' in {file}"))
 }
 
-/// Whether a text has a test of this name that is run.
+/// Checks that the text of a file contains a test of this name, and that the test is always run.
 fn is_run(text: &str, name: &str) -> Result<(), &'static str> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let is_it = |l: &&str| l.strip_prefix("fn ").is_some_and(|l| l.starts_with(&format!("{name}(")));

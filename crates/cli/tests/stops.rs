@@ -90,7 +90,7 @@ fn a_pipe_whose_writer_stalls_keeps_no_router_from_ending() {
     writer.write_all(&bytes).unwrap();
     until("it runs", || UnixStream::connect(b.path("s")).is_ok());
     live.catches();
-    // Signals in quick succession may be merged into one.
+    // Signals in quick succession may be merged into one, so signals are sent until the process ends.
     until("it ends", || {
         if live.0.try_wait().unwrap().is_some() {
             return true;

@@ -13,7 +13,7 @@ t [2] -> GetIPAddress(16) -> arp :: ARPQuerier(10.0.0.1/24, 02:00:00:00:00:01) -
 Idle -> [1] arp;
 ";
 
-/// Runs a configuration with three packets for a host that does not answer.
+/// Runs a configuration with three packets for a host that does not answer ARP requests.
 fn run(more: &[&str]) -> Ran {
     let b = bench();
     b.file("in.txt", &format!("!data ip_src ip_dst ip_proto\n{}", "10.0.0.7 10.0.0.9 U\n".repeat(3)));

@@ -271,7 +271,7 @@ fn many_errors_are_counted() {
     assert_eq!((json.code, shown), (1, 500));
 }
 
-/// Only a seed or simulated time make random numbers reproducible.
+/// Random numbers are reproducible only with a seed or in simulated time.
 #[test]
 fn random_numbers_are_secrets_unless_a_seed_or_simulated_time_is_given() {
     let b = bench();

@@ -151,7 +151,7 @@ fn the_printed_difference_applies() {
     }
 }
 
-/// Compiles a copy of the workspace, which takes minutes: `.ci/long` runs it.
+/// Compiles a copy of the workspace. This takes minutes, so only `.ci/long` runs this test.
 #[test]
 #[ignore = "compiles the workspace again"]
 fn the_tutorial_runs_in_a_copy_of_the_workspace() {

@@ -206,7 +206,7 @@ impl ListenAddress {
                     Err(e) => return Err(self.failed(e)),
                 }
             }
-            // The file was removed meanwhile.
+            // The file was removed before this program had the lock.
             Err(_) => {}
         }
         bind(fd, address).map_err(|e| match e {

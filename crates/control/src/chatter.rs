@@ -55,7 +55,8 @@ pub struct Received {
 }
 
 impl Subscriber {
-    /// Creates a buffer of at most `most` bytes. It wakes the thread when the first message arrives.
+    /// Creates a buffer of at most `most` bytes. It wakes the thread when a message arrives in the empty
+    /// buffer.
     pub fn new(waker: std::sync::Arc<Waker>, most: usize) -> Subscriber {
         Subscriber { waker, most, received: Mutex::default() }
     }

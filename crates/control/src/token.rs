@@ -31,7 +31,7 @@ pub enum TokenError {
     /// The token file belongs neither to the user of this process nor to root.
     #[error("{}: the token file belongs to another user", .0.display())]
     Owner(PathBuf),
-    /// Other users can access the token file; its mode.
+    /// Other users can access the token file. The second value is the mode of the file.
     #[error("{name}: other users can access the token file (mode {1:04o}); 'chmod 600' it", name = .0.display())]
     Mode(PathBuf, u32),
     /// The content of the token file is no token.

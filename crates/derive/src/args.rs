@@ -83,7 +83,8 @@ fn inner<'a>(ty: &'a Type, wrapper: &str) -> Option<&'a Type> {
     }
 }
 
-/// Declarations in order: runs of the struct's own declarations, and the lists of flattened fields.
+/// Declarations in the order of the fields, as a list of slices: each run of consecutive fields of the struct
+/// itself makes one slice, and each flattened field brings its own slice.
 struct Lists {
     lists: Vec<TokenStream>,
     run: Vec<TokenStream>,

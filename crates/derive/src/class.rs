@@ -171,7 +171,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         let upper = Ident::new(&b.to_string().to_uppercase(), b.span());
         quote!(.union(::castanet_element::spec::Books::#upper))
     });
-    // Packets that end at an element count as having left through it.
+    // If packets end at an element with one of the reasons in `ends`, they are counted as having left the router.
+    // So the class also declares `leaves`.
     let leaves = (!attr.ends.is_empty()).then(|| quote!(.union(::castanet_element::spec::Books::LEAVES)));
     let (drops, ends) = (&attr.drops, &attr.ends);
     let capabilities = &attr.capabilities;
@@ -244,7 +245,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         None => (quote!(), quote!()),
     };
     // The declarations of the engine and of the class itself, in the order of the manual. Counts come first.
-    // So they are last in the `handlers` listing, which begins with the newest handler.
+    // So they are last in the `handlers` listing, which begins with the handler that was declared last.
     let of = |ty: TokenStream, of_trait: &str, item: &str| {
         let (of_trait, item) = (format_ident!("{of_trait}"), format_ident!("{item}"));
         quote!(<#ty as ::castanet_element::#of_trait>::#item)

@@ -124,9 +124,9 @@ impl<'a> BuildCx<'a> {
     pub fn share<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> T) -> Arc<T> {
         self.share_as(self.me, make)
     }
-    /// Returns the state kept under `owner`: the number of another element whose state this element uses, as
-    /// with `TABLE other`, or `u32::MAX` for state of the whole router. `make` makes the state if there is
-    /// none yet.
+    /// Returns the shared state that belongs to `owner`. `owner` is the number of an element whose state this
+    /// element uses (such as that of `TABLE other`), or `u32::MAX` for state of the whole router. `make` makes
+    /// the state if there is none yet.
     pub fn share_as<T: Send + Sync + 'static>(&mut self, owner: u32, make: impl FnOnce() -> T) -> Arc<T> {
         let any = self.shared.entry((owner, TypeId::of::<T>())).or_insert_with(|| Arc::new(make())).clone();
         match any.downcast::<T>() {
@@ -164,11 +164,11 @@ impl<'a> BuildCx<'a> {
 pub trait Wiring {
     /// Returns the element's own notifier for a capability, if it has one.
     fn note(&self, element: u32, capability: Capability) -> Option<Note>;
-    /// Returns the notifiers of that capability nearest upstream of an input, and whether some path that
-    /// leads to the input has no such notifier.
+    /// Returns the notifiers of `capability` that are nearest upstream of an input. The second value says
+    /// whether some path that leads to the input has no such notifier.
     fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool);
-    /// Returns the notifiers of that capability nearest downstream of an output, and whether some path that
-    /// starts at the output has no such notifier.
+    /// Returns the notifiers of `capability` that are nearest downstream of an output. The second value says
+    /// whether some path that starts at the output has no such notifier.
     fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool);
     /// Returns the gauge of an element with capability Storage. By default, no element has a gauge.
     fn gauge(&self, _element: u32) -> Option<Gauge> {

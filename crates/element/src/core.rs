@@ -203,7 +203,8 @@ pub struct Core {
     pub watches: Watches,
     /// The origin of the configuration.
     pub home: Origin,
-    /// The origin on whose behalf elements act now: that of the configuration, or of the caller of a handler.
+    /// The origin whose rights elements have now: that of the configuration, or, during a handler call, that of
+    /// its caller.
     pub origin: Origin,
     /// Handler calls from the data path that wait until the calling element has returned.
     pub deferred: Vec<(u32, HandlerRef)>,
@@ -215,8 +216,8 @@ pub struct Core {
     pub(crate) behind: Batch,
     pub(crate) scratch: Batch,
     pub(crate) spare: Vec<Batch>,
-    /// How many unusable packets elements may still pull during the current pull; 0 if unusable packets are
-    /// not counted now.
+    /// How many unusable packets elements may still pull during the current pull; 0 outside of
+    /// [`Cx::with_tries`](crate::Cx::with_tries), where unusable packets are not counted.
     pub(crate) tries: u32,
     /// The nesting depth of the handler calls in progress.
     pub nesting: u32,

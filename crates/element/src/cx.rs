@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// stack.
 const NESTING: u32 = 64;
 
-/// The maximum number of unusable packets that elements take in one pull.
+/// The maximum number of unusable packets that elements may pull, together, to answer one pull.
 const TRIES: u32 = 256;
 
 #[cold]
@@ -154,7 +154,8 @@ impl<'a> Cx<'a> {
     fn emit_to_edge(&mut self, port: usize, p: Packet, reason: Reason) {
         self.emit_beside(port, p, reason);
     }
-    /// Like [`Cx::emit_or`], but without trying the slot. For an element that emits several packets.
+    /// Like [`Cx::emit_or`], but always puts the packet on the edge of the output, never in the slot for a single
+    /// packet. For an element that emits several packets.
     #[inline(always)]
     pub fn emit_beside(&mut self, port: usize, p: Packet, reason: Reason) {
         match self.out.edge(port) {
@@ -183,7 +184,7 @@ impl<'a> Cx<'a> {
         self.core.count_drops(self.out.range.me, reason, 1);
         drop(p);
     }
-    /// Counts packets as dropped that the element never had, because they could not be made.
+    /// Counts `n` drops of packets that never existed, for example because no buffer was free to make them.
     #[inline]
     pub fn count_drops(&mut self, reason: Reason, n: u64) {
         self.core.count_drops(self.out.range.me, reason, n);
@@ -238,12 +239,13 @@ impl<'a> Cx<'a> {
         behind.insert(behind.len().saturating_sub(n), p);
     }
 
-    /// Takes an empty batch from the spare ones, to reuse its memory.
+    /// Returns an empty batch. If possible, it is one that [`Cx::return_batch`] got, so that its memory is reused.
     #[inline]
     pub fn spare_batch(&mut self) -> Batch {
         self.core.spare.pop().unwrap_or_default()
     }
-    /// Gives a batch back to the spare ones. Packets left in it are dropped as [`Reason::Discarded`].
+    /// Gives a batch back, so that [`Cx::spare_batch`] can return it again. Packets left in it are dropped as
+    /// [`Reason::Discarded`].
     #[inline]
     pub fn return_batch(&mut self, mut batch: Batch) {
         if !batch.is_empty() {
@@ -360,7 +362,7 @@ impl<'a> Cx<'a> {
     pub fn set_note(&mut self, note: Note) {
         self.core.set_note(note);
     }
-    /// Whether turning a notifier of this element on would change nothing.
+    /// Whether a notifier of this element is on already, so that [`Cx::set_note`] would change nothing.
     #[inline]
     pub fn is_set(&self, note: Note) -> bool {
         self.core.notes.seems_on(note)

@@ -14,7 +14,7 @@ pub enum HandlerError {
     /// The value is valid, but the element cannot apply it now.
     #[error("{0}")]
     Failed(String),
-    /// Something different already exists where the value would be added.
+    /// The value would be added under a key for which a different value already exists.
     #[error("{0}")]
     Exists(String),
 }

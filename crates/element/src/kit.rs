@@ -95,8 +95,8 @@ impl<T: Object> Kit<T> {
     pub fn all_dropped(&self) -> u64 {
         self.core.all_drops().map(|d| d.2).sum()
     }
-    /// Declares that another element has taken the packets that this element holds, so that the ledger does
-    /// not miss them.
+    /// Declares that another element has taken over the packets that this element held. The check of the ledger
+    /// then does not report them as missing.
     pub fn handed_over(&mut self) {
         self.beside = self.missing();
     }
@@ -305,7 +305,8 @@ impl<T: Build> Kit<T> {
     pub fn answer(&mut self, handler: &str, value: &str) {
         self.around.values.push((handler.into(), value.into()));
     }
-    /// Returns and forgets the handler calls that the element made, in order: element, handler, value.
+    /// Returns the handler calls that the element has made since the last call of this function, in order: element,
+    /// handler, value.
     pub fn calls(&mut self) -> Vec<(Option<u32>, String, String)> {
         self.deferred();
         std::mem::take(&mut self.around.calls)
@@ -314,7 +315,7 @@ impl<T: Build> Kit<T> {
     pub fn dropped(&self, reason: Reason) -> u64 {
         self.core.drops(0, reason)
     }
-    /// Returns and forgets the messages shown.
+    /// Returns the messages shown since the last call of this function.
     pub fn messages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.outside.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -360,7 +361,8 @@ impl<T: Build + Action> Kit<T> {
     /// Runs the action on one packet. Returns its verdict and the packet.
     pub fn act1(&mut self, mut p: Packet) -> (Verdict, Packet) {
         self.first = 1;
-        // The ledger need not count this packet: the caller gets it back, even if the verdict drops it.
+        // This packet is not counted as given to the element, because the caller gets it back, even if the
+        // verdict is to drop it.
         let v = self.lend(|e, cx| e.action(&mut p, cx));
         self.first = 0;
         (v, p)

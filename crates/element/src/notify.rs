@@ -88,7 +88,7 @@ impl Notes {
     pub fn is_on(&self, note: usize) -> bool {
         self.0.get(note).is_some_and(|s| s.on.is_up())
     }
-    /// Whether setting a notifier would change nothing.
+    /// Whether a notifier seems to be on already, so that [`Notes::set`] would change nothing.
     #[inline]
     pub fn seems_on(&self, note: Note) -> bool {
         self.0.get(note.0 as usize).is_none_or(|s| s.on.is_up())

@@ -44,8 +44,8 @@ pub struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
-    /// Makes the outputs of an element. With `single`, one packet is on its way, and the first emission may
-    /// stay in the slot.
+    /// Makes the outputs of an element. With `single`, a single packet is moved, without a batch, and the first
+    /// emission may stay in the slot.
     #[inline(always)]
     pub(crate) fn new(edges: &'a mut [Edge], range: EdgeRange, single: bool) -> Outputs<'a> {
         let open = if single { range.count } else { 0 };

@@ -81,7 +81,7 @@ pub const fn header<const N: usize>(name: &str) -> [u8; N] {
 pub struct Host {
     /// Prints the text of a panic, before the panic is caught.
     pub report: fn(&str),
-    /// Raises a panic with this text in the program.
+    /// Starts a panic in the program, with this text as its message.
     pub raise: fn(String) -> !,
     /// The pools that packets come from.
     pub pools: pool::Lender,

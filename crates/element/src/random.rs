@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random numbers of each element, derived from a seed and the name of the element. So they do not depend on
-//! what other elements draw.
+//! Random numbers. Each element has a generator of its own, derived from a seed and the name of the element. So
+//! the numbers of an element do not depend on how many numbers other elements draw.
 
 use std::hash::{BuildHasher, RandomState};
 

@@ -20,8 +20,9 @@ pub trait Seam<'a>: Sized {
         me: u32,
         first: u32,
     ) -> Self;
-    /// Makes a context for several elements, each with some of `edges`, which [`Outputs::enter`] selects.
-    /// With `single`, one packet is on its way.
+    /// Makes a context for several elements that run one after the other. [`Outputs::enter`] selects the
+    /// running element and those of `edges` that belong to it. With `single`, a single packet is moved, without
+    /// a batch.
     fn over(
         edges: &'a mut [Edge],
         core: &'a mut Core,

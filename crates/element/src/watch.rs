@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Descriptors that elements wait for: sockets and devices that have packets, or room for some.
+//! Descriptors that elements wait for: sockets and devices, until packets can be read or written.
 //!
 //! An element requests a [`Watch`] once, and calls [`wait`](Watches::wait) each time it finds its descriptor
 //! idle. When the descriptor is ready, the element's task is scheduled once. To be woken again, the element
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub enum Interest {
     /// Reading: there is something to read, or the other end has closed.
     Read,
-    /// Writing: there is room in the buffer.
+    /// Writing: the buffer has free space.
     Write,
 }
 

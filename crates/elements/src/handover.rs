@@ -15,7 +15,7 @@ pub(crate) fn warn(warning: &str, cx: &mut Cx<'_>) {
     ));
 }
 
-/// Returns a key that is the same for all names of a file. The file need not exist.
+/// Returns a path that is the same for all names of a file, for use as a key. The file need not exist.
 pub(crate) fn file_key(name: &str) -> PathBuf {
     let path = Path::new(name);
     if name == "-" {
@@ -31,18 +31,18 @@ pub(crate) fn file_key(name: &str) -> PathBuf {
     }
 }
 
-/// Returns the key of an input that can be read only once, such as standard input or a pipe. `None` for a
+/// Returns the key of an input that can be read only once, such as standard input or a pipe. Returns `None` for a
 /// file that can be opened again.
 pub(crate) fn once_readable(name: &str) -> Option<String> {
     let once = name == "-" || std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir());
     once.then(|| format!("input {}", file_key(name).display()))
 }
 
-/// The number of the timer behind [`has_run`], which elements do not use otherwise. The timer expires as soon
-/// as the router runs. In a router that is only prepared, it never expires.
+/// The number of the timer that [`has_run`] uses. Elements do not use this number for timers of their own. The
+/// timer expires as soon as the router runs. In a router that is only prepared, it never expires.
 const RUNS: u16 = u16::MAX;
 
-/// Sets the timer for [`has_run`]. Elements that call `has_run` must call this at initialisation.
+/// Sets the timer that [`has_run`] uses. Elements that call `has_run` must call this function at initialisation.
 pub(crate) fn watch_for_run(cx: &mut InitCx<'_>) {
     cx.set_timer(RUNS, i64::MIN);
 }
@@ -52,7 +52,7 @@ pub(crate) fn has_run(cx: &mut Cx<'_>) -> bool {
     cx.timer(RUNS).is_none()
 }
 
-/// Removes a file that was created for a router that never ran.
+/// Removes a file that was created for a router that never ran, if the file is still empty.
 pub(crate) fn unmake(name: &str) {
     if std::fs::metadata(name).is_ok_and(|m| m.is_file() && m.len() == 0) {
         // If the file cannot be removed, an empty file stays, which does no harm.
@@ -60,9 +60,9 @@ pub(crate) fn unmake(name: &str) {
     }
 }
 
-/// The watch of a descriptor that was handed to another router. Only the router that made a watch can end it,
-/// so the watch stays with the old element. If the swap fails and the descriptor comes back, the old element
-/// ends the watch.
+/// The old router's watch of a descriptor that was handed to the new router. Only the router that made a watch
+/// can end it, so the watch stays with the old element. If the swap fails and the descriptor comes back, the old
+/// element ends the watch.
 #[derive(Debug, Default)]
 pub(crate) struct Left(Option<Watch>);
 

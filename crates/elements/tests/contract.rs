@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The contract of every class: it is documented, its example runs, it survives any packet, it accounts for
-//! each packet, and the batch size changes nothing. Each test reports all offenders at once.
+//! each packet, and the batch size changes nothing. Each test reports all classes that fail at once.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 mod idle;
@@ -117,7 +117,7 @@ fn everything_is_booked() {
     for s in classes() {
         let Some(ports) = Ports::parse(s.ports) else { continue };
         let outputs = ports.outputs_for(ports.inputs.min);
-        // If the class has no inputs, the packets that it emits have entered the router at its elements.
+        // Packets that an element without inputs emits enter the router at this element.
         if ports.inputs.min == 0
             && ports.inputs.max == Some(0)
             && outputs.max != Some(0)
@@ -190,7 +190,7 @@ fn lists_agree_with_files() {
 /// Texts that occur in messages about failed handler calls.
 const CALLS: &[&str] = &["no element named", "read handler", "write handler"];
 
-/// Classes whose purpose is to make a configuration fail, so that their examples fail too.
+/// Classes whose purpose is to make a configuration fail. Their examples therefore fail.
 const FAIL: &[&str] = &["Error"];
 
 #[test]
@@ -306,7 +306,7 @@ fn observe(setting: &Setting, batch: usize, spec: &ClassSpec) -> Result<Seen, St
     if !ends(&mut r) {
         return Err("does not come to an end".into());
     }
-    // The ledger must balance before cleaning up, when packets are held, and afterwards.
+    // The ledger must balance both before the cleanup, while elements still hold packets, and after it.
     r.ledger().check();
     let stopped = r.cleanup();
     if !stopped.is_empty() {

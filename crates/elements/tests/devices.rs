@@ -114,7 +114,7 @@ fn hosts_speak_tcp_across_with_all_offloads_on() {
                 assert!(server.contains(&format!("received {LENGTH} {}", hash(LENGTH))), "{server}");
             });
             assert_eq!(messages, [""; 0]);
-            // Super-packets are received whole, as the kernel counts them.
+            // The router receives each super-packet as one packet. The kernel also counts it as one.
             let s = info("r1").unwrap().statistics;
             assert_eq!(number(&mut r, "one", "count"), s.rx_packets - before);
             assert!(s.rx_bytes / s.rx_packets > 3000);

@@ -175,8 +175,8 @@ impl Paths<'_> {
                 self.count[s] = MANY;
                 self.cyclic[s] = true;
             }
-            // Packets that the task itself pulls leave through its push outputs. These outputs are starts
-            // themselves, so the paths through them are not counted again.
+            // A packet that the task pulls may leave by a push output of the same element. That output is also
+            // a start, so paths through it have been counted: the call from the pull input adds one path less.
             let own = starts.contains(&s) && !self.calls.enters(graph, s);
             for &q in self.calls.next(s) {
                 let aside = own && self.calls.owner(q) == task && !self.calls.enters(graph, q);

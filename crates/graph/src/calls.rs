@@ -82,7 +82,7 @@ impl Calls {
 /// The states that a set of tasks reaches, each with the state that called it first.
 pub(crate) struct Reach {
     parent: Vec<usize>,
-    /// The beginning of the path to each reached state, so that no path has to be walked completely.
+    /// The beginning of the path to each reached state, so that [`Reach::path`] need not follow the whole path.
     starts: Vec<PathStart>,
     /// The reached states in breadth-first order.
     pub(crate) order: Vec<usize>,

@@ -9,7 +9,7 @@ use castanet_lang::{Connection, Diagnostic};
 use castanet_spec::codes::{Count, Outputs};
 use std::collections::HashSet;
 
-/// An explanation shows this many elements of a path, then only a count.
+/// An error shows at most this many elements of a path, and only counts the others.
 pub(crate) const SHOWN: usize = 12;
 
 /// Runs all checks and returns the errors in the order of the checks.

@@ -10,13 +10,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// What a search does at an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
-    /// Continue through the element.
+    /// Leave the element out of the result and continue through it.
     Pass,
-    /// Add the element to the result and do not continue behind it.
+    /// Add the element to the result and do not search beyond it.
     Take,
     /// Add the element to the result and continue through it.
     TakeAndPass,
-    /// Do not continue behind the element.
+    /// Leave the element out of the result and do not search beyond it.
     Stop,
 }
 

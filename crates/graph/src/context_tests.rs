@@ -161,7 +161,7 @@ fn completeness_agrees_with_the_model() {
 
 #[test]
 fn the_paper_s_example() {
-    // TOCS 2000, Figure 5: RED finds the two queues downstream of it, but not the queues behind them.
+    // TOCS 2000, Figure 5: RED finds the two queues downstream of it, but not the queues downstream of those.
     let g = graph(
         "Source -> red :: Strip -> c :: Classifier; c [0] -> q1 :: Queue -> u :: Unqueue -> q3 :: Queue -> Sink; \
          c [1] -> Strip -> q2 :: Queue -> Sink; c [2] -> Discard;",

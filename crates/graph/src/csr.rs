@@ -41,7 +41,7 @@ impl<T: Copy> Csr<T> {
         items
     }
 
-    /// One item of a row, for walks that visit other rows in between.
+    /// One item of a row, for searches that visit other rows before they take the next item of this row.
     pub(crate) fn item(&self, row: usize, index: usize) -> Option<&T> {
         count(1);
         self.slice(row).get(index)

@@ -104,8 +104,8 @@ impl Search<'_> {
         }
     }
 
-    /// Updates `open` for the inputs linked directly to an output, and for the hubs in front of the output.
-    /// Inputs behind hubs are left out, so the list is short.
+    /// Updates `open` for the inputs linked directly to an output, and for the hubs between inputs and the output.
+    /// Inputs linked through hubs are not updated, because there may be many; the search reads `open` of the hubs.
     fn count(&mut self, output: usize, up: bool) {
         let points = &self.graph.points;
         let mut change = |p: usize| {

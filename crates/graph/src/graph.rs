@@ -13,7 +13,7 @@ use std::fmt;
 pub trait Classes {
     /// The declaration of the class with this name or alias.
     fn spec(&self, name: &str) -> Option<&'static ClassSpec>;
-    /// Every name, aliases included.
+    /// The names of all classes, aliases included.
     fn names(&self) -> Vec<&'static str>;
 }
 
@@ -57,8 +57,8 @@ pub struct Graph {
     names: HashMap<String, usize>,
 }
 
-/// An element may have this many unused port numbers for each of its connections. The limit keeps a huge port
-/// number from allocating memory.
+/// Port numbers of an element must be less than `FREE_PORTS` plus `GAP` times the number of its connections on
+/// that side. The limit keeps a huge port number from allocating memory.
 const GAP: usize = 16;
 const FREE_PORTS: usize = 64;
 
@@ -215,7 +215,8 @@ impl Graph {
     }
 }
 
-/// The number of inputs and outputs of each element. Port numbers beyond the class's range are ignored.
+/// The number of inputs and outputs of each element. Port numbers that the class does not allow, or that exceed
+/// the limit, are ignored.
 fn port_counts<'a>(flat: &Flat, codes: impl Fn(usize) -> &'a Codes) -> Vec<(usize, usize)> {
     let n = flat.elements.len();
     let mut connected = vec![(0usize, 0usize); n];

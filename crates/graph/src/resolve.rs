@@ -51,8 +51,8 @@ impl Resolved {
 
 /// Resolves the kinds of all ports. The search is breadth-first, so that explanations show shortest paths.
 ///
-/// Push and pull can meet only inside an element, never on a connection between agnostic ports: both ends of a
-/// connection get the same kind at once.
+/// Kinds that come from different fixed ports conflict only inside an element or at a fixed port. They never conflict
+/// on a connection between two agnostic ports, because both ends of it get the same kind at once.
 pub(crate) fn resolve(graph: &Graph) -> Resolved {
     let points = &graph.points;
     let n = points.len();
@@ -78,7 +78,7 @@ pub(crate) fn resolve(graph: &Graph) -> Resolved {
     while let Some(point) = queue.pop_front() {
         for next in inside(graph, point) {
             if r.kind[next].is_none() {
-                // A step from a hub stays within the same element.
+                // The step to a hub has counted the element already, so the step from the hub does not.
                 r.pass_on(point, next, points.side(point) != Side::Hub);
                 queue.push_back(next);
                 spread_over_connections(graph, &mut r, next, &mut queue);

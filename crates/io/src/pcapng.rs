@@ -57,7 +57,8 @@ enum Step {
     Cut,
 }
 
-/// Returns `Step::Cut` from the calling function if the expression is false, because the input has ended.
+/// Makes the surrounding function return `Step::Cut` if the expression is false, which means that the input has
+/// ended.
 macro_rules! or_cut {
     ($whole:expr) => {
         if !$whole {

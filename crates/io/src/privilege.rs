@@ -19,8 +19,8 @@ pub const DEVICES: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet:
 const VERSION: u32 = 0x2008_0522;
 /// Upper bound of capability numbers.
 const NUMBERS: u64 = 64;
-/// How long all threads together may take to drop their capabilities. The signal wakes threads that sleep in
-/// the kernel.
+/// How long all threads together may take to drop their capabilities. No thread needs long: the signal also wakes
+/// threads that sleep in the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// An unused argument, in the width that prctl(2) reads.
 const ZERO: libc::c_ulong = 0;
@@ -29,9 +29,9 @@ const MOST: usize = 64;
 
 /// The capabilities that threads keep.
 static KEEP: AtomicU64 = AtomicU64::new(0);
-/// The IDs of the threads that have dropped their capabilities in this round, and the number of these
-/// threads.
+/// The IDs of the threads that have dropped their capabilities in this round.
 static DONE: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
+/// The number of IDs in [`DONE`].
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The effective capabilities of this thread.
@@ -140,7 +140,8 @@ pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
         return Err(last_error());
     }
     let done = interrupt(signal, keep.bits());
-    // SAFETY: `before` was written by the kernel. No signal is pending any more, unless the result is an error.
+    // SAFETY: `before` was written by the kernel. Unless `done` is an error, all signals that were sent have been
+    // handled, so none of them arrives after the old action is restored.
     unsafe { libc::sigaction(signal, &before, std::ptr::null_mut()) };
     done
 }

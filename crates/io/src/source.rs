@@ -59,7 +59,8 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens a file, or standard input for `-`. Compressed input is decompressed once.
+    /// Opens a file, or standard input for `-`. Compressed input is decompressed; input that was compressed twice
+    /// is an error.
     pub(crate) fn open(path: &Path) -> Result<Source, CaptureError> {
         if path.as_os_str() == "-" {
             return Source::new("<stdin>".to_owned(), Raw::Stream(Box::new(io::stdin())), None);
@@ -141,7 +142,8 @@ impl Source {
         };
         if let (Some(mut raw), Some(mut stdin)) = (feed, stdin) {
             // A source without a file descriptor is copied to the child by a thread. The thread ends when its
-            // input or the child ends. The child's exit status shows errors.
+            // input or the child ends. It ignores errors, because an incomplete input makes the child fail, which its
+            // exit status shows.
             thread::spawn(move || {
                 let _ = stdin
                     .write_all(&head)

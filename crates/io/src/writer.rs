@@ -56,8 +56,8 @@ enum Sink {
 /// # Errors
 /// A full disk or a closed pipe is reported once, by the call in which it occurs; after that nothing is
 /// written and [`write`](CaptureWriter::write) returns `false`. A regular file is then truncated after its
-/// last complete record (to length 0, if the file header did not fit), so that it is readable. Only the error
-/// shows that packets are missing. The reader of a pipe sees a truncated record.
+/// last complete record (to length 0, if the file header did not fit). Such a file looks complete, so only the
+/// error shows that packets are missing. A pipe cannot be truncated, so its reader sees an incomplete record.
 ///
 /// [`close`](CaptureWriter::close) writes the buffered bytes and reports errors. Dropping a writer writes
 /// them too, but cannot report errors.

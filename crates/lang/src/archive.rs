@@ -115,8 +115,8 @@ pub fn write(members: &[(String, Vec<u8>)]) -> Result<Vec<u8>, ArchiveError> {
         if !is_safe_name(name) {
             return Err(ArchiveError::BadName(out.len()));
         }
-        // A leading `#` would be read as a BSD name. The name field is 16 bytes long, so non-ASCII names take
-        // the long form too.
+        // A name takes the long form if it does not fit or could be misread: a leading `#` means a BSD name. So do
+        // non-ASCII names, because the field has 16 bytes, but is padded below to 16 characters.
         let long = name.len() > 14
             || !name.is_ascii()
             || name.contains(' ')

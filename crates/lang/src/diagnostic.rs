@@ -21,7 +21,7 @@ pub enum Severity {
 pub struct Label {
     /// The source position.
     pub span: Span,
-    /// The text beside it, such as `declared here`.
+    /// The text shown at this position, such as `declared here`.
     pub text: String,
 }
 
@@ -142,7 +142,7 @@ impl Diagnostic {
 /// diagnostic takes far longer than finding it, which is why there is a limit. Warnings are left out before
 /// errors.
 pub fn shown(all: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
-    // The list of the elaborator has at most [`MAX_ERRORS`] diagnostics, and then perhaps a count of the rest.
+    // One more is allowed: the elaborator has limited its list to [`MAX_ERRORS`] and perhaps added a count.
     if all.len() <= MAX_ERRORS + 1 {
         return Cow::Borrowed(all);
     }

@@ -57,7 +57,7 @@ impl Library for SearchPath {
 /// nowhere. Also returns `None` if any user may write to a directory on the path, because that user could put
 /// a link there before the file is opened.
 pub fn below(folder: &Path, name: &Path) -> Option<PathBuf> {
-    // Checked before the file system is accessed, because the response would reveal which files exist.
+    // Checked before the file system is accessed, because responses could reveal which files exist outside `folder`.
     if !name.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
         return None;
     }
@@ -98,7 +98,7 @@ impl Library for Confined {
         if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
             return Err(LibraryError::Outside);
         }
-        // Reading a pipe might never end.
+        // Only regular files are allowed, because reading a pipe might never end.
         let found = |name: &Path| below(folder, name).filter(|path| path.is_file());
         let path = found(Path::new(name))
             .or_else(|| found(&Path::new("conf").join(name)))

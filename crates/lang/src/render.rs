@@ -175,7 +175,7 @@ fn snippet<'a>(sources: &'a Sources, w: &Window, marks: &[Mark<'a>]) -> Vec<Elem
     if !w.cut {
         return vec![snippet.path(place.file).into()];
     }
-    // A cut line has lost its column, so the origin states it.
+    // Columns in the excerpt of a cut line count from the cut, so the header of the excerpt states the true one.
     let place = sources.place(w.span);
     let origin = Origin::path(place.file).line(place.line as usize).char_column(place.column as usize);
     vec![origin.into(), snippet.into()]

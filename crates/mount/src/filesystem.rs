@@ -22,7 +22,8 @@ impl Filesystem for Handlers {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         // Without this capability, opening a file with O_TRUNC cannot be distinguished from opening it.
         let _ = config.add_capabilities(InitFlags::FUSE_ATOMIC_O_TRUNC);
-        // A kernel with a smaller limit uses its own.
+        // The result is ignored: if fuser refuses the value, its default applies. A kernel with a smaller limit uses
+        // its own limit.
         let _ = config.set_max_write(MOST_AT_ONCE);
         Ok(())
     }

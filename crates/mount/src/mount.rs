@@ -150,7 +150,7 @@ impl Drop for Mount {
                 w.dismiss();
             }
         } else if let Some(w) = self.watchdog.take() {
-            // This process may have dropped the privilege to unmount in the meantime.
+            // This process may have dropped the privilege to unmount. The watchdog process may still have it.
             w.unmount();
         }
         let Some(session) = self.session.take() else { return };

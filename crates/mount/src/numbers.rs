@@ -24,7 +24,8 @@ pub(crate) enum Part {
     Handler(u16),
 }
 
-/// The inode number of a part of a directory. Inode numbers are valid in one epoch only.
+/// The inode number of a part of a directory. It is valid only in this epoch. A new epoch begins when all numbers are
+/// assigned anew (see [`Numbers::tidy`]).
 pub(crate) fn inode(epoch: u64, folder: u32, part: Part) -> u64 {
     let part = match part {
         Part::Folder if folder == 0 => return ROOT,

@@ -98,7 +98,7 @@ impl Pending {
         }
         let put = Self::put(&self.all, &mut c, offset, data, append);
         if let Err(e) = put {
-            // A handler must never receive part of a value.
+            // Discard all of the data, because a handler must never receive part of a value.
             *c = Collected { used: true, spoilt: Some(e), ..Collected::default() };
         }
         put
@@ -112,7 +112,8 @@ impl Pending {
         append: bool,
     ) -> Result<(), Errno> {
         if !c.pending {
-            // Offsets are relative to the first write. Files appear empty, whatever was written to them before.
+            // The first write of a value counts as offset 0, whatever its real offset: a program may continue after
+            // the values that it has written before, although the file appears empty.
             c.base = offset;
         }
         let at = match offset.checked_sub(c.base).and_then(|at| usize::try_from(at).ok()) {
@@ -235,7 +236,7 @@ mod tests {
         let files = OpenFiles::default();
         let p = pending(&files);
         assert!(p.unused() && p.take().unwrap().is_none());
-        // The offsets of a client that appends to a file it believes to be longer.
+        // The offsets start at 5, as from a client that appends to a file whose length it believes to be 5.
         p.write(5, b"hello ", false).unwrap();
         p.write(11, b"world", false).unwrap();
         p.write(5, b"J", false).unwrap();

@@ -170,7 +170,8 @@ impl Folder {
         let at = self.children.binary_search_by(|c| c.0.as_str().cmp(name)).ok()?;
         self.children.get(at).map(|c| c.1)
     }
-    /// The handlers of a listing that get a file here. A handler with the name of a subdirectory gets none.
+    /// The handlers in the text of a `handlers` listing that become files of this directory. A handler with the name
+    /// of a subdirectory does not.
     fn shown(&self, listing: &str, numbers: &mut Numbers) -> Vec<Handler> {
         let lines = listing.lines().filter_map(|l| l.split_once('\t'));
         let usable = lines.filter(|(name, flags)| {

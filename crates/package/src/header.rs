@@ -91,7 +91,7 @@ impl Header {
         self.0.iter().find(|v| v.0 == key).map_or("", |v| &v.1)
     }
 
-    /// Reads the header of a shared library. The error describes what the file is instead.
+    /// Reads the header of a shared library. The error says why the file is not a package.
     pub fn read(file: &[u8]) -> Result<Header, HeaderError> {
         let elf = object::File::parse(file).map_err(|_| HeaderError::NoLibrary)?;
         if elf.kind() != ObjectKind::Dynamic {

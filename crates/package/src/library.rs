@@ -22,10 +22,12 @@ pub(crate) struct ExportedClass {
     def: ClassDef,
 }
 
-/// The library that the classes of one content refer to; empty while no library with this content is loaded.
+/// The library to which the exported classes of one [`Content`] refer. The reference is empty while the library
+/// is not loaded.
 type Link = Arc<Mutex<Weak<Library>>>;
 
-/// The part of a library that remains after it is unloaded.
+/// What is kept of a library after it is unloaded: its exported classes, and the link to the library, which is
+/// set again if a file with the same bytes is loaded again.
 #[derive(Clone)]
 pub(crate) struct Content {
     link: Link,
@@ -99,7 +101,8 @@ fn memory(name: &str, file: &[u8]) -> std::io::Result<File> {
 }
 
 impl Library {
-    /// Loads a library. `known` returns what remains of the same content, if that was loaded before.
+    /// Loads a library, unless it is loaded already. `known` gets the checksum of the file, and returns the
+    /// [`Content`] of the library with this checksum if it was ever loaded.
     pub(crate) fn open(
         name: &str,
         from: &str,

@@ -243,8 +243,8 @@ impl WithPackages {
         self.libraries.retain(|l| !Arc::ptr_eq(l, &library));
         self.libraries.push(library);
     }
-    /// Removes the packages that a configuration neither requires nor uses. The router keeps the remaining
-    /// ones loaded.
+    /// Removes the packages that a configuration neither requires nor uses. If several packages have a required
+    /// name or a used class, only the last one is kept. The router keeps the remaining packages loaded.
     pub fn used_by(mut self, flat: &Flat) -> WithPackages {
         let required = |l: &Library| flat.requirements.iter().any(|(k, n)| k == "package" && named(l, n));
         let newest: Vec<bool> = self

@@ -57,7 +57,7 @@ impl Packet {
         let m = self.meta();
         let mut bytes = m.anno.get(offset..).and_then(|a| a.first_chunk()).copied().unwrap_or([0; N]);
         if offset.saturating_add(N) > HOT && m.flags & COLD == 0 {
-            // Without [`COLD`], the second cache line holds values of an earlier packet.
+            // Without [`COLD`], the second cache line holds values of an earlier packet, so zeros are returned.
             let from = HOT.saturating_sub(offset);
             bytes.iter_mut().skip(from).for_each(|b| *b = 0);
         }

@@ -73,8 +73,8 @@ pub(crate) struct Meta {
 /// The part that clones and the pool access too; all fields are atomic.
 #[repr(C)]
 pub(crate) struct Shared {
-    /// If [`SHARED`] is set, the chunk that owns the buffer. In the list of chunks that other threads
-    /// returned, the next chunk.
+    /// While [`SHARED`] is set: the chunk that owns the buffer. While this chunk is in the list [`Returned`]: the
+    /// next chunk of the list.
     link: AtomicPtr<Head>,
     /// In a chunk that owns a shared buffer, the number of handles that use the buffer.
     pub refs: AtomicU32,
@@ -204,7 +204,7 @@ impl Returned {
 }
 
 impl Meta {
-    /// Copies the offload fields of another packet, except for the header's position.
+    /// Copies the offload fields of another packet, except for `offload_start`.
     pub fn copy_offload(&mut self, from: &Meta) {
         self.offload_field = from.offload_field;
         self.offload_size = from.offload_size;

@@ -20,8 +20,8 @@ impl Packet {
     pub fn has_offload(&self) -> bool {
         self.meta().flags & OFFLOAD != 0
     }
-    /// The offloads of the packet. `None` for an ordinary packet, and if the headers concerned have been
-    /// stripped.
+    /// The offloads of the packet. `None` for an ordinary packet, and for a packet from which the header with the
+    /// partial checksum has been stripped.
     #[inline(always)]
     pub fn offload(&self) -> Option<Offload> {
         if self.meta().flags & OFFLOAD == 0 { None } else { self.known_offload() }

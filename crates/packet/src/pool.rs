@@ -26,9 +26,10 @@ pub(crate) struct Inner {
     local: UnsafeCell<Local>,
     /// Chunks freed by other threads.
     returns: Returned,
-    /// The number of chunks that other threads have returned. When the pool's thread ends, it subtracts the
-    /// chunks that it has taken from `returns`, and those that are not in its free lists. From then on, the
-    /// thread that brings the balance to zero frees the pool.
+    /// The number of chunks that other threads have returned. When the pool's thread ends, it subtracts two
+    /// numbers: the chunks that it has taken from `returns`, and the chunks that are not in its free lists. From
+    /// then on, the balance is minus the number of chunks still in use, and the thread that brings it to zero
+    /// frees the pool.
     balance: AtomicI64,
     /// Lets tests observe when the pool is freed.
     #[cfg(test)]
@@ -41,8 +42,8 @@ thread_local! {
     static CURRENT: Cell<*mut Inner> = const { Cell::new(std::ptr::null_mut()) };
     /// Releases the pool when the thread ends.
     static GUARD: Guard = const { Guard };
-    /// The number of packets that this thread dropped, minus the number of chunks that its own pool received
-    /// for these packets.
+    /// The difference between the packets that this thread dropped and the chunks that these drops added to the free
+    /// lists of its own pool, see [`dropped`].
     static DROPPED_ELSEWHERE: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -123,7 +124,7 @@ fn slab_layout() -> Layout {
 #[cold]
 #[inline(never)]
 fn make() -> NonNull<Inner> {
-    // A lent pool is not cached, because only the lender can tell when the pool is freed.
+    // A lent pool is not stored in CURRENT, because only the lender can tell when the pool is freed.
     if let Some(lender) = LENDER.get() {
         return (lender.current)();
     }
@@ -251,7 +252,7 @@ pub(crate) unsafe fn give(chunk: ChunkPtr) {
         // SAFETY: this is the thread's own pool, so only this thread accesses `local`, which contains the list.
         // No other reference to the list exists, because functions that borrow `local` never free packets.
         let free = unsafe { &mut *header.free.as_ptr() };
-        // Room for every chunk of the pool was reserved with its slab, so the list does not grow.
+        // `grow` has reserved space for the chunks of all slabs, so this is only a safeguard.
         if free.len() == free.capacity() {
             return grow_free(free, chunk);
         }
@@ -263,7 +264,7 @@ pub(crate) unsafe fn give(chunk: ChunkPtr) {
     }
 }
 
-/// Returns a chunk to a list that has no room.
+/// Adds a chunk to a free list that is full, so that the list must be reallocated.
 #[cold]
 #[inline(never)]
 fn grow_free(free: &mut Vec<ChunkPtr>, chunk: ChunkPtr) {
@@ -307,14 +308,14 @@ pub(crate) fn count_elsewhere(n: isize) {
 }
 
 /// A counter that increases by one with each packet that this thread drops, provided that the thread creates
-/// no packets meanwhile. The difference between two values is the number of packets that an unwinding panic
-/// dropped. The counter costs ordinary drops nothing.
+/// no packets meanwhile. The difference between the values before and after a panic is the number of packets that
+/// the unwinding dropped. The counter costs ordinary drops nothing.
 pub fn dropped() -> usize {
     let free = with_local(|local, _| local.free.iter().map(Vec::len).sum::<usize>());
     free.wrapping_add_signed(DROPPED_ELSEWHERE.get())
 }
 
-/// Sets the limit of this thread's pool in bytes. Memory that it already has is kept.
+/// Sets the limit of this thread's pool in bytes. Memory that the pool already has is kept.
 pub fn set_limit(bytes: usize) {
     with_local(|local, _| local.limit = bytes);
 }

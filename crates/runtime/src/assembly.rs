@@ -22,8 +22,8 @@ pub(crate) struct Assembly {
 
 impl Drop for Assembly {
     fn drop(&mut self) {
-        // Dropping the elements ends the message listeners that they own. Remove these before the code of
-        // their classes can be unloaded.
+        // Dropping the elements also drops the message listeners that they own. The session still has weak
+        // references to these listeners: remove them before the code of the classes can be unloaded.
         self.workers.clear();
         self.shared.session.remove_dead_listeners();
     }

@@ -13,8 +13,8 @@ const LOOK: Duration = Duration::from_micros(50);
 struct State {
     /// The number of workers that wait now.
     waiting: usize,
-    /// Whether all workers have waited at the same time. At that moment none was running an element, so none
-    /// will send another request.
+    /// Whether there was a moment when all workers waited. No worker was running an element then, so no worker
+    /// will send another request to another worker.
     over: bool,
 }
 

@@ -106,8 +106,8 @@ impl Nodes {
         for h in declared.iter().rev().filter(|h| !standard(h.name)) {
             let _ = writeln!(out, "{}\t{}", h.name, h.flags);
         }
-        // A class may declare a standard handler, such as `config`, itself. It was left out above and is
-        // listed here instead, so that it is listed only once.
+        // If a class itself declares a standard handler, such as `config`, the loops above skip this handler.
+        // So each standard handler is listed only once, here.
         for (n, f) in STANDARD {
             let _ = writeln!(out, "{n}\t{}", flags(n, f));
         }

@@ -48,9 +48,9 @@ pub(crate) fn link(
     let is_action =
         |local: &[Option<Instance>], e: usize| matches!(local.get(e), Some(Some(Instance::Action(_))));
     // An action that calls handlers is a chain of its own, so that the calls are carried out before its
-    // packets go on. An action that emits copies ends its chain if packets are pulled through it. If they are
-    // pushed, the chain continues behind it: the packets wait on the action's `resume` edge until the copies
-    // have gone.
+    // packets go on. An action that emits copies ends its chain if packets are pulled through it. If packets
+    // are pushed through it, the chain continues after it: the packets wait on the action's `resume` edge until
+    // the copies have been stored, sent or dropped.
     let calls = |e: usize| effects.get(e).is_some_and(|x| x.contains(Effects::CALLS));
     let copies = |e: usize| graph.spec(e).is_some_and(|s| s.copies);
     let pushes = |e: usize| graph.outputs(e) > 0 && graph.output_kind(e, 0) == PortKind::Push;
@@ -69,8 +69,9 @@ pub(crate) fn link(
     let mut nodes: Vec<Node> = Vec::new();
     let mut edges: Vec<Edge> = Vec::new();
     let mut places = vec![(NONE, 0); n];
-    // The first pass takes the heads of chains and single elements. The second pass takes the rest: cycles of
-    // actions, which are cut anywhere.
+    // The first pass makes the chains, each from its first action, and the nodes of single elements. Only cycles
+    // of actions are left then, because they have no first action. The second pass cuts each cycle anywhere and
+    // makes it a chain.
     for pass in 0..2 {
         for &e in &order {
             if pass == 0 && follows.get(e).copied().unwrap_or(false) {

@@ -2,10 +2,11 @@
 //! The naive interpreter: one packet at a time, recursive, obvious. Tests compare the fast run loop with it.
 //!
 //! Elements, graph, and the order of tasks and timers are those of the run loop. Only the movement of packets
-//! differs: an element gets one packet, and each packet that it emits goes all the way, until it is stored,
-//! sent or dropped, before the next one is moved; output 0 comes first. Packets that an action emits by side
-//! outputs are moved before the packet itself. Pulls request one packet at a time. There are no chains, no
-//! batches and no stacks of waiting packets.
+//! differs. An element gets one packet. Each packet that it emits is moved until it is stored, sent or dropped;
+//! only then is the next one moved. Packets of output 0 are moved first, or those of the last output if the class
+//! declares `descending`. But packets that an action emits by side outputs are moved before the packet that the
+//! action passes on. Pulls request one packet at a time. There are no chains, no batches and no stacks of waiting
+//! packets.
 
 use crate::errors::{explain, failed};
 use crate::initialise::Context;

@@ -58,8 +58,9 @@ pub(crate) struct Node {
     pub descending: bool,
     /// For each pull input, the node and output that it pulls from.
     pub sources: Box<[(u32, u32)]>,
-    /// The node and output that this node pulls from, if it reaches only that node, and that node reaches no
-    /// other. Typically, this node is a task and that node is its queue.
+    /// The node and output that this node pulls from directly. Set only if this node reaches no other node than
+    /// the one it pulls from, and if the latter reaches no node at all. Typically, this node is a task, and it
+    /// pulls from a queue.
     pub direct: Option<(u32, u32)>,
 }
 

@@ -192,7 +192,7 @@ impl Nodes {
     }
 
     /// Takes waiting packets off their edges, so that packets that re-enter a cycle do not queue up behind
-    /// them: when packets move one by one, each is moved all the way before the next.
+    /// them. When packets move one by one, each packet must be stored, sent or dropped before the next one moves.
     #[cold]
     pub(crate) fn suspend(&mut self) {
         let Nodes { edges, stack, suspended, .. } = self;

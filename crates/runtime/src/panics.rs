@@ -52,8 +52,8 @@ impl Element for Disabled {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         cx.drop_all(batch, Reason::Panicked);
     }
-    // The upstream notifier stays on while packets wait upstream. They must be pulled and dropped, or the
-    // puller would spin.
+    // While packets wait upstream, the notifier there stays on, so the task that pulls gets turn after turn.
+    // Pull and drop the packets, so that this task can sleep.
     fn pull(&mut self, _: usize, max: usize, _: &mut Batch, cx: &mut Cx<'_>) {
         for input in 0..self.inputs {
             let mut batch = cx.spare_batch();

@@ -83,7 +83,7 @@ impl Nodes {
                 spoiled(into, |into| self.reach(core, n, false, |e, cx| e.pull(port, max, into, cx)));
             }
             // The node is running, further up the call stack. The graph refuses pull cycles, so this pull
-            // comes from a handler that was called meanwhile. It gets no packets.
+            // comes from a handler that was called while the node ran. The pull returns no packets.
             Body::Busy => return,
         }
         self.settle(core);

@@ -26,8 +26,8 @@ impl Nodes {
             std::mem::swap(&mut self.current, &mut edge.batch);
             let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
             if core.limit == 1 && self.current.len() > 1 {
-                // Packets must move one by one here. If an element made several from one, move the first all
-                // the way before the others.
+                // Packets must move one by one here. If an element made several packets from one, put all but
+                // the first back, until the first has been stored, sent or dropped.
                 edge.batch.extend(self.current.as_mut_vec().drain(1..));
                 edge.pending = true;
                 self.stack.push(x as u32);
@@ -75,7 +75,8 @@ impl Nodes {
                     }
                     Body::Reaching(..) => self.push_reaching(core, to, port),
                     Body::Busy => {
-                        // Put the packets back; the edge is followed again when the element has returned.
+                        // The element is still running: put the packets back on the edge, which is followed again
+                        // when the element has returned.
                         if let Some(edge) = edges.get_mut(x) {
                             edge.pending = true;
                             edge.batch.append(current);

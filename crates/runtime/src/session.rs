@@ -15,8 +15,8 @@ pub(crate) const DEFAULT: &str = "default";
 pub(crate) struct Session {
     printer: Printer,
     listeners: Mutex<Vec<(String, Weak<dyn Listener>)>>,
-    /// Whether there has ever been a listener. If not, messages need not take the lock, which matters because
-    /// there may be many.
+    /// Whether there has ever been a listener. If not, sending a message need not take the lock, which matters
+    /// because elements may send many messages.
     heard: AtomicBool,
     /// Whether the router is to stop when nothing can happen any more (simulated time only).
     stops_when_idle: AtomicBool,
@@ -82,8 +82,8 @@ impl Session {
     pub fn set_stops_when_idle(&self, stops: bool) {
         self.stops_when_idle.store(stops, Ordering::Relaxed);
     }
-    /// Whether the router stops when nothing can happen any more. The caller then stops it, so the first call
-    /// that returns true prints a message.
+    /// Whether the router stops when nothing can happen any more. If this returns true, the caller must stop
+    /// the router. The first call that returns true prints a message with the reason of the stop.
     pub fn stops_when_idle(&self) -> bool {
         if !self.stops_when_idle.load(Ordering::Relaxed) {
             return false;

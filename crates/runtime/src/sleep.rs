@@ -44,8 +44,8 @@ impl Waker {
 
 /// A descriptor that is registered with epoll, and the watches that wait for it: for reading, for writing.
 ///
-/// Once no watch waits, the descriptor is removed from epoll. Otherwise the sender of each packet to a socket
-/// would pay for a call of the kernel's wake-up function, though the worker is awake.
+/// Once no watch waits, the descriptor is removed from epoll. If it stayed registered, each packet sent to a
+/// socket would make the kernel call its wake-up function, at the cost of the sender, though the worker is awake.
 struct Waits {
     fd: Arc<OwnedFd>,
     keys: [Option<u64>; 2],
@@ -236,7 +236,7 @@ mod tests {
             });
             s.sleep(&mut w, None, || false, |_| {});
         });
-        // The wake-up was consumed: the next sleep lasts.
+        // The sleep above has consumed the wake-up, so the next sleep lasts for its full time.
         let start = Instant::now();
         s.sleep(&mut w, Some(Duration::from_millis(2)), || false, |_| {});
         assert!(start.elapsed() >= Duration::from_millis(2));
@@ -270,7 +270,7 @@ mod tests {
         s.sleep(&mut w, None, || false, |e| woken.push(e));
         assert_eq!(woken, [3]);
         assert_eq!(known(&s), 1, "what nobody waits for costs nothing when something comes");
-        // Without a wait there is no event, though there is still something to read.
+        // The descriptor is still readable, but no watch waits for it, so there is no event.
         assert_eq!(look(&mut s, &mut w), []);
         w.wait(a);
         w.remove(a);

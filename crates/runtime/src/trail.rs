@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The trail of a panic: the element that ran, the message, and the node bodies that were running.
 //!
-//! The packet path pays nothing for it: guards collect the trail while the stack unwinds. When a call returns
-//! normally, its guard is forgotten without running.
+//! The packet path pays nothing for it: the destructors of guards collect the trail while the stack unwinds.
+//! When a call returns normally, `mem::forget` prevents the destructor of its guard from running.
 
 use crate::node::Body;
 use castanet_element::{Cx, Instance};

@@ -122,7 +122,8 @@ impl Worker {
         let mut left = TURNS;
         while left > 0 {
             if !self.core.wakes.is_empty() {
-                // Schedule the tasks in the order in which they were woken: `wake` takes the last one first.
+                // Reverse the list, because `wake` takes its last task first. So the tasks are scheduled in the
+                // order in which they were woken.
                 self.core.wakes.reverse();
                 self.wake();
             }

@@ -6,8 +6,8 @@ use castanet_testkit::{FEW_ROUNDS, real, rounds_while_idle, router, simulated, w
 
 #[test]
 fn an_idle_router_sleeps() {
-    // Every task waits: sources wait for room or a timer, or have reached their limit; pullers wait for
-    // packets.
+    // Every task sleeps: sources wait for free space in a queue or for a timer, or have reached their limit;
+    // pullers wait for packets.
     let text = "InfiniteSource(LIMIT 3) -> Discard;
         InfiniteSource -> full :: Queue(5) -> Discard(ACTIVE false);
         TimedSource(3600) -> Queue -> Unqueue -> Discard;

@@ -115,8 +115,8 @@ fn elements_may_have_more_outputs_than_bits() {
 
 #[test]
 fn copies_reach_their_end_before_the_packet_goes_on_in_its_chain() {
-    // Outside effects on both paths make packets go one by one. Behind a Tee, a packet enters the chain as a
-    // batch of one; straight from a source, it enters without a batch.
+    // Both paths have outside effects, so packets move one by one. After a Tee, a packet enters the chain as a
+    // batch of one. Directly after a source, it enters without a batch.
     for (source, batch) in
         ["", "-> t :: Tee(2)", "-> Queue -> Unqueue"].iter().flat_map(|s| BATCHES.map(|b| (s, b)))
     {

@@ -187,8 +187,8 @@ impl Loader for Texts {
     }
 }
 
-/// Reads configurations. When one has been prepared, ends the running router, and waits until that router has
-/// returned.
+/// Reads configurations. When one has been prepared, it ends the running router, and waits until the run of that
+/// router has returned.
 struct Late {
     running: Arc<Running>,
     returned: AtomicBool,

@@ -219,8 +219,8 @@ pub struct Parser<'a> {
     given: Vec<Vec<Range<usize>>>,
     cx: ArgCx<'a>,
     errors: Vec<ArgError>,
-    /// Where the declarations of the struct being filled begin. Above 0 within flattened arguments. The
-    /// indices that callers pass count from here.
+    /// The index of the first declaration of the struct that is being filled: above 0 for a flattened struct.
+    /// The indices that callers pass are relative to it.
     base: usize,
 }
 
@@ -277,8 +277,9 @@ impl<'a> Parser<'a> {
         });
     }
 
-    /// Assigns positional arguments to declarations in order. An argument that begins like a keyword, but not
-    /// with a known one, counts as positional if a position is free for it. If none is free, it is an error.
+    /// Assigns positional arguments to declarations in order. An argument that begins like a keyword, but not with
+    /// a known one, is an error, with two exceptions: the class has a rest argument, or a mandatory position would
+    /// be left without an argument.
     fn assign_positional(
         &mut self,
         positional: Vec<(Range<usize>, bool)>,
@@ -292,7 +293,7 @@ impl<'a> Parser<'a> {
             })
             .collect();
         let plain = positional.iter().filter(|p| !p.1).count();
-        // A mandatory position that plain arguments cannot fill takes an argument that looked like a keyword.
+        // The number of arguments with unknown keywords that count as positional.
         let mandatory = slots.iter().filter(|&&i| self.specs.get(i).is_some_and(|s| s.mandatory)).count();
         let mut wanted_keywords = if rest.is_some() { usize::MAX } else { mandatory.saturating_sub(plain) };
         let mut next = slots.into_iter();
@@ -400,7 +401,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes flattened arguments, whose declarations begin at `index` of the outer declarations.
+    /// Fills a flattened struct of arguments. Its declarations begin at `index` among those of the outer struct.
     pub fn nested<T: Args>(&mut self, index: usize) -> Option<T> {
         let before = self.base;
         self.base = before.saturating_add(index);
@@ -420,8 +421,8 @@ impl<'a> Parser<'a> {
         self.required_if(index, |_| Ok(()))
     }
 
-    /// Like [`Parser::required`], but `check` may refuse the value. Its message follows the name of the
-    /// argument.
+    /// Like [`Parser::required`], but `check` may refuse the value. The error puts the name of the argument before
+    /// the message of `check`.
     pub fn required_if<T: ArgValue>(
         &mut self,
         index: usize,
@@ -442,14 +443,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes an argument that may be left out. The outer none is an error; the inner none means that the
-    /// argument was left out.
+    /// Takes an argument that may be left out. Returns `None` after an error, and `Some(None)` if the argument was
+    /// left out.
     pub fn optional<T: ArgValue>(&mut self, index: usize) -> Option<Option<T>> {
         self.optional_if(index, |_| Ok(()))
     }
 
-    /// Like [`Parser::optional`], but `check` may refuse the value. Its message follows the name of the
-    /// argument.
+    /// Like [`Parser::optional`], but `check` may refuse the value. The error puts the name of the argument before
+    /// the message of `check`.
     pub fn optional_if<T: ArgValue>(
         &mut self,
         index: usize,

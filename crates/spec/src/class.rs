@@ -51,8 +51,8 @@ bitflags::bitflags! {
         const CALLS = 4;
         /// May stop the driver.
         const STOPS = 8;
-        /// Reads state that other packets change one by one, such as the length of a storage downstream, or
-        /// what a packet on another input left behind.
+        /// Reads state that other packets change one by one, such as the length of a storage downstream, or a
+        /// value that packets on another input set.
         const LOOKS = 16;
     }
 
@@ -139,9 +139,10 @@ pub struct ClassSpec {
     pub capabilities: &'static [Capability],
     /// Whether it runs a task.
     pub task: bool,
-    /// Whether it may emit a copy of a packet beside the packet itself.
+    /// Whether it may emit a copy of a packet in addition to the packet itself.
     pub copies: bool,
-    /// Whether packets on its highest output go before those on lower ones, as in the floods of switches.
+    /// Whether packets on its highest output are processed before those on lower ones, as when a switch floods a
+    /// packet.
     pub descending: bool,
     /// Whether it is configured before all other classes, so that they can use its information
     /// (AddressInfo...).

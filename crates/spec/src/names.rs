@@ -102,7 +102,7 @@ impl Names {
         let defined = outward(scope, name, |n| self.annotations.get(n).copied());
         defined.or_else(|| anno::ALL.iter().find(|a| a.name == name).map(|a| (a.offset, a.size)))
     }
-    /// Defines an element by its full name, with its index and the name of its class, which is not an alias.
+    /// Defines an element by its full name. `class` is the real name of its class, never an alias.
     pub fn define_element(&mut self, name: &str, index: usize, class: &'static str) {
         self.elements.insert(name.to_string(), (index, class));
     }
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!((a.ip, a.ether, a.gateway), (Some([10, 0, 0, 1]), Some([2; 6]), Some([8; 4])));
         assert_eq!(n.addresses("", "eth1").and_then(|a| a.ip), Some([9; 4]));
         assert_eq!(n.addresses("", "eth2"), None);
-        // Only devices that had addresses count as used.
+        // A device without addresses does not count as used.
         assert_eq!(["eth0", "eth1", "eth2"].map(|d| n.uses_device(d)), [true, true, false]);
     }
 }

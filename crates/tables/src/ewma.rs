@@ -35,7 +35,8 @@ impl Ewma {
         Self { average: 0, count: 0, epoch: 0, places: 4 }
     }
 
-    /// Adds `count` at time `now` in nanoseconds. If the clock steps back, the count goes to the current epoch.
+    /// Adds `count` at time `now` in nanoseconds. If the clock steps back, `count` is added to the current
+    /// epoch.
     #[inline]
     pub fn update(&mut self, count: u64, now: i64) {
         let epoch = now.div_euclid(EPOCH);

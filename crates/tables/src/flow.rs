@@ -3,7 +3,7 @@
 
 /// The number of entries in a bucket.
 const WAYS: usize = 7;
-/// The lane that counts entries which overflowed to the next bucket.
+/// The lane of [`Bucket::tags`] that holds the number of entries that overflowed past the bucket.
 const PASSED: usize = 7;
 /// Marks a free place.
 const NONE: u32 = u32::MAX;
@@ -37,7 +37,7 @@ impl Bucket {
 /// A hash index for keys that are stored elsewhere. It holds a 32-bit tag and a value for each entry.
 ///
 /// A lookup reads one cache line and almost always yields the one correct value. The caller then compares the
-/// key of that entry, which it needs to read anyway. Full buckets overflow into the next one. Each bucket
+/// key of that entry, which it needs to read anyway. An entry whose bucket is full goes to the next bucket. Each bucket
 /// counts the entries that overflowed past it. This count bounds a search, so removing an entry needs no
 /// tombstone. The table doubles when three quarters of the places are used. Tags alone determine the new
 /// positions, so no key is hashed again.
@@ -79,8 +79,8 @@ impl FlowIndex {
         tag as usize & (self.buckets.len() - 1)
     }
     /// The first value with this tag in the tag's own bucket. If the key is in the index, this is almost
-    /// always its value. Callers can issue many guesses before they use the first, so that the cache misses
-    /// overlap.
+    /// always its value. For tag 0 it may be `u32::MAX`, the mark of a free place. Callers can issue many guesses
+    /// before they use the first, so that the cache misses overlap.
     #[inline(always)]
     pub fn guess(&self, tag: u32) -> Option<u32> {
         let b = self.buckets.get(self.home(tag))?;
@@ -95,7 +95,8 @@ impl FlowIndex {
             let b = self.buckets.get(at)?;
             let mut bits = b.matches(tag);
             while bits != 0 {
-                // A free place has tag 0, so a search for tag 0 can match it.
+                // A free place has tag 0, so a search for tag 0 also finds free places. They are skipped by their
+                // value `NONE`.
                 if let Some(&v) = b.values.get(bits.trailing_zeros() as usize)
                     && v != NONE
                     && is(v)
@@ -111,7 +112,7 @@ impl FlowIndex {
         }
         None
     }
-    /// The number of buckets that an unsuccessful search for a tag reads.
+    /// Returns how many buckets a search for `tag` reads if it finds nothing.
     pub fn reach(&self, tag: u32) -> usize {
         let home = self.home(tag);
         let chain =

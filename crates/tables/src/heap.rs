@@ -56,7 +56,8 @@ impl<K: Ord + Copy> Heap<K> {
         self.settle(place);
     }
 
-    /// Replaces the key of the top slot, which is the least, by a key that is not less.
+    /// Replaces the key of the top slot. The new key must not be less than the old one, so the slot moves down or
+    /// stays.
     #[inline]
     pub fn lower_top(&mut self, key: K) {
         match &mut self.items[..] {

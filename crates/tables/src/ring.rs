@@ -139,9 +139,9 @@ impl<T> Ring<T> {
         if inside > self.mask + 1 { self.capacity } else { self.capacity.saturating_sub(inside) }
     }
 
-    /// Claims up to `want` consecutive cells from the position `end` on, but at most `room(position)` cells. Each
-    /// claimed cell has `sequence == its position + ready`. Returns the first position and the number of cells, or
-    /// `None` if no cell can be claimed because the ring is full (push) or empty (pop).
+    /// Claims consecutive cells by moving `end`, which is the head or the tail, past them: up to `want` cells, and at
+    /// most `room(position)`. Each claimed cell has `sequence == its position + ready`. Returns the first position
+    /// and the number of cells, or `None` if no cell can be claimed because the ring is full (push) or empty (pop).
     #[inline]
     fn claim(
         &self,

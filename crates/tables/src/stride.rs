@@ -9,7 +9,8 @@ use crate::heap::Heap;
 
 /// The stride of a client with one ticket.
 const ONE_TICKET: u64 = 1 << 32;
-/// When the pass of a turn exceeds this limit, it is subtracted from all passes.
+/// When the pass of a turn exceeds this limit, that pass is subtracted from the passes of all clients, so that
+/// passes do not overflow.
 const LARGE_PASS: u64 = 1 << 62;
 
 #[inline]
@@ -26,7 +27,7 @@ pub struct Stride {
     heap: Heap<(u64, u64)>,
     strides: Vec<u64>,
     entered: u64,
-    /// The pass of the last turn. New clients start from here.
+    /// The pass of the last turn. A new client starts one stride after it.
     now: u64,
 }
 
@@ -62,8 +63,8 @@ impl Stride {
     }
 
     /// Schedules a client; 0 tickets count as 1. The client starts one stride after the current pass, so it
-    /// comes after clients that have already waited. A client that is already scheduled keeps its position and
-    /// gets the new tickets.
+    /// comes after clients with the same number of tickets that are waiting already. If the client is already
+    /// scheduled, this is [`Self::set_tickets`].
     pub fn add(&mut self, client: u32, tickets: u32) {
         if self.contains(client) {
             return self.set_tickets(client, tickets);

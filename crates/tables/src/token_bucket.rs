@@ -9,9 +9,9 @@ const TOKEN: i128 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     rate: u64,
-    /// In parts of a token, like `level`.
+    /// The capacity, in parts of a token.
     capacity: i128,
-    /// Negative if more was removed than was available.
+    /// The content, in parts of a token. Negative if more was removed than was available.
     level: i128,
     /// The time of `level`, in nanoseconds.
     updated: i64,

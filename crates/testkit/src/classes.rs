@@ -440,14 +440,14 @@ impl Lifecycle for Restless {
     }
 }
 
-/// Shows what is written to its handler, and when, in milliseconds since simulated time began.
+/// Prints each text that is written to its handler, after the time in milliseconds since simulated time began.
 #[derive(Class)]
 #[class(name = "Tell", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, handlers, effects(prints))]
 pub struct Tell {}
 
 #[handlers]
 impl Tell {
-    /// Shows a text.
+    /// Prints a text.
     #[write]
     fn say(&mut self, text: &str, cx: &mut Cx<'_>) {
         let ms = (cx.now() - super::START) / 1_000_000;

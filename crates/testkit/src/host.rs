@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Further hosts: network namespaces besides that of the test.
+//! Further network namespaces for a test, which act as other hosts.
 
 use crate::namespace::run;
 use std::process::{Child, Command, Stdio};

@@ -69,7 +69,7 @@ pub fn try_naive(text: &str, options: Options) -> Result<Naive, String> {
     built.map_err(|diagnostics| TextError { sources, diagnostics }.to_string())
 }
 
-/// Waits until `holds` returns true. The time limit only ends a hang.
+/// Waits until `holds` returns true. Panics with the message `what` after five minutes, so that the test cannot hang.
 #[track_caller]
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -163,14 +163,14 @@ impl Watchdog {
     }
 }
 
-/// The maximum number of run-loop rounds, from the start, of a router that has nothing to do. A router that
-/// polls makes thousands.
+/// A router that has nothing to do makes at most this many rounds of the run loop, counted from its start. A router
+/// that polls makes thousands.
 pub const FEW_ROUNDS: u64 = 200;
 
-/// Runs a router that has nothing to do for 0.3 s, and returns how many rounds of the run loop it made.
+/// Runs an idle router for 0.3 s, and returns how many rounds of the run loop it made.
 ///
-/// The duration only decides how clearly a router that polls stands out. A sleeping router makes the same few
-/// rounds, however long it runs and whatever else the machine does.
+/// A router that sleeps makes the same few rounds, however long it runs and whatever else the machine does. A router
+/// that polls makes more rounds the longer it runs, so 0.3 s are enough to detect it.
 pub fn rounds_while_idle(r: &mut Router) -> u64 {
     let shared = r.shared().clone();
     let watch = {

@@ -10,7 +10,7 @@ pub fn inside(name: &str, body: impl FnOnce()) {
     inside_of("-Urn", name, body);
 }
 
-/// Like [`inside`], in the namespaces of these flags of unshare(1).
+/// Like [`inside`], but creates the namespaces that `flags`, options of unshare(1), ask for.
 pub fn inside_of(flags: &str, name: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
@@ -34,7 +34,7 @@ pub fn inside_of(flags: &str, name: &str, body: impl FnOnce()) {
         "in the namespace:\n{text}{}",
         String::from_utf8_lossy(&out.stderr)
     );
-    // The test harness prints the name of the test before its output.
+    // SKIP may be in the middle of a line, because the test harness prints the name of the test before its output.
     text.lines().filter_map(|l| l.get(l.find("SKIP")?..)).for_each(|l| println!("{l}"));
 }
 

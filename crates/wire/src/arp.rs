@@ -12,11 +12,11 @@ pub mod op {
     pub const REQUEST: u16 = 1;
     /// Answer to a request (RFC 826).
     pub const REPLY: u16 = 2;
-    /// Request for the sender's own protocol address (RFC 903).
+    /// Request for the IPv4 address of the target Ethernet address, usually the sender's own (RFC 903).
     pub const RARP_REQUEST: u16 = 3;
     /// Answer to a reverse request (RFC 903).
     pub const RARP_REPLY: u16 = 4;
-    /// Inverse request (RFC 2390).
+    /// Request for the IPv4 address of a station whose hardware address is known (RFC 2390).
     pub const INVERSE_REQUEST: u16 = 8;
     /// Answer to an inverse request (RFC 2390).
     pub const INVERSE_REPLY: u16 = 9;

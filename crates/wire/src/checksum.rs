@@ -18,7 +18,7 @@ const fn fold64(sum: u64) -> u16 {
 #[inline]
 const fn add64(a: u64, b: u64) -> u64 {
     let (sum, carry) = a.overflowing_add(b);
-    // Cannot overflow: a carry leaves at most u64::MAX - 1.
+    // Adding the carry cannot overflow: if there is one, `sum` is at most u64::MAX - 1.
     sum.wrapping_add(carry as u64)
 }
 
@@ -119,11 +119,12 @@ pub const fn update32(checksum: u16, old: u32, new: u32) -> u16 {
     !fold64(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// The checksum after the time-to-live was decremented. This is [`update16`] with `new = old - 0x0100`, where
-/// `old` cancels out.
+/// The checksum after the time-to-live was decremented. This is [`update16`] with `new = old - 0x0100`. Then
+/// `old` cancels out, so it is not a parameter.
 #[inline]
 pub const fn update_ttl_decrement(checksum: u16) -> u16 {
-    // ~(~c + 0xfeff) is c + 0x0100 with end-around carry, except that c = 0xfeff gives 0 instead of 0xffff.
+    // The result is ~(~c + 0xfeff), where c is the checksum. This equals c + 0x0100 with end-around carry, except
+    // for c = 0xfeff: there the result is 0, not 0xffff.
     checksum.wrapping_add(0x0100).wrapping_add((checksum >= 0xfeff) as u16)
 }
 
@@ -151,8 +152,9 @@ pub fn transport_ok(src: u32, dst: u32, protocol: u8, segment: &[u8]) -> bool {
     transport_sum(src, dst, protocol, segment) == Some(0xffff)
 }
 
-/// The checksum of a TCP segment or UDP datagram whose checksum field is zero. UDP sends a result of 0 as
-/// 0xffff (RFC 768). `None` if `segment` is too long for IPv4.
+/// The checksum of a TCP segment or UDP datagram whose checksum field is zero. For UDP, a
+/// result of 0 is returned as 0xffff, because 0 means that there is no checksum (RFC 768). `None` if `segment` is too
+/// long for IPv4.
 #[inline]
 pub fn transport_checksum(src: u32, dst: u32, protocol: u8, segment: &[u8]) -> Option<u16> {
     let checksum = !transport_sum(src, dst, protocol, segment)?;

@@ -77,13 +77,13 @@ pub mod parameter_problem {
 
 /// Codes of [`kind::REDIRECT`].
 pub mod redirect {
-    /// For the network.
+    /// Redirect packets for the network.
     pub const NET: u8 = 0;
-    /// For the host.
+    /// Redirect packets for the host.
     pub const HOST: u8 = 1;
-    /// For the type of service and network.
+    /// Redirect packets for the type of service and the network.
     pub const TOS_NET: u8 = 2;
-    /// For the type of service and host.
+    /// Redirect packets for the type of service and the host.
     pub const TOS_HOST: u8 = 3;
 }
 
@@ -152,7 +152,7 @@ pub const fn pointer_word(pointer: u8) -> u32 {
     (pointer as u32) << 24
 }
 
-/// Whether a type is an error message. No ICMP error is sent in response to one (RFC 1812 §4.3.2.7).
+/// Whether a type is an error message. No ICMP error is sent in response to an ICMP error (RFC 1812 §4.3.2.7).
 #[inline]
 pub const fn is_error(kind: u8) -> bool {
     matches!(

@@ -147,7 +147,8 @@ impl Ipv4Header {
         self.tos & 3
     }
 
-    /// The payload length according to the header; 0 if its lengths are inconsistent.
+    /// The payload length in bytes: total length minus header length; 0 if the total length is less than the header
+    /// length.
     #[inline]
     pub fn payload_len(&self) -> usize {
         usize::from(self.total_len.get()).saturating_sub(self.header_len())

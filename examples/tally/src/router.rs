@@ -17,7 +17,7 @@ pub fn registry() -> Registry {
     all
 }
 
-/// Makes a router of a configuration: text to flat configuration, to checked graph, to elements.
+/// Makes a router from the text of a configuration: expands the compounds, checks the graph, and builds the elements.
 ///
 /// # Errors
 /// The errors of the configuration, as text.

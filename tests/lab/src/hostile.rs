@@ -21,7 +21,7 @@ const OPTIONS: [&[u8]; 8] = [
 pub struct Scene {
     /// The host that sends.
     pub host: (Ether, Ipv4Addr),
-    /// The router's interface to it.
+    /// The router's interface on the link to that host.
     pub router: (Ether, Ipv4Addr),
     /// A host behind the router.
     pub beyond: Ipv4Addr,
@@ -226,7 +226,7 @@ impl Hostile {
         match self.below(6) {
             // Teardrop: the second fragment is inside the first.
             0 => vec![piece(0, 40, true), piece(24, 4, false)],
-            // Ping of death: beyond byte 65535, by a little or by a lot.
+            // Ping of death: fragments that end beyond byte 65535, one by a lot and one by a little.
             1 => vec![piece(0, 1400, true), piece(65_528, 1400, false), piece(65_120, 400, false)],
             // Two last fragments, and data beyond the end.
             2 => vec![

@@ -130,7 +130,8 @@ fn wire(device: &str) -> Done {
     let socket = PacketSocket::open(device).map_err(said(device))?;
     println!("ready");
     let sender = socket.try_clone().map_err(said(device))?;
-    // Locked from the moment a frame leaves the socket until it is printed; true when no more frames are printed.
+    // The lock is held from the moment a frame leaves the socket until it is printed. The value is true when no
+    // more frames will be printed.
     let ended = Arc::new(Mutex::new(false));
     let printing = ended.clone();
     thread::spawn(move || {

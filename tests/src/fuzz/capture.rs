@@ -8,7 +8,7 @@ use castanet_io::{CaptureReader, MAX_CAPTURED};
 const COMPRESSED: &[&[u8]] =
     &[&[0x1f, 0x8b], b"BZh", &[0xfd, b'7', b'z', b'X', b'Z'], &[0x28, 0xb5, 0x2f, 0xfd]];
 
-/// Reads bytes as a capture file, and again from the middle.
+/// Reads bytes as a capture file. Then seeks to several offsets, and reads on from there.
 pub fn capture(data: &[u8]) {
     let data = at_most(data, 1 << 16);
     if COMPRESSED.iter().any(|c| data.starts_with(c)) {

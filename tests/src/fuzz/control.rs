@@ -78,7 +78,8 @@ fn talk(bytes: &[u8], piece: usize, rules: &Rules, from: Origin, limits: &Limits
                 break;
             }
         }
-        // Vectors grow by doubling, and one read can exceed the limits.
+        // The memory in use may be larger than the limits: vectors grow by doubling, and one read can exceed a
+        // limit.
         let most = 4 * (limits.line + limits.data + limits.backlog) + (1 << 17);
         assert!(session.held() <= most, "it holds {} bytes", session.held());
     }

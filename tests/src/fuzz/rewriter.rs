@@ -86,7 +86,7 @@ fn drive<T: Build + Element>(text: &str, fallback: &str, write: &str, packets: &
         let Some(mut data) = made(*head) else { continue };
         let good = raw & 1 == 0 && is_right(&data);
         if !good {
-            // Truncated, or with a wrong byte.
+            // Truncate the packet, and change one of its remaining bytes.
             data.truncate(usize::from(*last));
             let n = data.len().max(1);
             if let Some(b) = data.get_mut(usize::from(*raw) % n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements in the documentation examples of their classes, with small routers around them.
+//! Takes one element of each class from the example in its documentation, and builds small routers around it.
 
 use super::load;
 use castanet_classes::Registry;
@@ -83,7 +83,8 @@ pub fn settings() -> &'static [Setting] {
             let (graph, ..) = load::graph(example(spec)?);
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|s| s.name == spec.name))?;
             let mut setting = setting(&graph, e, spec)?;
-            // A configuration string that refers to missing elements of the example is not usable.
+            // The configuration string may refer to elements of the example that are missing here. Then an empty
+            // string is used.
             if load::router(&setting.router(&setting.config, 1, |_| "Idle".into()), 1).is_err() {
                 setting.config = String::new();
             }

@@ -81,11 +81,11 @@ fn tcpdump(data: &[u8]) {
 }
 
 /// Reads bytes as a dump, writes each packet with every field, as text and in binary, and reads the result
-/// again. The first byte selects whether checksums are computed.
+/// again. The first byte selects whether checksums are computed, and whether bad packets get a `!bad` line.
 pub fn summary(data: &[u8]) {
     let data = at_most(data, 1 << 14);
     let [first, data @ ..] = data else { return };
-    // External programs decompress compressed files.
+    // Skip compressed files, because external programs would decompress them.
     if [&[0x1f, 0x8b][..], b"BZh", &[0xfd, b'7', b'z']].iter().any(|c| data.starts_with(c)) {
         return;
     }

@@ -52,8 +52,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Records a packet. Returns false if a later packet overtook it. Packets to link-level groups take another
-    /// path, so they are separate.
+    /// Records a packet. Returns false if a later packet overtook it. The order of packets to link-level groups is
+    /// checked separately, because they take another path.
     pub(super) fn keeps(&mut self, evidence: &Evidence, cause: (usize, usize), fields: &Fields<'_>) -> bool {
         let (interface, position) = cause;
         let group = evidence.arrived[interface][position].data.first().is_some_and(|byte| byte & 1 == 1);

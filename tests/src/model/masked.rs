@@ -10,7 +10,7 @@ use crate::trace::checksum;
 const DAY_MS: u32 = 86_400_000;
 
 /// An expected IPv4 packet. Everything is known but the values of timestamps and the header checksum. The
-/// checksum must be correct, in either of its representations.
+/// checksum must be correct; if it is zero, both representations (0 and 0xffff) are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Masked {
     pub(super) bytes: Vec<u8>,

@@ -220,7 +220,8 @@ impl<'a> Output<'a> {
         fields: Fields<'a>,
     ) -> Result<(usize, &'static str, Option<String>), String> {
         let candidates = self.packets.get(&key(&fields)).ok_or("not due")?;
-        // Fragments of a packet that arrived fragmented share the key. Exact matches are preferred.
+        // Fragments of a packet that arrived fragmented have the same key, so several candidates may be open. One
+        // that fits is preferred.
         let open = |n: &&usize| self.claims[**n].is_open() || self.claims[**n].is_split();
         let fits = |n: &&usize| match self.claims[**n].due {
             Due::Packet { want, .. } if want.bytes.len() > MTU => covers(want, &fields),
@@ -277,8 +278,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Checks that packets that arrived on this interface before the ARP reply were not sent before a
-    /// request.
+    /// Checks a packet that arrived on this interface before the first ARP reply of its next hop: the router
+    /// must have sent an ARP request before the first frame to that next hop.
     fn check_asked_first(
         &self,
         cause: (usize, usize),

@@ -338,7 +338,7 @@ fn every_damage_is_noticed() {
         let what = match n % 4 {
             0 => {
                 let removed = frames.remove(at);
-                // The number of ARP requests may vary.
+                // The number of ARP requests may vary, so a missing request is not always an error.
                 if is_query(&removed.data) {
                     continue;
                 }

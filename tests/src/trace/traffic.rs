@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sequence of frames on an interface: ARP first, then runs of flows with special cases in between.
+//! The sequence of frames on an interface: a packet of each flow, ARP, then runs of flows mixed with special cases.
 use std::net::Ipv4Addr;
 
 use super::build::{Ipv4, arp, ether};

@@ -74,7 +74,7 @@ impl Packet<'_> {
         Packet::number(self.network, pos, len)
     }
 
-    /// `None` in later fragments.
+    /// The number at `pos` in the transport header; `None` in later fragments, which have no such header.
     fn transport(&self, pos: usize, len: usize) -> Option<u32> {
         let start = self.ip(0, 1)? as usize % 16 * 4;
         if self.ip(6, 2)? % 0x2000 != 0 {

@@ -15,7 +15,7 @@ pub fn independent(all: &mut Vec<Diagnostic>, arguments: Vec<Diagnostic>, elemen
     let new =
         arguments.into_iter().filter(|d| d.is_error() && about(d).is_none_or(|e| !reported.contains(&e)));
     // An element of a compound is configured once for each use of the compound, so its error may occur
-    // several times.
+    // several times. Only the first is added.
     let new: Vec<_> = new.filter(|d| seen.insert((d.message.clone(), d.span))).collect();
     all.extend(new);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Warnings about names in scripts: calls of elements or handlers that do not exist, and misspelt variables.
-//! Such a call fails only when the script executes it, which may be long after the start.
+//! Warnings about names in scripts: misspelt variables, and handler calls whose element or handler does not exist.
+//! Without the warning, such a call fails only when the script executes it, which may be long after the start.
 
 use crate::load::is_script;
 use castanet_graph::Graph;

@@ -136,7 +136,7 @@ fn told(elements: &HashSet<String>, d: &Diagnostic) -> bool {
 /// Largest number of lines printed for one configuration.
 const MOST_LINES: usize = 1000;
 
-/// Prints a heading with the first position among the lines, then the lines.
+/// Prints a heading and the lines. The heading has the position of the first line that has one.
 fn show_lines(sources: &Sources, lines: &[Line]) {
     let place = |span: Option<Span>| {
         let place = span.map(|s| sources.place(s));
@@ -153,7 +153,7 @@ fn show_lines(sources: &Sources, lines: &[Line]) {
     }
 }
 
-/// Elements with too few or too many connected ports.
+/// Returns the elements with too few or too many connected ports, and the lines of the error for each.
 fn ports(graph: &Graph) -> Vec<(usize, Vec<Line>)> {
     let flat = &graph.flat;
     let (inputs, outputs) = used(flat);

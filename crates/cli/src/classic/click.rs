@@ -319,8 +319,8 @@ fn run(mut s: Settings) -> u8 {
     code
 }
 
-/// Returns the exit status that a handler's value stands for: an integer for itself, true for 0, false for 1.
-/// An error gives 255.
+/// Returns the exit status for the value of a handler: an integer is used as it is, true becomes 0, and false
+/// becomes 1. If the handler fails or has any other value, the status is 255.
 fn exit(router: &mut Router, handler: String) -> u8 {
     let answer = requests::answer(router, &[handler]);
     if let Some(e) = answer.errors.first() {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The options of the classic tools.
 //!
-//! clap parses the command line of `castanet`. The classic command lines have rules that clap lacks: long
-//! options abbreviated across their synonyms, `--no-X` beside `--X`, other meanings of `-h` and `-v`, options
-//! and files in any order, and errors in three fixed lines with exit code 1. So this small parser reads them.
+//! clap parses the command line of `castanet`. This small parser reads the classic command lines, because they
+//! have rules that clap lacks: an abbreviation may match several synonyms of one long option, an option `--X` can
+//! have an opposite `--no-X`, `-h` and `-v` have other meanings, options and files come in any order, and an error
+//! prints three fixed lines and exits with 1.
 
 use super::input::say;
 use std::ffi::OsString;
@@ -48,7 +49,7 @@ impl Opt {
     pub const fn unbuilt(long: &'static [&'static str], short: &'static str, value: Value) -> Opt {
         Opt { long, short, value, negatable: false, built: false, doc: "not built yet" }
     }
-    /// Allows `--no-X` too.
+    /// Declares that `--no-X` switches the option off.
     pub const fn negatable(mut self) -> Opt {
         self.negatable = true;
         self

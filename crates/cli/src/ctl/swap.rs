@@ -22,7 +22,7 @@ pub struct Swap {
 /// The name that the router's diagnostics give to a configuration received over a socket.
 const SENT: &str = "config";
 
-/// Replaces [`SENT`] by the name of the file in the positions of a swap error.
+/// Corrects the positions in a swap error: they name [`SENT`], which is replaced by the name of the file.
 fn renamed(e: ClientError, file: &str) -> ClientError {
     let ClientError::Refused { code, text } = e else { return e };
     let line = |line: &str| {
@@ -42,7 +42,8 @@ fn renamed(e: ClientError, file: &str) -> ClientError {
 
 impl Swap {
     /// Returns the configuration text to send. If the command line defines variables, the configuration is
-    /// expanded here: these values override definitions in the text, and the router receives the text only.
+    /// expanded here, because only the text is sent and not the variables. The values from the command line
+    /// override definitions in the text.
     pub fn text(&self, json: bool) -> Result<String, Failure> {
         let (mut defines, mut files) = (Vec::new(), Vec::new());
         for w in &self.words {

@@ -191,7 +191,7 @@ pub fn watch(client: &mut Client, w: &Watch, json: bool) -> Result<(), Failure> 
             let clear = if terminal { "\x1b[K" } else { "" };
             text.extend(rows.iter().map(|r| format!("{clear}{r}\n")));
             if terminal {
-                // The terminal may have become smaller, or the table shorter.
+                // Erase the rest of an earlier table that was longer, or that was drawn on a larger terminal.
                 text += "\x1b[J";
             }
             shown = rows.len();

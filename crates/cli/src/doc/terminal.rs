@@ -140,7 +140,7 @@ pub fn table(out: &mut String, rows: &[Vec<String>], indent: &str, width: usize)
         let Some((last, cells)) = row.split_last() else { continue };
         let mut line = indent.to_string();
         for (cell, width) in cells.iter().zip(&widths) {
-            // An empty column has no width.
+            // A column that is empty in all rows is left out.
             if *width > 0 {
                 let pad = width.saturating_sub(display_width(cell));
                 let _ = write!(line, "{cell}{}  ", " ".repeat(pad));

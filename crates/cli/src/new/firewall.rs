@@ -52,7 +52,7 @@ fn rule(text: &str) -> Result<String, String> {
     if !matches!(action, "allow" | "deny") || rest.trim().is_empty() {
         return Err("expected `allow` or `deny` and a condition, as in 'allow tcp dst port 80'".into());
     }
-    // These characters would end the rule within the configuration.
+    // In a configuration, these characters would end the rule or change its meaning.
     if let Some(bad) = text.chars().find(|c| matches!(c, ',' | ';' | '"' | '\'' | '\\' | '$' | '\n' | '\r')) {
         return Err(format!(
             "a rule must not contain '{}'; give --in or --out once for each rule",

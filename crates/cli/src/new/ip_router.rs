@@ -29,9 +29,9 @@ pub const EXAMPLES: &str = "Examples:
 
 /// The definition of an interface, as in conf/ip-router.click.
 const INTERFACE: &str = include_str!("interface.click");
-/// Replacements in [`INTERFACE`] for --advertise: two texts to replace, then the two replacements. The new
-/// text separates IP packets to all routers (224.0.0.2) and to all hosts (255.255.255.255). Router
-/// solicitations (RFC 1256) among them are answered, and the others are dropped.
+/// For --advertise, two texts in [`INTERFACE`] are replaced. The first two strings here are these texts, the last
+/// two are their replacements. The new text separates IP packets to all routers (224.0.0.2) and to all hosts
+/// (255.255.255.255). Router solicitations (RFC 1256) among them are answered, and the others are dropped.
 const ARRIVALS: [&str; 4] = [
     "12/0800);",
     "    kind[2] -> Paint($color) -> output;\n",
@@ -40,10 +40,11 @@ const ARRIVALS: [&str; 4] = [
      -> ICMPRouterAdvertiser($dev:net) -> [0] arp;                        // RFC 1256\n    \
      kind[3] -> asked;\n    kind[4] -> Paint($color) -> output;\n",
 ];
-/// Largest number of interfaces: each is marked by a paint, a byte that is 0 for unpainted packets.
+/// Largest number of interfaces. Packets carry the number of their interface as paint, a byte, and 0 means an
+/// unpainted packet.
 const MOST: usize = 255;
-/// The element that receives an interface's frames: without --shield, and with --shield, which hides the
-/// frames from the kernel.
+/// The element that receives the frames of an interface. The first is used without --shield, the second with
+/// --shield, which hides the frames from the kernel.
 const RECEIVE: [&str; 2] = ["FromDevice($dev)", "FromDevice($dev, SNIFFER false)"];
 /// Default number of ICMP errors per second.
 const ICMP_ERRORS: u32 = 1000;

@@ -228,7 +228,7 @@ mod tests {
         old.cleanup().unwrap();
         assert_eq!(client.write("h", b"x").unwrap_err().to_string(), "Permission denied for 'h'");
         assert_eq!((client.read("h", "").unwrap(), inode()), (b"1".to_vec(), before));
-        // The swap failed: the socket goes back.
+        // The swap failed: the old element takes its socket back.
         old.with(|e, cx| e.take_over(&mut new.element, cx)).unwrap();
         new.cleanup().unwrap();
         client.write("h", b"x").unwrap();

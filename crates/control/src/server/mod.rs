@@ -29,12 +29,12 @@ pub enum Service {
         channel: String,
         /// Whether to send the greeting.
         greeting: bool,
-        /// Whether to pass messages to `report` too, for channels other than the default one.
+        /// Whether messages also go to `report`. Ignored for the default channel.
         aloud: bool,
     },
 }
 
-/// Receives the reports of a server, one line at a time.
+/// A function that prints the messages of a server, such as connections of clients, one line at a time.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The settings of a server.
@@ -44,16 +44,16 @@ pub struct Settings {
     pub service: Service,
     /// The limits for clients.
     pub limits: Limits,
-    /// Its name in reports.
+    /// Its name in the lines that it passes to `report`.
     pub name: String,
     /// Whether to report each connection.
     pub verbose: bool,
-    /// The receiver of reports.
+    /// Prints the messages of the server.
     pub report: Report,
 }
 
 impl Settings {
-    /// Settings of a control server that reports nothing.
+    /// Settings of a control server that prints nothing.
     pub fn control(rules: Rules) -> Settings {
         Settings {
             service: Service::Control(rules),

@@ -28,7 +28,7 @@ pub(super) struct Peer {
     /// Whether it waits in the queue for another turn: commands are buffered, so its descriptor may have no
     /// event.
     pub busy: bool,
-    /// Its buffered bytes when they were last counted.
+    /// The result of [`Peer::holds`] that the total of the server includes.
     pub held: usize,
     /// Whether the client has closed its output.
     finished: bool,
@@ -91,7 +91,7 @@ impl Peer {
             Talk::Chatter(out) => drop(out.drain(..n.min(out.len()))),
         }
     }
-    /// Its buffered bytes.
+    /// The number of bytes buffered for the client.
     pub fn holds(&self) -> usize {
         match &self.talk {
             Talk::Control(s) => s.held(),
@@ -213,7 +213,8 @@ impl Peer {
         room
     }
 
-    /// Returns when the client is disconnected, unless it sends or receives something before.
+    /// The time at which the client is disconnected, unless it sends or receives something before; `None` if there
+    /// is no time limit.
     pub fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let Talk::Control(s) = &self.talk else { return None };
         if self.closing.is_some() {

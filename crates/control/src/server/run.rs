@@ -45,7 +45,7 @@ pub(super) struct Loop {
     subscriber: Option<(String, Arc<Subscriber>)>,
     epoll: OwnedFd,
     listener: Option<OwnedFd>,
-    /// When to accept connections again.
+    /// The time at which to accept connections again; `None` unless accepting is paused.
     resume: Option<Instant>,
     peers: HashMap<u64, Peer>,
     next: u64,

@@ -78,13 +78,13 @@ impl Input {
         self.searched = found.map_or(self.bytes.len(), |n| from + n);
         found.map(|n| from + n)
     }
-    /// Skips a line end.
+    /// Advances past the line end at index `end`.
     fn pass(&mut self, end: usize) {
         self.after_cr = self.bytes.get(end) == Some(&b'\r');
         self.at = end + 1;
     }
 
-    /// The next line.
+    /// Removes and returns the next line, of at most `longest` bytes.
     pub fn line(&mut self, longest: usize) -> Line {
         match self.end() {
             Some(end) if end - self.at <= longest => {

@@ -22,7 +22,7 @@ pub const GREETING: &str = "Click::ControlSocket/1.3\r\n";
 pub struct Rules {
     /// Whether clients may only read.
     pub readonly: bool,
-    /// The element whose handlers answer for all others (ControlSocket's argument PROXY).
+    /// The element that all calls go to (ControlSocket's argument PROXY).
     pub proxy: Option<String>,
     /// The token that lets a client reconfigure the router.
     pub token: Option<Arc<Token>>,
@@ -85,8 +85,8 @@ impl Session {
         }
     }
 
-    /// Whether to read more input. Returns false while the client has replies to read, or commands wait to be
-    /// executed.
+    /// Whether to read more input. Returns false while too many replies wait to be sent, or too many commands wait
+    /// to be executed.
     pub fn wants_input(&self) -> bool {
         !self.over && self.out.len() < self.limits.backlog && self.input.len() <= self.limits.line
     }
@@ -248,8 +248,8 @@ impl Session {
         }
     }
 
-    /// Gives the client the rights of the token if the token is correct. If the router has no token, a client
-    /// whose user already has these rights may send any token without a strike.
+    /// Gives the client the rights of the token if the token is correct. If the router has no token, any token
+    /// counts as correct for a client that already has these rights, and as wrong for other clients.
     fn authorise(&mut self, given: &[u8], rules: &Rules) {
         let right = match &rules.token {
             Some(token) => token.matches(given),

@@ -9,9 +9,9 @@ use castanet_element::prelude::*;
 /// Drops packets like `RED`, and adapts the probability to keep the average length of queues near TARGET.
 ///
 /// The thresholds are 0.5 and 1.5 times TARGET (Floyd, Gummadi and Shenker 2001). The probability is adapted
-/// every half second, when the next packet comes. If the average lies above the middle fifth between the
-/// thresholds, the probability grows by 0.01, or by a quarter of itself if that is less. If the average lies
-/// below the middle fifth, the probability shrinks by a tenth.
+/// every half second, on arrival of the first packet after that time. If the average lies above the middle fifth
+/// of the range between the thresholds, the probability grows by 0.01, or by a quarter of itself if that is less.
+/// If the average lies below the middle fifth, the probability shrinks by a tenth.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: packets that are not dropped. Output 1 (push, optional): dropped packets.

@@ -24,7 +24,7 @@ impl Real {
     }
 }
 
-/// An exponentially weighted moving average of the lengths that packets find.
+/// An exponentially weighted moving average of queue lengths, updated for each packet.
 pub(super) struct Average {
     value: Real,
     /// The time since which the queue may be empty.
@@ -54,8 +54,8 @@ impl Average {
         self.since.store(old.since.load(Relaxed), Relaxed);
     }
     /// Updates the average for a packet that comes at `now` and finds `length` others. Returns the new
-    /// average. If the packet is pulled, the queue can have become empty only at this time. If it is pushed,
-    /// it is not known when the queue became empty, so the time of the previous packet is used.
+    /// average. If packets are pulled, the queue can become empty only during an update, so the time is known. If they
+    /// are pushed, it is not known when the queue became empty, so the time of the previous packet is used.
     #[inline]
     pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
         let old = self.value.get();
@@ -65,8 +65,8 @@ impl Average {
         self.since.store(if pulled && length > 0 { i64::MAX } else { now }, Relaxed);
         new
     }
-    /// Returns what is left of the average after the queue has been empty (Floyd and Jacobson 1993, section
-    /// 4).
+    /// Returns the average, reduced from `old` for the time in which the queue was empty (Floyd and Jacobson
+    /// 1993, section 4).
     fn idle(&self, old: f64, now: i64) -> f64 {
         let steps = now.saturating_sub(self.since.load(Relaxed)) / IDLE;
         old * (1.0 - self.weight.get()).powi(i32::try_from(steps.max(1)).unwrap_or(i32::MAX))
@@ -89,7 +89,8 @@ mod tests {
             let mut want = 0.0;
             for i in 0..500_i32 {
                 let length = (i * 7919 % 31) as usize;
-                // Packets come a millisecond apart, so an empty queue counts as one packet that found nothing.
+                // Packets come a millisecond apart, which is less than `IDLE`, so an empty queue
+                // counts as one length of 0.
                 want = (1.0 - w) * want + w * length as f64;
                 assert!((average.update(length, false, i64::from(i) * 1_000_000) - want).abs() < 1e-9);
             }

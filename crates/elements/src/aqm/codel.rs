@@ -54,9 +54,9 @@ struct Law {
     dropping: bool,
     /// When the next packet is to be dropped.
     next: i64,
-    /// Packets dropped since dropping began.
+    /// The number of drops, which sets the drop rate. Counts up from `first_count` when dropping begins.
     count: u32,
-    /// The count when dropping began.
+    /// The value of `count` when dropping began: 1, or more if dropping resumed soon after it had ended.
     first_count: u32,
 }
 
@@ -108,7 +108,8 @@ impl CoDel {
         t.saturating_add((pause as i64).max(1))
     }
 
-    /// Drops the packets that are due, and returns the packet after them.
+    /// Drops packets while drops are due, and returns the next packet. Returns none if there is no next
+    /// packet, or if this pull may not try again.
     #[cold]
     fn drop_due(&mut self, p: Packet, now: i64, cx: &mut Cx<'_>) -> Option<Packet> {
         let mut p = p;
@@ -116,7 +117,7 @@ impl CoDel {
             self.discard(p, cx);
             self.law.count = self.law.count.saturating_add(1);
             if !cx.try_again() {
-                // The next pull continues where this one stops.
+                // This pull may not try again and gives no packet. The next pull continues dropping.
                 self.law.next = self.law(self.law.next);
                 return None;
             }

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How often the probability is adapted, in nanoseconds (Floyd, Gummadi and Shenker 2001, figure 1).
 const INTERVAL: i64 = 500_000_000;
-/// The most intervals that are caught up on at once. This many bring any probability down to the least.
+/// The most missed intervals for which the probability is adapted at once. After this many reductions, any
+/// probability has reached its minimum.
 const MOST_INTERVALS: i64 = 100;
 
 /// The state that all workers share.
@@ -20,7 +21,7 @@ pub(super) struct State {
     max: AtomicU32,
     max_p: Real,
     average: Average,
-    /// Packets since the last one that was dropped; -1 while none may be dropped.
+    /// Packets since the last random drop; -1 while no packets are dropped, or all are.
     count: AtomicI64,
     /// The random number that decides which packet is dropped next.
     draw: Real,
@@ -58,7 +59,7 @@ pub struct Early<A> {
     random: Random,
 }
 
-/// The greatest STABILITY. It is limited, so that a new length has some weight.
+/// The greatest STABILITY. With a greater one, a new length would have almost no weight.
 pub(super) const MOST_STABILITY: u32 = 32;
 
 impl<A: EarlyArgs> Early<A> {
@@ -125,7 +126,7 @@ impl<A: EarlyArgs> Early<A> {
     fn set_min_thresh(&mut self, min: u32) {
         self.state.min.store(min, Relaxed);
     }
-    /// The average length at which MAX_P is reached.
+    /// The average length at which the probability is MAX_P.
     #[read(unit = "packets")]
     fn max_thresh(&self) -> u32 {
         self.state.max.load(Relaxed)
@@ -179,7 +180,7 @@ impl<A: EarlyArgs> Early<A> {
 impl<A: EarlyArgs> Lifecycle for Early<A> {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.lengths = Lengths::find(self.settings.queues.as_ref(), self.pulled, cx)?;
-        // After live reconfiguration this is the state of the former element, with its old settings.
+        // After live reconfiguration, the state is that of the old element, so overwrite the settings in it.
         let (s, settings) = (&self.state, &self.settings);
         s.min.store(settings.min, Relaxed);
         s.max.store(settings.max, Relaxed);
@@ -188,7 +189,8 @@ impl<A: EarlyArgs> Lifecycle for Early<A> {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // A single pull sees the true queue lengths. Pushed packets see them only if they come one by one.
+        // Packets are pulled one by one in any case, so each sees the true queue lengths. Pushed packets
+        // see them only if they are not in batches.
         if self.pulled { Effects::empty() } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
@@ -239,7 +241,7 @@ impl<A: EarlyArgs> Policy for Early<A> {
     /// one random number is drawn for each drop.
     #[inline]
     fn refuses(&mut self, cx: &mut Cx<'_>) -> bool {
-        // The average falls in steps of milliseconds, so no exact time is needed.
+        // Time affects the average only in steps of 20 ms, so no exact time is needed.
         let now = cx.recent();
         let average = self.state.average.update(self.lengths.total(), self.pulled, now);
         if A::ADAPTS {

@@ -124,7 +124,8 @@ impl Controller {
         let (s, length) = (&self.state, self.lengths.total());
         let excess = s.average.update(length, self.pulled, now) - self.target;
         let p = s.probability.get() + s.a.get() * excess - s.b.get() * s.before.get();
-        // A value outside 0 to 1 is not a probability, and would delay the return to the range.
+        // Keep the value between 0 and 1, because it is a probability. Without the limit, its return to this
+        // range would also take longer.
         let p = if p > 0.0 { p.min(1.0) } else { 0.0 };
         s.probability.set(p);
         s.before.set(excess);
@@ -241,7 +242,7 @@ impl Lifecycle for Pi {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         let c = &mut self.controller;
         c.lengths = Lengths::find(self.args.queues.as_ref(), c.pulled, cx)?;
-        // After live reconfiguration this is the state of the former element, with its old settings.
+        // After live reconfiguration, the state is that of the old element, so overwrite the settings in it.
         let Args { w, a, b, stability, .. } = &self.args;
         c.state.w.set(*w);
         c.state.a.set(*a);
@@ -250,7 +251,8 @@ impl Lifecycle for Pi {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // A single pull sees the true queue lengths. Pushed packets see them only if they come one by one.
+        // Packets are pulled one by one in any case, so each sees the true queue lengths. Pushed packets
+        // see them only if they are not in batches.
         if self.controller.pulled { Effects::empty() } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {

@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// Decides for one packet after the other whether it is dropped.
+/// Decides for each packet, in order, whether it is dropped.
 pub(super) trait Policy {
     /// Returns whether the next packet is to be dropped, and counts the drop.
     fn refuses(&mut self, cx: &mut Cx<'_>) -> bool;

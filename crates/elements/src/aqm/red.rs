@@ -40,7 +40,7 @@ pub struct Red {
 pub struct Args {
     /// The average length up to which no packet is dropped.
     min_thresh: u32,
-    /// The average length at which MAX_P is reached.
+    /// The average length at which the probability is MAX_P.
     max_thresh: u32,
     /// The probability at MAX_THRESH.
     max_p: f64,

@@ -342,8 +342,8 @@ impl ArpQuerier {
         }
     }
 
-    /// Notes that the waiting packets of an address are about to be sent. Returns false if no other worker
-    /// could overtake them.
+    /// Notes that the packets in `held`, which waited for an address, are about to be sent. Returns false, and
+    /// notes nothing, if there are none or if no other worker could overtake them.
     fn wait_for(&mut self, ip: u32, held: &VecDeque<Packet>, now: i64, cx: &mut Cx<'_>) -> bool {
         if !self.workers || held.is_empty() {
             return false;
@@ -353,8 +353,8 @@ impl ArpQuerier {
         true
     }
 
-    /// Sends the packets that began to wait while earlier ones were being sent. The timer repeats this until
-    /// there are none.
+    /// Sends the packets that began to wait while earlier ones were being sent. The timer calls this again
+    /// until no packets are waiting.
     fn release(&mut self, now: i64, cx: &mut Cx<'_>) {
         for ip in std::mem::take(&mut self.releasing) {
             if let Some((ether, held)) = self.state.release(ip) {

@@ -6,7 +6,7 @@ use castanet_element::spec::anno;
 
 /// Passes packets of one colour.
 ///
-/// In the papers (SOSP 1999 and TOCS 2000, Figure 8) this name stands for another element, which passes all
+/// In the Click papers (SOSP 1999 and TOCS 2000, Figure 8) this name stands for another element, which passes all
 /// packets to output 0 and copies packets of the colour to output 1. Here that element is called PaintTee.
 /// Use PaintTee before an ICMPError for redirects.
 ///

@@ -4,7 +4,7 @@
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
-/// Appends zeros to packets: up to LENGTH bytes, or without LENGTH as many as the extra length annotation says.
+/// Appends zeros to packets until they have LENGTH bytes; without LENGTH, as many as the extra length annotation says.
 ///
 /// The annotation is cleared, because the packet has its full length again.
 ///

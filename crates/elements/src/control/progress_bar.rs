@@ -8,7 +8,7 @@ use std::io::{IsTerminal as _, Write};
 ///
 /// The position is the value of POSHANDLER, and the end is the value of SIZEHANDLER or FIXED_SIZE. If several
 /// handlers are given, separated by spaces, their values are added. The line is redrawn at intervals of UPDATE.
-/// Beside the bar it shows the percentage, the position, and the time that is left. When the handler `mark_done` or
+/// It also shows the percentage, the position, and the remaining time. When the handler `mark_done` or
 /// `mark_stopped` is written, or the router stops, a last line shows the time that was needed. Nothing is drawn if
 /// standard error is not a terminal, unless CHECK_STDERR is false.
 ///
@@ -183,7 +183,7 @@ impl ProgressBar {
             cx.set_timer(0, next);
         }
     }
-    /// Draws the last line, if it is not drawn yet.
+    /// Ends the run, and draws the last line, unless the run has already ended.
     fn end(&mut self, state: State, cx: &mut Cx<'_>) {
         if std::mem::replace(&mut self.state, state) == State::Running {
             cx.clear_timer(0);
@@ -224,7 +224,7 @@ impl ProgressBar {
     fn mark_stopped(&mut self, cx: &mut Cx<'_>) {
         self.end(State::Stopped, cx);
     }
-    /// Restarts the bar, and the time, from now.
+    /// Restarts the bar. The run counts as begun at this moment.
     #[write(button)]
     fn reset(&mut self, cx: &mut Cx<'_>) {
         (self.state, self.start) = (State::Running, cx.peek());
@@ -258,7 +258,7 @@ impl Lifecycle for ProgressBar {
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         (self.start, self.state, self.width) = (old.start, old.state, old.width);
-        // This element continues the line, so the old one must not draw a last line.
+        // This element continues the line, so the old element must not draw a last line.
         old.state = State::Stopped;
         Ok(())
     }
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!((new.element.start, new.element.width), (start, width));
         old.cleanup().unwrap();
         assert_eq!(before.take(), "", "the old element draws no last line");
-        // A swap that fails: the old element has everything again.
+        // The swap fails: the old element takes its state back.
         old.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
         new.cleanup().unwrap();
         old.cleanup().unwrap();

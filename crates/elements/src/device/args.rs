@@ -27,7 +27,8 @@ impl Show for DeviceName {
     }
 }
 
-/// How frames are received or sent. The words come from old configurations, and all mean packet sockets here.
+/// How frames are received or sent. Old configurations choose one of several methods. Here every word stands for
+/// packet sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method(pub(super) String);
 

@@ -10,8 +10,8 @@ use castanet_element::prelude::*;
 /// compute them. They may also deliver super-packets of up to 64 kB, which the sending device is to cut into
 /// segments. Elements that only look at headers pass such packets unchanged, and ToDevice hands them to the sending
 /// device, which saves most of the work. The router inserts an element of this class, named `CompleteOffload@N`,
-/// before elements that must see packets as they appear on the wire (ToDump, Print, ICMPRewriter, Shaper...). A
-/// configuration seldom needs to name it.
+/// before elements that must see packets as they appear on the wire (ToDump, Print, ICMPRewriter, Shaper...), so a
+/// configuration seldom needs to contain one.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the packets, with complete checksums, and cut into segments.
@@ -87,7 +87,7 @@ impl CompleteOffload {
                 self.complete(p, &mut held, cx);
             }
             (self.held, self.spare) = (held, got);
-            // Packets were pulled, but nothing is held: all of them were dropped, so pull again.
+            // Stop if nothing was pulled. If all pulled packets were dropped, pull again if that is allowed.
             if !more || self.held.is_empty() && !cx.try_again() {
                 return;
             }

@@ -17,10 +17,10 @@ use castanet_io::device::{self, DeviceError, Instruction, PacketOptions, PacketS
 use castanet_spec::anno;
 use std::collections::VecDeque;
 
-/// The most frames of a turn: frames that are ready are emitted at once, whatever BURST says.
+/// The most frames that one turn emits. Frames that are ready are emitted together, whatever BURST says.
 const MOST: usize = 64;
-/// How many empty polls each received frame allows before the task sleeps. Polling avoids wake-ups, each of which
-/// costs more than a packet.
+/// How many empty polls each received frame allows: the task sleeps only after that many polls have found no frame.
+/// Polling avoids wake-ups, each of which costs more than a packet.
 const LOOKS: u32 = 8;
 /// The most empty polls before the task sleeps. They take some tens of microseconds.
 const MOST_LOOKS: u32 = 256;
@@ -35,7 +35,7 @@ const LOOK: i64 = 200_000_000;
 /// CompleteOffload completes them before elements that need packets as they appear on the wire. Frames that are
 /// waiting are emitted together. The task sleeps until frames arrive; at a high rate it polls between frames instead.
 ///
-/// Unless SNIFFER is false, the host's own network stack sees the frames too, and answers those to its addresses.
+/// Unless SNIFFER is false, the host's own network stack also sees the frames, and answers those to its addresses.
 /// The kernel discards frames that do not match BPF_FILTER, an expression of tcpdump, before they are copied.
 ///
 /// A device that goes down or vanishes while the router runs is reported once, and used again when it is back. If it
@@ -44,8 +44,8 @@ const LOOK: i64 = 200_000_000;
 /// BPF_FILTER or PROTOCOL differs.
 ///
 /// # Ports
-/// No inputs. Output 0 (push): frames. Output 1 (optional): with FORCE_IP, frames that hold no IPv4, which are
-/// otherwise dropped.
+/// No inputs. Output 0 (push): frames. Output 1 (optional): with FORCE_IP, frames that hold no IPv4; without
+/// output 1 they are dropped.
 ///
 /// # Example
 /// ```click
@@ -70,7 +70,7 @@ pub struct FromDevice {
     socket: Option<(PacketSocket, Watch)>,
     intake: Intake,
     shield: Option<Shield>,
-    /// The watch of the socket, after another router has taken the socket over (hot swap).
+    /// The watch of the socket. It stays in this router when another router takes the socket over (hot swap).
     left: Left,
     /// Packets taken over in a hot swap, emitted before newly received frames. The first `from_old` of them came from
     /// the old router.
@@ -86,7 +86,7 @@ pub struct FromDevice {
     received: bool,
     /// How many more empty polls are allowed before the task sleeps.
     patience: u32,
-    /// Frames that the kernel dropped at sockets that are closed now.
+    /// Frames that the kernel dropped at earlier sockets of this element, which are closed now.
     drops_before: u64,
     link: LinkType,
 }
@@ -102,7 +102,7 @@ pub struct Args {
     /// The most bytes of a packet, 14 to 65535; further bytes are cut off and counted in the extra length annotation.
     /// By default packets are whole.
     snaplen: Option<u32>,
-    /// Whether the host's own network stack sees the frames too.
+    /// Whether the host's own network stack also sees the frames.
     #[arg(keyword, default = true)]
     sniffer: bool,
     /// Whether to emit only IPv4 packets, with their network header marked.
@@ -118,7 +118,7 @@ pub struct Args {
     /// Receive only frames of this Ethernet type; 0 for all.
     #[arg(keyword, default = 0)]
     protocol: u16,
-    /// Whether frames that the host sends are received too.
+    /// Whether frames that the host sends are also received.
     #[arg(keyword, default = false)]
     outbound: bool,
     /// Bytes before the data of each packet; by default about 28, so that the IP header is aligned.
@@ -376,7 +376,8 @@ impl Lifecycle for FromDevice {
     }
 
     fn effects(&self, _: Effects) -> Effects {
-        // Messages are about the device and not about packets, so batching cannot be observed in them.
+        // The element prints messages only about the device, never about single packets, so packets may be processed
+        // in batches.
         Effects::empty()
     }
 }

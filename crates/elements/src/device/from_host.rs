@@ -90,7 +90,7 @@ pub struct FromHost {
     device: Arc<HostDevice>,
     wanted: Wanted,
     tun: Option<(Arc<Tun>, Watch)>,
-    /// The watch of the device, after another router has taken the device over (hot swap).
+    /// The watch of the device. It stays in this router when another router takes the device over (hot swap).
     left: Left,
     downstream: Signal,
     scratch: Vec<u8>,
@@ -158,7 +158,7 @@ impl Element for FromHost {
         let Some((tun, watch)) = &self.tun else { return Turn::Sleep };
         let now = cx.now();
         for _ in 0..MOST.min(cx.limit()).max(1) {
-            // The notifier wakes the task when there is free space again.
+            // If a queue downstream is full, the task sleeps until the notifier reports free space.
             if let Err(turn) = cx.room(&self.downstream, 1, false) {
                 return turn;
             }

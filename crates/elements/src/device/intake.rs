@@ -9,7 +9,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 use castanet_wire::ether::ethertype;
 use castanet_wire::ipv4::Ipv4Header;
 
-/// The default headroom of devices: it aligns the network header behind the link header to four bytes.
+/// The default headroom of devices. It aligns the network header, which follows the link header, to four bytes.
 pub(super) fn default_headroom(link: LinkType) -> usize {
     if link.is_ethernet() { DEFAULT_HEADROOM + 2 } else { DEFAULT_HEADROOM }
 }

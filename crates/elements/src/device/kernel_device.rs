@@ -12,7 +12,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 use castanet_wire::ether::EtherAddr;
 use std::net::Ipv4Addr;
 
-/// The most packets of a turn: packets that are ready are emitted at once, whatever BURST says.
+/// The most packets that one turn emits. Packets that are ready are emitted together, whatever BURST says.
 const MOST: usize = 64;
 /// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
@@ -36,7 +36,7 @@ pub struct Args {
     /// The host's Ethernet address on the device (TAP).
     #[arg(keyword)]
     ether: Option<EtherAddr>,
-    /// Whether to suppress the message that the host does not take packets.
+    /// Whether to suppress the message that is printed when the host does not accept packets.
     #[arg(keyword, default = false)]
     ignore_queue_overflows: bool,
     /// The longest packet in bytes, without the Ethernet header.
@@ -53,9 +53,9 @@ pub struct KernelDevice<const TAP: bool> {
     args: Args,
     wanted: Wanted,
     tun: Option<(Tun, Watch)>,
-    /// Identifies the device in a hot swap: the name, or all settings while there is no name.
+    /// Identifies the device in a hot swap: its name and kind, or all its settings if the kernel chooses the name.
     key: String,
-    /// The watch of the device, after another router has taken the device over (hot swap).
+    /// The watch of the device. It stays in this router when another router takes the device over (hot swap).
     left: Left,
     /// Packets that came from the host.
     #[count(unit = "packets")]
@@ -64,7 +64,7 @@ pub struct KernelDevice<const TAP: bool> {
     #[count(name = "selected_calls", unit = "calls")]
     calls: Count,
     lost: bool,
-    /// Whether a message has reported that the host does not take packets.
+    /// Whether this message has been printed: the host does not accept packets.
     reported: bool,
     pulls: bool,
     upstream: Signal,
@@ -278,7 +278,8 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        // Messages are about the device and not about packets, so batching cannot be observed in them.
+        // The element prints messages only about the device, never about single packets, so packets may be processed
+        // in batches.
         Effects::empty()
     }
 }

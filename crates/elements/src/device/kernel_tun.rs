@@ -13,7 +13,7 @@ use castanet_element::prelude::*;
 ///
 /// # Ports
 /// Input 0 (push or pull, optional): packets for the host. Output 0 (push): packets of the host. Output 1 (push,
-/// optional): packets of a TUN device that hold no IP, which are otherwise dropped.
+/// optional): packets of a TUN device that hold no IP; without output 1 they are dropped.
 ///
 /// # Example
 /// ```click

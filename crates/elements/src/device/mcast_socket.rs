@@ -121,7 +121,8 @@ impl Lifecycle for McastSocket {
         self.pump.finish(self.socket.take().as_mut(), cx);
         Ok(())
     }
-    /// Returns no effects: only the first failure is reported, so packets need not be processed one by one.
+    /// Returns no effects. The element prints only one message, about its first failure, so packets may be processed
+    /// in batches.
     fn effects(&self, _: Effects) -> Effects {
         Effects::empty()
     }

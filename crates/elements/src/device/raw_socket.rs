@@ -10,11 +10,11 @@ use castanet_io::socket::{Options, RawIp};
 /// Receives and sends IP packets of one protocol through a raw socket of the host (raw(7)).
 ///
 /// Received packets are emitted as the host gets them: they start with the IP header, which is marked, and the
-/// destination address annotation is set. The host processes them too. Packets to send must start with their IP
-/// header. The host corrects length and checksum, and uses its own routes. Packets for which the host has no free
-/// buffer stay upstream. Packets that it refuses are dropped, and the first refusal is reported. With a PORT, for TCP
-/// and UDP, only packets to that port are received, and for UDP the host does not answer that the port is
-/// unreachable. The element needs the right to open raw sockets.
+/// destination address annotation is set. The host's own network stack also processes them. Packets to send must
+/// start with their IP header. The host corrects length and checksum, and uses its own routes. Packets for which the
+/// host has no free buffer stay upstream. Packets that it refuses are dropped, and the first refusal is reported. With
+/// a PORT, for TCP and UDP, only packets to that port are received, and for UDP the host does not answer that the port
+/// is unreachable. The element needs the right to open raw sockets.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets to send. Output 0 (optional): IP packets received.
@@ -100,7 +100,8 @@ impl Lifecycle for RawSocket {
         self.pump.finish(self.socket.take().as_mut(), cx);
         Ok(())
     }
-    /// Returns no effects: only the first failure is reported, so packets need not be processed one by one.
+    /// Returns no effects. The element prints only one message, about its first failure, so packets may be processed
+    /// in batches.
     fn effects(&self, _: Effects) -> Effects {
         Effects::empty()
     }

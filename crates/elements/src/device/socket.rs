@@ -26,8 +26,8 @@ use std::time::Duration;
 /// A stream server talks to one client at a time, and accepts the next one when that client has gone. A client that
 /// has closed its sending direction still receives the packets that wait for it. A datagram server sends to the host
 /// from which it last received. With ALLOW but no DENY, only hosts in the table ALLOW are admitted. With DENY, hosts
-/// in the table DENY are refused, unless the table ALLOW has them too. Connections and datagrams of refused hosts are
-/// dropped.
+/// in the table DENY are refused, unless they are also in the table ALLOW. Connections and datagrams of refused hosts
+/// are dropped.
 ///
 /// While the kernel has no free buffer, or a client is still connecting, packets stay upstream; with a push input, up
 /// to 1024 wait here. While there is no peer, pushed packets are dropped, and nothing is pulled. The first failure is
@@ -126,7 +126,7 @@ pub struct Args {
     /// Size of the kernel's send buffer in bytes; -1 for the kernel's default.
     #[arg(keyword, default = -1)]
     sndbuf: i32,
-    /// Whether TCP sends small pieces at once: 0 or 1.
+    /// Whether TCP sends small pieces of data immediately (TCP_NODELAY): 0 or 1.
     #[arg(keyword, default = 1)]
     nodelay: i32,
     /// Whether the socket connects to the address, instead of listening on it; true when there is no output.
@@ -218,10 +218,11 @@ impl Lifecycle for Socket {
         self.pump.initialise(cx);
         Ok(())
     }
-    /// The key leaves out the buffer sizes, because an open socket keeps its sizes.
+    /// Returns the key of the socket. Buffer sizes are not part of it: an open socket is taken over even if the new
+    /// configuration gives other sizes, and keeps its own.
     fn holds(&self) -> Option<String> {
         let Plan { kind, place, local, client } = &self.plan;
-        // A client without a connection holds nothing, so that the next router connects again.
+        // A client that has lost its connection has no socket to take over, so the next router connects again.
         if self.begun && *client && matches!(self.link, Link::None) {
             return None;
         }

@@ -37,10 +37,10 @@ pub(super) fn options(rcvbuf: i32, sndbuf: i32, nodelay: bool) -> Options {
     Options { rcvbuf: usize::try_from(rcvbuf).ok(), sndbuf: usize::try_from(sndbuf).ok(), nodelay }
 }
 
-/// How a turn at a socket ended.
+/// Why receiving from a socket, or sending to it, has stopped.
 #[derive(Debug)]
 pub(super) enum Flow {
-    /// There may be more to do at once.
+    /// A limit was reached: more may be received or sent immediately.
     More,
     /// There is nothing to do until the socket is ready.
     Idle,
@@ -53,8 +53,8 @@ pub(super) enum Flow {
 pub(super) struct Pump {
     shape: Shape,
     buffer: Vec<u8>,
-    /// Received data that could not become a packet yet: how many bytes of it are in `buffer`, and how many bytes the
-    /// whole datagram had.
+    /// Received data that is not a packet yet, because no packet buffer was free: the number of its bytes in `buffer`,
+    /// and the length of the whole datagram.
     received: Option<(usize, usize)>,
     outputs: bool,
     /// Whether there is a pull input.
@@ -113,7 +113,7 @@ impl Pump {
         if self.pull {
             self.upstream = cx.upstream(0);
         }
-        // An element with a push input is not scheduled by default, but it must also read from the socket.
+        // The task of an element with a push input is not scheduled by default, but here it must read from the socket.
         cx.schedule();
     }
 
@@ -159,7 +159,7 @@ impl Pump {
         self.blocked = false;
     }
 
-    /// Has the task woken when there is something to receive.
+    /// Arranges that the task is woken when there is something to receive.
     pub(super) fn wait_to_read(&mut self, e: &impl Endpoint, cx: &mut Cx<'_>) {
         if self.read.is_none() {
             self.read = e.readable().map(|fd| cx.watch(fd, Interest::Read));
@@ -169,7 +169,7 @@ impl Pump {
         }
     }
 
-    /// Has the task woken when something can be sent.
+    /// Arranges that the task is woken when something can be sent.
     pub(super) fn wait_to_write(&mut self, e: &impl Endpoint, cx: &mut Cx<'_>) {
         self.blocked = true;
         if self.write.is_none() {
@@ -180,13 +180,13 @@ impl Pump {
         }
     }
 
-    /// Has the task woken when a descriptor that is not an [`Endpoint`] is readable.
+    /// Arranges that the task is woken when a descriptor that is not an [`Endpoint`] is readable.
     pub(super) fn wait_for(&mut self, fd: Arc<OwnedFd>, cx: &mut Cx<'_>) {
         let watch = *self.read.get_or_insert_with(|| cx.watch(fd, Interest::Read));
         cx.wait(watch);
     }
 
-    /// Has the task woken in a millisecond.
+    /// Arranges that the task is woken in a millisecond.
     pub(super) fn wait_a_while(&mut self, cx: &mut Cx<'_>) {
         let at = cx.now().saturating_add(LATER);
         cx.set_timer(TIMER, at);
@@ -343,7 +343,7 @@ impl Pump {
         if self.blocked { Flow::Idle } else { Flow::More }
     }
 
-    /// One turn at a socket without connections: receives, pulls and sends.
+    /// Runs one turn on a socket that has no connections: receives, pulls and sends.
     pub(super) fn turn(&mut self, e: &mut impl Endpoint, cx: &mut Cx<'_>) -> Turn {
         let received = if self.outputs { self.receive(e, |_, _| true, false, cx) } else { Flow::Idle };
         let sent = self.pull_and_send(e, false, cx);
@@ -371,7 +371,7 @@ impl Pump {
         cx.schedule();
     }
 
-    /// Sends what can be sent at once, and drops the rest.
+    /// Sends the waiting packets that the socket accepts immediately, and drops the rest.
     pub(super) fn finish(&mut self, e: Option<&mut impl Endpoint>, cx: &mut Cx<'_>) {
         if let Some(e) = e {
             self.send(e, false, cx);

@@ -32,7 +32,7 @@ impl Wanted {
     /// Changes the open device, whose settings are `old`. On an error, the old settings are restored.
     pub(super) fn change(&self, old: &Wanted, tun: &Tun) -> Result<(), DeviceError> {
         self.change_all(old, tun).inspect_err(|_| {
-            // An error here can be ignored: a setting that cannot be changed back was never changed.
+            // Ignore an error here: undoing fails only for a setting that was not changed.
             let _ = old.change_all(self, tun);
         })
     }
@@ -48,7 +48,7 @@ impl Wanted {
         if come != Setup::default() {
             device::set_up(tun.name(), &come)?;
         }
-        // If the new settings have a gateway too, its default route has replaced the old one already.
+        // If the new settings have a gateway, the default route through it has already replaced the old default route.
         let gateway = go.gateway.filter(|_| self.gateway.is_none());
         if go.ip.is_some() || gateway.is_some() {
             device::take_away(tun.name(), &Setup { ip: go.ip, gateway, ..Setup::default() })?;
@@ -104,7 +104,7 @@ impl Read {
     }
 }
 
-/// The most bytes of one read: a super-packet behind an Ethernet header with a VLAN tag.
+/// The most bytes of one read: an Ethernet header with a VLAN tag, and a super-packet.
 const LARGEST: usize = 65536 + 18;
 
 /// Reads one packet that the host sent. It is first read into `scratch`, because its length is not known

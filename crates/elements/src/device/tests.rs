@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests hot swaps of devices: no frame is lost, and none comes twice.
+//! Tests hot swaps of devices: no frame is lost, and no frame is emitted twice.
 #![allow(clippy::unwrap_used)]
 
 use super::from_device::FromDevice;
@@ -150,8 +150,8 @@ fn the_host_sees_no_gap_when_a_tap_device_moves() {
         assert_eq!(old.element.holds(), new.element.holds());
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         drop(old);
-        // The run loop drops descriptors that are no longer watched. The second queue closes with its last
-        // descriptor.
+        // The run loop drops descriptors that are no longer watched. Dropping its last descriptor closes the
+        // second queue.
         new.with(|_, cx| cx.core().watches.changes().for_each(drop));
         assert_eq!(castanet_io::device::index("mine").unwrap(), index);
         assert_eq!(new.read("dev_name").unwrap(), "mine");
@@ -271,7 +271,7 @@ fn the_device_of_from_host_stays() {
         old.cleanup().unwrap();
         drop(old);
         assert_eq!(castanet_io::device::index("fake").unwrap(), index);
-        // Another address is set when the swap happens, and the old one is restored if the swap fails.
+        // The swap sets the new address. If the swap fails, the old address is restored.
         let changed = "fake, 10.6.1.1/24, ETHER 2:0:0:0:0:2, MTU 1400, GATEWAY 10.6.1.9";
         let mut next = Kit::<FromHost>::new("another").unwrap();
         prepare(&mut next, changed, 0, 1);

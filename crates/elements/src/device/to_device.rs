@@ -12,7 +12,8 @@ use castanet_io::device::{self, MAX_BATCH, Outgoing, PacketSender, Refusal};
 
 /// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
-/// Time after which a device whose queue was full is tried again, in nanoseconds. The device sends a few packets in it.
+/// Time after which a device whose queue was full is tried again, in nanoseconds. In this time the device sends a few
+/// packets.
 const PAUSE: i64 = 100_000;
 
 /// Pulls packets, and sends them through a network device.
@@ -53,7 +54,7 @@ pub struct ToDevice {
     #[count(unit = "outages")]
     losses: Count,
     sender: Option<(PacketSender, Watch)>,
-    /// The watch of the socket, after another router has taken the socket over (hot swap).
+    /// The watch of the socket. It stays in this router when another router takes the socket over (hot swap).
     left: Left,
     held: Batch,
     upstream: Signal,
@@ -283,7 +284,8 @@ impl Lifecycle for ToDevice {
     }
 
     fn effects(&self, _: Effects) -> Effects {
-        // Batching cannot be observed in the messages about the device and about refused packets.
+        // The messages, about the device and about refused packets, are the same however packets are batched, so
+        // packets may be processed in batches.
         Effects::empty()
     }
 }

@@ -49,7 +49,7 @@ impl Build for ToHost {
 
 impl Element for ToHost {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // FromHost opens the device before packets come, whichever element is initialised first.
+        // FromHost may be initialised after this element, so get the device here, when packets come and it is open.
         if self.tun.is_none() {
             self.tun = self.device.get();
         }

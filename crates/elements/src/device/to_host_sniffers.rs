@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 
 /// Drops packets that a router inside the kernel would show to the sniffers of the host (tcpdump, for example).
 ///
-/// Sniffers see the packets of a device without this element, because Castanet receives and sends through packet
-/// sockets, beside the host's own network stack. The class exists for configurations that also run inside the kernel.
+/// In Castanet, sniffers see the packets of a device anyway, because the router receives and sends through packet
+/// sockets. The class exists for configurations that also run inside the kernel.
 ///
 /// # Ports
 /// Input 0 (push): packets to drop.

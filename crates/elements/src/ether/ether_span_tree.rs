@@ -134,8 +134,8 @@ impl EtherSpanTree {
         }
         if self.first {
             let now = cx.now();
-            // Messages that other workers receive may make something due earlier, so this replica looks again
-            // after LOOK.
+            // Messages that other workers receive may require an action before the time that is known here, so
+            // this replica checks again after LOOK at the latest.
             let look = self.several.then_some(now.saturating_add(LOOK));
             if let Some(next) = bridge.next().into_iter().chain(look).min() {
                 cx.set_timer(0, next.max(now));
@@ -216,8 +216,8 @@ impl Lifecycle for EtherSpanTree {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        // With another address or priority this is another bridge, which first has to find its place in the
-        // tree.
+        // With another address or priority this is another bridge. It does not take over the state of the old
+        // one, but has to find its own place in the tree.
         if Arc::ptr_eq(&self.shared, &old.shared) || self.ports != old.ports || !self.args.is_like(&old.args)
         {
             return Ok(());

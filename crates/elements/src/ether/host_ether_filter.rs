@@ -89,7 +89,8 @@ mod tests {
     #[test]
     fn types_and_outputs() {
         use PacketType::{Broadcast, Host, Multicast, OtherHost};
-        // Destination, source, type, and the output by default, with DROP_OWN, without DROP_OTHER.
+        // Destination, source, packet type, and three outputs: by default, with DROP_OWN true, and with
+        // DROP_OTHER false.
         let table = [
             (ME, OTHER, Host, [0, 0, 0]),
             ([0xff; 6], OTHER, Broadcast, [0, 0, 0]),

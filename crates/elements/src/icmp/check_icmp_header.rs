@@ -42,7 +42,7 @@ fn least(message: u8) -> usize {
     }
 }
 
-/// ICMP, as this class checks it.
+/// The checks of ICMP messages, which `Checker` runs.
 pub enum Icmp {}
 
 impl Protocol for Icmp {

@@ -21,8 +21,9 @@ use std::net::Ipv4Addr;
 /// counts up with them, from an unpredictable number (from 1 with `--seed`). The time to live is 255. After LIMIT
 /// requests no more are sent; with STOP the driver is stopped one INTERVAL after the last. A reply on input 0 counts
 /// if it has the right identifier and its request has not been answered yet. With `VERBOSE`, each such reply is
-/// reported, and a summary at the end. Packets on input 0 are dropped. With MIRROR and a push output, echo requests
-/// among them are answered on output 0. On a pull output, a request that is due leaves with the next pull.
+/// reported, and a summary at the end. Packets on input 0 are dropped, except that with MIRROR and a push output,
+/// echo requests are turned into replies, which leave on output 0. On a pull output, a request that is due leaves
+/// with the next pull.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets with marked network header. Output 0: echo requests.
@@ -56,7 +57,7 @@ pub struct IcmpPingSource {
     identifier: Identifier,
     /// When the timer will expire; none while it is not set.
     next: Option<i64>,
-    /// Requests that wait to be pulled.
+    /// The number of requests that are due and have not been pulled yet.
     due: u64,
     push: bool,
     stopped: bool,
@@ -136,7 +137,7 @@ impl IcmpPingSource {
         cx.set_timer(0, at);
     }
 
-    /// Sets the timer again if a change means that there are more requests to send.
+    /// Called after a change of the settings or counts. Sets the timer again if there are more requests to send now.
     fn go_on(&mut self, cx: &mut Cx<'_>) {
         let more = !self.is_done();
         self.stopped &= !more;
@@ -223,7 +224,7 @@ impl IcmpPingSource {
     fn rtt_max(&self) -> String {
         span(self.statistics.max())
     }
-    /// Forgets all requests and replies.
+    /// Sets all counts to 0, and ignores replies to the requests sent so far.
     #[write(button)]
     fn reset_counts(&mut self, cx: &mut Cx<'_>) {
         self.count.reset();
@@ -255,7 +256,8 @@ impl Lifecycle for IcmpPingSource {
         self.go_on(cx);
         Ok(())
     }
-    /// Of the declared effects, only printing depends on batching: STOP takes effect in a turn without packets.
+    /// Only printing requires that packets be processed one by one. The other declared effect, to stop the
+    /// driver, happens in the timer and not while packets are processed.
     fn effects(&self, _: Effects) -> Effects {
         if self.args.verbose { Effects::PRINTS } else { Effects::empty() }
     }

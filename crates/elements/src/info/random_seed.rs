@@ -4,7 +4,7 @@
 use castanet_element::prelude::*;
 use castanet_element::random::Seed;
 
-/// Seeds the elements' random numbers, so that every run of the configuration uses the same ones.
+/// Seeds the elements' random numbers, so that every run of the configuration uses the same numbers.
 ///
 /// Each element derives its random numbers from this seed and from its name. The seed of the command line
 /// (`--seed`) overrides it. Numbers that others must not predict, such as ports of rewriters and keys of hash

@@ -52,7 +52,7 @@ pub struct Args {
     /// Where the IP header starts, in bytes from the start of the packet.
     #[arg(show = "0")]
     offset: Option<First>,
-    /// The offset, in old configurations that give the bad sources first.
+    /// The offset as second argument, in old configurations whose first argument is the list of bad sources.
     #[arg(rest, name = "OLD_OFFSET")]
     old: Vec<First>,
     /// The router's networks, each with the router's own address in it. Their broadcast addresses, 0.0.0.0 and
@@ -152,7 +152,8 @@ impl Build for CheckIpHeader {
 }
 
 impl Lifecycle for CheckIpHeader {
-    /// Without VERBOSE, only the first bad packet is reported, so packets need not be processed one by one.
+    /// Returns no effects without VERBOSE: a message is then printed only for the first bad packet, so
+    /// packets may be processed in batches.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }

@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 /// Sets an annotation to an IPv4 address from the packet.
 ///
 /// The address is `OFFSET` bytes into the packet (16 for the destination of a packet that starts with its IP header),
-/// or it is the field `IP` of the marked network header. A packet that is too short is dropped, because its old
-/// annotation could send it anywhere.
+/// or it is the field `IP` of the marked network header. A packet that is too short is dropped, because it would
+/// keep its old annotation and could be routed to a wrong address.
 ///
 /// # Ports
 /// Input 0, output 0: packets.
@@ -40,7 +40,8 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// From the packet data to the destination address annotation, the most common case.
+    /// The address is at this offset in the packet data, and is copied to the destination address annotation.
+    /// This is the most common case.
     DataToDst(u32),
     Data(usize),
     Header(usize),

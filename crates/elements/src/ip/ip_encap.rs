@@ -45,7 +45,7 @@ pub struct Args {
     /// Destination address, or DST_ANNO for the destination address annotation.
     #[arg(handler = "rw")]
     dst: Destination,
-    /// Type of service byte, in place of DSCP, ECT and CE.
+    /// Type of service byte, which can be given instead of DSCP, ECT and CE.
     #[arg(keyword, default = -1)]
     tos: i32,
     /// Time to live.

@@ -84,7 +84,8 @@ impl Build for IpFragmenter {
 }
 
 impl Lifecycle for IpFragmenter {
-    /// Without VERBOSE, only the first five packets are reported, so packets need not be processed one by one.
+    /// Returns no effects without VERBOSE: messages are then printed only for the first five packets that are
+    /// not fragmented, so packets may be processed in batches.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }
@@ -101,7 +102,7 @@ struct Plan {
     total: usize,
     /// Bytes of data in the first fragment.
     first: usize,
-    /// Options of the later fragments: the first `options_len` bytes.
+    /// The options of the later fragments. Only the first `options_len` bytes are used.
     options: [u8; 40],
     options_len: usize,
     /// Bytes of data in each later fragment but the last.

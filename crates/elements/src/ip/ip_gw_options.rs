@@ -95,7 +95,7 @@ enum Filled {
     Failed,
 }
 
-/// Where a packet goes.
+/// The destination and next hop of a packet. Following a source route changes them.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     /// The destination in the packet's header.

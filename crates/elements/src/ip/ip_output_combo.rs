@@ -17,8 +17,9 @@ use std::net::Ipv4Addr;
 /// be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: packets that are ready. Output 1: copies of packets of colour COLOR, which call for
-/// a redirect. Output 2: packets with bad options. Output 3: expired packets. Output 4: packets that are too long.
+/// Input 0: IP packets. Output 0: packets that are ready. Output 1: copies of packets of colour COLOR, whose
+/// senders should get an ICMP redirect. Output 2: packets with bad options. Output 3: expired packets. Output 4:
+/// packets that are too long.
 ///
 /// # Example
 /// ```click
@@ -45,7 +46,7 @@ pub struct IpOutputCombo {
 /// Arguments of IPOutputCombo.
 #[derive(Args)]
 pub struct Args {
-    /// The colour of packets that call for a redirect, 0 to 255.
+    /// The colour of packets whose senders should get an ICMP redirect, 0 to 255.
     color: u8,
     /// The router's address on the link.
     ipaddr: Ipv4Addr,
@@ -70,8 +71,8 @@ impl Build for IpOutputCombo {
 impl IpOutputCombo {
     #[inline]
     fn step(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        // A part returns output 1 for packets that do not go on. Each part has a different output of this element for
-        // them, or drops them.
+        // A part returns output 1 for a packet that goes no further. This element then sends the packet to
+        // an output that depends on the part, or drops it.
         match self.broadcasts.action(p, cx) {
             Verdict::Next => {}
             Verdict::Out(_) => return Verdict::Drop(Reason::LinkBroadcast),

@@ -51,10 +51,10 @@ pub struct IpReassembler {
     args: Args,
     max_mtu_anno: Option<usize>,
     datagrams: BTreeMap<Key, Datagram>,
-    /// Datagrams, ordered by when their most recent fragments came.
+    /// The keys of all datagrams, in the order in which their most recent accepted fragments arrived.
     order: BTreeMap<u64, Key>,
     next_order: u64,
-    /// Bytes that all datagrams together count as.
+    /// Bytes that all datagrams together count towards HIMEM.
     charged: u64,
     seen: u64,
     good: u64,
@@ -101,9 +101,10 @@ struct Key {
 const PATIENCE: i64 = 30_000_000_000;
 /// The least time between two searches for fragments that have waited too long, by the timestamps of packets.
 const BETWEEN_REAPS: i64 = 10_000_000_000;
-/// Bytes that a datagram counts as, besides its fragments. A suspect datagram counts as this although it has none.
+/// Bytes that a datagram counts towards HIMEM in addition to its fragments. A suspect datagram, which has no
+/// fragments, also counts this many.
 const ENTRY: u64 = 256;
-/// Bytes that a short fragment counts as: the buffer that it occupies.
+/// The least bytes that a fragment counts towards HIMEM: the size of the buffer that holds it.
 const BUFFER: u64 = 2048;
 /// The most spare lists.
 const SPARE: usize = 64;
@@ -181,13 +182,13 @@ impl Lifecycle for IpReassembler {
     }
 }
 
-/// Returns the bytes that a waiting fragment counts as.
+/// Returns how many bytes a waiting fragment counts towards HIMEM.
 fn charge(p: &Packet) -> u64 {
     (p.len() as u64).max(BUFFER)
 }
 
 impl IpReassembler {
-    /// Removes a datagram that `order` no longer contains. Returns its pieces.
+    /// Removes a datagram whose key the caller has removed from `order` already. Returns its pieces.
     fn remove(&mut self, key: Key) -> Option<Vec<Piece>> {
         let pieces = self.datagrams.remove(&key)?.into_pieces();
         let freed = pieces.iter().map(|p| charge(&p.packet)).sum::<u64>();
@@ -240,7 +241,7 @@ impl IpReassembler {
         None
     }
 
-    /// Takes a packet. Returns it if it is whole, or the packet that it completes.
+    /// Accepts a packet. Returns it if it is not a fragment, or the reassembled packet if no fragment is missing now.
     #[inline]
     fn take(&mut self, p: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
         let stamp = p.timestamp();

@@ -5,7 +5,7 @@ use castanet_element::Seed;
 use castanet_element::prelude::*;
 use std::sync::Arc;
 
-/// A counter for the packets of an element. If there are several replicas, each uses a part of the numbers.
+/// A counter for the packets of an element. If there are several replicas, each uses different numbers.
 ///
 /// The identification of a packet is its number plus an offset. The offset is unpredictable: if others knew it, they
 /// could forge fragments of the packets, or see how many packets the element sends (RFC 7739 section 4, on IPv6). In a
@@ -24,13 +24,13 @@ impl Numbers {
         let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let step = small(replicas).max(1);
         let offset = match cx.seed {
-            // The offset is a multiple of the step, so that each replica stays in its part.
+            // The offset is a multiple of the step, so that the identifications of replicas differ too.
             Seed::System => cx.secret().below(u64::from(u16::MAX / step)) as u16 * step,
             Seed::Fixed(_) => 0,
         };
         Numbers { next: first.wrapping_add(small(replica)), step, offset }
     }
-    /// Continues with the numbers of another element if both use the same part of the numbers (hot swap).
+    /// Continues with the numbers of the old element if old and new replica use the same numbers (hot swap).
     pub(crate) fn go_on_from(&mut self, old: Numbers) {
         if self.step == old.step && self.next % self.step == old.next % self.step {
             *self = old;

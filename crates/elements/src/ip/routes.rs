@@ -13,7 +13,7 @@ use std::ops::Range;
 pub trait RouteTable: Default + Send + 'static {
     /// The start of messages about packets without a route.
     const LABEL: &'static str;
-    /// Whether a lookup waits for memory, so that several lookups at once are faster.
+    /// Whether a lookup usually waits for memory, because the table is large. Several lookups at once are then faster.
     const LARGE: bool;
     fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError>;
     fn remove(&mut self, net: Net) -> Result<Route, NotFound>;

@@ -8,8 +8,8 @@ const LANES: usize = 8;
 /// A short list of addresses in groups of eight. Spare lanes repeat an address of the list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
-    /// One bit for each possible last byte, set if an address in the list ends with it. Broadcast addresses often
-    /// have the same last byte, which addresses of hosts seldom have.
+    /// One bit for each possible last byte, set if an address in the list ends with it. This is a quick test before
+    /// `contains`: broadcast addresses often have the same last byte, which addresses of hosts seldom have.
     endings: [u64; 4],
     groups: Vec<[u32; LANES]>,
 }

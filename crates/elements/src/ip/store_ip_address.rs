@@ -51,7 +51,7 @@ enum Place {
 impl Build for StoreIpAddress {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let arg_cx = cx.arg_cx();
-        // A single argument is the place.
+        // If only one argument is given, it is the place and not the address.
         let (addr, place) = match &args.offset {
             Some(place) => {
                 let addr = Ipv4Addr::parse(&args.addr, &arg_cx).map_err(|e| format!("ADDR: {e}"))?;

@@ -63,7 +63,7 @@ pub struct Args {
     /// Whether to count bytes by the length in the IP header.
     #[arg(keyword, default = false)]
     ip_bytes: bool,
-    /// Whether to add the extra packets annotation, so that a packet that stands for several counts as
+    /// Whether to add the extra packets annotation. A packet that stands for several packets is then counted as
     /// several.
     #[arg(keyword, default = true)]
     multipacket: bool,
@@ -117,7 +117,7 @@ fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError>
     }
 }
 
-/// The actions that are due once a number is reached.
+/// The limits that a number has not reached yet, one for each action to perform when the limit is reached.
 #[derive(Default)]
 struct Call {
     freeze: Option<u64>,
@@ -126,7 +126,8 @@ struct Call {
 }
 
 impl Call {
-    /// Performs the actions that are due at `n`. Returns whether to freeze, and whether to stop counting.
+    /// Removes the limits that `n` has reached, and writes the handler if its limit is among them. Returns whether to
+    /// freeze, and whether to stop counting.
     #[inline]
     fn reached(&mut self, n: u64, cx: &mut Cx<'_>) -> (bool, bool) {
         let due = |at: &mut Option<u64>| at.take_if(|at| *at <= n).is_some();
@@ -243,7 +244,7 @@ impl Element for AggregateCounter {
     }
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let got = self.pull_through(port, max, into, cx);
-        // Packets of input 1 leave by output 0 if that is the only output.
+        // If output 0 is the only output, packets of input 1 also leave by output 0.
         if port == 0 && got < max && self.inputs > 1 && !cx.has_output(1) {
             self.pull_through(1, max.saturating_sub(got), into, cx);
         }

@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 use castanet_spec::anno;
 use std::collections::HashMap;
 
-/// Sets the aggregate annotation to a number for each IP address pair: 1, 2, ... in the order of first packets.
+/// Sets the aggregate annotation to a number for each IP address pair: 1, 2, ... in the order of their first packets.
 ///
 /// Both directions of a pair have the same number. The paint annotation is set to 0 in the direction of the
 /// first packet and to 1 in the other direction. After a pair has been idle for longer than TIMEOUT, its next

@@ -341,7 +341,7 @@ impl Element for AggregateIpFlows {
 
 #[handlers]
 impl AggregateIpFlows {
-    /// Forgets all flows; fragments that wait leave by output 1, or are dropped without it.
+    /// Forgets all flows. Fragments that wait leave by output 1; if there is no output 1, they are dropped.
     #[write(button)]
     fn clear(&mut self, cx: &mut Cx<'_>) {
         self.forget_all();
@@ -398,7 +398,7 @@ impl Lifecycle for AggregateIpFlows {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // The first packet begins the file. With SOURCE, this reads a handler.
+        // The first packet makes the element open the file, and, with SOURCE, also read a handler.
         match (&self.args.traceinfo, self.args.source) {
             (None, _) => Effects::empty(),
             (Some(_), None) => Effects::FILES,

@@ -31,7 +31,7 @@ pub struct Counter {
     /// Bytes so far.
     #[count(unit = "bytes")]
     byte_count: Count,
-    /// Whether a call may still be due.
+    /// Whether COUNT_CALL or BYTE_COUNT_CALL is set and has not written its handler yet.
     armed: bool,
     count_called: bool,
     bytes_called: bool,
@@ -132,7 +132,7 @@ impl Counter {
         self.armed = self.args.count_call.is_some() && !self.count_called
             || self.args.byte_count_call.is_some() && !self.bytes_called;
     }
-    /// Makes the calls that are due after `packets` packets were counted.
+    /// Writes the handlers of COUNT_CALL and BYTE_COUNT_CALL if the last `packets` packets have reached their numbers.
     #[cold]
     fn call(&mut self, packets: u64, cx: &mut Cx<'_>) {
         let count = self.count.get();

@@ -161,8 +161,8 @@ impl fmt::Display for HeaderField {
         if let Some((name, ..)) = here.clone().find(|n| (n.2, n.3) == (self.offset, self.bits)) {
             return f.write_str(name);
         }
-        // Only parts of long fields (16 bits or more) are shown as NAME/LENGTH: the first bits of a version
-        // say nothing.
+        // Only parts of long fields (16 bits or more) are shown as NAME/LENGTH: the first bits of a short field, such
+        // as a version, mean nothing by themselves.
         let mut long = here.by_ref().filter(|n| n.3 >= 16 && n.3 > self.bits);
         if let Some((name, offset, _)) =
             long.find(|n| n.2 == self.offset || n.2 + n.3 == end).map(|n| (n.0, n.2, n.3))

@@ -127,7 +127,7 @@ const EACH: usize = 2 * (size_of::<Prefix4>() + size_of::<Cell>());
 const MOST_KILOBYTES: usize = 65_536;
 /// Largest number of annotation levels that are stored.
 const MOST_LEVELS: usize = 64;
-/// A prefix that has had no packet for this time, in nanoseconds, has no traffic.
+/// A prefix counts as without traffic when it has had no packet for this time, in nanoseconds.
 const IDLE: i64 = 1_000_000_000;
 
 /// Returns the number of prefixes that fit into this memory.
@@ -191,7 +191,7 @@ impl IpRateMonitor {
         found
     }
 
-    /// Returns the rates of the longest stored prefix.
+    /// Returns the rates of the longest stored prefix of an address; zeros if no prefix of it is stored.
     fn known(&self, address: u32, now: i64) -> [f64; 2] {
         let cells = (1..=4).rev().find_map(|n| self.cells.get(&prefix(address, n)));
         cells.map_or([0.0; 2], |c| IpRateMonitor::rates(c, now))

@@ -65,7 +65,7 @@ pub trait Family: Send + 'static {
     fn forward_key(key: Key) -> Tuple {
         key.tuple
     }
-    /// Returns the new tuple of a packet whose flow rewrites to `to`.
+    /// Returns the new tuple of a packet. `to` is the tuple that the flow rewrites this direction to.
     #[inline(always)]
     fn become_of(_: Key, to: Tuple, _reply: bool) -> Tuple {
         to
@@ -223,7 +223,8 @@ fn checksum_at(proto: u8) -> Option<usize> {
     }
 }
 
-/// Updates the transport checksum in `rest`, the packet behind its IP header, if the checksum is there.
+/// Updates the transport checksum in `rest`, the packet behind its IP header, if `rest` contains the checksum
+/// field.
 #[inline(always)]
 fn mend_transport(rest: &mut [u8], proto: u8, change: u16) {
     let Some(at) = checksum_at(proto) else { return };

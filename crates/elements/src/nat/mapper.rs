@@ -22,11 +22,11 @@ pub struct Mapper {
 
 /// How a mapper chooses.
 pub enum Choice {
-    /// In turn; the counter gives the next one.
+    /// Patterns in turn. The counter gives the number of the next one.
     RoundRobin(AtomicUsize),
     /// By source address, on a ring of points (consistent hashing).
     Ring {
-        /// Mixed into hashes.
+        /// The seed of the hashes that place servers and clients on the ring.
         seed: u32,
         /// Points in ascending order, each with the number of its target.
         points: Vec<(u32, u16)>,
@@ -84,7 +84,8 @@ impl Mapper {
     pub fn order(&self, flow: Tuple) -> impl Iterator<Item = &Target<Arc<Pattern>>> {
         let targets = self.targets();
         let n = targets.len().max(1);
-        // On a ring only one target is tried, even if it is full, because the client belongs to that server.
+        // On a ring only the target of the client's server is tried, even if it has nothing free, because a
+        // client must not change its server.
         let (first, tries) = match &self.choice {
             Choice::RoundRobin(next) => (next.fetch_add(1, Ordering::Relaxed) % n, n),
             Choice::Ring { seed, points } => {

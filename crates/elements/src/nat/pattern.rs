@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// free, 9 of 10 searches succeed within this limit. The others continue with the next packet.
 pub const MOST_TRIES: u64 = 256;
 
-/// Where a search that found nothing free continues. Numbers stand for combinations of address and port.
+/// The place where the next packet continues a search. Combinations of address and port are numbered, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The next combination to try.
@@ -23,8 +23,8 @@ pub struct Cursor {
     left: u64,
 }
 
-/// Returns a random stride that reaches every number below `count`. Taken ports often form long runs, in
-/// which a search one by one would find nothing for a long time.
+/// Returns a random stride. Steps of this length, modulo `count`, reach every number below `count`. Steps of 1
+/// would often find nothing for a long time, because taken ports tend to form long runs.
 fn stride(count: u64, secret: &mut Secret) -> u64 {
     let most = count.saturating_sub(1).max(1);
     let mut stride = secret.below(most) + 1;
@@ -223,8 +223,8 @@ impl Pattern {
             Tuple::new(first.wrapping_add(a), low.wrapping_add(p), dst, dport)
         };
         if count == 1 {
-            // There is only one choice. If another flow to the same end uses it, the new flow takes over the
-            // replies.
+            // There is only one choice. If another flow to the same destination already uses it, replies from
+            // there will belong to the new flow.
             return Some(at(0));
         }
         if cursor.is_some_and(Cursor::is_exhausted) {
@@ -267,7 +267,7 @@ impl Pattern {
                     self.next.store(next, Ordering::Relaxed);
                 }
                 // The search took several packets and found nothing free before this place. So the search for
-                // the next flow starts behind it.
+                // the next flow starts at the place after this one.
                 *cursor = Some(Cursor { at: next, stride, left: count });
                 return Some(at(v));
             }

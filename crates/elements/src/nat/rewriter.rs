@@ -96,7 +96,8 @@ impl<A: RewriterArgs> Rewriter<A> {
     /// Rewrites the packets of a batch.
     #[inline]
     pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // Taken out of `self` for the duration of the batch, so that the locked store does not borrow `self`.
+        // The link is taken out of `self` for the duration of the batch, so that the locked store does not
+        // borrow `self`.
         let Some(link) = self.link.take() else { return cx.drop_all(batch, Reason::NoMapping) };
         let now = cx.recent();
         let mut store = link.store();
@@ -305,7 +306,8 @@ impl<A: RewriterArgs> Rewriter<A> {
             }
             Made::Pass(out) => Fate::Out(out),
             Made::Drop(reason) => {
-                // `make` has counted one failure. A super-packet counts as many failures as it has segments.
+                // A super-packet counts as many failures as it has segments. `make` has counted one, and the
+                // others are added here.
                 if p.has_offload()
                     && let Some(input) = store.input(space, port)
                 {

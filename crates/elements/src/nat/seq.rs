@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 /// The most shifts that are kept for one direction. A window contains far fewer, because clients wait for the
 /// reply to each command.
 const MOST: usize = 64;
-/// A place is forgotten when the sender is this many bytes beyond it. No window is larger (RFC 7323 section
-/// 2.3), so no segment from before the place can arrive any more. Besides, sequence numbers can be compared
-/// only within half their range.
+/// A place where the shift changes is discarded when the sender is this many bytes beyond it. No window is
+/// larger (RFC 7323 section 2.3), so no segment from before the place can arrive any more. Besides, sequence
+/// numbers can be compared only within half their range.
 const FAR: u32 = 1 << 30;
 
 /// How the sequence numbers of one direction are shifted, with the places in the stream where the shift
@@ -34,8 +34,8 @@ fn reaches(a: u32, b: u32) -> bool {
 }
 
 impl Shift {
-    /// Shifts all numbers from `from` on by `by` more. If `from` is not behind the last place, the text is a
-    /// retransmission, and nothing changes.
+    /// Increases the shift of all sequence numbers from `from` on by `by`. If `from` is not beyond the last
+    /// place, the text is a retransmission, and nothing changes.
     pub fn add(&mut self, from: u32, by: u32) {
         let last = self.places.back();
         if last.is_some_and(|l| reaches(l.0, from)) {
@@ -52,7 +52,7 @@ impl Shift {
             self.before = after;
         }
     }
-    /// Forgets places far before `seq`.
+    /// Discards places that are at least [`FAR`] bytes before `seq`.
     fn pass(&mut self, seq: u32) {
         while self.places.front().is_some_and(|p| (FAR..1 << 31).contains(&seq.wrapping_sub(p.0))) {
             self.forget_first();
@@ -64,8 +64,8 @@ impl Shift {
         seq.wrapping_add(place.map_or(self.before, |p| p.1))
     }
     /// Returns the sender's sequence number for `seq`, which the receiver saw. For a number inside lengthened
-    /// text, returns at most the number of the last byte of the original text. So acknowledging a part of the
-    /// new text does not acknowledge the end of the original.
+    /// text, the result is at most the number of the last byte of the original text. So acknowledging a part of
+    /// the new text does not acknowledge the end of the original.
     pub fn back(&self, seq: u32) -> u32 {
         let mut next = None;
         let mut shift = self.before;

@@ -182,7 +182,7 @@ impl Store {
             input.spec = spec;
         }
     }
-    /// Starts all searches for free ports anew.
+    /// Discards the state of all searches for free ports, so that they start anew.
     fn forget_searches(&mut self) {
         self.searches.fill([None; 4]);
     }
@@ -397,7 +397,7 @@ impl Store {
     pub fn shifts(&self, place: u32) -> Option<&[Shift; 2]> {
         self.shifts.get(&place)
     }
-    /// As [`Store::shifts`], but mutable, because a packet may cause old shifts to be forgotten.
+    /// As [`Store::shifts`], but mutable, because a packet may cause old shifts to be discarded.
     pub fn shifts_mut(&mut self, place: u32) -> Option<&mut [Shift; 2]> {
         self.shifts.get_mut(&place)
     }

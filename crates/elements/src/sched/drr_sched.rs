@@ -69,7 +69,8 @@ impl DrrSched {
         }
     }
 
-    /// Skips the rounds in which no input has enough credit for its packet. With a small quantum there are many.
+    /// Gives each input that has a packet the credit of all coming rounds in which no input could afford its
+    /// packet. With a small quantum there are many such rounds, so they are skipped in one step.
     #[cold]
     fn skip_rounds(&mut self) {
         let (at, quantum) = (self.at, u64::from(self.args.quantum));

@@ -27,7 +27,8 @@ impl OwnNote {
             cx.set_note(note);
         }
     }
-    /// Turns the notifier off after a pull that found nothing, unless `on` then finds that there may be packets.
+    /// Turns the notifier off after a pull that found nothing. Turns it on again if `on` then returns true:
+    /// packets may have arrived in the meantime.
     #[cold]
     pub fn found_empty(&self, on: impl FnOnce(&Cx<'_>) -> bool, cx: &mut Cx<'_>) {
         if let Some(note) = self.0 {

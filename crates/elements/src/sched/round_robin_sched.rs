@@ -62,7 +62,7 @@ impl RoundRobinSched {
 
 impl Element for RoundRobinSched {
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        // If the notifier of only one input is on, this input has every turn.
+        // If the notifier of only one input is on, all packets come from this input, so pull a whole batch from it.
         let mut on = (0..self.inputs).filter(|&i| self.is_on(i, cx));
         let (first, second) = (on.next(), on.next());
         match (first, second) {

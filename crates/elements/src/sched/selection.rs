@@ -4,12 +4,12 @@
 use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 
-/// The chosen input. The notifiers upstream are on while any input has packets. If a task that pulls slept on them,
-/// it would try in vain while only other inputs have packets. So the element has a notifier of its own.
+/// The chosen input, and a notifier of the element that depends on this input alone. If tasks that pull slept on
+/// the notifiers of all inputs, they would also be awake, and pull in vain, while only other inputs have packets.
 #[derive(Default)]
 pub(super) struct Selection {
     input: Option<usize>,
-    /// An input from which the element always pulls, whichever input is chosen.
+    /// A further input, from which packets may be pulled whichever input is chosen.
     also: Option<usize>,
     signals: Vec<Signal>,
     inputs: usize,
@@ -22,7 +22,7 @@ impl Selection {
         let input = usize::try_from(input).ok().filter(|&i| i < inputs);
         Selection { input, inputs, ..Selection::default() }
     }
-    /// Sets an input from which the element always pulls, whichever input is chosen.
+    /// Sets a further input, from which packets may be pulled whichever input is chosen.
     pub fn also(self, input: Option<usize>) -> Selection {
         Selection { also: input, ..self }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gives turns in proportion to tickets. A client may have no packet when its turn comes.
+//! Gives turns to clients (ports) in proportion to their tickets. A client without a packet loses its turn.
 
 use castanet_element::prelude::*;
 
@@ -25,7 +25,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Makes shares in which each client first waits for one stride.
+    /// Makes shares in which the first pass of each client is its stride.
     fn new(tickets: Vec<u32>) -> Shares {
         let mut shares = Shares { order: Vec::with_capacity(tickets.len()), tickets };
         for client in 0..shares.tickets.len() {
@@ -166,7 +166,7 @@ mod tests {
                     assert_eq!(shares.order, want);
                     continue;
                 };
-                // Turn by turn, also for clients that have no packet.
+                // The model gives turns one by one, even to clients that have no packet.
                 let now = want[first].pass;
                 for p in &mut want[..=first] {
                     while p.pass <= now {

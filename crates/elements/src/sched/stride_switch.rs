@@ -6,8 +6,9 @@ use castanet_element::prelude::*;
 
 /// Sends each packet to one output, and chooses outputs in proportion to their tickets.
 ///
-/// This is stride scheduling (Waldspurger and Weihl 1995). The shares are exact in each round of as many packets as
-/// there are tickets. The handlers `tickets0`, `tickets1`, ... show and change the tickets of each output.
+/// This is stride scheduling (Waldspurger and Weihl 1995). A round has as many packets as there are tickets in
+/// all. In each round, an output gets exactly as many packets as it has tickets. The handlers `tickets0`,
+/// `tickets1`, ... show and change the tickets of each output.
 ///
 /// # Ports
 /// Input 0: packets. Outputs 0, 1, ...: packets, each on one output.

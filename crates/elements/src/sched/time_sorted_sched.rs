@@ -56,7 +56,7 @@ struct Input {
     held: u32,
 }
 
-/// A held packet. The packet to give next compares as the greatest.
+/// A packet that the element holds. The packet that leaves next compares as the greatest.
 struct Held {
     time: i64,
     input: usize,

@@ -27,7 +27,8 @@ impl<A: BandArgs> Bands<A> {
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let units = A::Unit::cost_of_all(batch.as_slice());
         let now = cx.peek();
-        // The average changes only when an epoch is over, so all packets of one moment fall into the same band.
+        // The average changes only at the end of an epoch, so all packets that arrive at the same time
+        // fall into the same band.
         self.average.update(units, now);
         let rate = self.average.rate(now);
         let band = self.rates.iter().take_while(|&&r| r as f64 <= rate).count();

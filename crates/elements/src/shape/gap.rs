@@ -24,7 +24,7 @@ impl Gap {
         Gap { rate, second: None, count: 0 }
     }
 
-    /// Forgets the units that passed. The next unit may pass at once.
+    /// Starts anew, as if no unit had passed. The next unit may pass at once.
     pub(super) fn reset(&mut self) {
         *self = Gap::new(self.rate);
     }
@@ -83,7 +83,7 @@ impl Gap {
         self.count = self.count.saturating_add(units);
     }
 
-    /// Returns when the unit after those counted so far may pass; none at a rate of 0.
+    /// Returns the time at which the next unit may pass; none at a rate of 0.
     pub(super) fn next(&self) -> Option<i64> {
         if self.rate == 0 {
             return None;
@@ -120,9 +120,9 @@ mod tests {
         let ms = |v: Vec<i64>| v.into_iter().map(|t| t / 1_000_000).collect::<Vec<_>>();
         assert_eq!(ms(times(&mut Gap::new(4), 7 * SECOND, &[1; 7])), [0, 250, 500, 750, 1000, 1250, 1500]);
         assert_eq!(ms(times(&mut Gap::new(4), 7 * SECOND + SECOND / 2, &[1; 4])), [0, 250, 500, 750]);
-        // If a second is not a whole number of gaps, the next second still begins anew.
+        // Even if the distance between units does not divide a second, a unit passes at the start of each second.
         assert_eq!(ms(times(&mut Gap::new(3), 0, &[1; 5])), [0, 333, 666, 1000, 1333]);
-        // Long packets are paid for over several seconds.
+        // The excess of long packets is subtracted from several seconds.
         assert_eq!(ms(times(&mut Gap::new(100), 0, &[350, 50, 1])), [0, 3500, 4000]);
     }
 

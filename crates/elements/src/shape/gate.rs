@@ -12,7 +12,7 @@ use castanet_element::prelude::*;
 pub(super) struct Gate {
     note: Option<Note>,
     upstream: Signal,
-    /// Whether the gate stays closed until the timer expires.
+    /// Whether the gate is closed: the notifier stays off, even if a notifier upstream turns on.
     waiting: bool,
 }
 
@@ -27,7 +27,7 @@ impl Gate {
         }
     }
 
-    /// Closes the gate until the time `at`, or, without a time, until [`Gate::open`] is called.
+    /// Closes the gate until [`Gate::open`] is called, and sets the timer to the time `at`, if there is one.
     pub(super) fn close_until(&mut self, at: Option<i64>, cx: &mut Cx<'_>) {
         self.waiting = true;
         if let Some(note) = self.note {
@@ -38,7 +38,8 @@ impl Gate {
         }
     }
 
-    /// Called when a pull upstream gave fewer packets than requested.
+    /// Turns the notifier off if all notifiers upstream are off. Called when a pull upstream gave fewer
+    /// packets than requested.
     pub(super) fn found_empty(&mut self, cx: &mut Cx<'_>) {
         let Some(note) = self.note else { return };
         if !cx.is_on(&self.upstream) {
@@ -51,7 +52,7 @@ impl Gate {
         }
     }
 
-    /// Called when a notifier upstream has turned on.
+    /// Turns the notifier on, unless the gate is closed. Called when a notifier upstream has turned on.
     pub(super) fn woken(&mut self, cx: &mut Cx<'_>) {
         if !self.waiting
             && let Some(note) = self.note
@@ -60,7 +61,7 @@ impl Gate {
         }
     }
 
-    /// Opens the gate.
+    /// Opens the gate, and turns the notifier on.
     pub(super) fn open(&mut self, cx: &mut Cx<'_>) {
         self.waiting = false;
         self.woken(cx);

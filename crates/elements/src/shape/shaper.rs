@@ -114,7 +114,7 @@ mod tests {
             let (mut shaped, mut rest) = (Vec::new(), 0);
             for ms in 0..1000i64 {
                 kit.at(ms * 1_000_000);
-                // Before output 0 has given what is due, output 1 gives nothing.
+                // Output 1 gives nothing until output 0 has given all packets that the rate allows.
                 let before = kit.pull(1, n).len();
                 let got = kit.pull(0, n).len();
                 assert!(got <= 1 && (before == 0 || got == 0), "{ms}: {before} {got}");

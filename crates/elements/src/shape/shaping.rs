@@ -114,7 +114,7 @@ impl<A: RateArgs> Shaping<A> {
 
 #[handlers]
 impl<A: RateArgs> Shaping<A> {
-    /// Forgets the packets that passed, so that the next packet may pass at once.
+    /// Restarts the rate limit as if no packet had passed, so that the next packet may pass at once.
     #[write]
     fn reset(&mut self, cx: &mut Cx<'_>) {
         self.gap.reset();

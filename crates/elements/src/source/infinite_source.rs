@@ -134,7 +134,7 @@ impl Element for InfiniteSource {
         }
         let left = left(self.args.limit, self.count);
         if left == 0 {
-            // The turn after the last packet also needs room downstream: a full queue delays the end.
+            // The turn after the last packet also needs free space downstream: a full queue delays STOP and END_CALL.
             if let Err(turn) = cx.room(&self.downstream, 1, false) {
                 return turn;
             }

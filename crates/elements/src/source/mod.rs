@@ -30,8 +30,8 @@ const LINE: usize = 64;
 /// Data that takes more lines than this is copied by the general routine, or shared.
 const FEW: usize = 4;
 
-/// Makes a packet with the first `len` bytes of `line`. In this most common case the compiler knows the
-/// lengths.
+/// Makes a packet with the first `len` bytes of `line`. In this most common case the compiler knows how many bytes
+/// are copied.
 #[inline(always)]
 fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     let mut p = Packet::with_headroom(headroom, LINE)?;
@@ -55,7 +55,7 @@ fn copy_lines(lines: &[[u8; LINE]], len: usize, headroom: usize) -> Option<Packe
     let mut p = Packet::with_headroom(headroom, room)?;
     let data = p.data_mut();
     if lines.len() > FEW {
-        // Lines hold `len` bytes by construction, and the packet is as long.
+        // This succeeds: the packet has `len` bytes, and the lines hold at least as many.
         if let Some(from) = lines.as_flattened().get(..data.len()) {
             data.copy_from_slice(from);
         }
@@ -219,8 +219,8 @@ impl Pace {
     pub(crate) fn paid(&mut self, tokens: u64, at: i64) {
         self.bucket.remove(tokens, at);
     }
-    /// Continues from the state of an old pace (hot swap). At another rate, the bucket gets no more tokens
-    /// than the old bucket has.
+    /// Continues from the state of an old pace (hot swap). If rate or burst differ, the new bucket gets at most as
+    /// many tokens as the old bucket has.
     pub(crate) fn go_on_from(&mut self, old: &mut Pace, now: i64) {
         if self.new == old.new {
             (self.bucket, self.due) = (old.bucket, old.due);

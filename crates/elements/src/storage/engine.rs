@@ -24,7 +24,7 @@ impl Store {
     fn highwater_length(&self) -> usize {
         self.highwater()
     }
-    /// The most packets in the queue; when the capacity shrinks, the oldest packets stay.
+    /// The most packets that the queue may hold; when the capacity shrinks, the oldest packets stay.
     #[read(name = "capacity", unit = "packets", calm)]
     fn read_capacity(&self) -> usize {
         self.capacity()
@@ -33,7 +33,7 @@ impl Store {
     fn write_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         Ok(self.set_capacity(capacity, cx)?)
     }
-    /// Packets that found the queue full, or that had to make room in it.
+    /// Packets that were refused, or removed to make room for others, because the queue was full.
     #[read(name = "drops", unit = "packets", merge = first)]
     fn read_drops(&self) -> Counted {
         Counted(self.drops())

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FrontDropQueue: a queue in which the oldest packets make room.
+//! FrontDropQueue: a queue that removes its oldest packets when it is full.
 
 use super::store::Store;
 use castanet_element::prelude::*;
 
-/// Stores packets until they are pulled, first in, first out; if the queue is full, the oldest make room.
+/// Stores packets until they are pulled, first in, first out; a full queue removes its oldest packets.
 ///
-/// A packet that had to make room leaves on output 1, or is dropped if that is not connected; a message
-/// reports the first. Tasks that pull from the queue sleep while it is empty.
+/// A packet that is removed to make room for another leaves on output 1, or is dropped if that is not connected.
+/// A message is printed the first time. Tasks that pull from the queue sleep while it is empty.
 ///
 /// # Ports
-/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that made
-/// room.
+/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that were
+/// removed because the queue was full.
 ///
 /// # Example
 /// ```click

@@ -6,9 +6,9 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out, and wakes tasks that pull from it.
 ///
-/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected; a message
-/// reports the first. Tasks that pull from the queue sleep while it is empty. Sources are not notified when
-/// the queue is full, so they continue.
+/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected. A message is
+/// printed the first time. Tasks that pull from the queue sleep while it is empty. Sources are not notified when
+/// the queue is full, so they go on sending.
 ///
 /// # Ports
 /// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that found

@@ -14,13 +14,13 @@ pub struct Rated<A> {
     /// Number of turns of the task.
     #[count(unit = "turns", hidden)]
     turns: Count,
-    /// Turns in which no packet was due.
+    /// Turns in which the rate did not allow a packet yet.
     #[count(unit = "turns", hidden)]
     empty: Count,
     /// Packets pushed.
     #[count(unit = "packets", hidden)]
     pushes: Count,
-    /// Turns in which a packet was due, and there was none upstream.
+    /// Turns in which the rate allowed a packet, but there was none upstream.
     #[count(unit = "turns", hidden)]
     failed: Count,
     active: bool,
@@ -58,7 +58,8 @@ impl<A: BurstArgs> Rated<A> {
 
 #[handlers]
 impl<A: BurstArgs> Rated<A> {
-    /// Turns of the task, those in which no packet was due, packets pushed, and pulls that found none: one a line.
+    /// Four counts, one a line: turns of the task, turns in which the rate did not allow a packet yet,
+    /// packets pushed, and pulls that found no packet.
     #[read]
     fn calls(&self) -> Table {
         let [turns, empty] = [self.turns, self.empty].map(Count::get);

@@ -36,7 +36,7 @@ impl Shared {
             warned: AtomicBool::new(false),
         }
     }
-    /// Locks the ring for reading. A poisoned lock is used too. No code panics while it holds the lock, and
+    /// Locks the ring for reading, even if the lock is poisoned. No code panics while it holds the lock, and
     /// even after a panic the ring would be consistent.
     fn ring(&self) -> RwLockReadGuard<'_, Ring<Packet>> {
         self.ring.read().unwrap_or_else(PoisonError::into_inner)
@@ -59,7 +59,7 @@ impl Packets {
     }
 }
 
-/// Returns the error for a capacity for which there is no memory.
+/// Returns the error for a queue of this capacity that could not be allocated.
 fn no_memory(capacity: Capacity, e: &TryReserveError) -> String {
     format!("no memory for {} packets: {e}", capacity.get())
 }
@@ -71,9 +71,9 @@ pub struct Store {
     packets: Packets,
     /// The class of the queue.
     class: &'static ClassSpec,
-    /// The notifier that is set while there may be packets.
+    /// The notifier for tasks that pull: set while there may be packets.
     empty: Option<Note>,
-    /// The notifier that is set while there is room.
+    /// The notifier for sources: set while the store is not full.
     full: Option<Note>,
     /// The number of packets, which other elements can read.
     gauge: Gauge,
@@ -146,7 +146,7 @@ impl Store {
             Packets::Shared(s) => s.highwater.load(Ordering::Relaxed),
         }
     }
-    /// Packets that found no room.
+    /// The number of packets that were refused or removed because the store was full.
     pub fn drops(&self) -> u64 {
         match &self.packets {
             Packets::Own { drops, .. } => *drops,
@@ -164,7 +164,7 @@ impl Store {
         }
     }
 
-    /// Stores packets while there is room. The rest overflows.
+    /// Stores packets until the store is full, and passes the rest to `overflow`.
     #[inline]
     pub fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let was_empty = match &mut self.packets {
@@ -189,14 +189,13 @@ impl Store {
                 let before = batch.len();
                 ring.push_many(batch.as_mut_vec());
                 self.gauge.add(before - batch.len());
-                // Reading first avoids a write, so that workers can share the cache line while the high-water
-                // mark does not change.
+                // Write only if the high-water mark rises, so that workers can share the cache line otherwise.
                 let len = ring.len();
                 if len > s.highwater.load(Ordering::Relaxed) {
                     s.highwater.fetch_max(len, Ordering::Relaxed);
                 }
-                // Always set the notifier, because a puller may have cleared it just before these packets
-                // came.
+                // Treat the ring as having been empty, so that the notifier is always set: a
+                // puller may have cleared it just before these packets were added.
                 true
             }
         };
@@ -211,7 +210,7 @@ impl Store {
         }
     }
 
-    /// Stores one packet behind the others.
+    /// Stores one packet at the end, or passes it to `overflow` if the store is full.
     #[inline]
     pub fn push_one(&mut self, p: Packet, cx: &mut Cx<'_>) {
         if let Packets::Own { fifo, highwater, .. } = &mut self.packets {
@@ -250,7 +249,7 @@ impl Store {
         cx.return_batch(batch);
     }
 
-    /// Clears the notifier for sources, unless there is room again.
+    /// Clears the notifier for sources. Sets it again if another worker has pulled packets in the meantime.
     #[inline(never)]
     fn close(&self, cx: &mut Cx<'_>) {
         let Some(note) = self.full else { return };
@@ -260,8 +259,8 @@ impl Store {
         }
     }
 
-    /// Counts packets that found no room, and prints a message the first time. Sends the packets to output 1
-    /// if that is connected, and drops them otherwise.
+    /// Counts packets that were refused or removed because the store was full, and prints a message the first
+    /// time. Sends the packets to output 1 if that is connected, and drops them otherwise.
     #[cold]
     #[inline(never)]
     fn overflow(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
@@ -302,8 +301,8 @@ impl Store {
             }
             Packets::Shared(s) => {
                 let ring = s.ring();
-                // It is not known whether the ring was full. Setting a notifier that is set costs only a
-                // read.
+                // Treat the ring as having been full, because other workers may have filled it.
+                // Setting a notifier that is set already costs only a read.
                 let n = ring.pop_many(max, into.as_mut_vec());
                 self.gauge.sub(n);
                 (n, true)
@@ -315,7 +314,7 @@ impl Store {
         {
             cx.set_note(note);
         }
-        // With single pulls, the last one would have found nothing and cleared the notifier.
+        // Do as single pulls would: the last of them would have found no packet, and cleared the notifier.
         if n < max {
             self.found_empty(cx);
         }
@@ -349,14 +348,14 @@ impl Store {
         };
         match self.full {
             _ if p.is_none() => self.found_empty(cx),
-            // There may have been no room before. Setting a notifier that is set costs only a read.
+            // The store may have been full before. Setting a notifier that is set already costs only a read.
             Some(note) => cx.set_note(note),
             None => {}
         }
         p
     }
 
-    /// Clears the notifier for pullers, unless packets have come meanwhile.
+    /// Clears the notifier for pullers. Sets it again if another worker has added packets in the meantime.
     #[cold]
     fn found_empty(&self, cx: &mut Cx<'_>) {
         let Some(note) = self.empty else { return };

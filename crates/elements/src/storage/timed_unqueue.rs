@@ -121,7 +121,7 @@ impl Lifecycle for TimedUnqueue {
         } else {
             cx.set_timer(0, self.next);
         }
-        // Packets that came meanwhile have woken only the task of the old router.
+        // Packets that arrived before the swap have woken only the old task, so wake this one.
         cx.schedule();
         Ok(())
     }

@@ -42,7 +42,7 @@ pub struct Args {
     limit: i64,
 }
 
-/// The most packets of a turn with a negative BURST, so that other tasks get their turns.
+/// The most packets that a turn moves if BURST is negative. The limit lets other tasks have their turns.
 const UNLIMITED: usize = 1 << 16;
 
 impl Element for Unqueue {
@@ -92,8 +92,7 @@ impl Unqueue {
             return Turn::More;
         }
         self.done = 0;
-        // A pull that gave fewer packets than requested counts as single pulls, of which the last found
-        // nothing.
+        // A pull that gave fewer packets than requested is treated like a single pull that found nothing.
         if got < n && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
     }
 }

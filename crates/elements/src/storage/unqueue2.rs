@@ -36,7 +36,7 @@ pub struct Args {
     /// The most packets to pull in a turn; negative for as many as there are.
     #[arg(default = 1)]
     burst: i32,
-    /// Accepted for old configurations, but has no effect: the nearest queues downstream count.
+    /// Accepted for old configurations, but has no effect: the nearest queues downstream are always used.
     #[arg(keyword, name = "QUEUES")]
     _queues: Option<String>,
     /// Accepted for old configurations, but has no effect: nothing is printed in any case.
@@ -44,7 +44,7 @@ pub struct Args {
     _quiet: bool,
 }
 
-/// The most packets of a turn with a negative BURST, so that other tasks get their turns.
+/// The most packets that a turn moves if BURST is negative. The limit lets other tasks have their turns.
 const UNLIMITED: u32 = 1 << 16;
 
 impl Element for Unqueue2 {
@@ -53,8 +53,8 @@ impl Element for Unqueue2 {
         if burst == 0 {
             return Turn::Sleep;
         }
-        // One packet at a time, because the room in the queue is known again only when the packet has reached
-        // it.
+        // Move one packet at a time: the free space in the queue is known again only when the packet has
+        // reached the queue.
         if let Err(turn) = cx.room(&self.downstream, 1, false) {
             self.done = 0;
             return turn;

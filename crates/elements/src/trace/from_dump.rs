@@ -120,7 +120,7 @@ impl FromDump {
         if self.start.is_some_and(|s| time < s) {
             return Some(Reason::OutsideTime);
         }
-        // After the first packet inside the span, packets with earlier times are accepted.
+        // After the first packet at or after START, packets from before START are accepted too.
         self.start = None;
         let sample = self.args.sample.0;
         (sample < 1.0 && self.random.unit() >= sample).then_some(Reason::Sampled)

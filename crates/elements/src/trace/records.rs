@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of sources that make packets from records of their fields: FromIPSummaryDump and FromTcpdump.
+//! The common part of FromIPSummaryDump and FromTcpdump, which make packets from records. A record lists the
+//! fields of a packet.
 
 use super::replay::{Next, Replay, Source};
 use crate::handover;

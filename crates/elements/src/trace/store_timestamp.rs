@@ -44,7 +44,7 @@ impl Build for StoreTimestamp {
 impl Action for StoreTimestamp {
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let time = p.timestamp();
-        // Four bytes have room only for the low half of the seconds.
+        // Only the low 32 bits of the seconds fit into four bytes.
         let seconds = (time.div_euclid(1_000_000_000) & 0xffff_ffff) as u32;
         let ns = time.rem_euclid(1_000_000_000) as u32;
         let at = match usize::try_from(self.args.offset) {

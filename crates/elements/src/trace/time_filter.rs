@@ -41,7 +41,7 @@ pub struct TimeFilter {
     start: Option<i64>,
     end: Option<i64>,
     begun: bool,
-    /// Whether a packet has reached the end, so that STOP or END_CALL was done.
+    /// Whether a packet at or after the end has come, for which STOP or END_CALL, if given, was executed.
     reached: bool,
     /// Packets that wait until END_CALL has been executed. The first of them caused the call.
     waiting: VecDeque<Packet>,
@@ -170,7 +170,8 @@ impl TimeFilter {
         None
     }
 
-    /// Tests the packets that have waited for END_CALL, the first of them for the second time.
+    /// Tests the packets that have waited for END_CALL. The first of them, which caused the call, is tested for
+    /// the second time.
     fn go_on(&mut self, cx: &mut Cx<'_>) {
         let mut again = true;
         while let Some(p) = self.waiting.pop_front() {

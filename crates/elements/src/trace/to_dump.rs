@@ -143,7 +143,8 @@ impl Build for ToDump {
 }
 
 /// Checks that a file can be written, as far as that is possible without changing it. A missing file is
-/// created. Returns whether the file was created. The name comes from a Filename.
+/// created. Returns whether the file was created. `name` must come from a `Filename` argument, which checks the
+/// file names of clients.
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn try_file(name: &str) -> Result<bool, ElementError> {
     // Opening a pipe would wait for its reader.
@@ -203,7 +204,8 @@ impl ToDump {
         cx.message(&format!("{}: {error}", cx.declaration()));
         self.failure = Some(error);
         if let File::Open(w) = &self.file {
-            // Packets that were lost with the buffer do not count as written.
+            // The write to the open file failed, so packets in the buffer are lost, and do not count as
+            // written.
             self.forgotten = self.forgotten.min(w.count());
         } else {
             self.file = File::Gone;

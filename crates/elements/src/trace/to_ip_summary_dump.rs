@@ -167,7 +167,8 @@ fn write(w: &mut SummaryWriter, p: &Packet, args: &Args) -> Result<bool, Capture
 
 impl ToIpSummaryDump {
     /// Opens and empties the file, unless it has been opened before.
-    // The one file name that does not come from a Filename is fixed: the file with the host name.
+    // Only one file name here does not come from a `Filename` argument: the constant path of the file that
+    // holds the host name.
     #[allow(clippy::disallowed_methods)]
     fn open(&mut self, cx: &mut Cx<'_>) {
         if !matches!(self.file, File::Fresh) {

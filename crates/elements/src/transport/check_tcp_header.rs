@@ -32,7 +32,7 @@ pub struct CheckTcpHeader {
     checker: Checker<Tcp>,
 }
 
-/// TCP, as this class checks it.
+/// The checks of TCP segments, which `Checker` runs.
 pub enum Tcp {}
 
 impl Protocol for Tcp {

@@ -32,7 +32,7 @@ pub struct CheckUdpHeader {
     checker: Checker<Udp>,
 }
 
-/// UDP, as this class checks it.
+/// The checks of UDP datagrams, which `Checker` runs.
 pub enum Udp {}
 
 impl Protocol for Udp {

@@ -27,7 +27,7 @@ pub enum Fault {
     Checksum,
 }
 
-/// The protocol of a checker.
+/// A protocol whose packets a `Checker` can check.
 pub trait Protocol: Send + 'static {
     /// The name of the protocol in messages.
     const NAME: &'static str;
@@ -92,7 +92,8 @@ impl<P: Protocol> Checker<P> {
 }
 
 impl<P: Protocol> Lifecycle for Checker<P> {
-    /// Without VERBOSE, only the first bad packet is reported, so packets need not be processed one by one.
+    /// Returns no effects without VERBOSE: a message is then printed only for the first bad packet, so
+    /// packets may be processed in batches.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }

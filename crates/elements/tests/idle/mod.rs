@@ -16,7 +16,7 @@ const MOST: u64 = 2000;
 const PULLS: u64 = 100;
 /// Number of packets after which an endless source ends, so that even an unbounded pull ends.
 const ENOUGH: u64 = 200_000;
-/// More packets than one pull may take.
+/// The most packets that one pull may take on average.
 const BOUND: u64 = 400;
 
 fn add_to(r: &mut Registry) {

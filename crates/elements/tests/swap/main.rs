@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A hot swap to the same configuration is not visible from outside, and a failed swap leaves no trace. Every
-//! class that declares that it takes over state is driven beside a twin that is never swapped, and both must
-//! do the same to the end.
+//! class that declares that it takes over state is driven together with a twin that is never swapped, and both
+//! must do the same to the end.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bench;
@@ -15,7 +15,7 @@ use castanet_element::spec::{ClassSpec, Workers};
 
 const STEPS: i64 = 260;
 
-/// Whether a class takes over more than its counts, which are moved without its help.
+/// Whether a class takes over state itself. (The router moves the counts of all classes.)
 fn is_told_of(spec: &ClassSpec) -> bool {
     !spec.takes_state.is_empty()
 }
@@ -153,7 +153,7 @@ fn state_that_workers_share_moves_once() {
 
 #[test]
 fn a_new_element_that_takes_nothing_over_is_seen() {
-    // The play has no super-packets.
+    // The play has no super-packets, so it cannot show what these classes take over.
     const UNSEEN: &[&str] = &["CompleteOffload"];
     let blind: Vec<_> = CASES
         .iter()

@@ -10,7 +10,7 @@ use castanet_spec::Capability;
 pub(crate) const WIDE: f64 = 7.9;
 pub(crate) const NARROW: f64 = 6.7;
 pub(crate) const LINE: f64 = 16.0;
-/// The height of a port's row above and below the text.
+/// The height of the row of ports above the text of a box, and of the row below the text.
 pub(crate) const PORT_ROOM: f64 = 12.0;
 /// The width of a digit of a port's number, and the distance of the number from the port's middle.
 pub(crate) const DIGIT: f64 = 5.5;

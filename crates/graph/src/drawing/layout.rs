@@ -77,7 +77,7 @@ pub(crate) fn layout(widths: &[f64], edges: &[Edge], pins: &[Pin]) -> Layout {
     cells.place(&rows);
     cells.straighten(&rows, &chains);
     let ways = chains.iter().zip(edges).zip(&back).map(|((chain, e), &b)| {
-        // The turning points at both ends of a back edge only reserve room.
+        // The first and the last point of a back edge are left out. They only keep space free for its turns.
         let inner = if b { chain.get(1..chain.len().saturating_sub(1)).unwrap_or(&[]) } else { chain };
         let own =
             if b && inner.is_empty() { vec![(cells.layer[e.from], cells.x[e.from])] } else { Vec::new() };

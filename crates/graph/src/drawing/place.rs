@@ -22,7 +22,7 @@ pub(crate) const MARGIN: f64 = 28.0;
 /// A box of a compound, or a port on its frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// The box; nothing for a port on the frame.
+    /// The element or compound that the box shows; `None` for a port on the frame.
     pub(crate) item: Option<Item>,
     /// The text of an element or a folded compound.
     pub(crate) card: Option<Card>,
@@ -164,7 +164,8 @@ impl Placed {
         let layout = layout(&widths, &edges, &pins);
         let (left, top) = match root {
             true => (MARGIN, MARGIN),
-            // Inputs are on the frame, above the band with the name.
+            // The first layer holds the inputs. It ends where the band with the name ends; the inputs themselves
+            // are moved up to the frame below.
             false if entries > 0 => (PADDING, HEAD - PORT),
             false => (PADDING, HEAD + PADDING),
         };

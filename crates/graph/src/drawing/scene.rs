@@ -63,7 +63,7 @@ pub(crate) enum End {
     Exit(usize),
 }
 
-/// A line in one compound: a connection, or the piece that all of `connections` have in common.
+/// A line inside one compound: a connection, or a piece of line that all of `connections` share.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) from: End,
@@ -106,11 +106,11 @@ impl Compound {
 pub(crate) struct Scene {
     /// Compounds, each after the one that contains it.
     pub(crate) compounds: Vec<Compound>,
-    /// Elements without connections that no folded compound contains.
+    /// Elements that have no connections and are in no folded compound.
     pub(crate) alone: Vec<usize>,
     /// The number of connections between existing ports.
     pub(crate) connections: usize,
-    /// The lines between elements and folded compounds, without the ports of open compounds.
+    /// Complete lines between elements and folded compounds, not split at the boundaries of open compounds.
     pub(crate) direct: Vec<Link>,
 }
 
@@ -126,9 +126,11 @@ struct Builder<'a> {
     scene: Scene,
     /// For each element, the compounds that contain it, outermost first.
     around: Vec<Vec<usize>>,
-    /// The ports of compounds, by the ports outside that they are connected to.
+    /// The number of each port of a compound. Key: the compound, whether the port is an output, and the ports
+    /// outside the compound that it is connected to.
     ports: HashMap<(usize, bool, BTreeSet<PortRef>), usize>,
-    /// The ports of compounds, by the port inside that they are connected to.
+    /// The same numbers by another key: the compound, whether the port is an output, and a port inside the compound
+    /// that it is connected to.
     known: HashMap<(usize, bool, PortRef), usize>,
     links: HashMap<(Option<usize>, End, End), usize>,
 }
@@ -223,7 +225,7 @@ impl Builder<'_> {
         self.scene.alone = (0..self.graph.len()).filter(|&e| !connected[e] && !hidden(e)).collect();
     }
 
-    /// Splits the connections at the boundaries of compounds.
+    /// Adds the lines of all connections: pieces, split at the boundaries of compounds, and direct lines.
     fn lines(&mut self) {
         for c in 0..self.graph.flat.connections.len() {
             let Some((a, b)) = ends(self.graph, c) else { continue };

@@ -22,9 +22,10 @@ const PROG_TYPE_XDP: u32 = 6;
 const TCX_INGRESS: u32 = 46;
 /// Flag: attach the program before all programs that are already attached.
 const BEFORE: u32 = 1 << 3;
-/// Flag: a test run redirects or drops the frames as the program decides (Linux 5.18).
+/// Flag: a test run does what the program decides: it redirects or drops the frames (Linux 5.18).
 const LIVE_FRAMES: u32 = 2;
-/// The signal that ends [`Program::run_during`]. Its handler does nothing, because the interruption is enough.
+/// The signal that interrupts the system call of [`Program::run_during`]. Its handler does nothing: the call returns
+/// because it was interrupted.
 const SIGNAL: libc::c_int = libc::SIGUSR1;
 
 /// An instruction (struct bpf_insn).
@@ -131,7 +132,7 @@ pub struct Shared<T> {
 impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
     /// Creates a value with all bytes zero.
     pub fn new() -> Result<Shared<T>, Errno> {
-        // Values are a few dozen bytes long.
+        // The cast is lossless: values are a few dozen bytes long.
         let value_size = size_of::<T>() as u32;
         let mut attributes = MapAttributes { kind: MAP_TYPE_ARRAY, key_size: 4, value_size, entries: 1 };
         // SAFETY: the command reads these four numbers; there are no pointers. The result is a new

@@ -79,7 +79,8 @@ impl<'a> Behind<'a> {
         let parts = &mut [IoSliceMut::new(vnet.as_mut_bytes()), IoSliceMut::new(a), IoSliceMut::new(b)];
         rustix::io::readv(self.fd, parts) == Ok(wanted)
     }
-    /// Removes the frame from the queue, unless it was read, so that the following frame becomes the next.
+    /// Removes the frame from the queue, unless `read` has already removed it. Afterwards the frame that
+    /// follows it is the next one in the queue.
     pub(super) fn discard(&self) {
         if !self.taken.get() {
             self.read([&mut [], &mut []]);

@@ -13,8 +13,9 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Number of bytes at the start of a frame that are written again for each frame. The kernel reuses the
-/// memory of sent frames, and a router that received them may have changed their headers.
+/// The XDP program writes this number of bytes at the start of every frame before it is sent. The kernel reuses
+/// the memory of a sent frame for a later one, and a router that received the sent frame may have changed its
+/// headers.
 const HEADERS: usize = 40;
 /// Lengths of frames in bytes: from the Ethernet minimum to the maximum that fits into a page together with
 /// the kernel's data.
@@ -48,7 +49,7 @@ struct Pace {
 }
 
 /// Maximum time from the start of [`Program::run_during`] to the first run of the XDP program. Before that run,
-/// the kernel waits until all processors have seen its new data.
+/// the kernel changes some of its own data, and waits until all processors have seen the change.
 const READY: Duration = Duration::from_secs(60);
 
 /// Sends live frames on one device.

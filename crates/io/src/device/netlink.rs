@@ -117,9 +117,9 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 pub struct Netlink(OwnedFd);
 
 impl Netlink {
-    // `None` means protocol 0, which is NETLINK_ROUTE.
     /// Opens a connection. Queries need no privileges.
     pub fn open() -> Result<Netlink, Errno> {
+        // `None` means protocol 0, which is NETLINK_ROUTE.
         socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).map(Netlink)
     }
     /// The socket, for system calls that need a socket of any kind.

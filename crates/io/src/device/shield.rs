@@ -29,7 +29,7 @@ enum Means {
     /// A filter owned by the process that opens devices. That process removes the filter when this process
     /// ends.
     Kept { number: u32 },
-    /// The descriptor was passed to another process.
+    /// The descriptor of the TCX link was taken out by [`Shield::into_link`], so dropping the shield removes nothing.
     Gone,
 }
 
@@ -135,9 +135,9 @@ impl Drop for Shield {
     }
 }
 
-/// Removes from a device all filters of shields with an owner that satisfies `wanted`. If the clsact qdisc
-/// was created for one of these filters and is empty now, removes the qdisc too. Returns whether the qdisc was
-/// created for one of these filters but still exists.
+/// Removes from a device the filters of all shields whose owner satisfies `wanted`. If the clsact qdisc was
+/// created for one of these filters and is empty now, removes the qdisc too. Returns true if the qdisc was
+/// created for one of these filters and still exists, because it holds other filters.
 fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "remove a filter that was left behind", e);
     let n = Netlink::open().map_err(failed)?;
@@ -166,7 +166,7 @@ pub struct Found {
 }
 
 /// Finds the filters of shields on all devices, whichever process owns them. TCX links are not listed,
-/// because the kernel removes them itself.
+/// because the kernel removes them when their process ends.
 ///
 /// # Errors
 /// When the devices cannot be listed.

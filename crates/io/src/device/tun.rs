@@ -102,7 +102,8 @@ impl Tun {
             } else {
                 attach(shown, &mut request)?
             };
-            // Some older kernels do not support UDP segmentation, and others support no segmentation at all.
+            // Some older kernels do not support UDP segmentation, and others support no segmentation at all. So
+            // try with fewer offloads after each refusal.
             let mut offers = [options.offload, options.offload & OFFLOAD_TCP, 0].into_iter();
             while let Some(offload) = offers.next() {
                 match sys::tun_set(fd.as_fd(), TunOption::Offload, offload) {

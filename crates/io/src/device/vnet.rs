@@ -16,7 +16,7 @@ pub struct VnetHeader {
     pub header_len: u16,
     /// Length of the payload of each segment, in bytes.
     pub gso_size: u16,
-    /// The offset where the data covered by the checksum start: the transport header.
+    /// The offset of the first byte that the checksum covers: the start of the transport header.
     pub checksum_start: u16,
     /// The offset of the checksum field, counted from `checksum_start`.
     pub checksum_offset: u16,

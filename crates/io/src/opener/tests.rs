@@ -100,7 +100,7 @@ fn later_configurations_get_no_more_than_the_listed_devices() {
     assert!(matches!(client.tun("other", true), Err(DeviceError::Refused { .. })));
     assert!(matches!(client.take_away("other", &setup), Err(DeviceError::Refused { .. })));
     assert!(matches!(client.raw(1), Err(DeviceError::Refused { .. })));
-    // Without a list there is no limit.
+    // Without a list of devices, later configurations may use any device.
     let client = opener(None);
     client.ask("", "", &Request::Seal).unwrap();
     assert!(matches!(client.set_up("other", &setup), Err(DeviceError::Missing { .. })));

@@ -40,9 +40,10 @@ impl Multicast {
     fn input(group: SocketAddrV4, source: SocketAddrV4, options: &Options) -> Result<Datagrams, SocketError> {
         let fail = || SocketError::of(|| format!("join the group {group}"));
         let fd = Datagrams::open(AddressFamily::INET, options).map_err(fail())?;
-        // Other programs on this host may be members too.
+        // Allow other programs on this host to bind the same group and port.
         sockopt::set_socket_reuseaddr(&fd, true).map_err(fail())?;
-        // Bind to the address of the group, because other groups may use the same port.
+        // Bind to the address of the group. Otherwise the socket could receive datagrams to other groups that use
+        // the same port.
         let file = SocketAddress::Inet(group).bind(&fd, rustix::net::SocketType::DGRAM)?;
         sockopt::set_ip_add_membership(&fd, group.ip(), source.ip()).map_err(fail())?;
         Datagrams::of(fd, false, Some(file)).map_err(fail())

@@ -75,8 +75,8 @@ impl RawIp {
         let port = port.filter(|&p| p != 0 && matches!(protocol, TCP | UDP));
         let address = |p| SocketAddress::Inet(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, p));
         let keeper = match port {
-            // The receive buffer of this socket has the minimum size. Once it is full, the socket costs
-            // nothing.
+            // This socket is never read, so its receive buffer has the minimum size. Once the buffer is full,
+            // the kernel stores no more datagrams in it, and the socket costs nothing.
             Some(p) if protocol == UDP => {
                 Some(Datagrams::bind(&address(p), &Options { rcvbuf: Some(0), ..Options::default() })?)
             }

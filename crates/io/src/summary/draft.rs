@@ -82,12 +82,13 @@ pub struct Draft {
 /// How a packet is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
-    /// Whether to make all bytes of the packet and to compute its checksums. If false, only the headers and the
-    /// payload of the record are made, with the checksums of the record.
+    /// Whether to write all bytes of the packet and to compute its checksums. If false, only the headers and the
+    /// payload that the record has are written, with the checksums of the record.
     pub checksum: bool,
-    /// Largest number of data bytes.
+    /// Maximum number of bytes to write; the rest counts as [`Made::extra_length`].
     pub most: usize,
-    /// The index of this packet, and the number of packets that the record's length is divided among.
+    /// Which of the packets of a record to make: its index, and the number of packets. The record's length is
+    /// divided among them.
     pub part: (u32, u32),
 }
 
@@ -104,7 +105,7 @@ pub struct Made {
     pub paint: u8,
     /// The aggregate annotation.
     pub aggregate: u32,
-    /// The number of bytes that were not made.
+    /// The number of bytes that belong to the packet but were not written to the output.
     pub extra_length: u32,
     /// Length of the link header; 0 if there is none.
     pub link: usize,
@@ -124,8 +125,8 @@ fn set<const N: usize>(out: &mut [u8], at: usize, value: [u8; N]) {
     }
 }
 
-/// Length of the options in bytes: the length of the given options, which are padded to a multiple of four,
-/// but at least the length that `header_len` implies.
+/// Returns the length in bytes of the options of a header: the length of `said` (already padded to a multiple of
+/// four) or the length that `header_len` leaves for options, whichever is greater.
 fn options(said: Option<&Vec<u8>>, header_len: Option<u8>) -> usize {
     let wanted = header_len.map_or(0, |n| usize::from(n.min(60) / 4 * 4).saturating_sub(20));
     said.map_or(0, Vec::len).max(wanted)
@@ -358,8 +359,8 @@ impl Draft {
     }
 }
 
-/// The length of one packet when `parts` packets share a total length. It is at least the length of the
-/// headers.
+/// Returns the length of packet number `part` when the length `total` is divided among `parts` packets. If there
+/// are several packets, each is at least as long as its headers.
 fn share(total: usize, (part, parts): (u32, u32), headers: usize) -> usize {
     let (part, parts) = (part as usize, parts.max(1) as usize);
     if parts == 1 {

@@ -18,7 +18,7 @@ pub enum Value<'a> {
     Number(u64),
     /// Nanoseconds since 1970.
     Time(i64),
-    /// Bytes: payload, options, addresses of Ethernet, digests.
+    /// Bytes: a payload, options, an Ethernet address, or a digest.
     Bytes(Cow<'a, [u8]>),
 }
 

@@ -95,7 +95,7 @@ impl SummaryReader {
             tcpdump: None,
         }
     }
-    /// Sets the fields of the columns. A `!data` line in the dump replaces them.
+    /// Sets which field each column of a record holds. A `!data` line in the dump replaces this list.
     pub fn set_fields(&mut self, fields: Vec<&'static Field>) {
         self.fields = fields;
     }

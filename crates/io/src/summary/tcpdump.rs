@@ -32,9 +32,10 @@ pub(super) enum Parsed {
 pub(super) struct Parser {
     /// The IP header, when the packet follows on the next line.
     header: Option<Draft>,
-    /// For times without a date, in nanoseconds: the time of day in the previous line, and the start of the current
-    /// day. The next day begins when the time of day goes back by more than 12 hours.
+    /// For times without a date: the time of day in the previous line, in nanoseconds.
     clock: i64,
+    /// For times without a date: the start of the current day, in nanoseconds. The next day begins when the time of
+    /// day goes back by more than 12 hours.
     day: i64,
 }
 

@@ -14,7 +14,7 @@ pub struct View<'a> {
     pub first_time: i64,
     /// The number of further packets that this packet represents.
     pub extra_packets: u32,
-    /// Bytes that were not captured.
+    /// The number of bytes of the packet that were not captured.
     pub extra_length: u32,
     /// The paint annotation.
     pub paint: u8,
@@ -37,7 +37,7 @@ pub struct Ip<'a> {
     pub len: usize,
 }
 
-/// An error of a packet: a text, and possibly a number.
+/// Why a packet is invalid: a text, and possibly a number that is printed after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bad(&'static str, Option<usize>);
 

@@ -202,8 +202,9 @@ fn frames_are_told_at_once() {
         pair();
         let mut r = PacketSocket::open("vb", &PacketOptions::default()).unwrap();
         let mut s = PacketSender::open("va").unwrap();
-        // A ring that collects blocks would delay each frame by at least a millisecond. With the ring used here, at
-        // least one of many frames is visible as soon as the send call returns, even on a busy machine.
+        // A ring of version 3 collects frames in blocks, and would delay each frame by at least a millisecond. With
+        // the ring used here, at least one of many frames is visible as soon as the send call returns, even on a busy
+        // machine.
         let at_once = (0..1000).any(|_| {
             send(&mut s, &[frame(ALL, 0x88b5, 60)]);
             let there = readable(r.fd(), 0);

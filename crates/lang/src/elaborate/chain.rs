@@ -373,8 +373,8 @@ impl<'a> Scopes<'a, '_> {
 /// One end of a connection: node (`None` if unresolved and reported), port, source position.
 type End = (Option<usize>, usize, Span);
 
-/// The end for one port of an element. For outputs, `group` is 1, because a group's second node is its
-/// `output`.
+/// The end for one port of an element. If the element is a group, `group` selects one of its two nodes: 0 for its
+/// `input`, 1 for its `output`.
 fn end(scope: &Scope<'_>, p: &Operand<'_>, port: usize, group: usize) -> End {
     let node = p.node.map(|n| match scope.body.nodes.get(n) {
         Some(Node::Group) if p.role == Role::Element => n + group,

@@ -230,8 +230,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
         });
         (node, node)
     }
-    /// The instance for a use of a compound class. `Err` holds the plain class that the use resolves to, if
-    /// any.
+    /// The instance for a use of a compound class. `Err(Some(class))` if the use resolves to a plain class,
+    /// `Err(None)` if there is an error, which has been reported.
     fn instance<'b>(
         &mut self,
         at: &Instance<'b, 'a>,

@@ -12,7 +12,7 @@ use crate::syntax::ast::{Args, Statement};
 use crate::syntax::parse_file;
 use std::collections::HashSet;
 
-/// Limit on the number of libraries, because a library source may be endless.
+/// Limit on the number of libraries: each may require a new one, without end, if they are generated on demand.
 const MAX_LIBRARIES: usize = 10_000;
 
 /// Archive members as names and data.

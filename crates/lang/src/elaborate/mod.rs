@@ -54,7 +54,7 @@ impl<const N: usize> ClassNames for [&str; N] {
 /// Why a library cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    /// There is no such file, or none that may be read.
+    /// There is no file of this name that may be read.
     #[error("no such file")]
     Missing,
     /// The file cannot be read.

@@ -19,13 +19,14 @@ pub(super) enum Choice<'c, 'a> {
     Plain(&'a str),
     /// This alternative with these arguments.
     Body { class: &'c Definition<'a>, body: &'c Body<'a>, args: Vec<(&'a str, String)> },
-    /// The only alternative. Its arguments fit, but its port counts do not.
+    /// There is only one alternative. The use fits its parameters, but not its port counts.
     Ports { class: &'c Definition<'a>, body: &'c Body<'a>, args: Vec<(&'a str, String)> },
     /// No candidate fits; these were tried.
     None(Vec<(&'c Definition<'a>, &'c Body<'a>)>),
 }
 
-/// Chooses the first alternative that fits. `...` continues with the class that this one extends.
+/// Chooses the first alternative that fits. If a class extends another one by `...`, the alternatives of the
+/// other class come after its own.
 pub(super) fn choose<'c, 'a>(classes: &'c [Definition<'a>], class: usize, of: &Use<'_>) -> Choice<'c, 'a> {
     let mut candidates = Vec::new();
     let mut next = classes.get(class);

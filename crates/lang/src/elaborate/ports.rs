@@ -16,7 +16,8 @@ impl<'a> PortList<'a> {
     pub fn new(written: Option<&'a Ports>, implied: usize) -> PortList<'a> {
         PortList { written: written.map(|p| p.items.as_slice()), implied }
     }
-    /// Whether the list fixes its own port count. A list that does not may expand to the count of the other side.
+    /// Whether the text fixes the number of ports. Without a port list, an element may take as many ports as the
+    /// other side of the link has.
     pub fn given(self) -> bool {
         self.written.is_some() || self.implied > 0
     }
@@ -40,7 +41,8 @@ impl<'a> PortList<'a> {
     pub fn open(self) -> Option<usize> {
         self.written?.iter().find_map(|item| if let PortItem::From(a) = *item { Some(a) } else { None })
     }
-    /// All ports. An open range gives `more` ports; `from` is its start if no list is written.
+    /// All ports of the list. An open range gives `more` ports. If no list is written and `from` is given, the
+    /// result is the open range from `from` on.
     pub fn ports(self, more: usize, from: Option<usize>) -> Vec<usize> {
         match (self.written, from) {
             (None, Some(from)) => (from..from + more).collect(),

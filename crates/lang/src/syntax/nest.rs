@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::text::{Unit, quoted_end, unit};
 
-/// A help quotes configuration strings of at most this many bytes.
+/// The help line of an error quotes a configuration string only if it has at most this many bytes.
 const SHORT: usize = 40;
 
 /// The quote that was probably left open: the first one whose text continues on the next line.

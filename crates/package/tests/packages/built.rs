@@ -129,9 +129,9 @@ fn hashes(library: &castanet_package::Library) -> BTreeSet<String> {
     names.map(|n| String::from_utf8(n[n.len() - 17..].to_vec()).unwrap()).collect()
 }
 
-/// According to the lock file, castanet-element depends on every crate that `castanet sdk` copies. (The example
-/// crate shows that they are sufficient. The lock file also has crates for build scripts, tests and other
-/// systems.)
+/// `castanet sdk` copies only crates on which castanet-element depends according to the lock file. (That the
+/// copied crates are sufficient is shown by building the example crate. The lock file also has crates for build
+/// scripts, tests and other systems, which are not copied.)
 #[test]
 fn no_crate_is_copied_for_nothing() {
     let lock =

@@ -87,8 +87,8 @@ fn packets_cross_in_both_directions() {
     let _alone = alone();
     super::common::probe();
     let packages = packages();
-    // Packets are created in the library and dropped in the program; created in the program, and copied and
-    // kept in the library; and queued in between.
+    // One path: the library creates packets, the program drops them. Another path: the program creates packets,
+    // the library copies them and keeps the copies. Packets also wait in queues between the two sides.
     let text = "require(package probe);
         s :: ProbeSource(5000) -> q :: Queue(1000) -> Unqueue -> a :: ProbeKeep -> d :: Discard;
         DriverManager(wait_stop 2); InfiniteSource(LIMIT 5000, STOP true) -> b :: ProbeKeep -> Queue(100) -> Unqueue -> Strip(4) -> e :: Discard;";
@@ -102,8 +102,8 @@ fn packets_cross_in_both_directions() {
             assert_eq!(r.read(e, "kept", "").unwrap(), kept);
         }
         drop(r);
-        // The workers have ended, and the kept packets have returned to their pools. The return of the last
-        // packet allowed the library to be unloaded.
+        // The workers have ended, and the kept packets have returned to their pools. After the last packet had
+        // returned, the library could be unloaded.
         assert_eq!(packages.names(), [""; 0]);
         assert_eq!(mapped("probe"), 0);
     }

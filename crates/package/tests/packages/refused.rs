@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of refused files: not a package, or built for another castanet. They are refused before any of their
-//! code runs, and the message shows both sides.
+//! code runs. The message shows the differing build parameters of both the package and castanet.
 
 use castanet_package::header::{Header, check, seal};
 use castanet_package::{Packages, Refusal};

@@ -17,7 +17,7 @@ impl<'scope, 'env> Cleaner<'scope, 'env> {
     pub fn new(scope: &'scope Scope<'scope, 'env>) -> Cleaner<'scope, 'env> {
         Cleaner { scope, thread: None }
     }
-    /// Queues work behind earlier work.
+    /// Queues work for the thread, which does it after all earlier work.
     pub fn retire(&mut self, work: impl FnOnce() + Send + 'scope) {
         if self.thread.is_none() {
             let (sender, todo) = channel::<Work<'scope>>();

@@ -62,7 +62,8 @@ fn hand(from: &mut Assembly, o: u32, to: &mut Assembly, e: u32, what: What) -> R
     Ok(())
 }
 
-/// Moves everything. After an error, moves back what was moved, and returns the error.
+/// Moves the resources and the state of all pairs in `moves` to the new router. After an error, moves back what
+/// was moved, and returns the error.
 fn transfer(old: &mut Assembly, new: &mut Assembly, moves: &Moves) -> Result<(), SwapError> {
     let over = moves.over.iter().map(|&m| (m, What::Over));
     let state = moves.state.iter().map(|&m| (m, What::State));

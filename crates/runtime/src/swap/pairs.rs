@@ -207,7 +207,7 @@ impl<'a> Matcher<'a> {
             }
             any |= self.pair_single(&of_old, &of_new);
             if !same && any {
-                // Among the neighbours of these pairs, those with the same configuration are paired first.
+                // Return, so that the caller first compares the neighbours of the new pairs with `same`.
                 return any;
             }
         }

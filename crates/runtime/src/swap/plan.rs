@@ -16,8 +16,8 @@ pub(crate) struct Moves {
     pub state: Vec<(u32, u32)>,
 }
 
-/// Returns the pairs that hold the same resource. If several elements hold it, the first old one gives to the
-/// first new one, and so on.
+/// Returns the pairs that hold the same resource. If several elements of a router hold it, the first old
+/// element is paired with the first new element, the second with the second, and so on.
 fn over(old: &Shared, new: &Shared) -> Vec<(u32, u32)> {
     let pairs = new.held.iter().filter_map(|(key, heirs)| Some(old.held.get(key)?.iter().zip(heirs)));
     let mut over: Vec<(u32, u32)> = pairs.flatten().map(|(&o, &e)| (o, e)).collect();

@@ -40,8 +40,9 @@ impl Running {
         self.loader()?.load_package(from, name)
     }
     /// Carries out a write to `hotconfig`, `loadpackage` or `swapplan`, and returns the answer. Returns none
-    /// for any other handler, or if swaps are not allowed. `swap` performs the swap: a worker only requests
-    /// it, because it would wait for itself; any other thread waits for the result.
+    /// for any other handler, or if swaps are not allowed. `swap` performs the swap. If the caller is a worker,
+    /// `swap` must only request it, because a swap waits for all workers; on any other thread, it waits for the
+    /// result.
     pub(crate) fn write_swap(
         &self,
         from: Origin,
@@ -60,8 +61,8 @@ impl Running {
         let done = match handler {
             "hotconfig" => swap(value).map(|()| String::new()),
             "loadpackage" => self.load_package(from, value.trim()).map(|_| String::new()),
-            // `swapplan` changes nothing, but is a write handler because it loads the files that the text
-            // requires. Only write handlers can demand the right to do so.
+            // `swapplan` changes nothing, but it loads the files that the text requires. It is a write handler,
+            // because only for write handlers is the caller's right to do so checked.
             "swapplan" => self.plan(from, BY_HANDLER, value, style).map(|p| p.to_string()),
             _ => return None,
         };
@@ -78,7 +79,7 @@ impl Running {
         // The configuration keeps its origin, so that a client that sent it gains no rights.
         let (origin, config, before) = (shared.names.origin(), shared.config.clone(), self.swapped());
         let work = move || {
-            // Several elements may have requested the same reread.
+            // Several elements may have requested the same reread: if another swap came first, do nothing.
             if running.swapped() != before {
                 return;
             }

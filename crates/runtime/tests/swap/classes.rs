@@ -132,8 +132,8 @@ pub static PASSED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 pub static CALLS: Mutex<BTreeMap<String, Call>> = Mutex::new(BTreeMap::new());
 type Call = Box<dyn FnOnce() + Send>;
 
-/// Counts packets in a static variable, which swaps leave alone. Tests choose a function that it calls in a
-/// swap.
+/// Counts packets in a static variable, which swaps do not change. Tests choose a function that it calls during
+/// a swap.
 #[derive(Class)]
 #[class(name = "Gate", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, lifecycle)]
 #[class(takes_state = "nothing")]

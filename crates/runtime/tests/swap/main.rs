@@ -118,7 +118,7 @@ fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
                 "Numbers(1, 4000000000) -> t :: Track; x :: Door(front); b :: Door(back, broken)",
                 "the hinge broke",
             ),
-            // State that the failing pair has already moved goes back, too.
+            // If the handover of a pair fails halfway, the state that this pair has already moved is moved back.
             ("Numbers(1, 4000000000) -> t :: Track; x :: Door(front); b :: Door(back, jammed)", "half way"),
         ] {
             let text = r.swap(Origin::Operator, "config", new).unwrap_err().to_string();

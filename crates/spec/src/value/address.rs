@@ -81,7 +81,7 @@ impl Prefix {
     pub fn broadcast(self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.addr.to_bits() | !self.mask().to_bits())
     }
-    /// Whether it holds an address.
+    /// Whether an address lies in the prefix.
     pub fn contains(self, a: Ipv4Addr) -> bool {
         a.to_bits() & self.mask().to_bits() == self.network().to_bits()
     }

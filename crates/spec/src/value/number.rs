@@ -37,7 +37,7 @@ fn integer(text: &str) -> Result<i128, ValueError> {
     let mut value: i128 = 0;
     for c in digits.chars().filter(|&c| c != '_') {
         let d = c.to_digit(base).ok_or_else(invalid)?;
-        // Saturates far outside every type, so that the range error names the right limit.
+        // The value saturates, far outside the range of every type, so that the range error names the right limit.
         value = value.saturating_mul(i128::from(base)).saturating_add(i128::from(d));
     }
     Ok(if negative { -value } else { value })

@@ -16,8 +16,8 @@ const LEVELS: u32 = 4;
 /// Number of addresses that are looked up together, so that their cache misses overlap.
 const SIDE_BY_SIDE: usize = 8;
 
-/// For each value of six bits, a bit mask of the positions in [`Node::routes`] of its prefixes of length 0 to
-/// 5.
+/// For each value of six bits, the prefixes of length 0 to 5 that match it. They are given as a bit mask of their
+/// positions in [`Node::routes`].
 const MATCHES: [u64; 64] = {
     let mut matches = [0; 64];
     let mut bits = 0;
@@ -32,7 +32,8 @@ const MATCHES: [u64; 64] = {
     matches
 };
 
-/// The position of the prefix `value` of `len` bits. Longer prefixes follow shorter ones.
+/// The bit in [`Node::routes`] (and the index in [`RadixTable::short`]) that stands for the prefix with the bits
+/// `value` and the length `len`. Longer prefixes follow shorter ones.
 const fn place(len: u32, value: u32) -> u32 {
     (1 << len) - 1 + value
 }

@@ -75,7 +75,7 @@ fn a_source_never_sleeps_while_there_is_room() {
         let q = Queue::new(2);
         q.ring.push(Box::new(1)).unwrap();
         q.ring.push(Box::new(2)).unwrap();
-        // The flag may still be raised by a puller that was delayed.
+        // Start with the flag raised although the ring is full, as if a puller had raised it late.
         q.room.raise();
         let other = q.clone();
         let puller = thread::spawn(move || {
@@ -89,8 +89,8 @@ fn a_source_never_sleeps_while_there_is_room() {
     });
 }
 
-/// If a ring has a single producer, the room that the producer has seen stays available, whatever consumers
-/// do.
+/// If a ring has a single producer, as many pushes succeed as [`Ring::room`] has promised, whatever consumers do
+/// in between.
 #[test]
 fn room_that_was_seen_stays() {
     model(3, || {

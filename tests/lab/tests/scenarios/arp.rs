@@ -6,7 +6,7 @@ use castanet_lab::frames::{self, BROADCAST, Ip, address, arp_in, ip_in};
 use castanet_lab::{Process, Router, Wire};
 use std::time::Duration;
 
-/// An address in b's network that no host has. The test answers for it.
+/// An address in b's network that no host has. The test itself answers ARP requests for it.
 const UNUSED: &str = "10.0.1.50";
 const UNUSED_ETHER: [u8; 6] = [2, 0, 0, 0, 9, 9];
 
@@ -17,7 +17,8 @@ fn questions_for_the_router_are_answered() {
         let mut a = net.a.wire("eth0");
         let (me, router) = (address("10.0.0.2"), address("10.0.0.1"));
         let ask = |target| frames::ethernet(BROADCAST, A, 0x0806, &frames::arp(1, (A, me), ([0; 6], target)));
-        // The first request is for an unused address, so the first reply must be that to the second request.
+        // The router must not answer the first request, which is for an unused address. So the first reply must
+        // be that to the second request.
         a.send_all(&[ask(address("10.0.0.99")), ask(router)]);
         let answer = a.expect("answer", |f| arp_in(&f.bytes).filter(|arp| !arp.asks));
         assert_eq!(answer.frame_to, A);
@@ -39,7 +40,7 @@ fn question(b: &mut Wire) -> [u8; 6] {
     ask.frame_to
 }
 
-/// Answers for [`UNUSED`].
+/// Answers an ARP request for [`UNUSED`].
 fn answer(b: &mut Wire) {
     let body = frames::arp(2, (UNUSED_ETHER, address(UNUSED)), (R1, address("10.0.1.1")));
     b.send(&frames::ethernet(R1, UNUSED_ETHER, 0x0806, &body));
@@ -156,11 +157,11 @@ fn answers_of_groups_are_not_believed() {
 
 #[test]
 fn a_host_with_another_address_is_reachable_when_it_asks() {
-    // Not with the kernel as the router: for a second after Linux has learnt the Ethernet address of a host,
-    // it ignores another address of this host.
+    // The kernel is not tested as the router: for a second after Linux has learnt the Ethernet address of a
+    // host, it ignores another address of this host.
     let Some(net) = Net::new(ours()) else { return };
     net.a.ping(1, "10.0.1.2");
-    // The kernel forgets the router, and sends an ARP request for it from the new address.
+    // Host a's kernel deletes its ARP entry for the router, and sends an ARP request from the new address.
     net.a.ip("link set eth0 address 02:00:00:00:07:07");
     // The reply to this ping is lost if the router still sends to the old address.
     net.a.ping(1, "10.0.1.2");

@@ -134,15 +134,15 @@ fn sources_from_elsewhere_are_dropped_where_asked() {
     a.run("ping -c 1 -W 60 10.0.1.2").good();
     a.run("ping -c 1 -W 60 10.0.1.1").good();
     let (mut a, mut b) = (a.wire("eth0"), b.wire("eth0"));
-    // Sources behind the other interface, without a route, and of the router itself. Then a valid source
-    // behind a, which has a configured route.
+    // Packets with invalid sources: a host behind the other interface, an address without a route, and the
+    // router's own addresses. Then a packet with a valid source: a network behind a, which has a route.
     let liars = ["10.0.1.9", "192.0.2.1", "10.0.0.1", "10.0.1.1"];
     let frames: Vec<_> =
         liars.into_iter().chain(["10.7.1.1"]).map(|from| from_a(&Ip::udp(from, "10.0.1.2", b""))).collect();
     let got = through(&mut a, &mut b, &frames);
     let got: Vec<_> = got.iter().filter_map(|f| ip_in(&f.bytes)).map(|ip| ip.from.to_string()).collect();
     assert_eq!(got, ["10.7.1.1"]);
-    // They are dropped silently.
+    // No ICMP error is sent about the dropped packets.
     assert!(
         a.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).all(|m| m.ip.from.to_string() == "10.0.1.2")
     );

@@ -109,7 +109,7 @@ fn the_router_has_no_such_port_or_protocol() {
     }
 }
 
-/// Packets that would cause an error, except that none may be sent about them (RFC 1812, 4.3.2.7).
+/// Packets that cannot be forwarded, but about which no ICMP error may be sent (RFC 1812, 4.3.2.7).
 fn sacrosanct(kind: RouterKind) -> Vec<Vec<u8>> {
     let dying = |ip: Ip, id| Ip { ttl: 1, id, ..ip };
     let good = Ip::udp("10.0.0.2", "10.0.1.2", b"payload");
@@ -182,7 +182,8 @@ fn errors_are_limited_in_rate() {
     a.send(&from_a(&Ip { id: LAST, ..Ip::udp("10.0.0.2", "10.0.1.2", b"") }));
     // Valid packets are forwarded meanwhile.
     b.expect("packet", |f| ip_in(&f.bytes).filter(|ip| ip.header.identification == LAST));
-    // The errors of a burst come in any case. On a busy machine the packets take so long that none exceeds the limit.
+    // The first 20 errors, one burst, are always sent. Up to 600 may be sent, because on a busy machine the packets
+    // may come so slowly that none exceeds the limit.
     for _ in 0..20 {
         assert_eq!(error(&mut a).kind, (11, 0));
     }

@@ -43,8 +43,8 @@ fn ping_to_each_address_of_the_router() {
 
 #[test]
 fn a_shield_keeps_the_kernel_out_of_it() {
-    // The kernel has the same addresses and forwards too, so packets and replies are duplicated unless
-    // `--shield` hides them from the kernel.
+    // The kernel of the router's host has the same addresses as Castanet, and also forwards. So packets and
+    // replies are duplicated, unless `--shield` hides the packets from the kernel.
     for (further, once) in [(&[][..], false), (&["--shield"], true)] {
         let Some(lab) = lab() else { return };
         let (a, r, b) = hosts(&lab);
@@ -125,7 +125,7 @@ fn iperf3_by_tcp() {
         let report = net.a.run("iperf3 -c 10.0.1.2 -w 128K -n 8M -J").good();
         let (sent, received) =
             (number(&report, "/end/sum_sent/bytes"), number(&report, "/end/sum_received/bytes"));
-        // The client ends before its last bytes have arrived.
+        // The client ends before its last bytes have arrived, so the report may show fewer bytes received than sent.
         assert!(sent >= 8e6 && received >= 4e6, "{kind:?}: {report}");
         assert!(server.wait(Duration::from_secs(200)).ok());
     }
@@ -148,7 +148,8 @@ fn iperf3_by_udp() {
 fn checksums_are_complete_or_marked() {
     let Some(net) = Net::new(ours()) else { return };
     let (_, mut b) = net.wires();
-    // Packets sent by a have partial checksums, which no hardware completes.
+    // Host a sends packets with partial checksums, and no hardware completes them. The packet must arrive with a
+    // correct checksum, or marked as partial.
     let mut command = net.a.command("bash");
     command.args(["-c", "echo -n hello > /dev/udp/10.0.1.2/2000"]);
     castanet_lab::Process::start(command).wait(Duration::from_secs(200)).good();

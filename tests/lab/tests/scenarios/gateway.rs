@@ -38,7 +38,8 @@ fn redirect_to_the_better_gateway() {
         let redirect = at_a.expect("redirect", |f| icmp_in(&f.bytes).filter(|m| m.kind.0 == 5));
         assert_eq!((redirect.kind, redirect.rest), ((5, 1), [10, 0, 0, 3]), "{kind:?}");
         assert_eq!((redirect.ip.from, redirect.ip.to), (address("10.0.0.1"), address("10.0.0.2")));
-        // Linux first resolves the address of the gateway, and installs only a later redirect.
+        // After the first redirect, Linux only resolves the address of the gateway. It installs the route after a
+        // later redirect, so the ping is repeated.
         let installed = (0..100).any(|_| {
             a.ping(1, "10.9.0.2");
             a.ip("route get 10.9.0.2").contains("via 10.0.0.3")

@@ -231,7 +231,7 @@ impl Field {
         let made = account.sum(".queries") + account.sum("/copies.count") + account.sum("/asks.count") + cut
             - (whole - account.sum("/cut.drops") - account.drops(None, "/cut"));
         let left = sent + account.by("out", "Discard");
-        // Packets that handlers show. More packets may wait elsewhere.
+        // The number of held packets that handlers show. More packets may be held elsewhere.
         let shown = account.sum(".length") + account.sum(".q") + account.fragments();
         let waits = account.each("held");
         assert!(shown <= waits, "{shown} packets wait\n{}", account.summary);

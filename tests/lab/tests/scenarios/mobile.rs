@@ -134,8 +134,8 @@ fn only_the_mobile_host_uses_the_tunnel() {
         frames::ethernet(home, router, 0x0800, &outer.bytes())
     };
     at_r.send_all(&[
-        // Packets from another host, from the mobile host with a foreign source, and with an invalid inner
-        // packet. Then a valid one.
+        // Packets that must be dropped: from another host, from the mobile host with a foreign inner source, to
+        // the mobile host itself, and with an invalid inner packet. Then a valid packet.
         outer("43.0.0.50", inner("1.0.0.11", "1.0.0.20", 1)),
         outer("43.0.0.9", inner("43.0.0.9", "1.0.0.20", 2)),
         outer("43.0.0.9", inner("1.0.0.11", "1.0.0.11", 3)),

@@ -75,7 +75,7 @@ fn captures_show_completed_packets() {
     let mut new = a.command(castanet());
     new.args(["new", "ip-router", "eth0=10.0.0.1/24", "eth1=10.0.1.1/24"]);
     let text = Process::start(new).wait(Duration::from_secs(200)).good();
-    // A dump after the queue of each interface, preceded by a counter.
+    // Adds a dump after the queue of each interface, with a counter before it.
     let outward = "queue :: Queue -> ToDevice($dev)";
     assert!(text.contains(outward), "{text}");
     let dump = std::env::temp_dir().join(format!("castanet-offload-{}.pcap", std::process::id()));

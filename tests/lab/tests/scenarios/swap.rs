@@ -145,7 +145,7 @@ fn stream(workers: usize) {
     let mut next = 0;
     for i in 1..=SWAPS {
         if i % 2 == 1 {
-            // The receive buffer of the wire may hold only 256 frames.
+            // The receive buffer of the wire may hold only 256 frames, so wait until most frames have been received.
             receive(&mut to, &mut next, sent.saturating_sub(120));
             let frames: Vec<Vec<u8>> = (0..40)
                 .map(|k| from_a(&Ip { id: sent + k, ..Ip::udp("10.0.0.2", "10.0.0.3", b"numbered") }))
@@ -178,7 +178,8 @@ fn stream(workers: usize) {
         assert!(answer.starts_with("520") && answer.contains(why), "{answer}");
         a.run("ping -c 1 -W 60 10.0.0.3").good();
     }
-    // The hosts occasionally send packets of their own.
+    // Wait until all packets are in the trace. The counts may differ at first, because the hosts occasionally send
+    // packets of their own.
     let deadline = Instant::now() + Duration::from_secs(100);
     let dumped = loop {
         let dumped = client.number("dump.count");
@@ -190,7 +191,7 @@ fn stream(workers: usize) {
     client.say("WRITE stop\r\n");
     router.stop();
     let trace = std::fs::read(folder.path().join("trace.pcap")).unwrap_or_default();
-    // The file header has 24 bytes. Each record has a 16-byte header and at most 60 more bytes.
+    // The file header has 24 bytes. Each record has a header of 16 bytes, and 42 (ARP) to 60 bytes of the frame.
     assert!(trace.len() as u64 > 24 + dumped * (16 + 42), "{} bytes for {dumped} packets", trace.len());
 }
 

@@ -142,7 +142,8 @@ fn without_a_tree_the_same_ring_storms() {
 
 #[test]
 fn one_port_blocks_with_any_root() {
-    // The kernel's bridge is the root, or it is the switch with the most expensive paths to the root.
+    // First the kernel's bridge is the root, so it blocks no port. Then another switch is the root, and the
+    // kernel's bridge has the most expensive paths to it, so the kernel's bridge blocks one port.
     for (priority, cost, in_kernel) in [(0x1000, 2, 0), (0xf000, 100, 1)] {
         let Some(ring) = Ring::new(priority) else { return };
         for port in ["eth1", "eth2"] {

@@ -32,7 +32,7 @@ fn all_frames_cross_as_they_are() {
     };
     let text: String = conf.lines().map(line).collect();
     let router = Router::run(r, castanet(), &["-q", "-e", &text, "-h", "to1/sent.count"], 2);
-    // ARP crosses the router too.
+    // ARP packets also cross the router.
     a.ping(3, "10.0.0.2");
     // Frames of an unknown protocol, addressed to other stations, arrive exactly once and in order.
     let (mut from, mut at) = (a.wire("eth0"), b.wire("eth0"));

@@ -30,9 +30,9 @@ fn every_size_checks_clean() {
         assert_eq!(errors, [""; 0]);
         // The router of TOCS 2000, section 6.2, has 19 elements per interface and 9 shared elements. This
         // router has three more per interface: two for errors that the figure leaves out (no ARP reply,
-        // source route failed), and one that gives the ARPQuerier the requests of its neighbours. It also has
-        // thirteen more shared elements: for packets to the router itself, which the figure leaves to Linux,
-        // and for several workers.
+        // source route failed), and a Tee that passes the neighbours' ARP requests to the ARPQuerier as well.
+        // It also has thirteen more shared elements: for packets to the router itself, which the figure leaves
+        // to Linux, and for several workers.
         assert_eq!(elements, 22 * n + 22, "{n} interfaces");
     }
 }

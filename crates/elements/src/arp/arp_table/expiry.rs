@@ -90,7 +90,7 @@ impl State {
 }
 
 impl Inner {
-    /// Removes the records of waits that are over, if there are many records.
+    /// Removes records from `waiting` that no longer match an entry, if there are many records.
     pub(super) fn slim_waiting(&mut self) {
         if self.waiting.len() > 64 + 2 * self.entries.len() {
             let entries = &self.entries;
@@ -104,7 +104,7 @@ impl Inner {
     }
     /// Removes the oldest entry with an unknown address, or the oldest of all if there is none. Returns its
     /// waiting packets. Unknown addresses go first, because addresses without a host can be invented faster
-    /// than hosts are found. The newest entry stays, because the room is made for it.
+    /// than hosts are found. The newest entry stays, because the others are removed to make room for it.
     fn remove_for_room(&mut self) -> VecDeque<Packet> {
         let unknown = self.unknown.first().copied().filter(|&turn| turn != self.turns);
         match unknown {

@@ -58,11 +58,11 @@ pub(super) struct Inner {
     pub(super) held: usize,
     /// Before this time no entry expires and no packet is given up. Every look-up compares the time with it.
     pub(super) expires: i64,
-    /// How long packets wait until they are given up, in nanoseconds; 0: as long as their entry lives. It
-    /// belongs to the table, like its settings, and does not move with the entries.
+    /// How long packets wait until they are given up, in nanoseconds; 0: as long as their entry lives. When
+    /// another table takes over the entries, this value stays with this table, as the settings do.
     pub(super) patience: i64,
     /// The addresses that packets wait for, each with the time when they are given up, in order of time.
-    /// Records without an entry are skipped.
+    /// Records that no longer match the entry of their address are skipped.
     pub(super) waiting: VecDeque<(i64, u32)>,
 }
 
@@ -120,13 +120,13 @@ impl State {
         self.drops.fetch_add((lost.len() - before) as u64, Ordering::Relaxed);
     }
 
-    /// Looks up an address. If it is unknown, the table keeps the packet. Packets that have to make room are
-    /// added to `lost`. `poll` is the age in nanoseconds from which a known address is queried again; 0:
-    /// never.
+    /// Looks up an address. If it is unknown, the table keeps the packet. Packets that are removed from the
+    /// table, for example to make room for it, are added to `lost`. `poll` is the age in nanoseconds from which
+    /// a known address is queried again; 0: never.
     ///
-    /// `workers` says that several workers use the table. Then later packets wait behind those that are
-    /// returned here, until [`State::release`] finds none. So no packet can overtake another one by going
-    /// through another worker.
+    /// `workers` says that several workers use the table. In this case later packets to the address wait while
+    /// the packets that are returned here are being sent, until [`State::release`] finds no more waiting
+    /// packets. So no packet can overtake another one by going through another worker.
     pub fn look_up(
         &self,
         ip: u32,
@@ -241,7 +241,8 @@ impl State {
         if let Some((Some(old), queries, queried, doubt)) = before {
             e.doubt = Entry::claimed(doubt, old != ether);
             if e.doubt.is_some() {
-                // The pace of queries stays, so that two hosts with one address do not cause more of them.
+                // The pace of queries is not reset, so that two hosts that claim the same address do not cause
+                // more queries.
                 (e.queries, e.queried) = (queries, queried);
             }
         }

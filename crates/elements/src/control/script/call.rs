@@ -13,8 +13,8 @@ use castanet_lang::args as text;
 
 /// The value of `$?` after an attempt to add a route that exists already: `-EEXIST`.
 const EXISTS: i32 = -17;
-/// The value of `$?` after a new configuration was refused: `-EINVAL`. After other failures it is -1, and after a call
-/// of an element or handler that does not exist it is 0.
+/// The value of `$?` after a new configuration was refused: `-EINVAL`. `$?` is 0 if the element or handler of a call
+/// does not exist, and -1 after all other failures.
 const INVALID: i32 = -22;
 
 /// Returns the value of `$?` after a write.
@@ -27,7 +27,8 @@ pub(super) fn status(handler: &str, done: &Result<(), CallError>) -> i32 {
     }
 }
 
-/// Name, readable and writable of each handler that every script has, except functions that need only their arguments.
+/// The handlers that every script has, each with its name, whether it can be read, and whether it can be written.
+/// Functions that need only their arguments are not in this list.
 const OWN: &[(&str, bool, bool)] = &[
     ("run", true, true),
     ("get", true, false),
@@ -90,7 +91,8 @@ impl Machine {
         given.or_else(|| self.variables.get(name).cloned())
     }
 
-    /// Returns whether a handler of the script itself is readable and writable; none if there is no such handler.
+    /// Returns whether a handler of the script itself can be read, and whether it can be written; none if there is no
+    /// such handler.
     fn own(&self, handler: &str) -> Option<(bool, bool)> {
         if let Some(o) = OWN.iter().find(|o| o.0 == handler) {
             return Some((o.1, o.2));
@@ -104,7 +106,7 @@ impl Machine {
         self.own(handler).is_some()
     }
 
-    /// Returns the handlers that only this script has: its exported variables, and any name if it is a proxy.
+    /// Returns the handlers that only this script has: its exported variables, and `*` (any name) if it is a PROXY.
     pub fn handlers(&self) -> Vec<(String, &'static str)> {
         let mut all: Vec<_> = self.program.exports().into_iter().map(|v| (v.to_string(), "r")).collect();
         if self.kind == Kind::Proxy {
@@ -180,7 +182,7 @@ impl Machine {
         }
     }
 
-    /// Answers a read handler of the script.
+    /// Executes a call of a read handler of the script itself.
     pub fn own_read(
         &mut self,
         handler: &str,
@@ -224,13 +226,13 @@ impl Machine {
         }
     }
 
-    /// Answers a write handler of the script.
+    /// Executes a call of a write handler of the script itself.
     pub fn own_write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), CallError> {
         match handler {
             "run" => Ok(self.run_as("run", value, Some(true), cx).map(drop)?),
             "step" => {
                 let n = match value.trim() {
-                    // `router` stands for one step, which is also what a request to stop means to a driver script.
+                    // `router` means one step, just as a request to stop is one step of a driver script.
                     "" | "router" => 1,
                     n => super::number::value(n)
                         .ok_or_else(|| CallError::Failed(format!("'{n}' is not a number of steps")))?,
@@ -297,7 +299,7 @@ impl Machine {
         if high < low {
             return Err("there is no number in an empty range".into());
         }
-        // The distance always fits in an unsigned 64-bit number, and the sum wraps around to the right value.
+        // The distance always fits in an unsigned 64-bit number, and the sum below wraps around to the right value.
         let distance = high.wrapping_sub(low).cast_unsigned();
         let n = match distance.checked_add(1) {
             Some(count) => self.random.below(count),

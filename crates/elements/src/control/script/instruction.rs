@@ -45,7 +45,7 @@ pub enum Target {
 pub struct File {
     /// The name of the file, to be substituted and unquoted.
     pub name: String,
-    /// Whether to append to the file; otherwise it is overwritten each time.
+    /// Whether to append to the file. When false, each write replaces the contents of the file.
     pub append: bool,
 }
 
@@ -199,7 +199,7 @@ impl Instruction {
                 Op::Print { file, call, newline: base == "print" }
             }
             base @ ("save" | "append") => {
-                // The last word names the file. The words between are parameters of the handler.
+                // The first word names the handler, and the last word the file. The words between them are parameters.
                 let words = super::function::words(text);
                 let name = match *words.as_slice() {
                     [] => return bad(name, format!("{name} needs a handler")),

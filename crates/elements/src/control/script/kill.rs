@@ -6,8 +6,8 @@ use super::number::value;
 use castanet_element::prelude::*;
 use rustix::process::{Pid, kill_current_process_group, kill_process, kill_process_group, test_kill_process};
 
-/// Sends a signal to processes. -N stands for process group N, and 0 for the own process group. Signal 0 only checks
-/// that a process exists, and is not possible for groups.
+/// Sends a signal to processes. -N stands for process group N, and 0 for the process group of this program. Signal 0
+/// only checks that a process exists, and is not possible for groups.
 pub(super) fn kill(words: &[&str]) -> Result<(), HandlerError> {
     let Some((first, rest)) = words.split_first().filter(|w| !w.1.is_empty()) else {
         return Err("expected a signal and processes".into());

@@ -34,7 +34,7 @@ enum State {
     Waiting,
     /// It has ended.
     Finished,
-    /// It was ended because it jumped too often.
+    /// It was ended because it jumped too often without waiting.
     GivenUp,
 }
 
@@ -181,7 +181,7 @@ impl Machine {
         }
     }
 
-    /// Computes the initial values that had to wait. Every entry point calls this first.
+    /// Computes the initial values that are still missing. Every entry point calls this first.
     pub fn enter(&mut self, cx: &mut Cx<'_>) {
         if self.uninitialised < self.program.0.len() && self.depth == 0 {
             self.depth = 1;

@@ -75,7 +75,7 @@ impl Machine {
                 Some(call) => {
                     let inner = indented(text.trim_end(), "  ");
                     let calling = format!("While calling '{call}':");
-                    // This line quotes the configuration. It gets a place in front, as the lines of the error have.
+                    // This line quotes the configuration, so it begins with a place, as the lines of the error do.
                     let calling = match first_word(call).0 {
                         "hotconfig" => format!("{PLACE}{}", calling.replace('\n', &format!("\n{PLACE}"))),
                         _ => calling,

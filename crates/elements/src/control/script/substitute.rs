@@ -47,7 +47,7 @@ fn name_end(text: &str, mut at: usize) -> usize {
     at
 }
 
-/// Returns the end of a quoted piece that starts at `at`, behind the closing quote if there is one.
+/// Returns the end of a quoted piece that starts at `at`, after the closing quote if there is one.
 fn quoted_end(text: &str, at: usize) -> usize {
     let quote = byte(text, at);
     let mut end = at + 1;

@@ -381,7 +381,7 @@ fn signals_start_scripts_again_after_the_end() {
     assert_eq!(printed.take(), "2\n1\n");
     let (mut kit, printed) = script("TYPE SIGNAL INT WINCH, print 1, exit");
     kit.signal(2);
-    // The default effect of SIGWINCH is none.
+    // By default, SIGWINCH has no effect.
     kit.signal(28);
     assert_eq!((printed.take().as_str(), kit.stops()), ("1\n", 0));
     kit.signal(2);

@@ -101,7 +101,7 @@ impl FromDevice {
     }
 }
 
-/// Receives all waiting frames, and appends a packet to `into` for each frame whose arrival time passes `keep`.
+/// Receives all waiting frames, and appends a packet to `into` for each frame whose arrival time `keep` accepts.
 fn receive(
     socket: &mut PacketSocket,
     intake: &mut Intake,

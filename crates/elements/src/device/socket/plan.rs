@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Derives from the arguments of Socket which socket to open, and its addresses.
+//! Finds, from the arguments of Socket, the kind of socket to open and its addresses.
 
 use super::Args;
 use castanet_classify::names;
@@ -86,7 +86,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Makes the plan from the arguments, or returns all their errors at once.
+    /// Makes the plan from the arguments. Returns all errors of the arguments, not only the first.
     pub(super) fn of(args: &Args, client: bool, cx: &ArgCx<'_>) -> Result<Plan, ConfigError> {
         let (place, local) = if args.kind.is_unix() { Plan::unix(args, cx)? } else { Plan::inet(args, cx)? };
         Ok(Plan { kind: args.kind, place, local: local.filter(|_| client), client })

@@ -243,7 +243,8 @@ fn unix_sockets() {
     let mut client = socket(&format!("UNIX_DGRAM, {}, {}, CLIENT true", path("d"), path("c")), 1, 1);
     client.push(0, [packet(b"one"), packet(b"two")]);
     assert_eq!(turns(&mut server, |_, all| all.len() == 2)[1].data(), b"two");
-    // More than the kernel queues for a receiver: the rest waits for the descriptor or a timer.
+    // More packets than the kernel queues for a receiver: the rest wait in the element until the descriptor is
+    // writable or a timer expires.
     let all: Vec<Vec<u8>> = (0..500u16).map(|i| i.to_be_bytes().to_vec()).collect();
     for (from, to) in [(&mut client, &mut server)] {
         from.push(0, all.iter().map(|d| packet(d)));
@@ -271,7 +272,7 @@ fn unix_sockets() {
 
 #[test]
 fn hosts_that_are_kept_out() {
-    // The kit stands in for the tables, and gives the same answer for all of them.
+    // The test kit answers in place of the tables, and gives the same answer for all of them.
     let mut names = Names::new();
     for (i, name) in ["e", "table", "other"].into_iter().enumerate() {
         names.define_element(name, i, if i == 2 { "Queue" } else { "RadixIPLookup" });

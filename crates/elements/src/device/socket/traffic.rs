@@ -89,7 +89,7 @@ impl Socket {
         }
     }
 
-    /// One turn of a connection.
+    /// Runs one turn on a connection: receives, pulls and sends.
     fn turn(&mut self, mut stream: Stream, ending: bool, cx: &mut Cx<'_>) -> Turn {
         let verbose = self.args.verbose;
         let received = match (ending, self.pump.has_output()) {
@@ -123,14 +123,14 @@ impl Socket {
         }
     }
 
-    /// Closes the connection. Returns what the task does next: that of a server runs again at once, because the next
-    /// client may be waiting.
+    /// Closes the connection. Returns what the task does next: the task of a server runs again immediately, because the
+    /// next client may be waiting.
     fn closed(&mut self, error: Option<io::Error>, cx: &mut Cx<'_>) -> Turn {
         self.close(error, cx);
         if self.listener.is_some() { Turn::Again } else { Turn::Sleep }
     }
 
-    /// One turn of a datagram socket.
+    /// Runs one turn on a datagram socket: receives, pulls and sends.
     fn exchange(&mut self, mut datagrams: Datagrams, cx: &mut Cx<'_>) -> Turn {
         let (tables, verbose) = (self.tables, self.args.verbose);
         let received = if self.pump.has_output() {

@@ -32,7 +32,7 @@ fn number(address: EtherAddr) -> u64 {
 }
 
 /// Whether an address that was last heard at the time `heard` is too old. If frames have no timestamps, no
-/// address ever is.
+/// address is ever too old.
 fn is_old(heard: i64, now: i64, timeout: i64) -> bool {
     now.saturating_sub(heard) > timeout
 }
@@ -194,7 +194,8 @@ mod tests {
         }
         assert!((WAYS * SETS / 2..=WAYS * SETS).contains(&table.list().len()));
         assert_eq!(table.port(station, 200_000, i64::MAX), Some(3), "one that speaks often stays");
-        // Entries without timestamps are equally old, but one of them must make room.
+        // Entries without timestamps are equally old, but when their set is full, a new address still replaces
+        // one of them.
         let timeless = Table::new(8);
         for n in 0..100_000 {
             timeless.learn(address(n), 0, 0);

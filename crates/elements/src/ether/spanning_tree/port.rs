@@ -63,11 +63,12 @@ pub(super) struct Port {
     /// The best values that were heard on this port. If the port is designated: the values that this bridge
     /// itself sends on it.
     pub(super) best: Priority,
-    /// When the message that was heard had age 0.
+    /// When the message with the values in `best` had age 0: the time of its arrival minus its age. `None`
+    /// while the port is designated.
     pub(super) born: Option<i64>,
     /// When the port enters its next state.
     pub(super) advance: Option<i64>,
-    /// Until when no configuration message may be sent.
+    /// When the next configuration message may be sent.
     pub(super) hold: Option<i64>,
     /// Whether a configuration message is to be sent when `hold` is over.
     pub(super) pending: bool,

@@ -212,7 +212,7 @@ impl Bridge {
         }
     }
 
-    /// Takes over the values of a message (section 8.7.1.1).
+    /// Stores the values of a message as the best ones known at a port, and acts on them (section 8.7.1.1).
     fn believe(&mut self, port: usize, c: Config, now: i64) {
         let was_root = self.is_root();
         if let Some(p) = self.ports.get_mut(port) {
@@ -238,7 +238,8 @@ impl Bridge {
         }
     }
 
-    /// Forgets the message of a port because it has grown too old (section 8.7.5).
+    /// Discards the values that a message has set at a port, because the message is too old (section 8.7.5).
+    /// The port becomes designated.
     fn forget(&mut self, port: usize, now: i64) {
         let was_root = self.is_root();
         let own = Priority { root: self.root, cost: self.cost, bridge: self.id, port: 0 };

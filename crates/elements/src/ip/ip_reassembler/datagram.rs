@@ -71,11 +71,11 @@ pub(super) enum Added {
     Held,
     /// The fragment waits, and was the last one missing.
     Complete,
-    /// The fragment repeats one that is there already.
+    /// The fragment is a repetition of one that waits already.
     Repeated(Packet),
-    /// The fragment overlaps others or contradicts them.
+    /// The fragment overlaps others, or contradicts them about the length.
     Suspect(Packet),
-    /// The datagram was suspect already.
+    /// The fragment is refused, because the datagram was suspect already.
     Shunned(Packet),
 }
 
@@ -84,17 +84,17 @@ pub(super) enum Added {
 pub(super) struct Datagram {
     /// The fragments, in order and without overlap.
     pieces: Vec<Piece>,
-    /// Bytes of data that have come.
+    /// Bytes of data in these fragments.
     have: u32,
-    /// Bytes of data of the whole packet, known once the fragment without "more fragments" has come.
+    /// Bytes of data of the whole packet; none until the last fragment (without "more fragments") has arrived.
     total: Option<u16>,
     /// Whether fragments overlapped or contradicted each other.
     suspect: bool,
     /// The length of the longest fragment.
     pub(super) longest: u16,
-    /// Position of the datagram in the order in which the most recent fragments came.
+    /// The key of the datagram in `IpReassembler::order`; none until a fragment has been added.
     pub(super) order: Option<u64>,
-    /// The timestamp of the most recent fragment.
+    /// The timestamp of the most recent accepted fragment; `i64::MAX` if it has none.
     pub(super) stamp: i64,
     /// When the datagram will have waited too long, by the clock, in nanoseconds.
     pub(super) due: i64,

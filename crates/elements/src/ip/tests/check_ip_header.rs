@@ -112,8 +112,8 @@ fn good_packets_are_cut_and_marked() {
 
 #[test]
 fn bad_sources_and_good_destinations() {
-    // With INTERFACES: a source, and whether packets from it pass to another destination and to the router's
-    // own address.
+    // With INTERFACES: a source; whether packets from it to another destination pass; whether packets from it
+    // to the router's own address pass.
     for (src, alone, to_own) in [
         ([18, 26, 4, 255], false, true),
         ([0, 0, 0, 0], false, true),

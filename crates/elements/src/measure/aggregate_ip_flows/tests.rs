@@ -120,8 +120,8 @@ fn fragments_follow_their_first() {
     assert_eq!(f.len(), flows::MOST_FRAGMENTS);
 }
 
-/// A later fragment that comes before its first fragment waits for it. It then leaves before the first
-/// fragment, with the number of the flow.
+/// A later fragment that comes before its first fragment waits for the first fragment. It leaves just before the
+/// first fragment, with the number of the flow.
 #[test]
 fn fragments_wait_for_their_first() {
     let (a, b) = ((1, 10), (2, 20));

@@ -72,8 +72,8 @@ impl Store {
         }
     }
 
-    /// Returns when a new flow would time out, or `i64::MAX` if it has a guarantee. Only flows that time out
-    /// no later are evicted to make room for it.
+    /// Returns when a new flow would time out, or `i64::MAX` if it has a guarantee. Only flows that time out at
+    /// that time or earlier may be evicted for the new flow.
     pub(super) fn expiry_of_newcomer(&self, new: &New) -> i64 {
         let class = self.space(new.space).and_then(|s| s.classes.get(usize::from(new.class)));
         match class {
@@ -83,8 +83,8 @@ impl Store {
     }
 
     /// Removes the flow that would time out first, among those whose guarantee is over. `newcomer` is the
-    /// result of [`Store::expiry_of_newcomer`] for the flow that needs room. Returns false if there is no
-    /// flow to remove, or if it would time out after `newcomer`.
+    /// result of [`Store::expiry_of_newcomer`] for the flow that needs room. Returns false, and removes
+    /// nothing, if there is no such flow, or if it would time out after `newcomer`.
     pub(super) fn evict(&mut self, now: i64, newcomer: i64) -> bool {
         let mut first: Option<(i64, u32)> = None;
         for space in 0..self.spaces.len() {

@@ -59,7 +59,7 @@ impl Store {
         };
         let set = self.tag(wish.key.0, wish.key.1, wish.key.2) as usize % SEARCHES;
         let search = self.searches.get(set).and_then(|set| set.iter().flatten().find(|s| s.wish == wish));
-        // If a flow was removed since, a port that was tried before may be free now.
+        // If a flow was removed since the last search, a port that was tried before may be free now.
         let mut cursor =
             search.map(|s| if s.removals == self.removals { s.cursor } else { s.cursor.renewed() });
         let searched = cursor.is_some();

@@ -72,8 +72,8 @@ fn udp_through_tcp_rewriter() {
     }
 }
 
-/// The flow that would time out first makes room. If that is the new flow itself (without guarantee), it is
-/// refused.
+/// When the table is full, the flow that would time out first is evicted. If that would be the new flow itself
+/// (which is possible without a guarantee), the new flow is refused.
 #[test]
 fn a_new_flow_may_be_the_one_that_finds_no_room() {
     let config = |more: &str| format!("pattern 9.9.9.9 1024-65535# - - 0 1, CAPACITY 10{more}");
@@ -91,7 +91,7 @@ fn a_new_flow_may_be_the_one_that_finds_no_room() {
     assert!(kit.push(0, [tcp((A, 500), (B, 80), "S", 1, 1, b"")]).is_empty());
     assert_eq!(kit.dropped(Reason::TableFull), 1);
     assert_eq!((kit.read("size").unwrap(), kit.read("mapping_failures").unwrap()), ("10".into(), "1".into()));
-    // A reset flow times out before the new flow, so it makes room.
+    // A reset flow times out before the new flow would, so the reset flow is evicted.
     kit.push(0, [tcp((A, 103), (B, 80), "R", 1, 1, b"")]);
     assert_eq!(kit.push(0, [tcp((A, 501), (B, 80), "S", 1, 1, b"")]).len(), 1);
     let table = kit.read("table").unwrap();

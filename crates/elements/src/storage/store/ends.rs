@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pushing packets into a full store, in which the oldest or the newest packets make room.
+//! Pushing packets into a store that, when it is full, removes its oldest packets or those at its end.
 
 use super::{Packets, Store};
 use castanet_element::prelude::*;
@@ -7,15 +7,15 @@ use castanet_tables::Ring;
 use std::sync::atomic::Ordering;
 
 impl Store {
-    /// Stores all packets. If there is no room, the oldest packets make room.
+    /// Adds packets at the end. If the store is full, removes its oldest packets.
     pub fn push_over_oldest(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let mut over = cx.spare_batch();
         match &mut self.packets {
             Packets::Own { fifo, highwater, .. } => {
                 let surplus = fifo.len().saturating_add(batch.len()).saturating_sub(fifo.capacity());
                 let stored = fifo.drain_into(surplus, over.as_mut_vec());
-                // The rest of the surplus are packets of this batch, which would be stored and then make room
-                // for later ones.
+                // If the surplus is larger than the number of stored packets, the first packets of
+                // the batch are removed too: later ones would have displaced them.
                 over.extend(batch.as_mut_vec().drain(..surplus - stored));
                 fifo.extend_from(batch.as_mut_vec());
                 *highwater = fifo.len().max(*highwater);
@@ -27,8 +27,8 @@ impl Store {
                 for p in batch.drain() {
                     force(&ring, p, &mut over);
                 }
-                // Packets that other workers have stored may have made room, so the number of packets may
-                // also fall.
+                // Other workers push at the same time, so several packets may have been removed
+                // for one that was added. The gauge may then fall.
                 self.gauge.add(came);
                 self.gauge.sub(over.len());
                 s.highwater.fetch_max(ring.len(), Ordering::Relaxed);
@@ -37,8 +37,8 @@ impl Store {
         self.tell(over, cx);
     }
 
-    /// Stores packets before all others, so that the last packet of the batch comes first. If there is no
-    /// room, the packets at the end make room.
+    /// Adds packets at the front, one by one, so that the last packet of the batch comes first. If the store
+    /// is full, removes the packets at its end.
     pub fn push_front(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         // INVARIANT: a class that pushes to the front is exclusive to one worker, so its packets are not
         // shared.
@@ -55,7 +55,7 @@ impl Store {
         self.tell(over, cx);
     }
 
-    /// Notifies pullers, and lets the packets that had to make room overflow.
+    /// Notifies pullers, and passes the removed packets to `overflow`.
     fn tell(&mut self, mut over: Batch, cx: &mut Cx<'_>) {
         if let Some(note) = self.empty.filter(|_| self.len() > 0) {
             cx.set_note(note);
@@ -67,8 +67,8 @@ impl Store {
     }
 }
 
-/// Pushes a packet to a ring that other workers use too. As long as there is no room, moves the oldest packet
-/// to `over`.
+/// Pushes a packet to a ring that other workers use too. As long as the ring is full, moves its oldest packet to
+/// `over`.
 fn force(ring: &Ring<Packet>, p: Packet, over: &mut Batch) {
     let mut new = p;
     if ring.capacity() == 0 {

@@ -135,8 +135,8 @@ fn room_that_comes_meanwhile_is_not_slept_over() {
     });
 }
 
-/// A puller on another worker took a packet, but set the notifier late, when the room was gone again. The
-/// source sends nothing, and may sleep.
+/// A puller on another worker took a packet, but set the notifier only after the queue was full again. The source
+/// sends nothing, and may sleep.
 #[test]
 fn a_source_is_not_misled_by_a_late_notifier() {
     let mut kit = kit();
@@ -177,7 +177,7 @@ impl Room for Passing {
 fn a_source_without_room_leaves_no_other_asleep() {
     for (looks, turn, woken) in [
         (&[false][..], Turn::Again, false),
-        // The notifier was clear for a moment, in which another source may have gone to sleep on it.
+        // The notifier was clear for a moment. Another source may have gone to sleep then, so it must be woken.
         (&[true, false], Turn::Again, true),
         (&[true, true], Turn::Sleep, false),
     ] {

@@ -202,7 +202,8 @@ fn agrees_with_tshark() {
     table.iter().for_each(|(_, name)| {
         command.args(["-e", name]);
     });
-    // Missing fields are empty. Only quotes show them between separators.
+    // tshark prints a missing field as an empty one. With quotes, empty fields stay visible between the
+    // separators.
     let Ok(out) = command.args(["-E", "quote=d"]).output() else {
         println!("SKIP: no tshark");
         return;
@@ -221,7 +222,7 @@ fn agrees_with_tshark() {
     }
     let fields: Vec<_> = table.iter().map(|t| t.0).collect();
     let got = written(all, &format!(", HEADER false, FIELDS {}", fields.join(" ")));
-    // Only one of the two programs accepts a few broken packets, so lines are matched by their times.
+    // A few broken packets are accepted by only one of the two programs, so lines are matched by their times.
     let time = |word: &str| {
         let (s, fraction) = word.split_once('.').unwrap_or((word, ""));
         format!("{s}.{fraction:0<9}")

@@ -10,7 +10,7 @@ pub(super) struct Node {
     pub(super) tag: String,
     pub(super) attrs: HashMap<String, String>,
     pub(super) children: Vec<Node>,
-    /// All text inside, that of children included.
+    /// All text in this tag and in its children.
     pub(super) text: String,
 }
 
@@ -90,7 +90,8 @@ pub(super) fn rectangle(n: &Node) -> [f64; 4] {
     [x, x + n.number("width"), y, y + n.number("height")]
 }
 
-/// The left and the right end of a text, given the widths of characters. A folded compound's sign takes no room.
+/// The left and the right end of a text, given the widths of characters. Of the two signs of a
+/// compound (open, folded) only one is visible; the other has no width.
 pub(super) fn extent(text: &Node, wide: f64, narrow: f64) -> (f64, f64) {
     let each = match text.class() {
         "config" => narrow,

@@ -63,7 +63,8 @@ impl Layout {
         if slot + 1 < self.per_block {
             return Place { at: at + self.slot, slot: slot + 1 };
         }
-        // INVARIANT: per_block * slot <= block, so the last slot started in this block.
+        // INVARIANT: per_block * slot <= block: all slots of a block lie inside it. So `at - slot * self.slot` is the
+        // start of the current block.
         let next = (at - slot * self.slot) + self.block;
         Place { at: if next == self.bytes() { 0 } else { next }, slot: 0 }
     }

@@ -18,9 +18,9 @@ const BEFORE: usize = HEADER + VnetHeader::LEN;
 ///
 /// Sending a frame through a ring costs the kernel less than sending it as a message: there is no message header
 /// to read and no iovec to gather, and the socket and the device are checked once for all frames. This program
-/// copies frames to the slots, and the kernel copies them from there. The header length in the offload header
-/// covers the whole frame, so that the kernel copies the whole frame at once. If the kernel copied only a part at
-/// once, it would have to copy the rest to a separate page as soon as a receiver keeps the frame.
+/// copies frames to the slots, and the kernel copies them from there. The kernel copies as many bytes at once as
+/// the header length in the offload header states, so this program states the length of the whole frame. With a
+/// smaller length, the kernel would have to copy the rest to a separate page as soon as a receiver keeps the frame.
 #[derive(Debug)]
 pub struct SendRing {
     // Declared before the socket, so that the ring is unmapped first.

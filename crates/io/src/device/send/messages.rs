@@ -18,7 +18,7 @@ const PATIENCE: u32 = 64;
 #[derive(Debug)]
 pub struct Messages {
     fd: Arc<OwnedFd>,
-    /// The number of further calls for which the kernel expects an offload header before each frame.
+    /// Offload headers stay switched on for this number of further calls; 0 means that they are off.
     headers: u32,
     /// The sockets that bypass the queueing discipline: this socket, and sockets whose frames must keep their
     /// order relative to the frames of this socket.

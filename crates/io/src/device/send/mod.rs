@@ -191,7 +191,8 @@ impl PacketSender {
         let limit = self.limit;
         let mut sent =
             self.messages.send(std::iter::from_fn(|| frames.next_if(|frame| !frame.is_below(limit))));
-        // The caller watches the ring's descriptor, so it would not see when the message socket has space again.
+        // `Full` promises that the descriptor signals space. But the caller has the ring's descriptor, which does
+        // not signal space of the message socket. `Congested` makes the caller retry without a signal.
         if self.ring.is_some() && sent.refusal == Some(Refusal::Full) {
             sent.refusal = Some(Refusal::Congested);
         }

@@ -5,7 +5,7 @@ use super::*;
 use crate::render::{render_classic, render_pretty};
 use proptest::prelude::*;
 
-/// Input sizes are larger in optimised builds.
+/// The factor for input sizes, which are larger in optimised builds.
 const SCALE: usize = if cfg!(debug_assertions) { 1 } else { 50 };
 
 fn survive(bytes: &[u8]) -> Vec<Diagnostic> {
@@ -103,7 +103,7 @@ fn bombs_end() {
         big(doubling("elementclass A0 { }", &side, "A49"));
         big(format!("t :: {{->}}; {}", "Idle -> t; t -> Discard;".repeat(5000)));
     }
-    // Uses of empty variables cost nothing.
+    // Empty variables add no text, so any number of uses stays below the limit.
     assert_eq!(survive(format!("define($v0{values}) Idle($v9)").as_bytes()), []);
     let deep: String = (1..60).map(|i| format!("elementclass A{i} {{ -> A{} -> }}\n", i - 1)).collect();
     let all = survive(format!("elementclass A0 {{ -> }}\n{deep}Idle -> A59 -> Discard").as_bytes());

@@ -88,7 +88,7 @@ fn compounds() {
             "Idle@1::Idle;Idle@2::Idle;Discard@4::Discard;Discard@5::Discard;C@3/Null@1::Null;C@3/n::Null;C@3/Null@3::Null;\
           Idle@1 -> C@3/Null@1;Idle@2 -> C@3/n -> Discard@5;C@3/Null@3 -> Discard@4;",
         ),
-        // Nested compounds: their contents follow, level by level inside each compound.
+        // The elements of a compound come after all elements of the scope around it, nested compounds last.
         (
             "elementclass A { B :: Null; Idle; i :: { Discard } ; Tee } A; Queue; A",
             "Queue@2::Queue;A@1/B::Null;A@1/Idle@2::Idle;A@1/Tee@4::Tee;A@1/i/Discard@1::Discard;\
