@@ -202,7 +202,8 @@ impl World {
         Ok((sent / seconds / n.max(1) as f64, rates))
     }
 
-    /// Sends each stream at the rate `load` times `scale`. Returns the rates of arrival divided by `scale`.
+    /// Sends each stream at the rate that the file uses for `load`, times `scale`. Returns the rates of arrival, divided
+    /// by `scale`.
     ///
     /// # Errors
     /// A process has ended.

@@ -312,8 +312,8 @@ fn pulls(graph: &Graph, e: usize) -> bool {
     graph.points.inputs(e).any(|p| graph.kind(p) == PortKind::Pull && graph.peers(p).next().is_some())
 }
 
-/// For each task, the lowest task with which it shares an element on its pull side. Computed by union-find over
-/// elements.
+/// Groups tasks whose pull paths have an element in common, directly or through other tasks. Returns for each task the
+/// lowest task number of its group. Computed by union-find over elements.
 fn pull_groups(graph: &Graph, tasks: &[usize]) -> Vec<usize> {
     let mut parent: Vec<usize> = (0..graph.len()).collect();
     for e in 0..graph.len() {

@@ -31,11 +31,11 @@ pub enum Reconfigure {
 /// How the class handles partial checksums and super-packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// Passes them on unchanged.
+    /// Passes such packets on unchanged.
     Transparent,
-    /// Handles them.
+    /// Handles such packets.
     Aware,
-    /// Cannot handle them, so it must get only complete packets.
+    /// Cannot handle such packets, so the element must get only packets with complete checksums, and no super-packets.
     None,
 }
 

@@ -220,7 +220,7 @@ impl Host {
         self.ip(&format!("addr add {address} broadcast + dev {device}"));
     }
 
-    /// Adds or replaces a route to a network by a gateway.
+    /// Sets the route to a network through a gateway. An existing route to that network is replaced.
     pub fn route(&self, network: &str, gateway: &str) {
         self.ip(&format!("route replace {network} via {gateway}"));
     }

@@ -125,7 +125,7 @@ fn are_replies(mut bytes: &[u8]) -> bool {
 }
 
 /// Runs a conversation. The first byte determines the client's rights and the size of the pieces in which its
-/// bytes arrive. Limits are small, so that few bytes exceed them.
+/// bytes arrive. Limits are small, so that a short input is enough to exceed them.
 pub fn control(data: &[u8]) {
     let Some((&how, bytes)) = at_most(data, 1 << 14).split_first() else { return };
     let token = (how & 0x40 > 0).then(|| TOKEN.parse().ok()).flatten().map(Arc::new);

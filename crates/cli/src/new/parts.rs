@@ -77,7 +77,7 @@ pub fn device(text: &str) -> Result<String, String> {
 pub struct Interface {
     /// Its name.
     pub device: String,
-    /// The router's address there.
+    /// The router's address on this device, with the prefix length of its network.
     pub prefix: Prefix,
 }
 

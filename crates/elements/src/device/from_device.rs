@@ -19,8 +19,8 @@ use std::collections::VecDeque;
 
 /// The most frames that one turn emits. Frames that are ready are emitted together, whatever BURST says.
 const MOST: usize = 64;
-/// How many empty polls each received frame allows: the task sleeps only after that many polls have found no frame.
-/// Polling avoids wake-ups, each of which costs more than a packet.
+/// Each received frame allows the task this many more empty polls, up to [`MOST_LOOKS`]. When they are used up, the
+/// task sleeps. Polling avoids wake-ups, each of which costs more than a packet.
 const LOOKS: u32 = 8;
 /// The most empty polls before the task sleeps. They take some tens of microseconds.
 const MOST_LOOKS: u32 = 256;

@@ -19,7 +19,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether patterns may vary ports.
+    /// Whether a pattern may choose a port for these flows, or for pings an identifier.
     pub fn has_ports(self) -> bool {
         self.is_by_ports() || self == Kind::Ping
     }

@@ -30,7 +30,8 @@ pub struct DrrSched {
     inputs: Vec<Input>,
     /// The input whose turn it is.
     at: usize,
-    /// The notifier of the element. It is also on while the element holds packets, unlike the notifiers upstream.
+    /// The element's own notifier. It is on while a notifier upstream is on, and also while the element itself holds
+    /// packets.
     note: OwnNote,
 }
 

@@ -229,7 +229,7 @@ impl Pace {
             self.change(bucket, now);
         }
     }
-    /// Changes to another bucket, which becomes no fuller than the current one.
+    /// Replaces the bucket. The new bucket starts with at most as many tokens as the old one has now.
     pub(crate) fn change(&mut self, bucket: TokenBucket, now: i64) {
         let before = self.bucket.available(now);
         *self = Pace::new(bucket);

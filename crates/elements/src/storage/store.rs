@@ -71,9 +71,9 @@ pub struct Store {
     packets: Packets,
     /// The class of the queue.
     class: &'static ClassSpec,
-    /// The notifier for tasks that pull: set while there may be packets.
+    /// The empty notifier, for tasks that pull: it is on while there may be packets.
     empty: Option<Note>,
-    /// The notifier for sources: set while the store is not full.
+    /// The full notifier, for sources: it is on while the store is not full.
     full: Option<Note>,
     /// The number of packets, which other elements can read.
     gauge: Gauge,

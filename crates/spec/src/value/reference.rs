@@ -82,8 +82,8 @@ impl Show for HandlerRef {
     }
 }
 
-/// A file name, with `~` expanded and `//` reduced to `/`. `-` stays as it is. For a client with the token,
-/// the file must lie below the folder that the operator named for clients.
+/// A file name, with `~` expanded and `//` reduced to `/`. `-` stays as it is. If the name comes from a control client,
+/// which must have sent the token, the file must lie below the folder that the operator named for clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filename(pub String);
 

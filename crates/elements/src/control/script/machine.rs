@@ -77,7 +77,8 @@ pub struct Machine {
     pub(super) random: Random,
     pub(super) output: Output,
     state: State,
-    /// Steps that no blocking instruction has used yet.
+    /// Steps granted to the script (handler `step`, requests to stop) and not used yet. An instruction that waits for a
+    /// step uses one.
     credit: u32,
     jumps: u32,
     /// The number of nested runs.

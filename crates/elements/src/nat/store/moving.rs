@@ -277,7 +277,7 @@ mod tests {
     fn flows_belong_to_the_rewriter_and_the_input_that_would_make_them() {
         let mut old = store("rw", Spec::Keep([0, 1]));
         fill(&mut old, 100);
-        // In the new store the rewriter is the second one, and its last input would make these flows.
+        // In the new store the rewriter has number 1, because another one joined first. Its input 2 makes such flows.
         let mut new = store("other", Spec::Keep([7, 7]));
         assert_eq!(new.join(Kind::Ports, Timeouts::all(100_000, 0), 3, "rw"), Some(1));
         new.set_spec(1, 2, Spec::Keep([3, 4]));
