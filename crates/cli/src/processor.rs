@@ -6,18 +6,17 @@ use castanet_runtime::options::ThreadStart;
 use std::io::Write as _;
 use std::sync::Arc;
 
-/// Checks that each of the workers can be bound to its processor, as in [`binding`]. `option` is the option
-/// that the error names.
+/// Checks that each of the workers can be bound to its processor, as in [`binding`].
 ///
 /// # Errors
 /// When this process may not run on one of these processors.
-pub fn check(option: &str, first: usize, workers: usize) -> Result<(), String> {
+pub fn check(first: usize, workers: usize) -> Result<(), String> {
     let all = processors();
     let missing = (0..workers).map(|w| first.saturating_add(w)).find(|cpu| !all.contains(cpu));
     missing.map_or(Ok(()), |cpu| {
         let list: Vec<String> = all.iter().map(usize::to_string).collect();
         let list = list.join(", ");
-        Err(format!("{option} {first}: there is no processor {cpu}; this process may run on {list}"))
+        Err(format!("--affinity {first}: there is no processor {cpu}; this process may run on {list}"))
     })
 }
 
@@ -39,11 +38,11 @@ mod tests {
     fn processors_that_are_not_there_are_refused() {
         let all = processors();
         let (first, last) = (all.first().copied().unwrap_or(0), all.last().copied().unwrap_or(0));
-        assert_eq!(check("-a", first, 1), Ok(()));
-        let error = check("-a", last, 2).err().unwrap_or_default();
-        let want = format!("-a {last}: there is no processor {}; this process may run on ", last + 1);
+        assert_eq!(check(first, 1), Ok(()));
+        let error = check(last, 2).err().unwrap_or_default();
+        let want = format!("--affinity {last}: there is no processor {}; this process may run on ", last + 1);
         assert!(error.starts_with(&want), "{error}");
-        assert!(check("-a", usize::MAX, 2).is_err());
+        assert!(check(usize::MAX, 2).is_err());
     }
 
     #[test]

@@ -27,17 +27,32 @@ impl Reader {
     /// Makes a reader. `defines` are the variables of the command line; `allowed` says what configurations of
     /// clients may require.
     pub fn new(packages: Arc<Packages>, defines: &[(String, String)], allowed: &FromClients) -> Arc<Reader> {
-        let (defines, allowed) = (defines.to_vec(), allowed.clone());
-        Arc::new(Reader { packages, defines, allowed, signals: OnceLock::new(), classic: false })
+        Reader::with(packages, defines, allowed.clone(), false)
     }
     /// Like [`Reader::new`], for the classic driver: all errors have its form, also those for clients.
     pub fn classic(packages: Arc<Packages>, defines: &[(String, String)]) -> Arc<Reader> {
-        let (defines, allowed) = (defines.to_vec(), FromClients::default());
-        Arc::new(Reader { packages, defines, allowed, signals: OnceLock::new(), classic: true })
+        Reader::with(packages, defines, FromClients::default(), true)
     }
-    /// Whether errors have the form of Click's driver, a line each.
-    fn lines(&self, style: Style) -> bool {
-        self.classic || style == Style::Lines
+    fn with(
+        packages: Arc<Packages>,
+        defines: &[(String, String)],
+        allowed: FromClients,
+        classic: bool,
+    ) -> Arc<Reader> {
+        Arc::new(Reader { packages, defines: defines.to_vec(), allowed, signals: OnceLock::new(), classic })
+    }
+    /// Returns the messages as text. Click's driver adds a last line to errors, unless the text itself was
+    /// `misread`, for example because of a syntax error.
+    fn rendered(&self, sources: &Sources, all: &[Diagnostic], style: Style, misread: bool) -> String {
+        if !self.classic && style != Style::Lines {
+            return castanet_lang::render::render_pretty(sources, all, false);
+        }
+        let mut text = castanet_lang::render::render_classic(sources, all);
+        if !misread && all.iter().any(Diagnostic::is_error) {
+            text.push_str(NOT_INITIALIZED);
+            text.push('\n');
+        }
+        text
     }
     /// Registers this reader as the loader of a router, and catches signals for all configurations of the
     /// router. With `allow`, handlers may request hot swaps.
@@ -60,7 +75,7 @@ impl Reader {
 }
 
 /// The last line that Click's driver prints if the elements of a configuration cannot be connected or initialised.
-const NOT_INITIALIZED: &str = "Router could not be initialized!\n";
+pub const NOT_INITIALIZED: &str = "Router could not be initialized!";
 
 impl Loader for Reader {
     fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, SwapError> {
@@ -70,24 +85,13 @@ impl Loader for Reader {
         }
         let loaded = load_in(&self.packages, &source, Unknown::Error);
         if loaded.failed() {
-            let mut text = self.render(&loaded.sources, &loaded.diagnostics, style);
-            // Click's driver does not print this line if the text itself is wrong, for example after a syntax error.
-            if loaded.misread && self.lines(style) {
-                text.truncate(text.len().saturating_sub(NOT_INITIALIZED.len()));
-            }
+            let text = self.rendered(&loaded.sources, &loaded.diagnostics, style, loaded.misread);
             return Err(SwapError::Refused(text));
         }
         Ok(Loaded { graph: loaded.graph, classes: loaded.classes.0, sources: loaded.sources })
     }
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String {
-        if !self.lines(style) {
-            return castanet_lang::render::render_pretty(sources, diagnostics, false);
-        }
-        let mut text = castanet_lang::render::render_classic(sources, diagnostics);
-        if diagnostics.iter().any(Diagnostic::is_error) {
-            text.push_str(NOT_INITIALIZED);
-        }
-        text
+        self.rendered(sources, diagnostics, style, false)
     }
     fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         if !from.may_require_anything() && !self.allowed.allow_packages {

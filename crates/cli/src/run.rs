@@ -58,7 +58,7 @@ fn options(args: &Run, text: &str) -> Result<Options, String> {
         return Err(format!("--batch {}: the size of batches is 1 to 256", args.batch));
     }
     if let Some(first) = args.affinity {
-        crate::processor::check("--affinity", first, args.workers)?;
+        crate::processor::check(first, args.workers)?;
     }
     Ok(Options {
         workers: args.workers,

@@ -77,11 +77,6 @@ impl Diagnostic {
     pub fn warning(message: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message, span) }
     }
-    /// Sets the line of the classic format.
-    pub fn classic(mut self, line: impl Into<String>) -> Diagnostic {
-        self.classic = Some(line.into());
-        self
-    }
     /// Sets the text beside the caret.
     pub fn at(mut self, text: impl Into<String>) -> Diagnostic {
         self.at = text.into();

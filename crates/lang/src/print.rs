@@ -11,13 +11,7 @@ use std::fmt::Write;
 pub fn driver(flat: &Flat) -> String {
     let mut out = String::new();
     requirements(flat, &mut out);
-    for e in &flat.elements {
-        declaration(e, &mut out);
-    }
-    if !flat.connections.is_empty() {
-        out.push('\n');
-        connections(flat, &mut out);
-    }
+    body(flat, &mut out);
     out
 }
 
@@ -26,10 +20,20 @@ pub fn driver(flat: &Flat) -> String {
 pub fn compact(flat: &Flat) -> String {
     let mut out = String::new();
     requirements(flat, &mut out);
-    let rest = driver(flat).split_off(out.len());
     out.push('\n');
-    out.push_str(&rest);
+    body(flat, &mut out);
     out
+}
+
+/// Prints declarations, a blank line, and connections.
+fn body(flat: &Flat, out: &mut String) {
+    for e in &flat.elements {
+        declaration(e, out);
+    }
+    if !flat.connections.is_empty() {
+        out.push('\n');
+        connections(flat, out);
+    }
 }
 
 /// Prints the tools' form, which adds variable definitions and line directives for each element.

@@ -186,15 +186,14 @@ impl Nodes {
         }
         let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
         done.ok_or_else(|| missing(&name, "write"))???;
-        match self.shared.shows_config(element) {
-            true => {
-                // The class itself knows its configuration after the write.
-                let config = self.with(core, element, |e, cx| handler::read(e, "config", "", cx));
-                if let Some(Ok(Ok(config))) = config {
-                    self.shared.workshop.set_config(element, &config);
-                }
+        if self.shared.shows_config(element) {
+            // The class itself knows its configuration after the write.
+            let config = self.with(core, element, |e, cx| handler::read(e, "config", "", cx));
+            if let Some(Ok(Ok(config))) = config {
+                self.shared.workshop.set_config(element, &config);
             }
-            false => self.shared.follow(core, element, handler, value),
+        } else {
+            self.shared.follow(core, element, handler, value);
         }
         Ok(())
     }

@@ -268,13 +268,9 @@ impl<'a> Parser<'a> {
     /// Warns when argument `i` is given by a deprecated keyword.
     fn warn_of_deprecated(&mut self, i: usize, keyword: &str, range: Range<usize>) {
         let Some(spec) = self.specs.get(i).filter(|s| s.deprecated.contains(&keyword)) else { return };
-        let warning = ArgError::warning(format!("{keyword} is an old name of {}", spec.name), range);
-        let warning = warning.did_you_mean(spec.name);
-        self.errors.push(ArgError {
-            classic: Some(format!("{keyword}: warning: argument deprecated")),
-            help: format!("write {} instead", spec.name),
-            ..warning
-        });
+        let mut warning = ArgError::warning(format!("{keyword} is an old name of {}", spec.name), range);
+        warning.classic = Some(format!("{keyword}: warning: argument deprecated"));
+        self.errors.push(warning.did_you_mean(spec.name).help(format!("write {} instead", spec.name)));
     }
 
     /// Assigns positional arguments to declarations in order. An argument that begins like a keyword, but not with

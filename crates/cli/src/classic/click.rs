@@ -5,7 +5,7 @@ use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::load::{Source, elaborate_in, packages, reason};
 use crate::privileges::Privileges;
-use crate::reread::Reader;
+use crate::reread::{NOT_INITIALIZED, Reader};
 use crate::times::Times;
 use crate::{processor, requests, run};
 use castanet_element::Clock;
@@ -17,6 +17,7 @@ use castanet_runtime::{Options, Router};
 use castanet_spec::{ArgCx, ArgValue, Names};
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 const ABOUT: About = About {
     name: "click",
@@ -119,7 +120,9 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
                 continue;
             }
             Word::Option("affinity", value, on) => {
-                s.affinity = on.then(|| affinity(value.as_deref().unwrap_or("0"))).transpose()?;
+                s.affinity = on
+                    .then(|| number("affinity", "a processor's number", value.as_deref().unwrap_or("0")))
+                    .transpose()?;
                 continue;
             }
             Word::Option(name, value, _) => (name, value),
@@ -143,7 +146,7 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
                 let text = value.unwrap_or_else(|| "1000000000".into());
                 s.clock = Some(run::simulated(&text).map_err(Wrong::Usage)?);
             }
-            "simtick" => s.tick = tick(&value.unwrap_or_default())?,
+            "simtick" => s.tick = number("simtick", "nanoseconds", &value.unwrap_or_default())?,
             "clickpath" => s.input.clickpath = value,
             "version" => return Ok(Asked::Print(ABOUT.version())),
             _ => return Ok(Asked::Print(ABOUT.help())),
@@ -151,7 +154,7 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
     }
     s.sockets.places().map_err(Wrong::Usage)?;
     if let Some(first) = s.affinity {
-        processor::check("--affinity", first, s.workers).map_err(Wrong::Usage)?;
+        processor::check(first, s.workers).map_err(Wrong::Usage)?;
     }
     Ok(Asked::Run(Box::new(s)))
 }
@@ -160,21 +163,16 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
 const MOST: i64 = 256;
 
 fn threads(text: &str) -> Result<usize, Wrong> {
-    match text.trim().parse::<i64>() {
-        Ok(n) if n <= MOST => Ok(usize::try_from(n).unwrap_or(1).max(1)),
-        Ok(_) => Err(Wrong::Usage(format!("option '--threads': at most {MOST}, not {text}"))),
-        Err(_) => Err(Wrong::Usage(format!("option '--threads' expects an integer, not '{text}'"))),
+    match number::<i64>("threads", "an integer", text)? {
+        n if n > MOST => Err(Wrong::Usage(format!("option '--threads': at most {MOST}, not {text}"))),
+        n => Ok(usize::try_from(n).unwrap_or(1).max(1)),
     }
 }
 
-fn affinity(text: &str) -> Result<usize, Wrong> {
-    let wrong = || Wrong::Usage(format!("option '--affinity' expects a processor's number, not '{text}'"));
-    text.trim().parse().map_err(|_| wrong())
-}
-
-fn tick(text: &str) -> Result<u32, Wrong> {
-    let wrong = || Wrong::Usage(format!("option '--simtick' expects nanoseconds, not '{text}'"));
-    text.trim().parse().map_err(|_| wrong())
+/// Reads the number that an option expects.
+fn number<N: FromStr>(option: &str, what: &str, text: &str) -> Result<N, Wrong> {
+    let wrong = |_| Wrong::Usage(format!("option '--{option}' expects {what}, not '{text}'"));
+    text.trim().parse().map_err(wrong)
 }
 
 /// Runs as `click`.
@@ -233,7 +231,7 @@ fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u
     };
     report(&sources, diagnostics);
     built.ok_or_else(|| {
-        say("Router could not be initialized!");
+        say(NOT_INITIALIZED);
         1
     })
 }

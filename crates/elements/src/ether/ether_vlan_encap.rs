@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! EtherVLANEncap: packets become tagged Ethernet frames.
 
-use super::vlan::{ID, Native, Priority, Tag, TagArgs, Tagging, Tci, VlanId};
+use super::vlan::{TagArgs, Tagged, Tagging};
 use castanet_element::prelude::*;
 use castanet_wire::ether::{EtherAddr, ethertype};
 
@@ -46,25 +46,13 @@ pub struct Args {
     /// Destination address.
     #[arg(handler = "rw")]
     dst: EtherAddr,
-    /// The whole tag, or ANNO for the annotation.
-    vlan_tci: Option<Tci>,
-    /// The priority.
-    #[arg(show = "0")]
-    vlan_pcp: Option<Priority>,
-    /// The VLAN identifier.
-    #[arg(keyword, show = "0")]
-    vlan_id: Option<VlanId>,
-    /// The VLAN whose frames get no tag; -1 for none.
-    #[arg(keyword, show = "0", handler = "rw")]
-    native_vlan: Option<Native>,
+    #[arg(flatten)]
+    tag: TagArgs,
 }
 
-impl TagArgs for Args {
-    fn tag(&self) -> Result<Tag, ValueError> {
-        Tag::new(self.vlan_tci, self.vlan_id, self.vlan_pcp)
-    }
-    fn is_given(&self) -> bool {
-        self.vlan_tci.is_some() || self.vlan_id.is_some() || self.vlan_pcp.is_some()
+impl Tagged for Args {
+    fn tag(&self) -> &TagArgs {
+        &self.tag
     }
 }
 
@@ -73,10 +61,8 @@ impl EtherVlanEncap {
     /// Arguments that would make an element like this one.
     #[read(merge = first)]
     fn config(&self) -> String {
-        let Args { ethertype, src, dst, native_vlan, .. } = &self.tagging.args;
-        let tag = self.tagging.tag.arguments();
-        let native = native_vlan.map(|n| format!(", NATIVE_VLAN {}", n.0)).unwrap_or_default();
-        format!("{ethertype}, {src}, {dst}, {tag}{native}")
+        let Args { ethertype, src, dst, .. } = &self.tagging.args;
+        format!("{ethertype}, {src}, {dst}, {}", self.tagging.arguments())
     }
 }
 
@@ -87,7 +73,7 @@ impl Action for EtherVlanEncap {
         let [d0, d1, d2, d3, d4, d5] = self.tagging.args.dst.0;
         let [s0, s1, s2, s3, s4, s5] = self.tagging.args.src.0;
         let [e0, e1] = self.tagging.args.ethertype.to_be_bytes();
-        let done = if i32::from(tci & ID) == self.tagging.args.native_vlan.unwrap_or_default().0 {
+        let done = if self.tagging.is_native(tci) {
             p.push_header().map(|h| *h = [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, e0, e1])
         } else {
             let ([v0, v1], [t0, t1]) = (ethertype::VLAN.to_be_bytes(), tci.to_be_bytes());

@@ -167,12 +167,26 @@ impl Tag {
     }
 }
 
-/// Arguments that say how tags are made.
-pub trait TagArgs: castanet_spec::Args {
-    /// The tag.
-    fn tag(&self) -> Result<Tag, ValueError>;
-    /// Whether any of these arguments is given.
-    fn is_given(&self) -> bool;
+/// The arguments that say which tag a packet gets.
+#[derive(Args)]
+pub struct TagArgs {
+    /// The whole tag, or ANNO for the annotation.
+    vlan_tci: Option<Tci>,
+    /// The priority.
+    #[arg(show = "0")]
+    vlan_pcp: Option<Priority>,
+    /// The VLAN identifier.
+    #[arg(keyword, show = "0")]
+    vlan_id: Option<VlanId>,
+    /// The VLAN whose frames get no tag; -1 for none.
+    #[arg(keyword, show = "0", handler = "rw")]
+    native_vlan: Option<Native>,
+}
+
+/// The arguments of a class that tags frames.
+pub trait Tagged: castanet_spec::Args {
+    /// Those that say which tag.
+    fn tag(&self) -> &TagArgs;
 }
 
 /// The common part of the classes that tag frames: the tag and its handlers.
@@ -186,7 +200,17 @@ pub struct Tagging<A> {
     given: bool,
 }
 
-impl<A> Tagging<A> {
+impl<A: Tagged> Tagging<A> {
+    /// Whether frames with this tag get none, because they belong to the native VLAN.
+    #[inline(always)]
+    pub fn is_native(&self, tci: u16) -> bool {
+        i32::from(tci & ID) == self.args.tag().native_vlan.unwrap_or_default().0
+    }
+    /// Arguments that make this tag, and the native VLAN if one was given.
+    pub fn arguments(&self) -> String {
+        let native = self.args.tag().native_vlan.map(|n| format!(", NATIVE_VLAN {}", n.0));
+        self.tag.arguments() + &native.unwrap_or_default()
+    }
     /// A part of the tag, if the tag was set.
     fn shown(&self, part: fn(Tag) -> Tci) -> Option<Tci> {
         self.given.then(|| part(self.tag))
@@ -198,7 +222,7 @@ impl<A> Tagging<A> {
 }
 
 #[handlers]
-impl<A: TagArgs> Tagging<A> {
+impl<A: Tagged> Tagging<A> {
     /// The whole tag, or ANNO; nothing while no tag was set.
     #[read(merge = first)]
     fn vlan_tci(&self) -> Option<Tci> {
@@ -230,10 +254,12 @@ impl<A: TagArgs> Tagging<A> {
 
 impl<A> Lifecycle for Tagging<A> {}
 
-impl<A: TagArgs> Engine for Tagging<A> {
+impl<A: Tagged> Engine for Tagging<A> {
     type Args = A;
     fn build(args: A, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(Tagging { tag: args.tag()?, given: args.is_given(), args })
+        let &TagArgs { vlan_tci, vlan_pcp, vlan_id, .. } = args.tag();
+        let given = vlan_tci.is_some() || vlan_pcp.is_some() || vlan_id.is_some();
+        Ok(Tagging { tag: Tag::new(vlan_tci, vlan_id, vlan_pcp)?, given, args })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! VLANEncap: 802.1Q tags put into frames.
 
-use super::vlan::{self, ID, Native, Priority, Tag, TagArgs, Tagging, Tci, VlanId};
+use super::vlan::{self, TagArgs, Tagged, Tagging};
 use castanet_element::prelude::*;
 use castanet_wire::ether::ethertype;
 
@@ -31,28 +31,16 @@ pub struct VlanEncap {
 /// Arguments of VLANEncap.
 #[derive(Args)]
 pub struct Args {
-    /// The whole tag, or ANNO for the annotation.
-    vlan_tci: Option<Tci>,
-    /// The priority.
-    #[arg(show = "0")]
-    vlan_pcp: Option<Priority>,
-    /// The VLAN identifier.
-    #[arg(keyword, show = "0")]
-    vlan_id: Option<VlanId>,
-    /// The VLAN whose frames get no tag; -1 for none.
-    #[arg(keyword, show = "0", handler = "rw")]
-    native_vlan: Option<Native>,
+    #[arg(flatten)]
+    tag: TagArgs,
     /// The type of the tag.
     #[arg(keyword, show = "0x8100", handler = "rw")]
     ethertype: Option<u16>,
 }
 
-impl TagArgs for Args {
-    fn tag(&self) -> Result<Tag, ValueError> {
-        Tag::new(self.vlan_tci, self.vlan_id, self.vlan_pcp)
-    }
-    fn is_given(&self) -> bool {
-        self.vlan_tci.is_some() || self.vlan_id.is_some() || self.vlan_pcp.is_some()
+impl Tagged for Args {
+    fn tag(&self) -> &TagArgs {
+        &self.tag
     }
 }
 
@@ -61,10 +49,8 @@ impl VlanEncap {
     /// Arguments that would make an element like this one.
     #[read(merge = first)]
     fn config(&self) -> String {
-        let Args { native_vlan, ethertype, .. } = self.tagging.args;
-        let tag = self.tagging.tag.arguments();
-        let native = native_vlan.map(|n| format!(", NATIVE_VLAN {}", n.0)).unwrap_or_default();
-        tag + &native + &ethertype.map(|t| format!(", ETHERTYPE {t}")).unwrap_or_default()
+        let kind = self.tagging.args.ethertype.map(|t| format!(", ETHERTYPE {t}"));
+        self.tagging.arguments() + &kind.unwrap_or_default()
     }
 }
 
@@ -72,7 +58,7 @@ impl Action for VlanEncap {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let tci = self.tagging.tag.of(p);
-        if i32::from(tci & ID) == self.tagging.args.native_vlan.unwrap_or_default().0 {
+        if self.tagging.is_native(tci) {
             return Verdict::Next;
         }
         match vlan::put(p, self.tagging.args.ethertype.unwrap_or(ethertype::VLAN), tci) {

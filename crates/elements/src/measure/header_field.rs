@@ -157,20 +157,16 @@ impl ArgValue for HeaderField {
 impl fmt::Display for HeaderField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.offset + self.bits;
-        let mut here = NAMES.iter().filter(|n| n.1 == self.layer);
-        if let Some((name, ..)) = here.clone().find(|n| (n.2, n.3) == (self.offset, self.bits)) {
+        let here = || NAMES.iter().filter(|n| n.1 == self.layer);
+        if let Some((name, ..)) = here().find(|n| (n.2, n.3) == (self.offset, self.bits)) {
             return f.write_str(name);
         }
         // Only parts of long fields (16 bits or more) are shown as NAME/LENGTH: the first bits of a short field, such
         // as a version, mean nothing by themselves.
-        let mut long = here.by_ref().filter(|n| n.3 >= 16 && n.3 > self.bits);
-        if let Some((name, offset, _)) =
-            long.find(|n| n.2 == self.offset || n.2 + n.3 == end).map(|n| (n.0, n.2, n.3))
-        {
-            return match offset == self.offset {
-                true => write!(f, "{name}/{}", self.bits),
-                false => write!(f, "{name}/-{}", self.bits),
-            };
+        let mut long = here().filter(|n| n.3 >= 16 && n.3 > self.bits);
+        if let Some((name, _, offset, _)) = long.find(|n| n.2 == self.offset || n.2 + n.3 == end) {
+            let from_end = if *offset == self.offset { "" } else { "-" };
+            return write!(f, "{name}/{from_end}{}", self.bits);
         }
         let name = HEADERS.iter().find(|h| h.1 == self.layer).map_or("transp", |h| h.0);
         let (byte, bit) = (self.offset / 8, self.offset % 8);

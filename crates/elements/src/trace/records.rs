@@ -194,7 +194,9 @@ impl<A: RecordArgs> Records<A> {
     /// Size of the file; `-` if it is unknown.
     #[read(unit = "bytes")]
     fn filesize(&self) -> Result<String, HandlerError> {
-        let Some(_) = self.args.filename() else { return Ok("-".into()) };
+        if self.args.filename().is_none() {
+            return Ok("-".into());
+        }
         Ok(self.reader()?.filesize().map_or("-".into(), |n| n.to_string()))
     }
     /// Byte position of the next line.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Variables in configuration strings: `$x`, `${x}`, `${x-default}`, `${x[N]}`, `${x[$n]}`.
 
-use crate::syntax::lexer::{is_variable, line_end};
+use crate::syntax::lexer::{at_line_start, is_variable, line_end};
 use crate::text::{at_comment, byte, comment_end, hex_end};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -224,11 +224,7 @@ impl<'a> Env<'a> {
                     at + 1
                 }
                 // A line directive, which the parser has read: its line is empty in the text.
-                b'#' if directives
-                    && quote == 0
-                    && at > 0
-                    && matches!(byte(bytes, at - 1), b'\n' | b'\r') =>
-                {
+                b'#' if directives && quote == 0 && at > 0 && at_line_start(bytes, at) => {
                     let end = line_end(bytes, at);
                     push(&mut all, text, kept..at);
                     all.push(Piece { from: at..end, text: "".into(), replaced: true });

@@ -15,7 +15,7 @@ pub(crate) fn is_variable(b: u8) -> bool {
 }
 
 /// Whether a line starts at byte `at`.
-pub(super) fn at_line_start(bytes: &[u8], at: usize) -> bool {
+pub(crate) fn at_line_start(bytes: &[u8], at: usize) -> bool {
     at == 0 || matches!(byte(bytes, at - 1), b'\n' | b'\r')
 }
 

@@ -61,29 +61,21 @@ impl Machine {
             cx.call_failed();
         }
         match (e, call) {
-            (CallError::Missing(text), _) => {
+            (CallError::Missing(text), call) => {
                 let suggestion = call.map_or_else(String::new, |call| self.suggestion(call, cx));
                 self.report(&format!("{text}{suggestion}"), cx);
             }
-            (
-                CallError::Busy(text)
-                | CallError::Failed(text)
-                | CallError::Exists(text)
-                | CallError::Denied(text),
-                call,
-            ) => match call {
-                Some(call) => {
-                    let inner = indented(text.trim_end(), "  ");
-                    let calling = format!("While calling '{call}':");
-                    // This line quotes the configuration, so it begins with a place, as the lines of the error do.
-                    let calling = match first_word(call).0 {
-                        "hotconfig" => format!("{PLACE}{}", calling.replace('\n', &format!("\n{PLACE}"))),
-                        _ => calling,
-                    };
-                    self.report(&format!("{calling}\n{inner}"), cx);
-                }
-                None => self.report(text.trim_end(), cx),
-            },
+            (e, None) => self.report(e.to_string().trim_end(), cx),
+            (e, Some(call)) => {
+                let inner = indented(e.to_string().trim_end(), "  ");
+                let calling = format!("While calling '{call}':");
+                // This line quotes the configuration, so it begins with a place, as the lines of the error do.
+                let calling = match first_word(call).0 {
+                    "hotconfig" => format!("{PLACE}{}", calling.replace('\n', &format!("\n{PLACE}"))),
+                    _ => calling,
+                };
+                self.report(&format!("{calling}\n{inner}"), cx);
+            }
         }
     }
 
