@@ -95,6 +95,14 @@ impl Watches {
         self.free.push(watch.slot);
         self.changes.push(Change::Forget(watch.key(), fd));
     }
+    /// Whether there are changes to be passed to the kernel.
+    pub fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
+    }
+    /// Whether a watch waits for its descriptor.
+    pub fn waits(&self, watch: Watch) -> bool {
+        self.slots.get(watch.slot as usize).is_some_and(|s| s.turn == watch.turn && s.waiting)
+    }
     /// Takes the changes to be passed to the kernel, in order.
     pub fn changes(&mut self) -> std::vec::Drain<'_, Change> {
         self.changes.drain(..)

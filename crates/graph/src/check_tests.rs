@@ -316,7 +316,7 @@ fn hostile_shapes_take_linear_work() {
         let (g, _) = crate::Graph::new(flat, &TestClasses);
         let mut bytes = 0;
         let walked = steps(|| {
-            let (placement, _) = crate::Placement::new(&g, 2, &|_| None, &[0]);
+            let placement = crate::Placement::new(&g, 2, &|_| None, &[0]);
             bytes = placement.explain(&g).len();
         });
         // Paths are shortened. Complete ones would make the output quadratic in the length of the chain.

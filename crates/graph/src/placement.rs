@@ -3,9 +3,7 @@
 //! element.
 
 use crate::calls::{Calls, Path, Reach};
-use crate::check::with_origin;
 use crate::graph::{Graph, PortKind};
-use castanet_lang::Diagnostic;
 use castanet_spec::Workers;
 use std::fmt::Write as _;
 
@@ -18,6 +16,9 @@ pub enum Mode {
     Replicated,
     /// Each worker has a handle to one concurrent state.
     Shared,
+    /// Several workers run one instance under a lock. This one is its home: it runs the element's task and
+    /// timers and answers its handlers.
+    Locked(usize),
 }
 
 /// The reason a task runs on its worker.
@@ -50,20 +51,18 @@ impl Placement {
     /// Assigns the tasks and computes the workers that reach each element.
     ///
     /// `home` gives the worker that the configuration requests for a task; numbers from `workers` on wrap
-    /// around. Errors name exclusive elements that several workers reach, each with a path from one task on
-    /// each of these workers.
+    /// around.
     pub fn new(
         graph: &Graph,
         workers: usize,
         home: &dyn Fn(usize) -> Option<usize>,
         tasks: &[usize],
-    ) -> (Placement, Vec<Diagnostic>) {
+    ) -> Placement {
         let workers = workers.max(1);
         let mut tasks: Vec<usize> = tasks.iter().copied().filter(|&t| t < graph.len()).collect();
         tasks.sort_unstable();
         tasks.dedup();
         let calls = Calls::new(graph);
-        let mut diagnostics = Vec::new();
         let placed = assign(graph, workers, home, &tasks);
         let mut task_worker = vec![None; graph.len()];
         for &(t, w, _) in &placed {
@@ -89,12 +88,11 @@ impl Placement {
                 }
             }
         }
-        p.choose_modes(graph, &calls, &mut diagnostics);
-        (p, diagnostics)
+        p.choose_modes(graph);
+        p
     }
 
-    fn choose_modes(&mut self, graph: &Graph, calls: &Calls, diagnostics: &mut Vec<Diagnostic>) {
-        let mut exclusive = Vec::new();
+    fn choose_modes(&mut self, graph: &Graph) {
         for (e, by) in self.reached_by.iter_mut().enumerate() {
             // Nothing is known about an unknown class, so it is treated as exclusive, the strictest mode.
             let declared = graph.spec(e).map_or(Workers::Exclusive, |s| s.workers);
@@ -106,36 +104,8 @@ impl Placement {
                 (&[w], _) => Mode::Owned(w),
                 (_, Workers::Replicate) => Mode::Replicated,
                 (_, Workers::Share) => Mode::Shared,
-                (&[first, ..], Workers::Exclusive) => {
-                    exclusive.push(e);
-                    Mode::Owned(first)
-                }
+                (&[first, ..], Workers::Exclusive) => Mode::Locked(self.task_worker[e].unwrap_or(first)),
             };
-        }
-        if exclusive.is_empty() {
-            return;
-        }
-        let paths = Paths::new(graph, calls, self);
-        for e in exclusive {
-            let by = &self.reached_by[e];
-            let list = match by.as_slice() {
-                [a, b] => format!("workers {a} and {b}"),
-                _ => format!("{} workers", by.len()),
-            };
-            let d = graph.declaration(e);
-            let span = graph.element(e).map(|x| x.span);
-            let mut error =
-                Diagnostic::error(format!("'{d}' can be used by one worker only, but {list} reach it"), span);
-            let mut homes = Vec::new();
-            for &w in by.iter().take(SHOWN_WORKERS) {
-                let path = paths.path(calls, self, e, w);
-                let Some(task) = path.elements.first().and_then(|&t| graph.element(t)) else { continue };
-                homes.push(format!("{} {}", task.name, by.first().copied().unwrap_or(0)));
-                let way = path_text(graph, &path);
-                error = error.label(format!("worker {w} comes from this task: {way}"), task.span);
-            }
-            let help = format!("run these tasks on one worker: StaticThreadSched({})", homes.join(", "));
-            diagnostics.push(with_origin(graph, e, error).help(help).help("or run with one worker: -j 1"));
         }
     }
 
@@ -154,6 +124,17 @@ impl Placement {
     /// The workers that reach an element, in order. Never empty for an element of the graph.
     pub fn workers_of(&self, e: usize) -> &[usize] {
         self.reached_by.get(e).map_or(&[], Vec::as_slice)
+    }
+    /// The workers for which an instance of an element is built, in order: all that reach it, or only the home
+    /// of a locked element.
+    pub fn owners_of(&self, e: usize) -> &[usize] {
+        let by = self.workers_of(e);
+        match self.mode(e) {
+            Mode::Locked(home) => {
+                by.iter().position(|&w| w == home).and_then(|i| by.get(i..=i)).unwrap_or(by)
+            }
+            _ => by,
+        }
     }
     /// The mode of an element.
     pub fn mode(&self, e: usize) -> Mode {
@@ -179,12 +160,12 @@ impl Placement {
             let by = self.workers_of(e);
             let list: Vec<_> = by.iter().map(usize::to_string).collect();
             let mode = match self.mode(e) {
-                Mode::Owned(_) if by.len() > 1 => "conflict",
-                Mode::Owned(_) => "owned",
-                Mode::Replicated => "replicated",
-                Mode::Shared => "shared",
+                Mode::Owned(_) => "owned".to_string(),
+                Mode::Replicated => "replicated".to_string(),
+                Mode::Shared => "shared".to_string(),
+                Mode::Locked(home) => format!("locked, home {home}"),
             };
-            let mut row = vec![graph.declaration(e), list.join(" "), mode.to_string()];
+            let mut row = vec![graph.declaration(e), list.join(" "), mode];
             for (i, &w) in by.iter().enumerate() {
                 if i > 0 {
                     row = vec![String::new(); 3];
@@ -199,12 +180,29 @@ impl Placement {
                 elements.push(row.clone());
             }
         }
-        format!("{}\n{}", table(&tasks), table(&elements))
+        let mut text = format!("{}\n{}", table(&tasks), table(&elements));
+        for e in (0..graph.len()).filter(|&e| matches!(self.mode(e), Mode::Locked(_))) {
+            text.push('\n');
+            text.push_str(&self.explain_lock(graph, &calls, &paths, e));
+        }
+        text
+    }
+
+    /// Says why an element is locked, what that costs, and how to avoid it.
+    fn explain_lock(&self, graph: &Graph, calls: &Calls, paths: &Paths, e: usize) -> String {
+        let by = self.workers_of(e);
+        let first = by.first().copied().unwrap_or(0);
+        let tasks = by.iter().filter_map(|&w| paths.path(calls, self, e, w).elements.first().copied());
+        let homes: Vec<String> = tasks.map(|t| format!("{} {first}", graph.name(t))).collect();
+        format!(
+            "{} has one instance for {} workers: each runs it under a lock, a batch at a time, and waits while \
+             another one does.\nTo have it on one worker: StaticThreadSched({})\n",
+            graph.declaration(e),
+            by.len(),
+            homes.join(", ")
+        )
     }
 }
-
-/// An error lists at most this many workers.
-const SHOWN_WORKERS: usize = 8;
 
 fn path_text(graph: &Graph, path: &Path) -> String {
     let names: Vec<_> = path.elements.iter().map(|&e| graph.name(e)).collect();

@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::testing::{Random, calls_from, calls_of_task, checked, graph, random_graph, rendered};
+use crate::testing::{Random, calls_from, calls_of_task, graph, random_graph};
 use std::collections::BTreeSet;
 
 fn tasks(g: &Graph) -> Vec<usize> {
     (0..g.len()).filter(|&e| g.spec(e).is_some_and(|s| s.task)).collect()
 }
 
-fn place(g: &Graph, workers: usize) -> (Placement, Vec<Diagnostic>) {
+fn place(g: &Graph, workers: usize) -> Placement {
     Placement::new(g, workers, &|_| None, &tasks(g))
 }
 
@@ -21,11 +21,11 @@ fn random_graphs_agree_with_the_model() {
         "Source", "Source", "Sink", "Strip", "Tee", "Queue", "Unqueue", "Unqueue", "Sched", "Meter", "Meter",
         "Joined", "PullTee", "Querier",
     ];
-    let mut conflicts = 0;
+    let mut locked = 0;
     for _ in 0..2000 {
         let g = random_graph(&mut random, &classes);
         let wanted: Vec<_> = (0..g.len()).map(|_| Some(random.below(6)).filter(|w| *w < 3)).collect();
-        let (p, diagnostics) = Placement::new(&g, 3, &|e| wanted[e], &tasks(&g));
+        let p = Placement::new(&g, 3, &|e| wanted[e], &tasks(&g));
         let mut expected = vec![BTreeSet::new(); g.len()];
         for t in tasks(&g) {
             let w = p.task_worker(t).unwrap();
@@ -48,18 +48,21 @@ fn random_graphs_agree_with_the_model() {
             assert_eq!(p.workers_of(e), by, "{:?}", g.flat);
             let declared = g.spec(e).unwrap().workers;
             match p.mode(e) {
-                Mode::Owned(w) => assert!(by[0] == w && (by.len() == 1 || declared == Workers::Exclusive)),
+                Mode::Owned(w) => assert_eq!(by, [w]),
                 Mode::Replicated => assert!(by.len() > 1 && matches!(declared, Workers::Replicate)),
                 Mode::Shared => assert!(by.len() > 1 && declared == Workers::Share),
+                Mode::Locked(home) => {
+                    assert!(by.len() > 1 && declared == Workers::Exclusive);
+                    assert_eq!(home, p.task_worker(e).unwrap_or(by[0]));
+                    locked += 1;
+                }
             }
-            let d = format!("'{}'", g.declaration(e));
-            let conflict = by.len() > 1 && declared == Workers::Exclusive;
-            assert_eq!(diagnostics.iter().any(|x| x.message.starts_with(&d)), conflict);
-            conflicts += usize::from(conflict);
+            let owners = if let Mode::Locked(home) = p.mode(e) { vec![home] } else { by };
+            assert_eq!(p.owners_of(e), owners);
         }
         assert!(!p.explain(&g).is_empty());
     }
-    assert!(conflicts > 5, "{conflicts}");
+    assert!(locked > 5, "{locked}");
 }
 
 const TWO: &str = "a :: Source -> ca :: Counter -> j :: Strip -> q :: Queue; b :: Source -> cb :: Counter -> j; \
@@ -68,8 +71,7 @@ const TWO: &str = "a :: Source -> ca :: Counter -> j :: Strip -> q :: Queue; b :
 #[test]
 fn sources_take_turns_and_queues_are_shared() {
     let g = graph(TWO);
-    let (p, diagnostics) = place(&g, 2);
-    assert_eq!(diagnostics, []);
+    let p = place(&g, 2);
     let worker = |n: &str| p.task_worker(g.find(n).unwrap());
     assert_eq!([worker("a"), worker("b"), worker("u"), worker("q")], [Some(0), Some(1), Some(0), None]);
     let mode = |n: &str| p.mode(g.find(n).unwrap());
@@ -83,24 +85,24 @@ fn pullers_through_common_elements_stay_together() {
     let text = "Source -> q :: Queue -> c :: Counter; c -> x :: Sink; c -> y :: Sink; Source -> r :: Queue -> z :: Sink; \
                 r -> w :: Sink;";
     let g = graph(text);
-    let (p, _) = Placement::new(&g, 2, &|_| None, &tasks(&g));
+    let p = Placement::new(&g, 2, &|_| None, &tasks(&g));
     let worker = |p: &Placement, n: &str| p.task_worker(g.find(n).unwrap()).unwrap();
     assert_eq!(worker(&p, "x"), worker(&p, "y"));
     // There are two sources, one on each worker. The first group has two tasks, so the other worker then has
     // fewer.
     assert_eq!([worker(&p, "x"), worker(&p, "z"), worker(&p, "w")], [0, 1, 1]);
-    let (p, _) = Placement::new(&g, 2, &|e| (g.name(e) == "y").then_some(1), &tasks(&g));
+    let p = Placement::new(&g, 2, &|e| (g.name(e) == "y").then_some(1), &tasks(&g));
     assert_eq!([worker(&p, "x"), worker(&p, "y")], [1, 1]);
-    let (p, _) = Placement::new(&g, 0, &|_| None, &[0, 0, usize::MAX]);
+    let p = Placement::new(&g, 0, &|_| None, &[0, 0, usize::MAX]);
     assert_eq!((p.workers(), p.tasks_of(0)), (1, vec![0]));
 }
 
 #[test]
-fn conflicts_of_two_workers() {
-    let text = "a :: Source -> Strip -> m :: Meter -> Discard; b :: Source -> m;";
-    let (g, _, sources) = checked(text);
-    let (p, diagnostics) = place(&g, 2);
-    insta::assert_snapshot!(format!("{}\n{}", rendered(&diagnostics, &sources), p.explain(&g)));
-    let (wrapped, _) = Placement::new(&g, 2, &|e| (g.name(e) == "b").then_some(5), &tasks(&g));
+fn elements_of_two_workers_are_locked() {
+    let g = graph("a :: Source -> Strip -> m :: Meter -> Discard; b :: Source -> m;");
+    let p = place(&g, 2);
+    assert_eq!(p.mode(g.find("m").unwrap()), Mode::Locked(0));
+    insta::assert_snapshot!(p.explain(&g));
+    let wrapped = Placement::new(&g, 2, &|e| (g.name(e) == "b").then_some(5), &tasks(&g));
     assert_eq!(wrapped.task_worker(g.find("b").unwrap()), Some(1));
 }

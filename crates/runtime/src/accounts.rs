@@ -80,6 +80,7 @@ impl Nodes {
         match self.nodes.get(n as usize).map(|n| &n.body) {
             Some(Body::Chain(members)) => members.get(member as usize).map_or(0, |m| m.action.held()),
             Some(Body::Element(e) | Body::Reaching(e, _)) => e.held(),
+            Some(Body::Locked(lock, _)) => lock.wait().instance.common_ref().held(),
             Some(Body::Busy) | None => 0,
         }
     }

@@ -5,12 +5,26 @@ use crate::assembly::Assembly;
 use crate::errors::failed;
 use crate::initialise::initialise;
 use crate::link::link;
+use crate::locked::Locked;
 use crate::prepare::Prepared;
 use crate::shared::Shared;
 use crate::worker::Worker;
-use castanet_element::Core;
+use castanet_element::{Core, Instance};
+use castanet_graph::placement::Mode;
 use castanet_lang::Diagnostic;
 use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Takes the elements that several workers run out of the lists of their home workers, and gives them locks.
+fn lock(shared: &Shared, workers: &mut [Vec<(usize, Instance)>]) -> Vec<Arc<Locked>> {
+    let is_locked = |e: usize| matches!(shared.placement.mode(e), Mode::Locked(_));
+    let each = workers.iter_mut().enumerate().flat_map(|(home, list)| {
+        let (locked, own): (Vec<_>, Vec<_>) = list.drain(..).partition(|x| is_locked(x.0));
+        *list = own;
+        locked.into_iter().map(move |(e, instance)| Locked::new(e as u32, home, instance))
+    });
+    each.collect()
+}
 
 /// Links and initialises elements that were built. `inherited` returns the elements that take over open
 /// resources from an old router.
@@ -21,8 +35,11 @@ pub(crate) fn assemble(
     let Prepared { built, shared, clock, batch, sleepers, mails, mut diagnostics } = prepared;
     let back = shared.graph.back_edges();
     let mut assembly = Assembly::new(shared.clone());
-    for (w, ((instances, sleeper), mail)) in built.workers.into_iter().zip(sleepers).zip(mails).enumerate() {
-        let nodes = link(&shared, instances, &back, &built.effects);
+    let mut workers = built.workers;
+    let locked = lock(&shared, &mut workers);
+    for (w, ((instances, sleeper), mail)) in workers.into_iter().zip(sleepers).zip(mails).enumerate() {
+        let here = locked.iter().filter(|l| shared.placement.workers_of(l.element as usize).contains(&w));
+        let nodes = link(&shared, instances, here.cloned().collect(), &back, &built.effects);
         let mut core = Core::new(
             shared.info.clone(),
             shared.names.clone(),

@@ -133,7 +133,8 @@ impl Assembly {
             return w.nodes.read(&mut w.core, None, handler, parameters);
         };
         let mut values = Vec::new();
-        for w in self.workers.iter_mut().filter(|w| w.nodes.node_of(e).is_some()) {
+        let readers = self.shared.readers_of(e, handler).to_vec();
+        for w in self.workers.iter_mut().filter(|w| readers.contains(&(w.core.worker as usize))) {
             values.push(w.nodes.read_here(&mut w.core, e, handler, parameters)?);
         }
         if values.is_empty() {
@@ -155,7 +156,9 @@ impl Assembly {
             return w.nodes.write(&mut w.core, None, handler, value);
         };
         let replicas = self.shared.written_replicas(e, handler);
-        for w in self.workers.iter_mut().filter(|w| w.nodes.node_of(e).is_some()).take(replicas) {
+        let owners = self.shared.workers_of(e).to_vec();
+        for w in self.workers.iter_mut().filter(|w| owners.contains(&(w.core.worker as usize))).take(replicas)
+        {
             w.nodes.write_here(&mut w.core, e, handler, value)?;
         }
         Ok(())

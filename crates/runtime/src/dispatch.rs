@@ -13,7 +13,6 @@ use crate::trail::Taken;
 use castanet_element::seam::Seam as _;
 use castanet_element::{CallError, Core, Cx, Edge, Object, Router, handler};
 use castanet_packet::Batch;
-use castanet_spec::Workers;
 use std::fmt::Write as _;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -40,6 +39,7 @@ impl Nodes {
         let member = self.places.get(element as usize)?.1 as usize;
         let node = self.nodes.get_mut(n)?;
         let base = match &node.body {
+            Body::Locked(..) => return self.with_locked(core, n, element, f),
             Body::Chain(members) => members.get(member).map_or((node.base, 0), |m| (m.base, m.count)),
             Body::Busy => {
                 return Some(Err(CallError::Busy(format!("element '{}' is busy", core.name(element)))));
@@ -57,7 +57,7 @@ impl Nodes {
                 Body::Chain(members) => members
                     .get_mut(member)
                     .map(|m| f(m.action.as_mut(), &mut Cx::new(&mut outbox, core, Some(nodes), element, 1))),
-                Body::Busy => None,
+                Body::Locked(..) | Body::Busy => None,
             };
             nodes.put_back(n, taken.back(), 0);
             out
@@ -201,7 +201,7 @@ impl Nodes {
     /// Handles one message from the inbox.
     pub(crate) fn answer(&mut self, core: &mut Core, mail: Mail) {
         match mail {
-            Mail::Read { from, element, handler, parameters, reply } => {
+            Mail::Read { from, element, handler, parameters, reply, .. } => {
                 let caller = std::mem::replace(&mut core.origin, from);
                 let answer = match element {
                     Some(e) => self.read_here(core, e, &handler, &parameters),
@@ -211,7 +211,7 @@ impl Nodes {
                 // The caller may have given up.
                 let _ = reply.send(answer);
             }
-            Mail::Write { from, element, handler, value, reply } => {
+            Mail::Write { from, element, handler, value, reply, .. } => {
                 let caller = std::mem::replace(&mut core.origin, from);
                 let answer = match element {
                     Some(e) => self.write_here(core, e, &handler, &value),
@@ -222,6 +222,7 @@ impl Nodes {
             }
             Mail::Drops { reply } => drop(reply.send(Ok(core.all_drops().collect()))),
             Mail::Wake(e) => core.wakes.push(e),
+            Mail::Attend(e) => self.attend(core, e),
             Mail::Signal(elements, signal) => {
                 for e in elements {
                     self.run(core, e, |e, cx| e.signal(signal, cx));
@@ -241,8 +242,8 @@ impl Nodes {
         Ok(accounts::table(&shared, all))
     }
 
-    /// Sends a request to another worker and waits for the answer. Meanwhile it handles this worker's mail,
-    /// so that two workers can wait for each other.
+    /// Sends a request to another worker and waits for the answer. Meanwhile it answers the calls of other
+    /// workers, so that two workers can wait for each other.
     fn ask<T>(
         &mut self,
         core: &mut Core,
@@ -253,19 +254,16 @@ impl Nodes {
         if let Some(inbox) = self.shared.inboxes.get(worker) {
             inbox.send(mail(tx));
         }
-        loop {
+        self.begin_wait(core);
+        let answer = loop {
             match rx.recv_timeout(Duration::from_millis(1)) {
-                Ok(answer) => return answer,
-                Err(RecvTimeoutError::Timeout) if !self.shared.is_stopped() => {
-                    let waiting =
-                        self.mail.as_ref().map(|m| m.try_iter().collect::<Vec<_>>()).unwrap_or_default();
-                    for m in waiting {
-                        self.answer(core, m);
-                    }
-                }
-                Err(_) => return Err(CallError::Busy("the worker has stopped".into())),
+                Ok(answer) => break answer,
+                Err(RecvTimeoutError::Timeout) if !self.shared.is_stopped() => self.answer_urgent(core),
+                Err(_) => break Err(CallError::Busy("the worker has stopped".into())),
             }
-        }
+        };
+        self.end_wait(core);
+        answer
     }
 }
 
@@ -292,14 +290,13 @@ impl Router for Nodes {
             return shared.global(handler).ok_or_else(|| missing(handler, "read"));
         };
         let here = core.worker as usize;
-        let workers = shared.workers_of(e);
+        let workers = shared.readers_of(e, handler);
         if let Some(value) = shared.unasked(e, handler) {
             return Ok(value);
         }
         if workers == [here] {
             return self.read_here(core, e, handler, parameters);
         }
-        let how = shared.spec(e).map_or(Workers::Exclusive, |s| s.workers);
         let mut values = Vec::new();
         for &w in workers {
             values.push(if w == here {
@@ -307,11 +304,15 @@ impl Router for Nodes {
             } else {
                 let (handler, parameters) = (handler.to_string(), parameters.to_string());
                 let from = core.origin;
-                self.ask(core, w, |reply| Mail::Read { from, element: Some(e), handler, parameters, reply })?
+                self.ask(core, w, |reply| Mail::Read {
+                    from,
+                    urgent: true,
+                    element: Some(e),
+                    handler,
+                    parameters,
+                    reply,
+                })?
             });
-            if how == Workers::Share && !shared.counts_drops(e, handler) {
-                break;
-            }
         }
         Ok(merge(&shared, e, handler, values))
     }
@@ -355,7 +356,14 @@ impl Router for Nodes {
             } else {
                 let (handler, value) = (handler.to_string(), value.to_string());
                 let from = core.origin;
-                self.ask(core, w, |reply| Mail::Write { from, element: Some(e), handler, value, reply })?;
+                self.ask(core, w, |reply| Mail::Write {
+                    from,
+                    urgent: true,
+                    element: Some(e),
+                    handler,
+                    value,
+                    reply,
+                })?;
             }
         }
         Ok(())
@@ -381,6 +389,9 @@ impl Router for Nodes {
         let own = match self.node_of(e).and_then(|n| self.nodes.get(n)).map(|n| &n.body) {
             Some(Body::Element(x) | Body::Reaching(x, _)) => x.own_handlers(),
             Some(Body::Chain(members)) => members.get(member).map_or(Vec::new(), |m| m.action.own_handlers()),
+            Some(Body::Locked(lock, _)) => {
+                lock.state().map_or(Vec::new(), |s| s.instance.common_ref().own_handlers())
+            }
             Some(Body::Busy) | None => Vec::new(),
         };
         let found = own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*"));

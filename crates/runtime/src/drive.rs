@@ -39,7 +39,7 @@ impl Nodes {
                 let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
                 (out, blamed(&mut cx, |cx| walk(nodes, cx, n, rest)))
             }
-            Body::Reaching(..) => match node.direct {
+            Body::Reaching(..) | Body::Locked(..) => match node.direct {
                 Some((up, port)) => {
                     let Ok([node, upstream]) = nodes.get_disjoint_mut([n, up as usize]) else { return None };
                     let place = node.edges();

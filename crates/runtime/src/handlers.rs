@@ -82,6 +82,21 @@ impl Shared {
     pub(crate) fn declared(&self, element: u32, handler: &str) -> Option<&'static HandlerSpec> {
         self.spec(element)?.all_handlers().find(|h| h.name == handler)
     }
+    /// Returns the workers whose answers make the value of a read handler. Replicas that share their state give
+    /// the same answer, so one is asked. Drops are counted on each worker that runs the element.
+    pub(crate) fn readers_of(&self, element: u32, handler: &str) -> &[usize] {
+        let owners = self.workers_of(element);
+        if self.counts_drops(element, handler) {
+            return match self.placement.workers_of(element as usize) {
+                [] => owners,
+                all => all,
+            };
+        }
+        match self.spec(element).map(|s| s.workers) {
+            Some(Workers::Share) => owners.get(..1).unwrap_or(owners),
+            _ => owners,
+        }
+    }
     /// Returns the maximum number of replicas to which a write to a handler must go. If the replicas share
     /// their state, one write is enough, except to `config`, because each replica has its own configuration.
     pub(crate) fn written_replicas(&self, element: u32, handler: &str) -> usize {

@@ -3,7 +3,7 @@
 //!
 //! Each file uses only files that come before it in this list:
 //! - [`options`], [`ledger`], [`table`], [`tasks`], `session`, `mail`, [`shared`]: data structures.
-//! - `node`, `nodes`, `trail`, `reach`, `push`, `pull`, `drive`: the elements of one worker, and how packets
+//! - `node`, `nodes`, `trail`, `locked`, `reach`, `push`, `pull`, `drive`: the elements of one worker, and how packets
 //!   move among them.
 //! - [`handlers`] lists the standard and global handlers. `dispatch` answers reads and writes. `worker` is
 //!   the run loop of tasks, timers and mail. `panics` handles panics of elements.
@@ -26,6 +26,7 @@ pub mod handlers;
 mod initialise;
 pub mod ledger;
 mod link;
+mod locked;
 mod mail;
 mod merge;
 pub mod naive;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Linking: the elements of one worker become nodes; maximal runs of actions become chains.
 
+use crate::locked::Locked;
 use crate::node::{Body, Member, NONE, Node};
 use crate::nodes::Nodes;
 use crate::shared::Shared;
@@ -20,10 +21,12 @@ fn follower(graph: &Graph, e: usize) -> Option<usize> {
     (to.port == 0 && graph.upstream(to).len() == 1).then_some(to.element)
 }
 
-/// Links the elements of one worker. `back` tells for each connection whether it closes a cycle.
+/// Links the elements of one worker: its own, and those that it shares with others under a lock. `back` tells
+/// for each connection whether it closes a cycle.
 pub(crate) fn link(
     shared: &Arc<Shared>,
     instances: Vec<(usize, Instance)>,
+    locked: Vec<Arc<Locked>>,
     back: &[bool],
     effects: &[Effects],
 ) -> Nodes {
@@ -146,6 +149,25 @@ pub(crate) fn link(
                 direct: None,
             });
         }
+    }
+    for l in locked {
+        let e = l.element as usize;
+        set(&mut places, e, nodes.len(), 0);
+        let (base, count) = (edges.len() as u32, graph.outputs(e) as u32);
+        edges.extend((0..graph.outputs(e)).map(|p| edge(graph, e, p, &back_outputs)));
+        // The copies that an action emits go before the packet itself, as in a chain.
+        let descending = graph.spec(e).is_some_and(|s| s.descending) || l.is_action();
+        nodes.push(Node {
+            body: Body::locked(l, count),
+            me: e as u32,
+            base,
+            count,
+            mains: 0,
+            loses: false,
+            descending,
+            sources: Box::default(),
+            direct: None,
+        });
     }
     resolve(graph, &mut nodes, &mut edges, &places, effects);
     Nodes::new(nodes, edges, places, shared.clone())

@@ -15,10 +15,14 @@ pub type Dropped = Vec<(u32, Reason, u64)>;
 pub enum Mail {
     /// Schedule the task of an element.
     Wake(u32),
+    /// Take note of the timers and descriptors of a locked element, which a call on another worker has changed.
+    Attend(u32),
     /// Read a handler of an element's replica, or a global handler.
     Read {
         /// The source of the call, which decides its rights.
         from: Origin,
+        /// Whether a worker waits for the answer.
+        urgent: bool,
         /// The element; none for a global handler.
         element: Option<u32>,
         /// The handler.
@@ -32,6 +36,8 @@ pub enum Mail {
     Write {
         /// The source of the call, which decides its rights.
         from: Origin,
+        /// Whether a worker waits for the answer.
+        urgent: bool,
         /// The element; none for a global handler.
         element: Option<u32>,
         /// The handler.
@@ -58,6 +64,19 @@ pub struct Inbox {
     pub(crate) full: AtomicBool,
     /// The number of rounds of the worker's run loop. Only the worker writes it.
     pub(crate) rounds: AtomicU64,
+    /// Whether the worker waits for another one: for a lock, or for the answer to a handler call.
+    pub(crate) waiting: AtomicBool,
+}
+
+impl Mail {
+    /// Whether a worker waits for the answer, so that a worker that waits itself must give it.
+    pub(crate) fn is_urgent(&self) -> bool {
+        match self {
+            Mail::Read { urgent, .. } | Mail::Write { urgent, .. } => *urgent,
+            Mail::Drops { .. } => true,
+            Mail::Wake(_) | Mail::Attend(_) | Mail::Signal(..) => false,
+        }
+    }
 }
 
 impl Inbox {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The nodes of a worker's graph. A node is an element or a chain of actions.
 
+use crate::locked::Locked;
 use castanet_element::seam::EdgeRange;
 use castanet_element::{Action, Edge, Element};
 use castanet_packet::Packet;
+use std::sync::Arc;
 
 /// Stands for no edge or no node.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -35,6 +37,8 @@ pub(crate) enum Body {
     /// An element that pulls or calls handlers, so that it must reach the other elements while it runs.
     /// Packets that it emits wait on edges of its own until it has returned.
     Reaching(Box<dyn Element>, Box<[Edge]>),
+    /// An element that several workers share under a lock, and its packets that wait until it has returned.
+    Locked(Arc<Locked>, Box<[Edge]>),
     /// The node is running, further up the call stack.
     Busy,
 }
@@ -77,8 +81,16 @@ pub(crate) enum Rest {
 impl Body {
     /// Makes the body of an element that reaches others and has the given number of outputs.
     pub(crate) fn reaching(element: Box<dyn Element>, outputs: u32) -> Body {
-        Body::Reaching(element, (0..outputs).map(|_| Edge::default()).collect())
+        Body::Reaching(element, outbox(outputs))
     }
+    /// Makes the body of a locked element.
+    pub(crate) fn locked(element: Arc<Locked>, outputs: u32) -> Body {
+        Body::Locked(element, outbox(outputs))
+    }
+}
+
+fn outbox(outputs: u32) -> Box<[Edge]> {
+    (0..outputs).map(|_| Edge::default()).collect()
 }
 
 impl Member {

@@ -13,6 +13,7 @@ use crate::tasks::Tasks;
 use crate::trail::Casualties;
 use castanet_element::{Core, Edge, Messages as _, Router as _};
 use castanet_packet::Batch;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -34,6 +35,16 @@ pub struct Nodes {
     suspended: Vec<Vec<(u32, Batch)>>,
     /// Edges with packets for an element that is still running.
     pub(crate) parked: Vec<u32>,
+    /// Edges with packets for a locked element that another worker runs, while this worker holds a lock.
+    pub(crate) contended: Vec<u32>,
+    /// The number of locks that this worker holds.
+    pub(crate) locks: u32,
+    /// The nesting of waits for another worker: for a lock, or for the answer to a handler call.
+    pub(crate) waits: u32,
+    /// The nesting of handler calls that this worker answers while it waits.
+    pub(crate) answering: u32,
+    /// Mail that is not answered yet.
+    pub(crate) inbox: VecDeque<Mail>,
     /// The batch that is being moved.
     pub(crate) current: Batch,
     /// What remains to be done when a packet cannot be moved further without a batch.
@@ -67,6 +78,11 @@ impl Nodes {
             stack: Vec::with_capacity(64),
             suspended: Vec::new(),
             parked: Vec::new(),
+            contended: Vec::new(),
+            locks: 0,
+            waits: 0,
+            answering: 0,
+            inbox: VecDeque::new(),
             current: Batch::new(),
             rest: None,
             spare: Vec::new(),

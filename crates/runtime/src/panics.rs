@@ -92,7 +92,7 @@ impl Nodes {
         for n in 0..self.nodes.len() {
             let Nodes { nodes, edges, .. } = self;
             if let Some(node) = nodes.get_mut(n)
-                && let Body::Reaching(_, outbox) = &mut node.body
+                && let Body::Reaching(_, outbox) | Body::Locked(_, outbox) = &mut node.body
             {
                 deliver(outbox, edges, node.base);
             }
@@ -110,9 +110,12 @@ impl Nodes {
         f: impl FnOnce(&mut Nodes, &mut Core) -> R,
     ) -> Result<R, CallError> {
         let (nesting, calls, origin) = (core.nesting, self.calls, core.origin);
+        let (locks, waits, answering) = (self.locks, self.waits, self.answering);
         caught(|| f(self, core)).map_err(|(trail, _)| {
             // The rights of the interrupted call must not carry over to the next call.
             (core.nesting, self.calls, core.origin) = (nesting, calls, origin);
+            // The locks that the interrupted call held are free again.
+            self.unwind_to(core, (locks, waits, answering));
             let (culprit, _, what) = self.collect(core, trail, Some(me));
             let who = self.shared.declared_at(culprit.unwrap_or(me));
             CallError::Failed(format!("{who} panicked: {what}"))
@@ -120,8 +123,11 @@ impl Nodes {
     }
 
     /// Takes an element out of service: its packets are dropped from now on, and its task and timers do nothing.
-    fn disable(&mut self, element: u32) {
+    fn disable(&mut self, core: &mut Core, element: u32) {
         let inputs = self.shared.graph.inputs(element as usize);
+        if self.disable_locked(core, element, || Box::new(Disabled { inputs })) {
+            return;
+        }
         let instance = match self.place_of(element) {
             Some(Place::Element(e)) => Instance::Element(std::mem::replace(e, Box::new(Disabled { inputs }))),
             Some(Place::Action(a)) => Instance::Action(std::mem::replace(a, Box::new(Disabled { inputs }))),
@@ -137,6 +143,7 @@ impl Worker {
     /// element panics, [`OnPanic`] decides how to continue.
     pub(crate) fn run(&mut self) {
         while let Err((trail, panic)) = caught(|| self.run_loop()) {
+            self.nodes.unwind_to(&self.core, (0, 0, 0));
             let (culprit, lost, what) = self.nodes.collect(&mut self.core, trail, None);
             let shared = self.nodes.shared.clone();
             let Some(culprit) = culprit else {
@@ -160,7 +167,7 @@ impl Worker {
             }
             match policy {
                 OnPanic::Stop => shared.end(),
-                OnPanic::Disable => self.nodes.disable(culprit),
+                OnPanic::Disable => self.nodes.disable(&mut self.core, culprit),
                 OnPanic::Continue => {}
             }
             (self.core.nesting, self.nodes.calls) = (0, 0);

@@ -145,7 +145,7 @@ fn build_elements(
     };
     for (e, element) in graph.flat.elements.iter().enumerate() {
         let Some(def) = classes.get(&element.class) else { continue };
-        let workers = match placement.workers_of(e) {
+        let workers = match placement.owners_of(e) {
             [] => vec![0],
             some => some.to_vec(),
         };
@@ -180,12 +180,10 @@ fn build_elements(
 pub fn place(graph: &Graph, classes: &dyn Classes, workers: usize) -> (Placement, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let names = names_of(graph, classes, Some(workers), &mut diagnostics);
-    let (placement, more) = place_named(graph, &names, workers);
-    diagnostics.extend(more);
-    (placement, diagnostics)
+    (place_named(graph, &names, workers), diagnostics)
 }
 
-fn place_named(graph: &Graph, names: &Names, workers: usize) -> (Placement, Vec<Diagnostic>) {
+fn place_named(graph: &Graph, names: &Names, workers: usize) -> Placement {
     Placement::new(graph, workers, &|e| names.home(e), &tasks_of(graph))
 }
 
@@ -199,8 +197,7 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     let mut names = names_of(&graph, classes.as_ref(), Some(options.workers), &mut diagnostics);
     names.trust_devices();
     names.set_origin(Origin::Operator);
-    let (placement, errors) = place_named(&graph, &names, options.workers);
-    diagnostics.extend(errors);
+    let placement = place_named(&graph, &names, options.workers);
     let settings = (options.seed(), options.batch);
     build_elements(&graph, classes.as_ref(), &names, &placement, settings, &mut diagnostics);
     diagnostics
@@ -213,7 +210,7 @@ pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     let mut names = names_of(&graph, classes, None, &mut diagnostics);
     names.trust_devices();
     names.set_origin(Origin::Operator);
-    let (placement, _) = place_named(&graph, &names, 1);
+    let placement = place_named(&graph, &names, 1);
     let options = Options::default();
     build_elements(&graph, classes, &names, &placement, (options.seed(), options.batch), &mut diagnostics);
     diagnostics
@@ -271,8 +268,7 @@ pub(crate) fn prepare(
     }
     let tasks = tasks_of(&graph);
     let Settings { workers, batch, seed, clock, .. } = settings;
-    let (placement, errors) = place_named(&graph, &names, workers);
-    diagnostics.extend(errors);
+    let placement = place_named(&graph, &names, workers);
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
@@ -330,6 +326,7 @@ pub(crate) fn prepare(
             waker: s.waker(),
             full: AtomicBool::new(false),
             rounds: AtomicU64::new(0),
+            waiting: AtomicBool::new(false),
         });
         mails.push(receiver);
     }

@@ -82,6 +82,9 @@ impl Nodes {
             Body::Reaching(..) => {
                 spoiled(into, |into| self.reach(core, n, false, |e, cx| e.pull(port, max, into, cx)));
             }
+            Body::Locked(..) => {
+                spoiled(into, |into| self.pull_locked(core, n, port, max, into));
+            }
             // The node is running, further up the call stack. The graph refuses pull cycles, so this pull
             // comes from a handler that was called while the node ran. The pull returns no packets.
             Body::Busy => return,

@@ -74,6 +74,20 @@ impl Nodes {
                         touched
                     }
                     Body::Reaching(..) => self.push_reaching(core, to, port),
+                    Body::Locked(..) => match self.push_locked(core, to, port) {
+                        Some(touched) => touched,
+                        None => {
+                            // Another worker runs the element, and this one holds a lock: put the packets back on
+                            // the edge until it holds none.
+                            let Nodes { edges, current, .. } = self;
+                            if let Some(edge) = edges.get_mut(x) {
+                                edge.pending = true;
+                                edge.batch.append(current);
+                                self.contended.push(x as u32);
+                            }
+                            return;
+                        }
+                    },
                     Body::Busy => {
                         // The element is still running: put the packets back on the edge, which is followed again
                         // when the element has returned.
@@ -206,7 +220,7 @@ pub(crate) fn pass(
                     return is_all(n, cx.outputs().touched(), rest);
                 }
             }
-            Body::Reaching(..) | Body::Busy => {
+            Body::Reaching(..) | Body::Locked(..) | Body::Busy => {
                 *rest = Some(Rest::Queue(x, p));
                 return false;
             }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Calls elements that must reach other elements, because they pull or call handlers.
 
+use crate::locked::Purpose;
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::trail::{Taken, blamed};
 use castanet_element::seam::{EdgeRange, Seam as _};
-use castanet_element::{Core, Cx, Edge, Element};
+use castanet_element::{Core, Cx, Edge, Element, Instance};
 use castanet_packet::Packet;
 
 /// The result of a call, and what the element emitted during it.
@@ -30,6 +31,18 @@ impl Nodes {
     ) -> Option<Reached<R>> {
         let node = self.nodes.get_mut(n)?;
         let (me, base) = (node.me, node.base as usize);
+        if let Body::Locked(..) = node.body {
+            let reached =
+                self.visit(core, n, Purpose::Turn, single, |state, cx| match &mut state.instance {
+                    Instance::Element(e) => Some(f(e.as_mut(), cx)),
+                    Instance::Action(_) => None,
+                })?;
+            return reached.out.map(|out| Reached {
+                out,
+                emitted: reached.emitted,
+                touched: reached.touched,
+            });
+        }
         if !matches!(node.body, Body::Reaching(..)) {
             return None;
         }
@@ -50,7 +63,7 @@ impl Nodes {
         if let Some(node) = nodes.get_mut(n) {
             node.body = body;
             if touched != 0
-                && let Body::Reaching(_, outbox) = &mut node.body
+                && let Body::Reaching(_, outbox) | Body::Locked(_, outbox) = &mut node.body
             {
                 deliver(outbox, edges, node.base);
             }

@@ -15,7 +15,7 @@ use crate::shared::Shared;
 use castanet_element::build::Shared as Replicas;
 use castanet_element::count::move_counts;
 use castanet_element::notify::Notes;
-use castanet_element::seam;
+use castanet_element::seam::{self, Seam as _};
 use castanet_element::{
     Action, CallError, ConfigError, Core, Cx, Element, Gauge, Instance, Messages as _, Object, Seed,
 };
@@ -171,14 +171,35 @@ pub(crate) enum Place<'a> {
     Element(&'a mut Box<dyn Element>),
 }
 
-/// Moves the counts and state of one element to another.
+/// Moves the counts and state of one element to another. After an error, moves them back.
 fn hand(
-    from: &mut (dyn Object + 'static),
-    to: &mut (dyn Object + 'static),
+    old: &mut (dyn Object + 'static),
+    new: &mut (dyn Object + 'static),
     cx: &mut Cx<'_>,
 ) -> Result<(), CallError> {
-    move_counts(from, to);
-    to.take_state_from(from, cx).map_err(|e| CallError::Failed(e.to_string()))
+    let mut give = |from: &mut (dyn Object + 'static), to: &mut (dyn Object + 'static)| {
+        move_counts(from, to);
+        to.take_state_from(from, cx).map_err(|e| CallError::Failed(e.to_string()))
+    };
+    let moved = give(old, new);
+    if moved.is_err() {
+        // The error of moving back is dropped, because the first error is what counts.
+        let _ = give(new, old);
+    }
+    moved
+}
+
+/// Initialises an element that is to replace another one. Returns whether its task is scheduled.
+fn initialise(
+    new: &mut Instance,
+    element: u32,
+    context: &Context<'_>,
+    core: &mut Core,
+) -> Result<bool, CallError> {
+    let (done, scheduled, _) =
+        seam::initialise(core, element, context, false, |cx| new.common().initialise(cx));
+    done.map_err(|e| CallError::Failed(e.to_string()))?;
+    Ok(scheduled)
 }
 
 impl Nodes {
@@ -188,7 +209,7 @@ impl Nodes {
         match &mut self.nodes.get_mut(n as usize)?.body {
             Body::Element(e) | Body::Reaching(e, _) => Some(Place::Element(e)),
             Body::Chain(members) => Some(Place::Action(&mut members.get_mut(member as usize)?.action)),
-            Body::Busy => None,
+            Body::Locked(..) | Body::Busy => None,
         }
     }
 
@@ -200,7 +221,7 @@ impl Nodes {
         if self.is_busy(element) {
             return Err(CallError::Busy(format!("element '{name}' is busy")));
         }
-        if self.casualties.disabled.iter().any(|d| d.0 == element) {
+        if self.is_disabled(element) {
             return Err(CallError::Failed(format!("element '{name}' has panicked and is disabled")));
         }
         let spec = shared.spec(element).ok_or_else(|| missing(&format!("{name}.config"), "write"))?;
@@ -208,35 +229,38 @@ impl Nodes {
         let effects = new.common_ref().effects(spec.effects);
         let gained = effects.difference(shared.workshop.effects_of(element));
         let calls = gained.contains(Effects::CALLS);
-        if calls && matches!(new, Instance::Action(_)) {
+        if calls && matches!(new, Instance::Action(_)) && !self.is_locked(element) {
             let text = "this configuration calls handlers and the one before did not: write the whole configuration to 'hotconfig'";
             return Err(CallError::Failed(text.into()));
         }
         let workshop = &shared.workshop;
         let context = Context { graph: &shared.graph, notes: &workshop.notes_of, gauges: &workshop.gauges };
-        let (done, scheduled, _) = self.guard(core, element, |_, core| {
-            seam::initialise(core, element, &context, false, |cx| new.common().initialise(cx))
-        })?;
-        done.map_err(|e| CallError::Failed(e.to_string()))?;
-        if spec.reconfigure == Reconfigure::Keeps {
-            let heir = &mut new;
-            let moved = self.with(core, element, |old, cx| {
-                let moved = hand(old, heir.common(), cx);
-                if moved.is_err() {
-                    // Move the state back. Errors are dropped, because the first error is what counts.
-                    let _ = hand(heir.common(), old, cx);
+        let keeps = spec.reconfigure == Reconfigure::Keeps;
+        let scheduled = if self.is_locked(element) {
+            self.with_instance(core, element, |old, cx| {
+                let scheduled = initialise(&mut new, element, &context, cx.core())?;
+                if keeps {
+                    hand(old.common(), new.common(), cx)?;
                 }
-                moved
-            });
-            moved.ok_or_else(|| missing(&format!("{name}.config"), "write"))???;
-        }
-        // The old element is dropped without cleanup, because the new one now has its open resources and the
-        // state shared with replicas.
-        match (self.place_of(element), new) {
-            (Some(Place::Action(place)), Instance::Action(new)) => *place = new,
-            (Some(Place::Element(place)), Instance::Element(new)) => *place = new,
-            _ => return Err(CallError::Failed(format!("'{name}' cannot be configured while it runs"))),
-        }
+                *old = new;
+                Ok::<bool, CallError>(scheduled)
+            })??
+        } else {
+            let scheduled =
+                self.guard(core, element, |_, core| initialise(&mut new, element, &context, core))??;
+            if keeps {
+                let moved = self.with(core, element, |old, cx| hand(old, new.common(), cx));
+                moved.ok_or_else(|| missing(&format!("{name}.config"), "write"))???;
+            }
+            // The old element is dropped without cleanup, because the new one now has its open resources and the
+            // state shared with replicas.
+            match (self.place_of(element), new) {
+                (Some(Place::Action(place)), Instance::Action(new)) => *place = new,
+                (Some(Place::Element(place)), Instance::Element(new)) => *place = new,
+                _ => return Err(CallError::Failed(format!("'{name}' cannot be configured while it runs"))),
+            }
+            scheduled
+        };
         if calls {
             self.let_reach(element);
         }
@@ -249,6 +273,14 @@ impl Nodes {
             core.wakes.push(element);
         }
         Ok(())
+    }
+
+    fn is_disabled(&self, element: u32) -> bool {
+        let locked = match self.node_of(element).and_then(|n| self.nodes.get(n)).map(|n| &n.body) {
+            Some(Body::Locked(lock, _)) => lock.state().is_some_and(|s| s.disabled.is_some()),
+            _ => false,
+        };
+        locked || self.casualties.disabled.iter().any(|d| d.0 == element)
     }
 
     /// Lets an element reach other elements from now on.

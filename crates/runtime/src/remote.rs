@@ -11,7 +11,7 @@ use crate::swap::loader::Style;
 use crate::swap::prepare::BY_HANDLER;
 use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
-use castanet_spec::{Origin, Workers};
+use castanet_spec::Origin;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -97,7 +97,14 @@ impl Remote for Running {
             let read = |worker| {
                 let (handler, parameters) = (handler.to_string(), parameters.to_string());
                 let from = Origin::Anonymous;
-                ask(shared, worker, |reply| Mail::Read { from, element: e, handler, parameters, reply })
+                ask(shared, worker, |reply| Mail::Read {
+                    from,
+                    urgent: false,
+                    element: e,
+                    handler,
+                    parameters,
+                    reply,
+                })
             };
             let Some(element) = e else {
                 return match shared.global(handler) {
@@ -109,15 +116,10 @@ impl Remote for Running {
                 return Ok(Ok(value));
             }
             let mut values = Vec::new();
-            for &w in shared.workers_of(element) {
+            for &w in shared.readers_of(element, handler) {
                 match read(w)? {
                     Ok(v) => values.push(v),
                     error => return Ok(error),
-                }
-                if shared.spec(element).is_some_and(|s| s.workers == Workers::Share)
-                    && !shared.counts_drops(element, handler)
-                {
-                    break;
                 }
             }
             Ok(Ok(merge(shared, element, handler, values)))
@@ -143,7 +145,14 @@ impl Remote for Running {
         self.call(element, |shared, e| {
             let write = |worker| {
                 let (handler, value) = (handler.to_string(), value.to_string());
-                ask(shared, worker, |reply| Mail::Write { from, element: e, handler, value, reply })
+                ask(shared, worker, |reply| Mail::Write {
+                    from,
+                    urgent: false,
+                    element: e,
+                    handler,
+                    value,
+                    reply,
+                })
             };
             let Some(element) = e else { return write(0) };
             let replicas = shared.written_replicas(element, handler);

@@ -87,8 +87,7 @@ impl Shared {
     }
     /// The worker that answers requests to stop.
     pub fn driver_worker(&self) -> usize {
-        let d = self.driver.and_then(|d| self.placement.workers_of(d as usize).first().copied());
-        d.unwrap_or(0)
+        self.driver.and_then(|d| self.workers_of(d).first().copied()).unwrap_or(0)
     }
     /// Whether the router is to end.
     pub fn is_stopped(&self) -> bool {
@@ -139,9 +138,10 @@ impl Shared {
     pub fn spec(&self, element: u32) -> Option<&'static ClassSpec> {
         self.graph.spec(element as usize)
     }
-    /// Returns the workers that have an element. The first worker has the elements that no task reaches.
+    /// Returns the workers that answer the handlers of an element: those that have a replica, or the home of
+    /// a locked element. The first worker has the elements that no task reaches.
     pub fn workers_of(&self, element: u32) -> &[usize] {
-        match self.placement.workers_of(element as usize) {
+        match self.placement.owners_of(element as usize) {
             [] => &[0],
             some => some,
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The run loop of one worker: requests to stop, mail, tasks, timers, sleep.
 
+use crate::locked::TIMER;
 use crate::mail::Mail;
 use crate::nodes::Nodes;
 use crate::shared::Shared;
@@ -102,12 +103,15 @@ impl Worker {
         if !inbox.full.load(Ordering::Relaxed) || !inbox.full.swap(false, Ordering::SeqCst) {
             return;
         }
-        let mail: Vec<Mail> = self.nodes.mail.as_ref().map(|m| m.try_iter().collect()).unwrap_or_default();
+        self.nodes.collect_mail();
         self.core.limit = 1;
-        for m in mail {
+        // Mail that arrives meanwhile waits until tasks have had their turns.
+        for _ in 0..self.nodes.inbox.len() {
+            let Some(m) = self.nodes.inbox.pop_front() else { return };
             self.nodes.answer(&mut self.core, m);
             self.nodes.drain(&mut self.core);
         }
+        self.nodes.remind(&self.core);
     }
 
     fn wake(&mut self) {
@@ -173,7 +177,11 @@ impl Worker {
         for fired in 0..TIMERS {
             let Some((_, (e, id))) = self.core.timers.pop_due(now) else { return fired > 0 };
             self.core.limit = self.batch;
-            self.nodes.run(&mut self.core, e, |e, cx| e.timer(id, cx));
+            if id == TIMER {
+                self.nodes.run_timers_of(&mut self.core, e, now);
+            } else {
+                self.nodes.run(&mut self.core, e, |e, cx| e.timer(id, cx));
+            }
         }
         true
     }

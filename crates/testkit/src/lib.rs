@@ -11,6 +11,7 @@
 
 pub mod classes;
 pub mod host;
+pub mod lone;
 pub mod namespace;
 mod stride_list;
 
@@ -42,6 +43,7 @@ pub fn load(text: &str) -> Result<Loaded, TextError> {
 pub fn load_with(text: &str, more: impl FnOnce(&mut Registry)) -> Result<Loaded, TextError> {
     let mut registry = Registry::new();
     classes::add_to(&mut registry);
+    lone::add_to(&mut registry);
     more(&mut registry);
     Ok(Loaded::from_text("config", text.as_bytes(), &[], Arc::new(registry))?.0)
 }

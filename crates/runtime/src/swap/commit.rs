@@ -91,8 +91,9 @@ fn forward(old: &mut Assembly, new: &Assembly, pairs: &Pairs) {
     for w in &mut old.workers {
         // Dropping the receiver closes the inbox: later requests fail, and their callers repeat them on the
         // new configuration.
-        let Some(mail) = w.nodes.mail.take() else { continue };
-        for m in mail.try_iter() {
+        w.nodes.collect_mail();
+        w.nodes.mail = None;
+        for m in w.nodes.inbox.drain(..) {
             // Forward only signals. Callers that wait for an answer repeat their requests, and wake-ups are
             // not needed, because all tasks of the new configuration get a turn.
             if let Mail::Signal(elements, signal) = m {

@@ -18,7 +18,7 @@ fn nodes(text: &str) -> Vec<String> {
                 format!("[{}]{}", names.join(" "), if n.loses { "?" } else { "" })
             }
             Body::Element(_) => name(n.me),
-            Body::Reaching(..) => format!("{}!", name(n.me)),
+            Body::Reaching(..) | Body::Locked(..) => format!("{}!", name(n.me)),
             Body::Busy => "busy".into(),
         };
         match n.direct {

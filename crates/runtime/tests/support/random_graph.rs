@@ -29,6 +29,8 @@ pub struct Wish {
     pub time: bool,
     /// Sources of all classes.
     pub sources: bool,
+    /// Elements of which there is one instance, whatever the number of workers.
+    pub lone: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -127,6 +129,9 @@ impl Maker {
                 list.push((text, side));
             }
         }
+        if self.wish.lone {
+            list.extend((0..list.len() / 2).map(|_| ("Lone".into(), false)).collect::<Vec<_>>());
+        }
         if self.wish.effects {
             list.extend([(format!("Say({id})"), false), (format!("Say({id})"), false)]);
         }
@@ -153,7 +158,7 @@ impl Maker {
     fn grow(&mut self) {
         let kinds = match self.wish {
             Wish { effects: true, .. } => 7,
-            Wish { time: true, .. } => 21,
+            Wish { time: true, .. } | Wish { lone: true, .. } => 21,
             _ => 13,
         };
         match self.below(kinds) {
@@ -232,7 +237,9 @@ impl Maker {
                 let from = self.take_push();
                 let capacity = if self.wish.overflow { 1 + self.below(12) } else { 100_000 };
                 let side = self.wish.overflow && self.below(2) == 0;
-                let e = self.add(format!("Queue({capacity})"), 1, 1 + usize::from(side), false);
+                let mixed = self.wish.lone && !side && self.below(3) == 0;
+                let (class, inputs) = if mixed { ("MixedQueue", 2) } else { ("Queue", 1) };
+                let e = self.add(format!("{class}({capacity})"), inputs, 1 + usize::from(side), false);
                 self.connect(from, e, 0);
                 self.pull.push((e, 0));
                 if side {
@@ -265,11 +272,31 @@ impl Maker {
                 let from = self.take_pull();
                 let n = 1 + self.below(9);
                 let class = ["Unqueue", "Unqueue", "RatedUnqueue", "Unqueue2"][self.below(4)];
-                let n = if class == "RatedUnqueue" { 300 * n } else { n };
+                let rate = if self.wish.lone { 30_000 } else { 300 };
+                let n = if class == "RatedUnqueue" { rate * n } else { n };
                 let e = self.add(format!("{class}({n})"), 1, 1, true);
                 self.connect(from, e, 0);
                 self.push.push((e, 0));
             }
+            13..=16 if self.wish.lone && !self.push.is_empty() => {
+                let from = self.take_push();
+                let counts = ["Numbers", "Lone", "Counter", "Sink", "Unqueue("];
+                let counting = |n: &Node| counts.iter().any(|c| n.declaration.starts_with(c));
+                let asked: Vec<usize> =
+                    (0..self.c.nodes.len()).filter(|&i| counting(&self.c.nodes[i])).collect();
+                let ask = format!("LoneAsk(e{}.count)", asked[self.below(asked.len())]);
+                let text = ["LonePush", "LoneTimer", "LoneTask", &ask][self.below(4)].to_string();
+                let e = self.add(text, 1, 1, false);
+                self.connect(from, e, 0);
+                self.push.push((e, 0));
+            }
+            17 | 18 if self.wish.lone && !self.pull.is_empty() => {
+                let from = self.take_pull();
+                let e = self.add("LonePull".into(), 1, 1, true);
+                self.connect(from, e, 0);
+                self.pull.push((e, 0));
+            }
+            13.. if self.wish.lone => {}
             13 | 14 if !self.pull.is_empty() => self.hold_up(),
             15 | 16 if !self.pull.is_empty() => self.unqueue(),
             17 | 18 if !self.push.is_empty() => self.share_out(),
@@ -320,7 +347,7 @@ impl Configuration {
                 m.source(s);
                 continue;
             }
-            let (total, burst) = (m.below(60), 1 + m.below(40));
+            let (total, burst) = (m.below(if wish.lone { 800 } else { 60 }), 1 + m.below(40));
             let e = m.add(format!("Numbers({s}, {total}, {burst})"), 0, 1, false);
             m.push.push((e, 0));
         }

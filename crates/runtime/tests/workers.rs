@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compares several workers with the naive interpreter, on random graphs in which many elements allow one
+//! instance only. Nothing that is compared depends on how the packets of different workers interleave.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "support/random_graph.rs"]
+// What makes a configuration smaller is for runs that can be repeated exactly.
+#[allow(dead_code)]
+mod random_graph;
+
+use castanet_element::remote::Remote as _;
+use castanet_element::{CallError, Random};
+use castanet_graph::placement::Mode;
+use castanet_runtime::{Ledger, Shared};
+use castanet_spec::Reason;
+use castanet_testkit::{Watchdog, real, simulated, try_naive, try_router, until};
+use random_graph::{Configuration, Wish};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+const WISH: Wish = Wish {
+    marks: true,
+    cycles: true,
+    exact: false,
+    overflow: false,
+    effects: false,
+    time: false,
+    sources: false,
+    lone: true,
+};
+
+/// The observable results of a run.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    /// Records by place, source and path, each in order.
+    records: BTreeMap<String, Vec<String>>,
+    /// The values of handlers.
+    values: BTreeMap<String, String>,
+    /// Packets dropped, by element and reason, without those that reached their destination.
+    drops: BTreeMap<(u32, Reason), u64>,
+}
+
+fn records(lines: &[String]) -> BTreeMap<String, Vec<String>> {
+    let mut out: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for r in lines {
+        let end = r.match_indices(' ').nth(2).map_or(r.len(), |m| m.0);
+        out.entry(r[..end].to_string()).or_default().push(r[end..].to_string());
+    }
+    out
+}
+
+/// Reads the handlers that count packets.
+fn values(
+    c: &Configuration,
+    read: impl FnMut(&str, &str) -> Result<String, CallError>,
+) -> BTreeMap<String, String> {
+    let counts = |class: &str| {
+        ["Counter", "Discard", "Numbers", "Sink", "Unqueue"].contains(&class) || class.starts_with("Lone")
+    };
+    let mut read = read;
+    c.elements()
+        .filter(|(_, class)| counts(class))
+        .map(|(name, _)| {
+            let value = read(&name, "count").unwrap_or_else(|e| panic!("{name}.count: {e}"));
+            (name, value)
+        })
+        .collect()
+}
+
+/// Returns the accounts of the ledger, which must balance: drops by reason, and packets entered, made and left.
+fn booked(ledger: &Ledger) -> BTreeMap<String, String> {
+    ledger.check();
+    let account = |a: &castanet_runtime::ledger::Account| {
+        format!("{:?} {} {} {} {}", a.drops, a.entered, a.made, a.left, a.held)
+    };
+    ledger.accounts.iter().map(|a| (a.element.clone(), account(a))).collect()
+}
+
+fn naive(text: &str, c: &Configuration) -> (Seen, BTreeMap<String, String>) {
+    let (options, log) = simulated(1);
+    let mut r = try_naive(text, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert!(r.run_until_idle(100_000).unwrap(), "the naive interpreter does not come to an end\n{text}");
+    let values = values(c, |e, h| r.read(r.find(e).unwrap(), h));
+    (Seen { records: records(&log.lines()), values, drops: r.drops() }, booked(&r.ledger()))
+}
+
+/// Reads the table of drops.
+fn drops(shared: &Shared, table: &str) -> BTreeMap<(u32, Reason), u64> {
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let reason = Reason::ALL.iter().copied().find(|r| r.to_string() == fields[1]).unwrap();
+        ((shared.find(fields[0]).unwrap(), reason), fields[2].parse().unwrap())
+    };
+    table.lines().map(line).collect()
+}
+
+/// Puts tasks on random workers.
+fn spread(c: &Configuration, seed: u64) -> String {
+    let mut random = Random::new(seed, "homes");
+    let is_task = |class: &str| class == "Numbers" || class.contains("Unqueue") || class == "LoneTask";
+    c.elements().filter(|(_, class)| is_task(class)).fold(String::new(), |mut out, (name, _)| {
+        let _ = write!(out, "{}{name} {}", if out.is_empty() { "" } else { ", " }, random.below(8));
+        out
+    })
+}
+
+/// Runs a configuration until it has given what is expected, and returns the number of locked elements.
+fn compare(seed: u64, workers: usize) -> usize {
+    let c = Configuration::random(seed, WISH);
+    let text = format!("{}StaticThreadSched({});\n", c.text(), spread(&c, seed));
+    let (mut want, books) = naive(&text, &c);
+    let (options, log) = real(workers);
+    let mut r = try_router(&text, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let (shared, running) = (r.shared().clone(), r.running().clone());
+    want.drops.retain(|&(e, reason), _| !shared.spec(e).unwrap().ends.contains(&reason));
+    let placement = &shared.placement;
+    let locked = (0..shared.graph.len()).filter(|&e| matches!(placement.mode(e), Mode::Locked(_))).count();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let mut got = Seen::default();
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                until("the results differ", || {
+                    got.records = records(&log.lines());
+                    got.values = values(&c, |e, h| running.read(Some(e), h, ""));
+                    let table = running.read(None, "drop_reasons", "").unwrap();
+                    got.drops = drops(&shared, &table);
+                    got == want
+                });
+            }));
+            shared.end();
+            if let Err(panic) = done {
+                eprintln!("seed {seed}, {workers} workers\n{text}\nwant {want:#?}\ngot {got:#?}");
+                std::panic::resume_unwind(panic);
+            }
+        });
+        r.run().unwrap();
+    });
+    assert_eq!(r.waiting(), 0, "seed {seed}\n{text}");
+    assert_eq!(booked(&r.ledger()), books, "seed {seed}\n{text}");
+    locked
+}
+
+/// Compares one configuration for each seed. For a long run, the environment variable ORACLE_ROUNDS
+/// multiplies the number of seeds.
+fn compare_all(seeds: u64, workers: usize) {
+    let _watchdog = Watchdog::arm();
+    let rounds: u64 = std::env::var("ORACLE_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(1);
+    let locked: usize = (0..seeds * rounds).map(|seed| compare(seed, workers)).sum();
+    assert!(locked as u64 > seeds * rounds / 2, "{locked} locked elements");
+}
+
+#[test]
+fn two_workers_do_what_one_does() {
+    compare_all(150, 2);
+}
+
+#[test]
+fn eight_workers_do_what_one_does() {
+    compare_all(100, 8);
+}
