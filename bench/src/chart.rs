@@ -17,7 +17,7 @@ pub struct Chart {
     pub width: f64,
     /// Height.
     pub height: f64,
-    /// The values at the ends of the axes, which start at 0.
+    /// The largest values on the two axes. Both axes start at 0.
     pub most: Coordinates,
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures how much clients that read handlers slow down a router at full rate.
+//! Measures how much a router at full rate is slowed down by clients that read its handlers.
 //!
-//! A worker forwards as fast as it can. In half of the phases a client reads a handler of the worker's data path
-//! over a control socket at a fixed rate. The result is packets per second of the worker's own CPU time, so that
-//! other load on the machine, and the threads of the server and the client, matter little. Each group of four
-//! phases gives one comparison. Its order is off, on, on, off (reads), so that slow drift cancels out.
+//! A worker forwards as fast as it can. In half of the phases a client reads a handler of the worker's data
+//! path over a control socket at a fixed rate. The result is packets per second of the worker's own CPU time,
+//! so that other load on the machine, and the threads of the server and the client, matter little. Each group
+//! of four phases gives one comparison. The client reads in the second and third phase of a group only, so that
+//! slow drift cancels out.
 
 use crate::path;
 use castanet_control::client::Address;
@@ -71,7 +72,7 @@ pub struct Settings {
 /// The results.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// Packets per second of CPU time without clients (median).
+    /// Packets per second of CPU time without reads (median).
     pub off: f64,
     /// Packets per second of CPU time with reads (median).
     pub on: f64,
@@ -79,7 +80,7 @@ pub struct Results {
     pub reads: f64,
     /// The slowdown in each group, in percent.
     pub slowdowns: Vec<f64>,
-    /// The difference between two phases without clients, in percent: the noise of the machine.
+    /// For each group, the difference between its two phases without reads, in percent: the noise of the machine.
     pub noise: Vec<f64>,
 }
 
@@ -107,7 +108,7 @@ impl Results {
         // deviation, and the standard error of a median is 1.25 times that of a mean.
         1.48 * 1.25 * spread(&self.slowdowns) / (self.slowdowns.len().max(1) as f64).sqrt()
     }
-    /// The difference between two phases without clients.
+    /// The difference between two phases without reads, in percent: the median over all groups.
     pub fn noise(&self) -> f64 {
         median(&self.noise)
     }

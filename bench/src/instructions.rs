@@ -87,8 +87,8 @@ pub fn available() -> bool {
     version.status().is_ok_and(|s| s.success())
 }
 
-/// Counts instructions for one pattern and batch size. Starts `program` with `arguments` and [`Run::text`]; it
-/// must then call [`Run::run`].
+/// Counts instructions for one pattern and batch size. Starts `program` with `arguments` and [`Run::text`]; the
+/// program must then call [`Run::run`].
 ///
 /// # Errors
 /// callgrind or the program fails.

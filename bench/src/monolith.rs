@@ -21,7 +21,7 @@ struct Source {
 struct Frame {
     line: [u8; LINE],
     len: usize,
-    /// The complete frame if it is longer than a line.
+    /// The complete frame if it is longer than [`LINE`].
     long: Vec<u8>,
 }
 
@@ -209,9 +209,9 @@ pub struct Monolith {
 }
 
 impl Monolith {
-    /// Creates a forwarder with the addresses and routes of the path and entries for its gateways. Each source
-    /// has its own frames. With `random` it sends them in random order. `colors` has the paint of each
-    /// source's packets, which identifies the interface that they entered.
+    /// Creates a forwarder with the addresses and routes of the path. It knows the Ethernet addresses of the
+    /// gateways. Each source has its own frames. With `random` it sends them in random order. `colors` has the
+    /// paint of each source's packets, usually the number of the interface that they enter.
     pub fn new(frames: [&[Vec<u8>]; 2], random: bool, colors: [u8; 2]) -> Monolith {
         let [f0, f1] = frames;
         let generator = |name| random.then(|| Random::new(1, name));

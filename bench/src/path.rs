@@ -33,7 +33,7 @@ const fn ip(a: u8, b: u8, c: u8, d: u8) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// The Ethernet address of a host or gateway, which ends in the last byte of its IP address, as in the traces.
+/// The Ethernet address of a host or gateway. It ends in the last byte of the IP address, as in conf/traces.
 pub fn ether(interface: usize, address: u32) -> [u8; 6] {
     [2, 0, if interface == 0 { 1 } else { 2 }, 0, 0, address as u8]
 }

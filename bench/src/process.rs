@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes of a measurement, with line-based communication, stopped by their process id.
+//! Processes of a measurement, with line-based communication. A process is killed when its [`Process`] is dropped.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};

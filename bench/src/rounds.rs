@@ -117,7 +117,8 @@ impl Rounds {
     }
 
     /// Starts the next contestant that consists of sources; the run loop then runs them. If the monolith comes
-    /// first in the order, it is run here, to its end. Returns false when all rounds are over, or after an error.
+    /// before it, the monolith is run here, to its end. Returns false when all rounds are over, or after an
+    /// error.
     fn start(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut next = self.running.map_or(0, |r| r + 1);
         loop {

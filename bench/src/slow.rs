@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The slow path of the monolith: processes all packets that the fast path does not forward, step by step as
-//! in the figure.
+//! The slow path of the monolith: processes all packets that the fast path does not forward, step by step as in
+//! Figure 8.
 
 use crate::fragment::fragment;
 use crate::monolith::{ETHER_LEN, Interface, Monolith, ether_header};

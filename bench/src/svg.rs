@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws the picture: for each pattern and batch size two bars, for the configuration and the monolith, and
-//! their ratio.
+//! Draws the picture. For each pattern and batch size it has one bar for the configuration, one for the
+//! monolith, and the ratio of the two.
 
 use crate::fig8::{Results, Row, Spread};
 use crate::frames::Traffic;

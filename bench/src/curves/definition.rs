@@ -15,7 +15,7 @@ pub struct Definition {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The largest values on both axes, in units of samples; 0: the largest sample.
+    /// The largest values on both axes, in the units of samples. For 0, the axis ends just above the largest sample.
     pub ends: (f64, f64),
     /// The number of decimals of x and y in tables.
     pub decimals: (usize, usize),
@@ -38,7 +38,7 @@ pub struct Axis {
     pub shows: &'static str,
     /// The unit of samples; empty for ratios.
     pub unit: &'static str,
-    /// The number of sample units per unit of the picture.
+    /// The number of sample units that make one unit of the picture.
     pub scale: f64,
 }
 
@@ -77,7 +77,7 @@ pub struct File {
 /// The source of the samples when a configuration runs between real hosts.
 #[derive(Debug)]
 pub enum Seen {
-    /// The packets that arrive, by the DSCP of each series; 0 stands for all other packets.
+    /// The packets that arrive, counted by DSCP. There is one DSCP for each series; 0 stands for all other packets.
     Arrivals(&'static [u8]),
     /// The output of the configuration.
     Printed,
@@ -183,7 +183,7 @@ const DIFFSERV: Definition = Definition {
     }],
 };
 
-/// The link rate in conf/priority-*.click, and the rate at which the CPU there takes packets from each controller.
+/// The link rate in conf/priority-*.click, and the rate at which its CPU takes packets from each controller.
 const ETHERNET: f64 = 144_000.0;
 const ARRIVE: f64 = 100_000.0;
 
@@ -275,7 +275,7 @@ fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
 /// The rate of the links in conf/red.click.
 const CARRIES: f64 = 100.0;
 
-/// The rate at which each of the three flows must send so that about `share` of all packets is too much for the link.
+/// The rate at which each of the three flows must send so that about `share` of all packets exceeds the link rate.
 fn too_much(share: f64) -> f64 {
     (CARRIES / 3.0 / (1.0 - share.clamp(0.0, 0.99))).round()
 }

@@ -16,8 +16,8 @@ pub struct Hosts {
     pub part: Vec<String>,
     /// The total duration of all measurements in seconds.
     pub seconds: f64,
-    /// The factor for all rates. `None`: the largest factor up to 1 that this machine can handle, or for red
-    /// the factor at which a run takes the available time.
+    /// The factor for all rates. If it is `None`, the largest factor up to 1 that this machine can handle is
+    /// used; for the picture `red`, the factor at which a run takes the available time.
     pub scale: Option<f64>,
 }
 
@@ -25,7 +25,7 @@ pub struct Hosts {
 const SCALES: [f64; 6] = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02];
 /// The overhead of each point in seconds.
 const AROUND: f64 = 1.3;
-/// The shortest useful and the sufficient duration of a point in seconds.
+/// The shortest useful duration of a point, and the duration that is always long enough, in seconds.
 const LEAST: f64 = 0.1;
 const ENOUGH: f64 = 1.0;
 
@@ -70,8 +70,8 @@ fn hurried(file: &File, load: f64, speed: f64) -> Vec<String> {
 
 const FEWER: f64 = 5.0;
 
-/// The simulated seconds that a configuration takes with the fewer samples of [`hurried`], before times are
-/// divided by the speed.
+/// The simulated seconds that a configuration takes if it takes as few samples as with [`hurried`], but at its
+/// original speed.
 fn simulated_seconds(text: &str) -> f64 {
     let get = |name: &str| {
         let found = variables(text).into_iter().find(|v| v.0 == name);

@@ -11,7 +11,7 @@ const LEFT: f64 = 70.0;
 const TOP: f64 = 72.0;
 /// The width reserved for names to the right of each panel.
 const BESIDE: f64 = 64.0;
-/// The number of points at which an ideal curve is evaluated.
+/// The number of segments that an ideal curve is drawn with.
 const FINE: u32 = 860;
 /// The line height.
 const LINE: f64 = 18.0;
@@ -70,7 +70,7 @@ pub fn svg(r: &Results) -> String {
             };
             let style = format!("stroke=\"{}\" stroke-width=\"1.5\"", s.color);
             chart.line(&mut out, (0..=FINE).map(ideal), &style);
-            // Different sizes keep coinciding marks visible.
+            // Marks of different sizes stay visible where they coincide.
             let radius = 5.0 - 1.2 * row.min(3) as f64;
             for p in all {
                 let (dx, dy) = what.decimals;

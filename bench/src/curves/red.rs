@@ -13,7 +13,7 @@ pub struct Red {
 }
 
 impl Red {
-    /// The drop probability before drops are spread evenly (section 4).
+    /// The drop probability, without the correction that spaces drops evenly (section 4).
     pub fn probability(self, average: f64) -> f64 {
         let Red { min, max, max_p } = self;
         if average <= min {
@@ -25,8 +25,8 @@ impl Red {
         }
     }
 
-    /// The share of packets dropped: the inverse of the mean distance between drops. With probability p, each
-    /// distance up to 1/p is equally likely (section 7, method 2).
+    /// The share of packets dropped: the inverse of the mean distance between drops. If the drop probability is
+    /// p, each distance up to 1/p is equally likely (section 7, method 2).
     pub fn share(self, average: f64) -> f64 {
         let p = self.probability(average);
         if p <= 0.0 {
@@ -49,7 +49,7 @@ mod tests {
             [(0.0, 0.0), (20.0, 0.0), (50.0, 0.1), (80.0, 0.2), (120.0, 0.6), (160.0, 1.0), (500.0, 1.0)]
         {
             assert!((red.probability(average) - p).abs() < 1e-12, "{average}");
-            // Approximately 2p / (1 + p), and exactly that if 1/p is a whole number.
+            // The share is approximately 2p / (1 + p), and exactly that if 1/p is a whole number.
             let share = red.share(average);
             assert!((share - 2.0 * p / (1.0 + p)).abs() < 0.05, "{average}: {share}");
             if [0.1, 0.2, 1.0].contains(&p) {

@@ -218,8 +218,8 @@ impl World {
         Ok(rates.into_iter().map(|y| Sample { load, x: sent / scale, y: y / scale }).collect())
     }
 
-    /// Runs the router with these variables until it has printed the required number of lines, which takes some
-    /// seconds.
+    /// Runs the router with these variables until it has printed the required number of lines. The whole run
+    /// should take `seconds`.
     ///
     /// # Errors
     /// The lines do not appear in time.

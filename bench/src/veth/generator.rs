@@ -167,14 +167,14 @@ fn used(text: &str, cpu: usize) -> Option<u64> {
     Some([0, 1, 2, 5, 6].into_iter().filter_map(|i| numbers.get(i)).sum())
 }
 
-/// Packets sent in a trial, and packets forwarded by its end.
+/// Packets sent in a trial, and packets received by its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// The number of packets sent in total, some of them after the end.
+    /// The number of packets sent in total, including those sent after the end of the trial.
     pub all: u64,
-    /// The number of packets sent before the end.
+    /// The number of packets sent before the end of the trial.
     pub sent: u64,
-    /// The number of packets received before the end.
+    /// The number of packets received before the end of the trial.
     pub received: u64,
     /// The duration.
     pub time: Duration,

@@ -23,7 +23,7 @@ pub struct PatternError {
 pub enum WarningKind {
     /// No packet leaves on this output.
     OutputMatchesNothing,
-    /// No packet reaches this rule, or none that reaches it matches.
+    /// No packet reaches this rule, or no packet that reaches it matches it.
     RuleMatchesNothing,
     /// A relation that holds for every value, or for none.
     RedundantRelation,

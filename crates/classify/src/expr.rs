@@ -146,9 +146,9 @@ impl Field {
 
 /// The largest number with bits only in `mask` that is at most `value`, given `value < mask`.
 fn floor_under_mask(mask: u32, value: u32) -> u32 {
-    // The loop goes from the highest bit down. At the first set bit of `value` outside the mask, the result
-    // has a 0, so it is smaller than `value` whatever its lower bits are. Then all lower bits of the mask are
-    // set.
+    // The loop goes from the highest bit down. At the first set bit of `value` outside the mask, the result has
+    // a 0, so it is smaller than `value` whatever its lower bits are. It therefore gets all lower
+    // bits of the mask.
     let mut floor = 0;
     for i in (0..32).rev() {
         let bit = 1u32 << i;
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Compares every 5-bit field value, mask, relation and bound with plain arithmetic.
+    /// Checks each combination of a 5-bit field value, mask, relation and bound against plain arithmetic.
     #[test]
     fn relations_are_arithmetic() {
         let field = Field { offset: 0, shift: 9, bits: 5, need: 4 };

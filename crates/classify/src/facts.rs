@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Facts about a packet that one path through the tree has established.
+//! Facts about a packet, established along one path through the tree.
 
 use crate::dag::base;
 use crate::expr::Atom;
@@ -26,7 +26,7 @@ struct Word {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Facts {
     kind: OffsetBase,
-    /// For each header, the minimum and maximum coded end of the packet's bytes.
+    /// For each header, the least and the greatest possible end of the packet's bytes, as coded offsets.
     min: [u32; 3],
     max: [u32; 3],
     /// Sorted by offset.
@@ -34,7 +34,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// No facts. With `all_present`, all bytes are known to be present.
+    /// No facts, except that all bytes are present if `all_present` is set.
     pub(crate) fn new(kind: OffsetBase, all_present: bool) -> Facts {
         let min = if all_present { u32::MAX } else { 0 };
         Facts { kind, min: [min; 3], max: [u32::MAX; 3], words: Vec::new() }

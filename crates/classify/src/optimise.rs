@@ -9,7 +9,7 @@ use crate::facts::Facts;
 /// The number of inequalities per word that a path may remember. Each level is tried in turn until one stays
 /// within the budget.
 const LEVELS: [usize; 4] = [16, 4, 1, 0];
-/// Limit on the facts held by one search. It bounds the memory and time of the search for any patterns.
+/// Limit on the facts held by one search. It bounds the memory and time of the search, whatever the patterns are.
 const MAX_FACTS: usize = 400_000;
 /// The maximum size of the table of tested bits (nodes times words). A larger table is replaced by one row
 /// for all nodes.
@@ -173,8 +173,8 @@ impl Search<'_> {
         }
     }
 
-    /// A replacement for `node` if its test is redundant. It is redundant if one branch begins with a test that
-    /// sends to the other branch exactly the packets that `node` would send there.
+    /// A replacement for `node` if its test is redundant. It is redundant if one branch A begins with a test
+    /// that would send all packets of the other branch B to B. Then A replaces `node`.
     fn superfluous(&self, node: &Node, facts: &Facts, out: &Dag) -> Option<u32> {
         let leads = |from: u32, outcome: bool, to: u32| {
             let next = out.get(from).filter(|n| n.yes == to || n.no == to)?;
@@ -217,7 +217,8 @@ mod tests {
         at
     }
 
-    /// Random trees over three bits of two words: every optimisation level, all packets, all lengths.
+    /// Random trees test three bits of two words. Every optimisation level must keep the output of every packet
+    /// of every length.
     #[test]
     fn every_level_keeps_the_meaning() {
         let mut state = 0x5eed_0004u64;

@@ -321,7 +321,8 @@ fn needs(kind: OffsetBase, trees: [&Tree; 2]) -> [u32; 3] {
     needs
 }
 
-/// For each header, the length that the fast tree loads or that its validity depends on.
+/// For each header, the number of bytes that must be present: for the tests of both trees, and for whole words
+/// that the fast tree loads.
 fn loads(kind: OffsetBase, fast: &Tree, checked: &Tree) -> [u32; 3] {
     let mut loads = needs(kind, [fast, checked]);
     for step in &fast.steps {

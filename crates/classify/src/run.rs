@@ -5,8 +5,8 @@ use crate::dag::{LEAF, base};
 use crate::expr::BASES;
 use crate::program::{OffsetBase, Output, Program, Shape, Step, Target, Tree};
 
-/// Longer lists of values use binary search instead of a linear scan. Also the limit on the number of tests
-/// that are reordered.
+/// The longest list of values that is searched linearly; longer lists use binary search. Also the limit on the
+/// number of tests that are reordered.
 const LINEAR: usize = 8;
 
 /// A step of the fast loop. Mask and value are in memory byte order.
@@ -137,8 +137,8 @@ impl Runner {
             Fast::General(steps) => {
                 let Some(mut s) = steps.get(next as usize) else { return Output::DROP };
                 // Each outcome continues separately, so that it becomes a branch that the processor can
-                // predict. A select would make every step wait for the previous load. A leaf is not a valid
-                // index. The steps form no cycle, so the loop ends.
+                // predict. A select would make every step wait for the previous load. The steps form no cycle,
+                // so the loop ends at a leaf, which is not a valid index.
                 loop {
                     let Some(word) = load(data, s, transport) else { return Output::DROP };
                     if word == s.value {
@@ -194,9 +194,9 @@ fn values(steps: &[Step], fast: &[FastStep]) -> Option<(FastStep, Fast)> {
     Some((FastStep { no: 0, ..step }, Fast::Values { step, values: list, otherwise: otherwise? }))
 }
 
-/// Reorders tests from `root` on that compare one word with different values: those that lead directly to an
-/// output come first. At most one of them can succeed, so their order is free. Packets decided by one test are
-/// usually more frequent than packets that need several.
+/// Looks for tests from `root` on that compare one word with different values, and reorders them: those that
+/// lead directly to an output come first. At most one of them can succeed, so their order is free. Packets
+/// decided by one test are usually more frequent than packets that need several.
 fn outputs_first(steps: &mut [FastStep], root: u32) {
     let mut chain: Vec<(usize, FastStep)> = Vec::new();
     let mut at = root;
@@ -259,7 +259,7 @@ impl Program {
         self.classify_frame(&[], network)
     }
 
-    /// Like [`Program::classify_ip`], with the packet's Ethernet header in `ether`, or empty if it has none.
+    /// Like [`Program::classify_ip`]. `ether` holds the packet's Ethernet header, or is empty if it has none.
     #[inline]
     pub fn classify_frame(&self, ether: &[u8], network: &[u8]) -> Output {
         let r = &self.runner;

@@ -200,7 +200,7 @@ fn bombs_end_in_errors() {
     assert_eq!(error(&"tcp and ".repeat(200_000)), "the pattern needs more than 131072 tests");
     let errors = Program::from_classifier(&["12/0800 ".repeat(140_000).as_str()]).unwrap_err();
     assert_eq!(errors[0].message, "the patterns up to here need more than 131072 tests");
-    // The maximum depth for each way of nesting.
+    // Alternatives and negations nested almost as deep as the limit allows.
     let deep = format!("{}tcp{}", "not (udp or (".repeat(99), "))".repeat(99));
     assert!(Program::from_ip_classifier(&[&deep], &NoNames).is_ok());
 }

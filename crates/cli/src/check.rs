@@ -11,7 +11,7 @@ use castanet_lang::{Diagnostic, Sources, Span, Unknown};
 use castanet_runtime::Options;
 use std::process::ExitCode;
 
-/// Checks configurations: language, graph, arguments of every element. Files of elements are not opened.
+/// Checks configurations: language, graph, arguments of every element. Files that elements name are not opened.
 pub fn main(args: &Check) -> ExitCode {
     let mut good = true;
     let json = args.configuration.json;

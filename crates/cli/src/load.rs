@@ -227,8 +227,8 @@ pub fn elaborate_in(
     (loaded, sources, Table(Arc::new(classes)))
 }
 
-/// Whether elements of the class have their own variables. Then a `$` in their configuration does not refer
-/// to an undefined variable.
+/// Whether elements of the class have their own variables. If so, a `$` in their configuration does not mean
+/// that a variable of the configuration is undefined.
 pub fn is_script(spec: &castanet_spec::ClassSpec) -> bool {
     spec.args.iter().any(|a| a.type_name == "script instruction")
 }

@@ -55,8 +55,8 @@ fn watched(shared: &Shared) -> impl Iterator<Item = i32> {
 /// example on a pipe, and not see that the router has ended. Signals that elements watch go to these
 /// elements. SIGHUP calls `hangup`, unless an element watches it.
 ///
-/// With `patient`, as Click does, every SIGINT and SIGTERM requests a stop while the router answers such requests: only
-/// the one that comes while two are unanswered ends it.
+/// With `patient`, requests to stop are counted as in Click: a SIGINT or SIGTERM ends the router only if two
+/// earlier requests are still unanswered.
 pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>, patient: bool) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup.is_some().then_some(SIGHUP)))?;
     let handle = Handle(signals.handle());

@@ -187,13 +187,13 @@ fn files_of_a_client_with_the_token_lie_below_the_folder_that_the_operator_named
     };
     assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
     let (secret, victim) = (live.secret(), live.b.path("victim").display().to_string());
-    // The client names forbidden files: in calls of handlers of the operator's configuration,
+    // The client names forbidden files in calls of handlers of the operator's configuration.
     for name in [&victim[..], "../victim", "dangling", "../lib/x"] {
         told(&ctl(&["write", "agg.write_text_file", name]), name);
     }
     assert_eq!(ctl(&["write", "agg.write_text_file", "made"]), (0, String::new()));
     assert!(live.b.path("lib/made").exists());
-    // in arguments of elements of its own configurations,
+    // It names forbidden files in arguments of elements of configurations that it sends.
     for element in [
         "ToDump(@)",
         "ToIPSummaryDump(@)",
@@ -215,7 +215,7 @@ fn files_of_a_client_with_the_token_lie_below_the_folder_that_the_operator_named
         live.b.file("new.click", &format!("{socket} {text};"));
         told(&ctl(&["swap", "new.click"]), &text);
     }
-    // and in instructions of its own scripts.
+    // It names forbidden files in instructions of scripts that it sends.
     let script = |body: &str| {
         live.b.file("new.click", &format!("{socket} s :: Script(TYPE PASSIVE, {body});"));
         assert_eq!(ctl(&["swap", "new.click"]), (0, String::new()), "{body}");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of `castanet ctl`, completion, and the control sockets of the command line; the sessions of docs/control.md.
+//! Tests of `castanet ctl`, of completion, of the control sockets of the command line, and of the sessions in
+//! docs/control.md.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -317,7 +318,7 @@ fn completion() {
     assert_eq!(same(&ran.out), same(&want), "{}{}", ran.out, ran.err);
 }
 
-/// The router that the page starts. It is stopped when the test ends, even if the test fails.
+/// The router that the sessions in docs/control.md start. It is stopped when the test ends, even if the test fails.
 struct Started<'a>(&'a Bench);
 
 impl Drop for Started<'_> {

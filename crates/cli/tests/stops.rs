@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of stopping a running router from outside, in every kind of wait, and of the exit codes.
+//! Tests that a running router can be stopped from outside, whatever it waits for, and tests of the exit codes.
 #![allow(clippy::unwrap_used)]
 
 mod common;

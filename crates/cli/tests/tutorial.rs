@@ -17,7 +17,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Reads the tutorial. Returns its two parts: outside Castanet, and inside.
+/// Reads the tutorial. Returns its two parts: the one outside Castanet, and the one inside.
 fn tutorial() -> (String, String) {
     let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
     let (_, text) = text.split_once("\n## Ten minutes to your first element\n").unwrap();

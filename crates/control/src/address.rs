@@ -178,7 +178,7 @@ impl ListenAddress {
         Ok(Listening { fd, connected: false, port: None, file })
     }
 
-    /// Replaces the file that an ended program left behind.
+    /// Replaces the socket file at `path` if the program that made it has ended.
     fn replace(&self, fd: &OwnedFd, path: &Path, address: &SocketAddrUnix) -> Result<(), ListenError> {
         use std::os::unix::fs::FileTypeExt;
         // Hold a lock: otherwise two programs could find the file stale, and the second would remove the new

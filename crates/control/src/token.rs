@@ -85,7 +85,8 @@ impl Token {
     /// Reads a token file. It must belong to the user of this process or to root, and other users must not have access.
     ///
     /// # Errors
-    /// When the file cannot be read, other users could read or change it, or its content is no token.
+    /// When the file cannot be read or is not a regular file, when another user owns it or can access it, or when its
+    /// content is no token.
     pub fn read(path: &Path) -> Result<Token, TokenError> {
         let name = || path.to_path_buf();
         let system = |e: std::io::Error| TokenError::File(name(), e);

@@ -171,8 +171,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         let upper = Ident::new(&b.to_string().to_uppercase(), b.span());
         quote!(.union(::castanet_element::spec::Books::#upper))
     });
-    // If packets end at an element with one of the reasons in `ends`, they are counted as having left the router.
-    // So the class also declares `leaves`.
+    // Packets that end at an element for a reason in `ends` are counted as having left the router. So the class
+    // also declares `leaves`.
     let leaves = (!attr.ends.is_empty()).then(|| quote!(.union(::castanet_element::spec::Books::LEAVES)));
     let (drops, ends) = (&attr.drops, &attr.ends);
     let capabilities = &attr.capabilities;

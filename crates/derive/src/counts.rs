@@ -23,7 +23,7 @@ struct Own {
     label: Option<(String, TokenStream)>,
 }
 
-/// Returns none unless a type is `Count` or an array of `Count`. The inner value is the length of the array.
+/// Returns `Some(None)` for the type `Count`, `Some(Some(N))` for `[Count; N]`, and `None` for any other type.
 fn count_type(ty: &Type) -> Option<Option<&Expr>> {
     match ty {
         Type::Path(p) if p.path.segments.last().is_some_and(|s| s.ident == "Count") => Some(None),

@@ -26,7 +26,7 @@ pub fn derive_class(input: TokenStream) -> TokenStream {
 ///
 /// `#[read]` on a method declares a read handler. The method returns the value, or a `Result` of it. The
 /// value may have any type that implements `Show`, which says what kind of value it is. `#[write]` declares a
-/// write handler. The method returns nothing, or a `Result` of nothing.
+/// write handler. The method returns `()`, or a `Result` of `()`.
 ///
 /// After `self`, a method may take one more argument, then `cx: &mut Cx<'_>`. For a write, this argument is
 /// the value that was written; for a read, it holds the parameters. Its type is `&str` or any type that

@@ -160,7 +160,7 @@ impl<'a> BuildCx<'a> {
     }
 }
 
-/// Flow-based router context: finds the elements with a capability around an element, during initialisation.
+/// Flow-based router context: finds the nearest elements that have a capability, during initialisation.
 pub trait Wiring {
     /// Returns the element's own notifier for a capability, if it has one.
     fn note(&self, element: u32, capability: Capability) -> Option<Note>;
@@ -205,8 +205,8 @@ impl InitCx<'_> {
     pub fn note(&self, capability: Capability) -> Option<Note> {
         self.wiring.note(self.me, capability)
     }
-    /// Returns the signal that a task pulling from this input sleeps on. When one of the signal's notifiers
-    /// goes on, the element gets a turn ([`Element::task`](crate::Element::task)), even if its class declares
+    /// Returns the signal that a task pulling from this input sleeps on. When one of the signal's notifiers is
+    /// turned on, the element gets a turn ([`Element::task`](crate::Element::task)), even if its class declares
     /// no task. If the element delays packets on a pull path and has a notifier of its own, it turns its own
     /// notifier on in this turn.
     ///

@@ -120,12 +120,12 @@ pub trait Engine: Lifecycle + Handlers + Counts {
 /// implementation unless the class says `lifecycle`.
 #[allow(unused_variables)]
 pub trait Lifecycle {
-    /// Called once when every element of the router is built. Requests notifiers, opens files, schedules the
-    /// task.
+    /// Called once when every element of the router is built. Here the element requests notifiers, opens files
+    /// and schedules its task.
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Called once when the router has stopped. Writes out any data that has not yet left the element.
+    /// Called once when the router has stopped. Here the element writes out data that it still holds back.
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
@@ -160,7 +160,8 @@ pub trait Lifecycle {
         None
     }
     /// Returns how many packets the element holds now, out of those that it received or made. If the replicas
-    /// of a class share their state, only one replica is asked. The class declares `books(holds)`.
+    /// of a class share their state, only one replica is asked. A class that implements this method declares
+    /// `books(holds)`.
     fn held(&self) -> u64 {
         0
     }
@@ -190,8 +191,8 @@ pub trait Action: Object {
     /// Processes a packet in place.
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict;
 
-    /// Runs the action on all packets of a batch, and takes the packets that do not continue out of the
-    /// batch, in order. Worth overriding only where a whole batch is cheaper than its packets one by one.
+    /// Runs the action on all packets of a batch. Packets that do not continue leave the batch, in order. Worth
+    /// overriding only where a whole batch is cheaper than its packets one by one.
     #[inline]
     fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         // The loop is written here and not in a shared function, so that the compiler inlines the action into
@@ -309,8 +310,8 @@ pub trait Classes: Send + Sync {
 /// A class whose elements carry no packets. They only provide information that other elements are configured
 /// with.
 pub trait Information: Build + Element {
-    /// Adds the information in the configuration string of an element in `scope` to `names`. Called for all
-    /// such elements, in order, before any element is built. The names of all elements are defined by then.
+    /// Adds to `names` the information in the configuration string of an element in `scope`. Called for all
+    /// information elements, in order, before any element is built. The names of all elements are defined by then.
     fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError>;
 }
 

@@ -203,8 +203,8 @@ pub struct Core {
     pub watches: Watches,
     /// The origin of the configuration.
     pub home: Origin,
-    /// The origin whose rights elements have now: that of the configuration, or, during a handler call, that of
-    /// its caller.
+    /// The origin whose rights elements have now: during a handler call, that of the caller; at other times, that
+    /// of the configuration.
     pub origin: Origin,
     /// Handler calls from the data path that wait until the calling element has returned.
     pub deferred: Vec<(u32, HandlerRef)>,

@@ -12,7 +12,7 @@ use castanet_spec::{ArgCx, HandlerRef, Names, Reason};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// The maximum nesting depth of handler calls, because elements that call each other must not exhaust the
+/// How deep handler calls may be nested. Without this limit, elements that call each other could exhaust the
 /// stack.
 const NESTING: u32 = 64;
 
@@ -149,7 +149,7 @@ impl<'a> Cx<'a> {
         }
         self.emit_to_edge(port, p, reason);
     }
-    /// Sends a packet to the edge of an output, when the packet cannot stay in the slot.
+    /// Sends a packet to the edge of an output, because the slot for a single packet is not open.
     #[inline(never)]
     fn emit_to_edge(&mut self, port: usize, p: Packet, reason: Reason) {
         self.emit_beside(port, p, reason);
@@ -335,7 +335,7 @@ impl<'a> Cx<'a> {
         self.core.tries -= u32::from(more);
         more
     }
-    /// Pulls packets through an input until `take` returns one, nothing is upstream, or too many were
+    /// Pulls packets through an input until `take` returns one, a pull returns none, or too many packets were
     /// unusable.
     ///
     /// Every element that may have to pull several packets to return one uses this function. Without its
@@ -381,8 +381,8 @@ impl<'a> Cx<'a> {
     }
     /// Returns how many of `want` packets a source may send now. If `signal` reports no free space
     /// downstream, returns the next turn of the source as an error. A burst that has `begun` continues even
-    /// if it overfills a queue. But a source that feeds only one queue, shared by several workers and filled
-    /// by no other source, never sends more than this queue takes.
+    /// if it overfills a queue. But if several workers share the queue, the source feeds no other queue, and no
+    /// other source fills the queue, then the source never sends more than the queue takes.
     #[inline]
     pub fn room(&mut self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
         match signal.room(&self.core.notes, want, begun) {
@@ -476,8 +476,8 @@ impl<'a> Cx<'a> {
     pub fn has_handler(&self, element: Option<u32>, handler: &str) -> (bool, bool) {
         self.router.as_ref().map_or((false, false), |r| r.has(self.core, element, handler))
     }
-    /// Performs a write call that the configuration specifies. From the data path, the call is performed
-    /// after this element has returned and before its packets continue. A failure is shown as a message.
+    /// Performs a write call that the configuration specifies, after this element has returned and before its
+    /// packets continue. A failure is shown as a message.
     pub fn call(&mut self, call: &HandlerRef) {
         self.out.touch(1 << 63);
         self.out.close();

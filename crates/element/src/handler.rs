@@ -5,7 +5,7 @@ use crate::class::Object;
 use crate::cx::Cx;
 use castanet_spec::{ArgValue, HandlerSpec, ValueError};
 
-/// Why a handler refused.
+/// Why a handler refused a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandlerError {
     /// The value that was written, or a parameter of a read, is not valid for the handler.

@@ -52,8 +52,8 @@ impl<T: Object> Drop for Kit<T> {
 }
 
 impl<T: Object> Kit<T> {
-    /// Returns how many packets the element received or made that are unaccounted for. Negative if there are
-    /// more packets than it received or made.
+    /// Returns how many packets are unaccounted for: those that the element received or made, minus those that
+    /// left it, were dropped or are still in it.
     fn missing(&self) -> i64 {
         let of = |entry| self.core.entries_of(0).filter(|e| e.0 == entry).map(|e| e.1).sum::<u64>();
         let waiting = self.edges.iter().map(|e| e.batch.len()).sum::<usize>() + self.core.behind.len();

@@ -29,7 +29,7 @@ pub trait Room: Send + Sync {
     fn is_full(&self) -> bool;
 }
 
-/// One notifier: whether it is on, and which tasks to wake when it goes on.
+/// One notifier: whether it is on, and which tasks to wake when it is turned on.
 #[derive(Default)]
 struct State {
     on: Flag,
@@ -65,13 +65,13 @@ impl Notes {
     /// worker, whose notifier is exact.
     pub fn measure(&self, note: Note, queue: Arc<dyn Room>) {
         if let Some(s) = self.0.get(note.0 as usize) {
-            // All replicas of a queue set the same queue, so later calls can be ignored.
+            // All replicas of a queue element set the queue that they share, so later calls can be ignored.
             let _ = s.room.set(queue);
         }
     }
     /// Returns how many of `want` packets the queue of a notifier takes: 0 if the notifier is off, else all.
-    /// In the middle of a burst (`begun`), the notifier is ignored. A queue of several workers never takes
-    /// more than its free space.
+    /// In the middle of a burst (`begun`), the notifier counts as on. A queue that several workers share takes
+    /// only as many packets as its free space holds.
     #[inline]
     pub fn room(&self, note: usize, want: usize, begun: bool) -> usize {
         match self.0.get(note) {
@@ -79,7 +79,7 @@ impl Notes {
             _ => 0,
         }
     }
-    /// Whether the queue of a notifier is full. False unless several workers use the queue.
+    /// Whether the queue of a notifier is full. Always false for a queue that only one worker uses.
     pub fn is_full(&self, note: Note) -> bool {
         self.0.get(note.0 as usize).and_then(|s| s.room.get()).is_some_and(|queue| queue.is_full())
     }

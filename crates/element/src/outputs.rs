@@ -79,9 +79,9 @@ impl<'a> Outputs<'a> {
     pub fn touch(&mut self, touched: u64) {
         self.touched |= touched;
     }
-    /// Takes the packet out of the slot, and returns it with the index of its edge. Returns none unless there
-    /// was exactly one emission, and none if handler calls must be performed first. If it returns a packet,
-    /// nothing is touched.
+    /// Takes the packet out of the slot, and returns it with the index of its edge. Returns none if there was no
+    /// emission or more than one, or if handler calls must be performed first. If it returns a packet, nothing is
+    /// touched.
     #[inline(always)]
     pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
         self.slot.take().map(|p| (self.slot_edge as usize, p))

@@ -6,7 +6,7 @@
 //! running any code.
 //!
 //! A shared library contains its own copies of this crate, of the other API crates, and of the standard
-//! library. Types are the same on both sides, statics are not. This matters for two statics. Packets must
+//! library. Types are the same on both sides, statics are not. This has two consequences. Packets must
 //! come from the pools of the program ([`Host::pools`]). A panic can be caught only by the standard library
 //! that raised it, so it is caught in the library and raised again in the program ([`Guard`]).
 

@@ -17,8 +17,8 @@ pub enum Seed {
 /// Returns words from the kernel's generator (getrandom, which waits until the kernel has collected entropy).
 fn system_words<const N: usize>() -> [u64; N] {
     std::array::from_fn(|i| {
-        // The kernel refuses only where the system call is forbidden. The keys of standard hash maps are then
-        // the best source.
+        // The call fails only where the kernel forbids it. The keys of standard hash maps are then the best
+        // source.
         getrandom::u64().unwrap_or_else(|_| RandomState::new().hash_one(i))
     })
 }
@@ -194,7 +194,7 @@ mod tests {
         for _ in 0..60_000 {
             seen[r.below(6) as usize] += 1;
         }
-        // Five standard deviations around 10,000.
+        // The tolerance: five standard deviations around 10,000.
         assert!(seen.iter().all(|&n| (9_500..10_500).contains(&n)), "{seen:?}");
         assert_eq!((r.below(0), r.below(1)), (0, 0));
         assert!((0..1000).all(|_| (0.0..1.0).contains(&r.unit())));
@@ -218,8 +218,8 @@ mod tests {
                 asked += 1;
                 if asked == 1 { draw } else { 4 * 7 + 1 }
             });
-            // The fraction of draw * 3/4 decides: a fraction of 0/4 lies below the threshold of 1/4, the
-            // others do not.
+            // The fractional part of draw * 3/4 decides: 0/4 lies below the threshold of 1/4, the other fractions do
+            // not.
             assert_eq!(asked, if repeated { 2 } else { 1 }, "{draw}");
             assert_eq!(got, if repeated { (4 * 7 + 1) * 3 / 4 } else { draw * 3 / 4 }, "{draw}");
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element classes, one file each, in folders called families.
 #![forbid(unsafe_code)]
-// Tests open files by names of their own.
+// Tests open files whose names they choose themselves.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 use castanet_element::ClassDef;

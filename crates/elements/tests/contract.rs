@@ -402,7 +402,8 @@ fn any_packet_is_survived_and_accounted_for() {
             };
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == s.name));
             match e {
-                // What devices emit, and whether they take a packet, depends on the network of the machine.
+                // The packets that devices emit, and whether they take a packet, depend on the network of the
+                // machine.
                 Some(_) if s.module.contains("::device::") => Vec::new(),
                 Some(e) if graph.inputs(e) > 0 => faults(s, &graph, e),
                 _ => Vec::new(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routers with control sockets, and clients of all kinds, byte by byte.
+//! Tests of control sockets, with clients that write and read the bytes of the protocol themselves.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 use castanet_element::spec::Origin;
@@ -206,7 +206,7 @@ fn hostile_clients() {
     };
     let (first, before) = (live.number("c", "count"), memory());
     std::thread::scope(|s| {
-        // Garbage in pieces, and resets in the middle.
+        // Clients that send garbage mixed with commands, and reset the connection.
         for seed in 0..4 {
             s.spawn(move || {
                 let mut random = Random::new(seed, "garbage");
@@ -233,7 +233,7 @@ fn hostile_clients() {
                 }
             });
         }
-        // Huge lines, huge data, byte by byte.
+        // A client that sends a huge line and huge data, and one that sends its commands byte by byte.
         s.spawn(move || {
             let mut c = connect();
             let _ = c.write_all(&vec![b'x'; 40 << 20]);
@@ -250,7 +250,7 @@ fn hostile_clients() {
             c.read_to_string(&mut out).unwrap();
             assert!(out.starts_with(GREETING) && out.ends_with("200 Goodbye!\r\n"), "{out}");
         });
-        // Clients that send nothing, and clients that read nothing.
+        // 50 clients send commands but do not read the replies. 50 other clients send nothing.
         let mut silent: Vec<TcpStream> = (0..100).map(|_| connect()).collect();
         for c in silent.iter_mut().take(50) {
             // The server may disconnect the clients for which it holds most data.

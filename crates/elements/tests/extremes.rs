@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers as large or as small as they can be written: checking a configuration neither panics nor takes much memory.
+//! Configurations with extreme numbers: checking them must neither panic nor take much memory.
 //! This test has a file of its own, because allocation_counter replaces the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -81,7 +81,7 @@ fn example(spec: &ClassSpec) -> Option<castanet_lang::Flat> {
 
 #[test]
 fn checking_takes_little_memory_whatever_the_numbers() {
-    // Allocations that happen once in a process do not count, so they are made here.
+    // This first check makes the allocations that happen once in a process, so that they do not count.
     check("Idle -> Discard;", 2);
     let (mut bad, mut accepted, mut tried) = (Vec::new(), 0, 0);
     for spec in Registry::new().classes() {

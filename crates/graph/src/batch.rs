@@ -175,8 +175,8 @@ impl Paths<'_> {
                 self.count[s] = MANY;
                 self.cyclic[s] = true;
             }
-            // A packet that the task pulls may leave by a push output of the same element. That output is also
-            // a start, so paths through it have been counted: the call from the pull input adds one path less.
+            // A packet that the task pulls may leave by a push output of the same element. That output is itself a
+            // start, so this path has been counted already and is subtracted here.
             let own = starts.contains(&s) && !self.calls.enters(graph, s);
             for &q in self.calls.next(s) {
                 let aside = own && self.calls.owner(q) == task && !self.calls.enters(graph, q);

@@ -6,8 +6,8 @@ use crate::csr::Csr;
 use crate::flow::Side;
 use crate::graph::{Graph, PortKind};
 
-/// The call graph. Its states are the points of the graph, plus a second copy of each hub for pulls on their
-/// way upstream.
+/// The call graph. Its states are the points of the graph (ports and hubs), plus a second copy of each hub for pulls
+/// on their way upstream.
 ///
 /// - A push output calls the push inputs it is connected to. Inside an element, push inputs lead to push outputs.
 /// - A pull input calls the pull outputs it is connected to. Inside an element, pull outputs lead to pull inputs.

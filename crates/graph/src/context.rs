@@ -27,14 +27,14 @@ enum Direction {
 }
 
 impl Graph {
-    /// The first elements with a capability on the paths of packets that leave `e` by one output (or any), in
-    /// element order.
+    /// The first elements with a capability on the paths of packets that leave `e` by this output (by any output, if
+    /// `None`), in element order.
     pub fn nearest_downstream(&self, e: usize, output: Option<usize>, capability: Capability) -> Vec<usize> {
         self.downstream_filter(e, output, |f| self.nearest(f, capability))
     }
 
-    /// The last elements with a capability on the paths of packets that enter `e` by one input (or any), in
-    /// element order.
+    /// The last elements with a capability on the paths of packets that enter `e` by this input (by any input, if
+    /// `None`), in element order.
     pub fn nearest_upstream(&self, e: usize, input: Option<usize>, capability: Capability) -> Vec<usize> {
         self.upstream_filter(e, input, |f| self.nearest(f, capability))
     }

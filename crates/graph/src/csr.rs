@@ -16,7 +16,7 @@ pub(crate) struct Csr<T> {
 }
 
 impl<T: Copy> Csr<T> {
-    /// Groups pairs of row and item by row. Pairs whose row is not below `rows` are dropped.
+    /// Groups (row, item) pairs by row. Pairs whose row is not below `rows` are dropped.
     pub(crate) fn new(rows: usize, pairs: &[(usize, T)]) -> Csr<T> {
         let mut start = vec![0usize; rows + 1];
         for &(row, _) in pairs.iter().filter(|p| p.0 < rows) {

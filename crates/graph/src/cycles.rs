@@ -23,8 +23,9 @@ impl Graph {
     /// For each connection of `flat.connections`, whether it is a back edge. Without back edges, the push
     /// connections and the flow codes of the elements between them form no cycle.
     ///
-    /// A depth-first search in element order starts at the sources (elements that push but accept no pushes),
-    /// then at other tasks. A connection is a back edge only if it leads back into the current search path.
+    /// A depth-first search in element order starts at the sources (elements that push but accept no pushes), then at
+    /// other tasks, then at all other elements. A connection is a back edge only if it leads back into the current
+    /// search path.
     pub fn back_edges(&self) -> Vec<bool> {
         let points = &self.points;
         let mut search = Search {

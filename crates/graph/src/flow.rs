@@ -40,7 +40,7 @@ impl Codes {
     }
 }
 
-/// The kind of a point.
+/// What a point is: an input, an output or a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
     Input,
@@ -62,7 +62,7 @@ pub(crate) struct Points {
     pub(crate) backward: Csr<usize>,
 }
 
-/// An element gets hubs if inputs times outputs exceed this.
+/// An element gets hubs if the number of its inputs times the number of its outputs exceeds this.
 const DIRECT: usize = 16;
 
 impl Points {

@@ -14,7 +14,7 @@ pub enum Mode {
     Owned(usize),
     /// Each worker has its own replica.
     Replicated,
-    /// Each worker has a handle to one concurrent state.
+    /// All workers share one concurrent state, and each has a handle to it.
     Shared,
     /// Several workers run one instance under a lock. This one is its home: it runs the element's task and
     /// timers and answers its handlers.

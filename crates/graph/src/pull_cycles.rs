@@ -6,8 +6,8 @@ use crate::flow::Side;
 use crate::graph::{Graph, PortKind};
 use castanet_lang::Diagnostic;
 
-/// Reports pull cycles, found by a depth-first search: one error for each step that returns to the search
-/// path, at most [`SHOWN`].
+/// Reports pull cycles, found by a depth-first search. Each step that returns to the search path is an error. At most
+/// [`SHOWN`] errors are reported.
 pub(crate) fn check(graph: &Graph, out: &mut Vec<Diagnostic>) {
     let points = &graph.points;
     let pull = |p: usize| points.side(p) == Side::Hub || graph.kind(p) == PortKind::Pull;

@@ -78,7 +78,8 @@ pub(crate) fn resolve(graph: &Graph) -> Resolved {
     while let Some(point) = queue.pop_front() {
         for next in inside(graph, point) {
             if r.kind[next].is_none() {
-                // The step to a hub has counted the element already, so the step from the hub does not.
+                // The step to a hub has counted the element already, so the step from the hub does not count it
+                // again.
                 r.pass_on(point, next, points.side(point) != Side::Hub);
                 queue.push_back(next);
                 spread_over_connections(graph, &mut r, next, &mut queue);

@@ -28,7 +28,7 @@ pub enum CaptureError {
         /// Its first four bytes.
         magic: [u8; 4],
     },
-    /// A header or record is invalid; nothing after it can be trusted.
+    /// A header or record is invalid, so the rest of the file cannot be trusted.
     #[error("{file}: bad capture file at byte {offset}: {what}")]
     Corrupt {
         /// Name of the file.

@@ -104,7 +104,7 @@ impl PcapLayout {
         }
         let word = |offset| u32_at(&header, offset, self.big);
         let (mut captured, mut original) = (word(8), word(12));
-        // Before version 2.3 the two lengths were swapped; files of version 2.3 exist in both orders.
+        // Before version 2.3 the captured and the original length were swapped. Files of version 2.3 have either order.
         if self.minor < 3 || self.minor == 3 && captured > original {
             (captured, original) = (original, captured);
         }
@@ -113,7 +113,7 @@ impl PcapLayout {
         if source.read_full(data)? < data.len() {
             return Ok(Next::Cut);
         }
-        // At most 2^32 s and 2^32 us: no overflow.
+        // The time is less than 2^32 s + 2^32 us, so it does not overflow.
         let fraction = i64::from(word(4)) * if self.nano { 1 } else { 1000 };
         let time_ns = i64::from(word(0)) * 1_000_000_000 + fraction;
         Ok(Next::Record(Record { link: self.link, time_ns, original_len: original }))

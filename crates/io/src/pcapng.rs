@@ -2,9 +2,9 @@
 //! The record layer of pcapng files (draft-ietf-opsawg-pcapng).
 //!
 //! The reader of the crate pcap-file is not sufficient: it panics on a damaged section, rejects a packet
-//! because of the text encoding of its comment, needs a buffer for whole blocks, and reads the two time words
-//! of the obsolete Packet Block as one number. This reader streams blocks: it stores only packet data and
-//! skips the rest.
+//! because of the text encoding of its comment, needs a buffer for whole blocks, and misreads the time stamp
+//! of the obsolete Packet Block, which is two words, as one number. This reader streams blocks: it stores only
+//! packet data and skips the rest.
 use crate::pcap::{Next, Record, check_lengths, u16_at, u32_at};
 use crate::source::Source;
 use crate::{CaptureError, LinkType};
@@ -71,7 +71,7 @@ macro_rules! or_cut {
 pub(crate) struct PcapNgLayout {
     big: bool,
     in_section: bool,
-    /// The input ended inside a block.
+    /// Whether the input ended inside a block.
     cut: bool,
     interfaces: Vec<Interface>,
 }

@@ -24,12 +24,12 @@ const NUMBERS: u64 = 64;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// An unused argument, in the width that prctl(2) reads.
 const ZERO: libc::c_ulong = 0;
-/// Largest number of threads that are interrupted in one round.
+/// Largest number of threads that are interrupted in one pass of the loop in [`interrupt`].
 const MOST: usize = 64;
 
 /// The capabilities that threads keep.
 static KEEP: AtomicU64 = AtomicU64::new(0);
-/// The IDs of the threads that have dropped their capabilities in this round.
+/// The IDs of the threads that have dropped their capabilities in the current pass.
 static DONE: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
 /// The number of IDs in [`DONE`].
 static COUNT: AtomicUsize = AtomicUsize::new(0);

@@ -132,15 +132,15 @@ impl CaptureReader {
         self.packet_pos
     }
 
-    /// Length of a plain file; unknown for pipes and compressed files.
+    /// Length of a plain file or of memory; unknown for pipes and compressed files.
     pub fn filesize(&self) -> Option<u64> {
         self.source.size()
     }
 
     /// Continues with the record at byte `offset`, a position that
-    /// [`packet_filepos`](CaptureReader::packet_filepos) returned. Only plain pcap files can be repositioned.
-    /// Positions inside the file header mean the first record. If no record starts at `offset`, the bytes
-    /// there are checked as if they were a record.
+    /// [`packet_filepos`](CaptureReader::packet_filepos) returned. Only uncompressed pcap captures in a regular file
+    /// or in memory can be repositioned. Positions inside the file header mean the first record. If no record starts
+    /// at `offset`, the bytes there are checked as if they were a record.
     pub fn seek(&mut self, offset: u64) -> Result<(), CaptureError> {
         if let Layout::PcapNg(_) = self.layout {
             let file = self.source.name().to_owned();

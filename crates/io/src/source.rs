@@ -141,9 +141,9 @@ impl Source {
             return Err(CaptureError::io(&name, io::ErrorKind::BrokenPipe.into()));
         };
         if let (Some(mut raw), Some(mut stdin)) = (feed, stdin) {
-            // A source without a file descriptor is copied to the child by a thread. The thread ends when its
-            // input or the child ends. It ignores errors, because an incomplete input makes the child fail, which its
-            // exit status shows.
+            // A source that is not a regular file is copied to the child by a thread. The thread ends when its input or
+            // the child ends. It ignores errors, because an incomplete input makes the child fail, and the exit status
+            // of the child shows this.
             thread::spawn(move || {
                 let _ = stdin
                     .write_all(&head)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each format and each error, with hand-written bytes.
+//! Tests each format and each error with hand-written bytes.
 #![allow(clippy::unwrap_used)]
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -69,8 +69,8 @@ fn pcap_in_all_its_forms() {
         let extra = [0; 8];
         let file = pcap(big, 0xa1b2_cd34).u32(5).u32(7).u32(3).u32(3).raw(&extra).raw(b"abc").out;
         assert_eq!(read(file).unwrap(), (vec![(1, 5_000_007_000, b"abc".to_vec(), 3)], false));
-        // In version 2.2 the two lengths are swapped. The upper bits of the link type field are not part of
-        // the type.
+        // In version 2.2 the captured and the original length are swapped. The upper bits of the link type field are
+        // not part of the type.
         let file = Bytes::new(big).u32(0xa1b2_c3d4).u16(2).u16(2).u32(0).u32(0).u32(99).u32(0x2400_0065);
         let file = file.u32(0).u32(0).u32(9).u32(2).raw(b"ab").out;
         assert_eq!(read(file).unwrap(), (vec![(101, 0, b"ab".to_vec(), 9)], false));
@@ -100,7 +100,8 @@ fn pcapng_sections_interfaces_and_blocks() {
         )
         .block(1, idb(false, 7, &[9, 0, 1, 0, 0x80 | 10, 0, 0, 0]))
         .block(0x0bad, Bytes::new(false).raw(b"who knows"))
-        // Enhanced Packet Block: interface 1, nanoseconds, 10 s later, with a comment that is not UTF-8.
+        // Enhanced Packet Block: interface 1, whose times are in nanoseconds and offset by 10 s. The block has a
+        // comment that is not UTF-8.
         .block(
             6,
             Bytes::new(false)
@@ -112,7 +113,7 @@ fn pcapng_sections_interfaces_and_blocks() {
                 .raw(b"abc\0")
                 .raw(&[1, 0, 1, 0, 0xff, 0, 0, 0]),
         )
-        // Obsolete Packet Block: interface 0, with a drop count, microseconds.
+        // Obsolete Packet Block: interface 0, whose times are in microseconds. The block has a drop count.
         .block(2, Bytes::new(false).u16(0).u16(7).u32(0).u32(8).u32(2).u32(2).raw(b"de"))
         // Simple Packet Block: truncated to the interface's snapshot length of 4.
         .block(3, Bytes::new(false).u32(6).raw(b"fghi"))

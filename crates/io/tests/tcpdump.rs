@@ -163,7 +163,7 @@ fn every_form_of_a_time() {
     assert_eq!(times(&format!("12.000034 {packet}\n{packet}")), [12_000_034, 0]);
     assert_eq!(times(&format!("2000-03-01 00:00:01.5 {packet}")), [951_868_801_500_000]);
     assert_eq!(times(&format!("1970-01-01 01:00:00.000000 {packet}")), [3_600_000_000]);
-    // Times without a date continue on the next day after midnight.
+    // If the time of day goes back by more than 12 hours, times without a date belong to the next day.
     let day = 86_400_000_000_i64;
     let text = ["23:59:59.000001", "00:00:01.000002", "00:00:00.9", "23:00:00", "01:00:00"];
     let text: String = text.iter().map(|t| format!("{t} {packet}\n")).collect();

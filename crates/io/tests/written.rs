@@ -224,7 +224,7 @@ fn a_cut_record_is_taken_back() {
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("limited.pcap");
-    // 100 blocks of 512 bytes (1024 in some shells): less than the packets need, and no multiple of a record.
+    // 100 blocks of 512 bytes (1024 in some shells): less than the packets need, and not a whole number of records.
     let script = "trap '' XFSZ; ulimit -f 100; exec \"$0\" a_cut_record_is_taken_back --exact";
     let child = Command::new("sh")
         .args(["-c", script])

@@ -115,8 +115,9 @@ pub fn write(members: &[(String, Vec<u8>)]) -> Result<Vec<u8>, ArchiveError> {
         if !is_safe_name(name) {
             return Err(ArchiveError::BadName(out.len()));
         }
-        // A name takes the long form if it does not fit or could be misread: a leading `#` means a BSD name. So do
-        // non-ASCII names, because the field has 16 bytes, but is padded below to 16 characters.
+        // A name is written in the long form if it does not fit or could be misread (a leading `#` means a BSD
+        // name). Non-ASCII names are too, because `format!` pads the field to 16 characters, but it must have 16
+        // bytes.
         let long = name.len() > 14
             || !name.is_ascii()
             || name.contains(' ')

@@ -20,7 +20,7 @@ use std::ops::Range;
 pub fn split(config: &str) -> Vec<Range<usize>> {
     let bytes = config.as_bytes();
     let mut all = Vec::new();
-    // The first and last significant bytes of the current argument.
+    // The first significant byte of the current argument, and the end of its last one.
     let (mut first, mut last, mut at) = (None, 0, 0);
     while at < bytes.len() {
         let (what, end) = unit(bytes, at);
@@ -81,9 +81,9 @@ pub fn words(arg: &str) -> Vec<Range<usize>> {
     all
 }
 
-/// Splits an argument into a leading keyword and the range of the rest. A keyword is a letter or `_`, then any
-/// of `A-Za-z0-9_:.?!`, then blanks and more text. The class decides whether the word really is one of its
-/// keywords.
+/// Splits an argument into a leading keyword and the range of the rest. A keyword is a letter or `_`, followed by
+/// any number of `A-Za-z0-9_:.?!`. Blanks or comments and more text must follow it. The class decides whether the
+/// word really is one of its keywords.
 pub fn keyword(arg: &str) -> Option<(&str, Range<usize>)> {
     let bytes = arg.as_bytes();
     let start = bytes.iter().position(|&b| !is_space(b))?;
@@ -111,7 +111,7 @@ pub fn keyword(arg: &str) -> Option<(&str, Range<usize>)> {
     (rest > end).then(|| arg.get(start..end)).flatten().map(|k| (k, rest..stop))
 }
 
-/// Whether the text is one plain word: printable ASCII without quotes, backslash and comma.
+/// Whether the text is one plain word: printable ASCII without blanks, quotes, backslash and comma.
 pub fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'\\' | b','))

@@ -102,12 +102,12 @@ impl Diagnostic {
         self.helps.push(text.into());
         self
     }
-    /// Says that another error explains this one.
+    /// Marks this diagnostic as explained by another error.
     pub fn consequence(mut self) -> Diagnostic {
         self.consequence = true;
         self
     }
-    /// Says that the flat configuration has all elements and connections in spite of this error.
+    /// States that the flat configuration has all elements and connections in spite of this error.
     pub fn keeps_flat(mut self) -> Diagnostic {
         self.flat = true;
         self
@@ -137,7 +137,7 @@ impl Diagnostic {
 /// diagnostic takes far longer than finding it, which is why there is a limit. Warnings are left out before
 /// errors.
 pub fn shown(all: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
-    // One more is allowed: the elaborator has limited its list to [`MAX_ERRORS`] and perhaps added a count.
+    // One more is allowed, because the elaborator limits its list to [`MAX_ERRORS`] and may add a count.
     if all.len() <= MAX_ERRORS + 1 {
         return Cow::Borrowed(all);
     }

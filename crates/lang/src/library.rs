@@ -53,9 +53,9 @@ impl Library for SearchPath {
 /// Returns the path of the file that a client names. The path lies below `folder` and contains no symbolic
 /// link. The file need not exist yet, but its directory must.
 ///
-/// Returns `None` for absolute names, for `..`, and for symbolic links that lead out of the folder or
-/// nowhere. Also returns `None` if any user may write to a directory on the path, because that user could put
-/// a link there before the file is opened.
+/// Returns `None` for absolute names, for `..`, and for symbolic links that lead out of the folder or to a missing
+/// file. Also returns `None` if any user may write to a directory on the path, because that user could put a link
+/// there before the file is opened.
 pub fn below(folder: &Path, name: &Path) -> Option<PathBuf> {
     // Checked before the file system is accessed, because responses could reveal which files exist outside `folder`.
     if !name.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
@@ -222,7 +222,8 @@ mod tests {
         }
         assert_eq!(below(&lib, &lib.join("a")), None);
         assert_eq!(below(&root.join("missing"), Path::new("a")), None);
-        // In a directory that any user may write, a link could take the place of a file that was checked.
+        // In a directory that any user may write, a link could take the place of a file that was checked, so files
+        // there are refused.
         let mode = |d: &Path, mode| std::fs::set_permissions(d, std::fs::Permissions::from_mode(mode));
         mode(&lib.join("sub"), 0o1777)?;
         assert_eq!(below(&lib, Path::new("sub/b")), None);

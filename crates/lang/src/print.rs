@@ -15,7 +15,7 @@ pub fn driver(flat: &Flat) -> String {
     out
 }
 
-/// Prints what `require(compact_config)` keeps of the text of a configuration: the driver's form, with a
+/// Prints the text that is kept for a configuration with `require(compact_config)`: the driver's form, with a
 /// blank line after the requirements.
 pub fn compact(flat: &Flat) -> String {
     let mut out = String::new();
@@ -36,7 +36,8 @@ fn body(flat: &Flat, out: &mut String) {
     }
 }
 
-/// Prints the tools' form, which adds variable definitions and line directives for each element.
+/// Prints the tools' form, which adds the variable definitions, a line directive for each element, and one for the
+/// connections.
 pub fn tool(flat: &Flat, defines: &[(String, String)], sources: &Sources) -> String {
     let mut out = String::new();
     requirements(flat, &mut out);
@@ -102,7 +103,7 @@ fn connections(flat: &Flat, out: &mut String) {
     }
     let name = |element: usize| flat.elements.get(element).map_or("?", |e| e.name.as_str());
     let mut printed = vec![false; all.len()];
-    // The second pass prints the cycles, because chains have been printed by then.
+    // The first pass prints the chains. All connections that are left for the second pass belong to cycles.
     for cycles in [false, true] {
         for first in 0..all.len() {
             let fresh = |printed: &[bool], i: usize| printed.get(i) == Some(&false);

@@ -14,8 +14,8 @@ pub const MAX_CONFIGURATION: u64 = 64 << 20;
 /// Reads a file of at most `most` bytes.
 ///
 /// # Errors
-/// The file cannot be read, or it is larger than `most`; the message then names the limit. No more than `most`
-/// bytes are read.
+/// When the file cannot be read, or when it is larger than `most`. In the latter case the message names the limit.
+/// At most one byte beyond the limit is read.
 pub fn file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let about = file.metadata()?;

@@ -55,7 +55,8 @@ fn report<'a>(sources: &'a Sources, d: &'a Diagnostic) -> Vec<Group<'a>> {
     let mut marks: Vec<Mark<'_>> = Vec::new();
     marks.extend(d.span.map(|s| (s, d.at.as_str(), AnnotationKind::Primary)));
     marks.extend(d.labels.iter().map(|l| (l.span, l.text.as_str(), AnnotationKind::Context)));
-    // Excerpts grouped by file and merged where they touch; the one with the primary position comes first.
+    // The excerpts to show. Those that are near to each other in a file are merged. The excerpt with the primary
+    // position comes first.
     let mut windows: Vec<(Window, Vec<Mark<'_>>)> = Vec::new();
     for mark in marks {
         let w = window(sources, mark.0);

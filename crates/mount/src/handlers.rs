@@ -165,7 +165,7 @@ impl Handlers {
         let there =
             tree.place(inode.0).ok_or(Errno::ESTALE).and_then(|place| self.attributes_of(&tree, place));
         there.or_else(|e| {
-            // The inode may be an open file of an earlier configuration.
+            // The inode may belong to a file that was opened in an earlier configuration and is still open.
             let mode = self.open.mode(inode.0).ok_or(e)?;
             Ok(self.attributes(inode.0, FileType::RegularFile, mode, 0, 1, tree.made))
         })
@@ -188,7 +188,7 @@ impl Handlers {
         let handler = self.handler(&tree, f, number)?;
         let mode = flags.acc_mode();
         let (reads, writes) = (mode != OpenAccMode::O_WRONLY, mode != OpenAccMode::O_RDONLY);
-        // The kernel does not check permissions for privileged users.
+        // Check here too, because the kernel does not check permissions for privileged users.
         if (reads && !handler.read) || (writes && !handler.write) {
             return Err(Errno::EACCES);
         }

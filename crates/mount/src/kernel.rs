@@ -28,7 +28,7 @@ pub(crate) fn mount(folder: &Path, source: &str) -> Result<OwnedFd, MountError> 
     let device = File::options().read(true).write(true).open(DEVICE).map_err(MountError::Device)?;
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let fd = device.as_raw_fd();
-    // The kernel checks permissions, so that files behave as `ls -l` shows them.
+    // `default_permissions` lets the kernel check the permissions that `ls -l` shows.
     let data = format!("fd={fd},rootmode=40000,user_id={user},group_id={group},default_permissions");
     let data = CString::new(data).map_err(io::Error::from).map_err(|e| failed(folder, e))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOATIME;
@@ -64,7 +64,7 @@ fn helper(
     Err(MountError::NoHelper { folder: folder.display().to_string() })
 }
 
-/// Mounts with `fusermount3`. The helper sends the descriptor through a socket, its standard input.
+/// Mounts with `fusermount3`. The helper's standard input is a socket, through which it sends the descriptor.
 fn ask_to_mount(folder: &Path, source: &str) -> Result<OwnedFd, MountError> {
     let (ours, theirs) = UnixStream::pair().map_err(|e| failed(folder, e))?;
     let child = helper(folder, |command| {

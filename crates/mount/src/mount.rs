@@ -143,7 +143,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Another program may have unmounted the handlers and mounted something else on the directory.
+        // If another program has unmounted the handlers, or mounted something else on the directory, do not unmount.
         let ours = place::mounted(&self.folder).is_ok_and(|m| m.is_some_and(|m| m.source == *self.source));
         if !ours || kernel::unmount(&self.folder).is_ok() {
             if let Some(w) = self.watchdog.take() {

@@ -155,7 +155,7 @@ impl Pending {
         *c = Collected { used, ..Collected::default() };
     }
 
-    /// Whether nothing was ever written.
+    /// Whether the file was never written to.
     pub(crate) fn unused(&self) -> bool {
         !self.lock().used
     }

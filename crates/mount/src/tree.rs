@@ -46,7 +46,7 @@ pub(crate) struct Folder {
     handlers: OnceLock<Vec<Handler>>,
 }
 
-/// What an inode number refers to: the index of a directory, and a part of it.
+/// The meaning of an inode number: the index of a directory, and a part of it.
 pub(crate) type Node = (u32, Part);
 
 /// The files of one configuration.
@@ -119,7 +119,7 @@ impl Tree {
         numbers::inode(self.epoch, self.folder(folder).map_or(0, |f| f.number), part)
     }
 
-    /// What an inode number refers to, if it still exists.
+    /// The meaning of an inode number, if its directory still exists.
     pub(crate) fn place(&self, inode: u64) -> Option<Node> {
         let (number, part) = numbers::meaning(self.epoch, inode)?;
         Some((*self.indices.get(&number)?, part))
@@ -161,7 +161,7 @@ impl Tree {
 }
 
 impl Folder {
-    /// The element of this directory; `None` for global handlers.
+    /// The element of this directory; `None` if the directory is not an element, like the mount point.
     pub(crate) fn element(&self) -> Option<&str> {
         self.element.then_some(self.path.as_str())
     }

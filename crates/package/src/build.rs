@@ -2,9 +2,9 @@
 //! `castanet build-package`: compiles a crate of classes to a shared library.
 //!
 //! The crate is compiled against the compiled crates of this castanet, so that both have the same types. Cargo
-//! is not used, because it would build other copies of these crates; so nothing is downloaded either. The shared
-//! library exports two symbols, which takes `unsafe`. Only its root crate, which this module writes, exports
-//! symbols, so crates of classes may forbid `unsafe`.
+//! is not used, because it would build other copies of these crates. Thus no crate is downloaded. The shared library
+//! exports two symbols, which requires `unsafe`. Its root crate, which this module writes, exports them, so crates of
+//! classes may forbid `unsafe`.
 
 use crate::header::{Header, Refusal, seal};
 use crate::library::Library;

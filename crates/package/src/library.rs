@@ -15,8 +15,8 @@ use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// A class of a library, for use outside the library. It is never freed. If libraries with the same content
-/// are loaded again, they get the same exported classes.
+/// A class of a library, for use outside the library. It is never freed. If a library with the same content
+/// is loaded again, it gets the same exported classes.
 #[derive(Clone, Copy)]
 pub(crate) struct ExportedClass {
     def: ClassDef,
@@ -26,8 +26,8 @@ pub(crate) struct ExportedClass {
 /// is not loaded.
 type Link = Arc<Mutex<Weak<Library>>>;
 
-/// What is kept of a library after it is unloaded: its exported classes, and the link to the library, which is
-/// set again if a file with the same bytes is loaded again.
+/// The part of a library that is kept after it is unloaded: its exported classes, and the link to the library. The
+/// link is set again if a file with the same bytes is loaded again.
 #[derive(Clone)]
 pub(crate) struct Content {
     link: Link,

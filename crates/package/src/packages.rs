@@ -28,8 +28,8 @@ struct State {
     loaded: Vec<Weak<Library>>,
     /// The libraries that were loaded by name and that no router uses yet.
     kept: Vec<Arc<Library>>,
-    /// What is kept about each library file that was ever loaded, even after it is unloaded. The key is the
-    /// checksum of the file.
+    /// The exported classes of each library file that was ever loaded. They stay after the library is unloaded. The
+    /// key is the checksum of the file.
     contents: HashMap<u128, Content>,
 }
 
@@ -108,7 +108,7 @@ impl Packages {
     pub fn load(&self, name: &str, configuration: &str) -> Result<Arc<Library>, Refusal> {
         let path = match self.find(name, configuration) {
             Ok(path) => path,
-            // The file is gone, but the package may still be loaded.
+            // The file may have been removed after the package was loaded.
             Err(missing) => return self.alive().into_iter().rev().find(|l| l.name() == name).ok_or(missing),
         };
         self.open(&path)
@@ -164,7 +164,8 @@ impl Packages {
         Ok(classes)
     }
 
-    /// Releases packages that were loaded for future configurations. The router that uses them holds them now.
+    /// Releases the packages that [`keep`](Packages::keep) has loaded. Call this after a swap, when the router holds
+    /// the packages that it uses.
     pub fn settle(&self) {
         let kept = std::mem::take(&mut self.state().kept);
         drop(kept);

@@ -71,7 +71,7 @@ pub struct Sdk {
     files: BTreeMap<String, Vec<PathBuf>>,
 }
 
-/// The crate of a compiled file, named `libNAME-HASH.rlib`, or `.so` for macros.
+/// The name of the crate in a compiled file. The file is named `libNAME-HASH.rlib`, or `.so` for macros.
 fn crate_of(path: &Path) -> Option<&str> {
     let extension = path.extension()?;
     let name = path.file_stem()?.to_str()?.strip_prefix("lib")?;
@@ -157,8 +157,8 @@ impl Sdk {
 
 /// Whether a compiled crate contains only bitcode for link-time optimisation, and no machine code.
 pub fn is_bitcode(rlib: &[u8]) -> bool {
-    // An `ar` archive: a magic line, then members. Each has a 60-byte header that ends with the member's size;
-    // members are padded to an even size.
+    // An `ar` archive: a magic line, then members. Each member has a 60-byte header, with the member's
+    // size at bytes 48 to 57, and is padded to an even size.
     let mut rest = rlib.strip_prefix(b"!<arch>\n").unwrap_or_default();
     while let Some((header, body)) = rest.split_at_checked(60) {
         let size = header.get(48..58).and_then(|s| std::str::from_utf8(s).ok()?.trim().parse::<usize>().ok());

@@ -57,7 +57,8 @@ impl Packet {
         let m = self.meta();
         let mut bytes = m.anno.get(offset..).and_then(|a| a.first_chunk()).copied().unwrap_or([0; N]);
         if offset.saturating_add(N) > HOT && m.flags & COLD == 0 {
-            // Without [`COLD`], the second cache line holds values of an earlier packet, so zeros are returned.
+            // Without [`COLD`], the second cache line holds values of an earlier packet, so its bytes are returned
+            // as zeros.
             let from = HOT.saturating_sub(offset);
             bytes.iter_mut().skip(from).for_each(|b| *b = 0);
         }
@@ -178,7 +179,8 @@ impl Packet {
             m.network = m.data + offset as u32;
             m.transport = m.data + end as u32;
         } else if offset <= m.len as usize {
-            // The header is truncated: the network header is set, and the transport header is empty.
+            // The header extends beyond the data: it is cut off at the end of the data, so the transport header is
+            // empty.
             m.network = m.data + offset as u32;
             m.transport = m.data + m.len;
         }

@@ -5,8 +5,8 @@ use crate::pool::Inner;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// The size of a slab in bytes, and its alignment. So clearing the low bits of a chunk's address gives the
-/// address of its slab. Under miri a slab has few chunks, because creating them is slow there.
+/// The size of a slab in bytes. Slabs are aligned to this size, so clearing the low bits of a chunk's address gives
+/// the address of its slab. Under miri a slab has few chunks, because creating them is slow there.
 pub(crate) const SLAB: usize = if cfg!(miri) { 256 << 10 } else { 2 << 20 };
 
 /// Marks a header position that is not set.
@@ -85,7 +85,7 @@ impl Shared {
     pub fn link(&self) -> Option<ChunkPtr> {
         ChunkPtr::from_raw(self.link.load(Ordering::Relaxed))
     }
-    /// Links to a chunk. Only called by the chunk's handle, or by the one thread that adds the chunk to a list.
+    /// Links to a chunk. Called only by the handle of this chunk, or by the thread that adds this chunk to a list.
     pub fn set_link(&self, to: Option<ChunkPtr>) {
         self.link.store(ChunkPtr::raw(to), Ordering::Relaxed);
     }
@@ -234,7 +234,7 @@ pub(crate) struct SizeClass {
     /// The distance between chunks in bytes: an odd number of cache lines, so that the first lines of chunks
     /// spread over all cache sets.
     pub stride: usize,
-    /// Unused bytes before the buffer. With them, a frame after the default headroom starts at a cache line.
+    /// Unused bytes before the buffer. They make a frame that follows the default headroom start at a cache line.
     pub pad: usize,
     /// The size of the buffer.
     pub cap: u32,

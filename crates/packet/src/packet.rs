@@ -345,7 +345,7 @@ impl Packet {
             return;
         }
         let tail = self.tailroom();
-        // The pool may exceed its limit here, because the limit already bounds the number of clones.
+        // Ignore the pool's limit here. It already bounds the number of clones, and so the number of these copies.
         if !self.rebuffer(self.headroom(), tail) {
             // Unreachable, because the new chunk has the size of the old one. An empty packet is a safe result.
             self.meta_mut().len = 0;
@@ -402,7 +402,7 @@ impl Drop for Packet {
 
 /// Drops a handle on a shared buffer. A clone's chunk is freed at once, with its own buffer restored. The
 /// chunk that owns the buffer is freed when the last handle on the buffer is dropped. If the handle of that chunk
-/// is dropped earlier, only the reference count keeps the chunk.
+/// is dropped earlier, only the reference count keeps the chunk alive.
 #[cold]
 #[inline(never)]
 fn drop_shared(chunk: ChunkPtr) {

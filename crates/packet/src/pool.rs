@@ -47,8 +47,8 @@ thread_local! {
     static DROPPED_ELSEWHERE: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The lender of pools. Set in a copy of this crate inside a shared library, which uses the pools of the
-/// program that loaded it.
+/// The lender of pools. It is set only in a copy of this crate inside a shared library: that copy uses the pools of
+/// the program that loaded the library.
 static LENDER: OnceLock<Lender> = OnceLock::new();
 
 /// Lends the pools of this copy of the crate to another copy in the same process.
@@ -141,8 +141,8 @@ fn make() -> NonNull<Inner> {
         #[cfg(test)]
         alive: Default::default(),
     })));
-    // While a thread is ending, its guard is gone. A pool created that late is leaked, so that it is not freed
-    // while packets exist.
+    // If the thread is ending, its guard may already be destroyed. A pool that is created then is leaked, so that
+    // it is not freed while packets exist.
     let _ = GUARD.try_with(|_| ());
     CURRENT.set(inner.as_ptr());
     inner
@@ -224,8 +224,8 @@ fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
     local.slabs.push(header);
     let n = size.chunks();
     if let Some(free) = local.free.get_mut(class) {
-        // The list is empty. Its capacity grows by the chunks of this slab, so that it holds the chunks of all slabs and `give`
-        // need not allocate.
+        // The list is empty. Its capacity grows by the number of chunks of this slab, so that it holds the chunks
+        // of all slabs and `give` need not allocate.
         free.reserve_exact(free.capacity() + n);
     }
     for i in (0..n).rev() {

@@ -45,7 +45,8 @@ impl Barrier {
                 return;
             }
             if mail() {
-                // An answer may require a request to another worker: meanwhile this worker does not count as waiting.
+                // To answer, this worker may have to send a request itself, so it does not count as waiting
+                // meanwhile.
                 state.waiting -= 1;
                 drop(state);
                 answer();

@@ -43,8 +43,8 @@ pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
     CallError::Missing(format!("no '{handler}' {kind} handler"))
 }
 
-/// Returns the number of requests to stop that a write of `value` to the global handler `stop` makes: the
-/// number in `value`, or 1 for any other text.
+/// Returns how many requests to stop a write of `value` to the global handler `stop` counts as: the number in
+/// `value`, or 1 if `value` is not a number.
 pub(crate) fn requests(value: &str) -> u32 {
     value.trim().parse().unwrap_or(1)
 }

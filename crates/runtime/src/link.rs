@@ -173,8 +173,8 @@ pub(crate) fn link(
     Nodes::new(nodes, edges, places, shared.clone())
 }
 
-/// Whether packets may leave a chain at an action, by a side output or a drop. A class that is not known to
-/// the graph may drop packets.
+/// Whether packets may leave a chain at an action, by a side output or a drop. If the graph does not know the class
+/// of the action, the action counts as one that may drop packets.
 fn loses(graph: &Graph, e: usize) -> bool {
     graph.outputs(e) > 1 || graph.spec(e).is_none_or(|s| !s.drops.is_empty())
 }

@@ -60,7 +60,8 @@ pub enum Mail {
 pub struct Inbox {
     pub(crate) sender: Mutex<Sender<Mail>>,
     pub(crate) waker: Arc<Waker>,
-    /// Whether there is mail. The worker reads this flag in every turn, so reading it must be cheap.
+    /// Whether there is mail. The worker reads this flag in every round of its run loop, so reading it must be
+    /// cheap.
     pub(crate) full: AtomicBool,
     /// The number of rounds of the worker's run loop. Only the worker writes it.
     pub(crate) rounds: AtomicU64,

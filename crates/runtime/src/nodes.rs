@@ -128,8 +128,8 @@ impl Nodes {
         self.calls += 1;
         for (from, call) in std::mem::take(&mut core.deferred) {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
-            // The target is still running further up the call stack (it pulls): call its handler after it has
-            // returned.
+            // The target is still running further up the call stack, because it pulls. Call its handler after it
+            // has returned.
             if element.is_some_and(|e| self.is_busy(e)) {
                 core.deferred.push((from, call));
                 continue;

@@ -6,7 +6,7 @@ use castanet_spec::Origin;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the thread of each worker does before it runs, given the number of the worker.
+/// A function that the thread of each worker calls with the number of the worker, before the worker runs.
 pub type ThreadStart = Arc<dyn Fn(u32) + Send + Sync>;
 
 /// Where messages of elements go.

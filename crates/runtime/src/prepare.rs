@@ -27,8 +27,8 @@ use std::sync::{Arc, Mutex};
 
 /// Returns the elements to which the run loop gives turns. Elements with a pull output get none. Of the
 /// others, these get turns: elements with outputs but no inputs (sources); elements whose class has a task
-/// and that have no push input; and elements whose class has a task and that are pushed to, but that also
-/// have an output that packets of no input flow to, such as devices and sockets.
+/// and that have no push input; and elements whose class has a task and that are pushed to, but that also have an
+/// output that packets from an input never reach (for example, devices and sockets).
 pub(crate) fn tasks_of(graph: &Graph) -> Vec<usize> {
     let pushed = |e: usize| (0..graph.inputs(e)).any(|p| graph.input_kind(e, p) == PortKind::Push);
     let pulled = |e: usize| (0..graph.outputs(e)).any(|p| graph.output_kind(e, p) == PortKind::Pull);

@@ -11,8 +11,9 @@ use castanet_spec::Reason;
 
 /// The maximum number of rounds that one packet may take through cycles.
 pub(crate) const HOPS: u16 = 1000;
-/// The maximum number of rounds through cycles for all packets that descend from one turn, per packet that
-/// the turn may emit. Copies in a cycle multiply, so [`HOPS`] alone would not bound them.
+/// Limits the rounds through cycles of all packets that descend from one turn: their maximum is this number times
+/// the number of packets that the turn may emit. Copies in a cycle multiply, so [`HOPS`] alone would not bound
+/// them.
 pub(crate) const ROUNDS: u64 = 20_000;
 
 impl Nodes {
@@ -249,7 +250,7 @@ fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32) {
     core.count_drops(from, Reason::PushLoop, (before - batch.len()) as u64);
 }
 
-/// Drops the packets that an element left in a batch that was pushed to it.
+/// Drops the packets that an element has not taken out of the batch pushed to it.
 #[cold]
 #[inline(never)]
 fn leftover(batch: &mut Batch, core: &mut Core, me: u32) {

@@ -77,11 +77,11 @@ impl Workshop {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
         effects.get(element as usize).copied().unwrap_or_default()
     }
-    /// The configuration that an element got while the router ran.
+    /// The current configuration of an element; none if it was not reconfigured.
     pub fn config(&self, element: u32) -> Option<String> {
         self.configs.read().unwrap_or_else(PoisonError::into_inner).get(&element).cloned()
     }
-    /// Every configuration that an element got while the router ran.
+    /// The current configuration of each element that was reconfigured.
     pub fn configs(&self) -> HashMap<u32, String> {
         self.configs.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

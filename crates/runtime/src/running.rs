@@ -40,7 +40,7 @@ impl Running {
             me: me.clone(),
         })
     }
-    /// Returns the parts that a configuration needs.
+    /// Returns the session, and this router as the supervisor of its configurations.
     pub(crate) fn parts(self: &Arc<Running>) -> (Arc<Session>, Arc<dyn Supervisor>) {
         (self.session.clone(), self.clone())
     }
@@ -81,7 +81,8 @@ impl Running {
         self.swaps.fetch_add(1, Ordering::SeqCst);
         *current = Arc::downgrade(new);
     }
-    /// Sends a signal of the operating system to the elements that watch it. Returns false if none does.
+    /// Sends a signal of the operating system to the elements that watch it. Returns false if no element watches
+    /// it.
     pub fn signal(&self, signal: i32) -> bool {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         let Some(shared) = current.upgrade() else { return false };

@@ -158,12 +158,14 @@ impl Shared {
     pub fn find(&self, name: &str) -> Option<u32> {
         self.graph.find(name).and_then(|e| u32::try_from(e).ok())
     }
-    /// Sends a signal of the operating system to the elements that watch it. Returns false if none does.
+    /// Sends a signal of the operating system to the elements that watch it. Returns false if no element watches
+    /// it.
     pub(crate) fn signal(&self, signal: i32) -> bool {
         self.signal_to(self.signals.iter().filter(|w| w.1 == signal).map(|w| w.0), signal)
     }
-    /// Sends a signal of the operating system to elements. Returns false if there are none. Each worker gets one message
-    /// for all its elements, so that all of them receive the signal even if the first one stops the router.
+    /// Sends a signal of the operating system to elements. Returns false if `elements` is empty. Each worker gets
+    /// one message for all its elements, so that all of them receive the signal even if the first one stops the
+    /// router.
     pub(crate) fn signal_to(&self, elements: impl Iterator<Item = u32>, signal: i32) -> bool {
         let mut watchers: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         for element in elements {

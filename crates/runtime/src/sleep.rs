@@ -97,7 +97,7 @@ impl Sleeper {
         self.waker.clone()
     }
 
-    /// Registers with epoll what elements wait for.
+    /// Registers the descriptors that elements wait for with epoll.
     fn register(&mut self, watches: &mut Watches) {
         for change in watches.changes() {
             match change {
@@ -146,7 +146,7 @@ impl Sleeper {
         self.collect(watches, Some(Duration::ZERO), wake)
     }
 
-    /// Waits for at most `time`, in whole milliseconds, or without a timeout. Wakes the tasks whose
+    /// Waits for at most `time`, in whole milliseconds; without a timeout if `time` is none. Wakes the tasks whose
     /// descriptors are ready, and returns whether there were any.
     fn collect(&mut self, watches: &mut Watches, time: Option<Duration>, mut wake: impl FnMut(u32)) -> bool {
         let time = time.map(|t| Timespec {
@@ -185,8 +185,8 @@ impl Sleeper {
         any
     }
 
-    /// Sleeps for `time`, or without a timeout. Does not sleep if `stay` returns true. The sleep ends early
-    /// on [`Waker::wake`], or when descriptors are ready. Wakes the tasks of ready descriptors.
+    /// Sleeps for `time`; without a timeout if `time` is none. Does not sleep if `stay` returns true. The sleep
+    /// ends early on [`Waker::wake`], or when descriptors are ready. Wakes the tasks of ready descriptors.
     pub fn sleep(
         &mut self,
         watches: &mut Watches,

@@ -4,8 +4,8 @@
 //! It has two phases. The thread that requests the swap *prepares* it: it builds and initialises the new
 //! router, while the old one runs undisturbed. Then the workers return, each between two batches, and the
 //! thread that runs the router *commits* the swap: it hands over open devices and files, moves counts and
-//! state, and replaces the old router with the new one. If anything fails before that, the old router stays
-//! as it was.
+//! state, and replaces the old router with the new one. If anything fails before the replacement, the old router
+//! stays as it was.
 
 pub(crate) mod candidate;
 pub(crate) mod cleaner;

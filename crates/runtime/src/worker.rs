@@ -13,7 +13,7 @@ use std::sync::mpsc::Receiver;
 
 /// The number of task turns between two checks of timers and mail.
 const TURNS: usize = 128;
-/// The maximum number of timers that run before tasks and mail get their turn. Without it, a timer that is
+/// The maximum number of timers that run before tasks and mail get their turn. Without this limit, a timer that is
 /// always set again for the current time would block everything else.
 const TIMERS: usize = 4096;
 
@@ -135,8 +135,8 @@ impl Worker {
             let limit = shared.workshop.limits.get(task as usize);
             let limit = limit.map_or(1, |l| l.load(Ordering::Relaxed) as usize);
             self.core.limit = limit;
-            // If the router has only one task, nothing runs between its turns, so several turns may move one
-            // batch.
+            // If the router has only one task, nothing runs between its turns. So one call of the task may take
+            // several turns, and moves their packets as one batch.
             self.core.turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
             self.core.taken = 1;
             // A burst is cut into pieces of at most `limit` packets. A request to stop does not end the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nothing on the packet path allocates. This test has a file of its own, because allocation_counter replaces
-//! the allocator of the whole process.
+//! Tests that the packet path does not allocate memory. They have a file of their own, because allocation_counter
+//! replaces the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_classes::Registry;
@@ -27,11 +27,11 @@ const FRAME: &str = "\\<02000000000b 02000000000a 0800 4500002e00000000401166bc0
 
 #[test]
 fn packets_of_several_slabs_return_without_allocations() {
-    // A slab holds fewer than 1,100 chunks.
+    // A slab holds fewer than 1,100 chunks, so these packets need several slabs.
     let packets: Vec<_> = (0..4_000).map(|_| castanet_element::kit::packet(&[0; 60])).collect();
     let taken = allocation_counter::measure(|| drop(packets));
     assert_eq!(taken.count_total, 0);
-    // The second time, nothing has to be made.
+    // The second time, all chunks come from the free list.
     let mut packets = Vec::with_capacity(4_000);
     let taken = allocation_counter::measure(|| {
         packets.extend((0..4_000).map(|_| castanet_element::kit::packet(&[0; 60])));

@@ -86,8 +86,9 @@ fn elements_call_handlers_of_other_workers() {
 #[test]
 fn scripts_find_out_which_handlers_there_are() {
     let names = [
-        // Global handlers, then handlers of classes, of the runtime, and of single elements (StrideSwitch and
-        // StrideSched have one for each port).
+        // A handler, then whether it can be read and whether it can be written. First global handlers, then
+        // handlers of classes, of the runtime, and of single elements (StrideSwitch and StrideSched have one for
+        // each port).
         ("stop", "false true"),
         ("version", "true false"),
         ("nothing", "false false"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The time for parsing, checking, building and initialising is proportional to the number of elements. The
-//! test measures time, so `.ci/long` runs it on a machine that is otherwise idle.
+//! Tests that the time for parsing, checking, building and initialising is proportional to the number of elements.
+//! The test measures time, so `.ci/long` runs it on a machine that is otherwise idle.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_testkit::{router, simulated};

@@ -53,7 +53,8 @@ fn finished(text: &str, batch: usize) -> castanet_runtime::Router {
 #[test]
 fn tasks_take_turns_in_long_bursts() {
     for batch in BATCHES {
-        // A burst is split after 16384 packets. Its rest follows after the turns of the other tasks.
+        // A burst is split after 16384 packets. Its rest follows after the turns of the other tasks. Each case: the
+        // packets in one burst of source 1 and of source 2, and the runs that arrive (SOURCE:PACKETS).
         for (first, second, runs) in [
             (16_384, 5, "1:16384 2:5"),
             (16_385, 5, "1:16384 2:5 1:1"),
@@ -115,8 +116,8 @@ fn elements_may_have_more_outputs_than_bits() {
 
 #[test]
 fn copies_reach_their_end_before_the_packet_goes_on_in_its_chain() {
-    // Both paths have outside effects, so packets move one by one. After a Tee, a packet enters the chain as a
-    // batch of one. Directly after a source, it enters without a batch.
+    // Both outputs of `c` lead to elements with outside effects, so packets move one by one. After a Tee, a packet
+    // enters the chain as a batch of one. Directly after a source, it enters without a batch.
     for (source, batch) in
         ["", "-> t :: Tee(2)", "-> Queue -> Unqueue"].iter().flat_map(|s| BATCHES.map(|b| (s, b)))
     {

@@ -173,8 +173,8 @@ fn panicked(r: &Router) -> u64 {
 
 const N: u64 = 1000;
 
-/// Paths to an element that panics on some packets: in a chain, by itself, behind copies, behind a queue, on
-/// a pull path.
+/// Paths to an element that panics on some packets: in a chain, by itself, behind a queue, on a pull path, or
+/// before a delay.
 const WAYS: [&str; 7] = [
     "-> Counter -> f :: FaultyAction(70) -> Counter -> s :: Sink(0)",
     "-> f :: FaultyPush(70) -> s :: Sink(0)",
@@ -195,7 +195,8 @@ fn what_an_element_had_when_it_panicked_is_counted() {
             let (came, lost) = (number(&mut r, "s", "count"), panicked(&r));
             assert_eq!(number(&mut r, "n", "count"), N, "{what}");
             assert_eq!(came + lost, N, "{what}");
-            // Each panic loses one packet or one batch: no packet goes on that the element has not finished.
+            // Each panic loses one packet or one batch, because packets that the element has not finished do not go
+            // on.
             assert!((14..=14 * 32).contains(&lost), "{lost}, {what}");
             let first = lines.first().unwrap();
             for part in ["f :: Faulty", "(config:1) panicked: over a packet (at ", "panics.rs:", "it goes on"]

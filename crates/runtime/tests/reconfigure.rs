@@ -76,7 +76,7 @@ fn a_source_that_stopped_begins_anew() {
 
 #[test]
 fn a_source_gets_calls_that_it_did_not_have() {
-    // The call resets the counter only after all packets that came before the call.
+    // The call (END_CALL) resets the counter only after the counter has counted all packets sent before the call.
     for source in [
         "s :: InfiniteSource(LIMIT 40, ACTIVE false) ->",
         "s :: InfiniteSource(LIMIT 40, ACTIVE false) -> Unqueue ->",

@@ -26,13 +26,13 @@ fn stop_requests_and_driver_scripts() {
     for (text, told) in [
         // One request stops a router without a driver script.
         ("Numbers(1, 5, STOP true) -> Sink(1);", &[][..]),
-        // A pause takes one request to stop; the end of the script stops the router.
+        // A pause lasts until a request to stop, which it uses up. The end of the script stops the router.
         (
             "TimedSource(0.1, LIMIT 1, STOP true) -> Discard; t :: Tell;
              DriverManager(write t.say begin, pause, write t.say end);",
             &["0 begin", "200 end"],
         ),
-        // Requests are counted.
+        // Requests to stop are counted.
         (
             "TimedSource(0.1, LIMIT 1, STOP true) -> Discard; TimedSource(0.2, LIMIT 1, STOP true) -> Discard; t :: Tell;
              DriverManager(pause, write t.say one, pause, write t.say two);",
@@ -49,7 +49,7 @@ fn stop_requests_and_driver_scripts() {
              DriverManager(wait 1.5s, write t.say a, wait 250ms, write t.say b);",
             &["1500 a", "1750 b"],
         ),
-        // A request cuts a wait short; the next wait has its full length.
+        // A request to stop cuts a wait short; the next wait has its full length.
         (
             "TimedSource(0.5, LIMIT 1, STOP true) -> Discard; t :: Tell;
              DriverManager(wait 20s, write t.say cut, wait 2s, write t.say whole);",

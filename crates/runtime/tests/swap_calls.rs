@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hot swaps: signals that arrive meanwhile, resources that are handed over, rights, a loader that panics,
-//! and a router that stops meanwhile.
+//! Hot swaps: signals that arrive during a swap, resources that are handed over, rights, a loader that panics, and
+//! a router that stops during a swap.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use castanet_classes::Registry;
@@ -148,7 +148,7 @@ impl Lifecycle for Keeper {
 /// The number of elements of class Shut that were cleaned up.
 static SHUT: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts that it was cleaned up.
+/// Increments `SHUT` when it is cleaned up.
 #[derive(Class)]
 #[class(name = "Shut", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle)]
 struct Shut {}

@@ -113,7 +113,8 @@ fn pairs(old: &str, new: &str) -> (Vec<String>, usize) {
 #[test]
 fn elements_are_paired_by_class_configuration_and_neighbours() {
     let cases: [(&str, &str, &[&str], usize); 11] = [
-        // One neighbour that stays is enough.
+        // Each case: the old and the new configuration, the elements whose generated name changes (new name, old
+        // name), and the number of added elements. Here, one neighbour that stays is enough to pair the queues.
         (
             "a :: Idle -> Queue -> b :: Idle",
             "x :: Idle -> Paint(1) -> Queue -> b :: Idle",
@@ -150,8 +151,8 @@ fn elements_are_paired_by_class_configuration_and_neighbours() {
             6,
         ),
         ("a :: Idle -> Counter -> d :: Discard", "a :: Idle -> Counter -> Counter -> d :: Discard", &[], 2),
-        // Elements with the same name are always paired. The new counter is not between them, so it is
-        // another one.
+        // Elements with the same name and class are always paired: here `a` and `d`. The new counter is not between
+        // them, so it is another one.
         (
             "a :: Idle -> Counter -> d :: Discard",
             "a :: Idle -> d :: Discard; Idle -> Counter -> Discard",

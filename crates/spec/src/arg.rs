@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Binding of arguments: a configuration string against the arguments that a class declares (language reference 1.9).
+//! Binding of arguments: assigns the arguments of a configuration string to those that a class declares (language
+//! reference 1.9).
 
 mod mend;
 
@@ -147,7 +148,7 @@ pub trait Args: Sized {
 /// Returns the configuration string with a new value for the argument that `handler` is named after. An
 /// argument that was given keeps its position or keyword; an argument that was not given is added with its
 /// keyword at the end. For a rest argument such as TICKETS, the handler `tickets2` stands for its third
-/// value. Returns none if the handler is not named after an argument.
+/// value. Returns none if the handler is not named after an argument, or if the rest argument has no such value.
 pub fn with_value(
     config: &str,
     specs: &'static [ArgSpec],
@@ -175,8 +176,8 @@ pub fn with_value(
 }
 
 /// Checks a value against the limits of its declaration. The limits themselves are allowed. `off`, a value
-/// that switches something off, is allowed outside the limits. The text of the error is what follows the name
-/// of the argument and a colon.
+/// that switches something off, is allowed outside the limits. The text of the error does not contain the name of
+/// the argument; messages put the name and a colon before it.
 pub fn within<T: PartialOrd + Show>(
     value: &T,
     min: Option<T>,
@@ -289,7 +290,8 @@ impl<'a> Parser<'a> {
             })
             .collect();
         let plain = positional.iter().filter(|p| !p.1).count();
-        // The number of arguments with unknown keywords that count as positional.
+        // `wanted_keywords` is the number of arguments with unknown keywords that are accepted as positional
+        // arguments.
         let mandatory = slots.iter().filter(|&&i| self.specs.get(i).is_some_and(|s| s.mandatory)).count();
         let mut wanted_keywords = if rest.is_some() { usize::MAX } else { mandatory.saturating_sub(plain) };
         let mut next = slots.into_iter();

@@ -81,7 +81,7 @@ pub enum Capability {
     EmptyNotifier,
     /// Signals whether it is full, so that sources can sleep.
     FullNotifier,
-    /// Emits packets that have partial checksums and stand for many segments.
+    /// Emits packets with partial checksums, and super-packets.
     Offloads,
 }
 

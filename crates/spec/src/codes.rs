@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Port count, processing and flow codes (facts: language reference, section 2).
+//! Port count, processing and flow codes (language reference, section 2).
 
 /// How many ports of one side an element may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,7 +253,8 @@ const fn only(text: &[u8], set: &[u8]) -> bool {
     true
 }
 
-/// Parses a number of decimal digits only; none if the text is empty, has other characters, or is too large.
+/// Parses a number that consists only of decimal digits; none if the text is empty, has other characters, or is too
+/// large.
 const fn number(text: &[u8]) -> Option<usize> {
     if text.is_empty() || !only(text, b"0123456789") {
         return None;
@@ -357,8 +358,8 @@ mod tests {
         }
     }
 
-    /// Checks all texts of up to five of these characters: the checks at compile time must agree with the
-    /// parsers.
+    /// Tries all texts of up to five characters of a set. For each, the check at compile time must agree with the
+    /// parser.
     #[test]
     fn codes_are_checked_as_they_are_parsed() {
         fn all(set: &str, check: &dyn Fn(&str)) {

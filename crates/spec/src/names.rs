@@ -180,7 +180,7 @@ impl Names {
     pub fn trusts_devices(&self) -> bool {
         self.trusting
     }
-    /// The addresses that a name stands for: those that the configuration defines. Missing ones are taken
+    /// The addresses that a name stands for. They are those that the configuration defines; missing ones are taken
     /// from the device with this name.
     pub fn addresses(&self, scope: &str, name: &str) -> Option<Addresses> {
         let defined = outward(scope, name, |n| self.addresses.get(n).copied());

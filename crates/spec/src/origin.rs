@@ -3,8 +3,8 @@
 
 /// The source of a configuration or of a handler call.
 ///
-/// Code that loads configurations, opens files by name or calls stored handlers checks the rights of this
-/// type. So every new way into the router has to state its origin.
+/// Code that loads configurations, opens files by name or calls stored handlers checks the rights of an `Origin`.
+/// So every new way into the router has to state its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The operator: the command line, the files that it names, signals, and scripts of the operator's configuration.

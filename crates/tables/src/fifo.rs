@@ -30,7 +30,7 @@ impl<T> Fifo<T> {
     /// Creates an empty queue for `capacity` items, at most 2^31.
     ///
     /// # Errors
-    /// There is not enough memory.
+    /// When there is not enough memory.
     pub fn try_new(capacity: usize) -> Result<Self, TryReserveError> {
         let capacity = capacity.min(1 << 31);
         let mut cells = Vec::new();
@@ -185,7 +185,7 @@ impl<T> Fifo<T> {
     /// Changes the capacity. The oldest items stay; items that no longer fit are returned, oldest first.
     ///
     /// # Errors
-    /// There is not enough memory. The queue is unchanged.
+    /// When there is not enough memory; the queue is unchanged then.
     pub fn try_resize(&mut self, capacity: usize) -> Result<Vec<T>, TryReserveError> {
         let mut new = Self::try_new(capacity)?;
         let mut items = Vec::new();

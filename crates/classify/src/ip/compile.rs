@@ -206,8 +206,8 @@ impl Test {
         Expr::And(all)
     }
 
-    /// Combines the two sides according to the direction. `!=` negates `=` as a whole: `port != 80` means that
-    /// neither port is 80. Order relations apply to each side separately.
+    /// Combines the tests of source and destination according to the direction. `!=` negates `=` as a whole:
+    /// `port != 80` means that neither port is 80. Order relations apply to each side separately.
     fn directed(&self, src: &[(Field, u32, u32)], dst: &[(Field, u32, u32)]) -> Expr {
         let unequal = self.relation == Relation::NotEqual;
         let relation = if unequal { Relation::Equal } else { self.relation };

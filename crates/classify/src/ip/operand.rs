@@ -18,7 +18,7 @@ pub(super) struct Given {
     pub(super) operand: Operand,
     /// The mask of a prefix.
     pub(super) own_mask: Option<u64>,
-    /// The mask of the previous test, if this test consists of a value only and takes its other parts from there.
+    /// The mask of the previous test, if this test consists of a value only and takes its other parts from that test.
     pub(super) inherited_mask: Option<u64>,
 }
 

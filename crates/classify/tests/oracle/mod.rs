@@ -99,7 +99,8 @@ fn numbers(proto: &str) -> &'static [u8] {
     }
 }
 
-/// Applies `ask` to one or both sides. `!=` negates the whole result if both sides are present.
+/// Applies `ask` to the source, the destination or both, as `dir` says. `!=` negates the result as a whole, but
+/// the result is false if a value that it needs is missing.
 fn directed<T: Copy>(
     dir: Dir,
     rel: &str,
@@ -188,7 +189,7 @@ impl Test {
         let dotted = |a: u32| a.to_be_bytes().map(|b| b.to_string()).join(".");
         let mask_text =
             |mask: u32, all: u32| if mask == all { String::new() } else { format!("& {mask:#x} ") };
-        // A masked test without a relation is still parsed as a mask and a value.
+        // The relation between a mask and a value may be left out.
         match self {
             Test::Const(b) => b.to_string(),
             Test::Host { dir, mask, rel, address, net } => {

@@ -138,7 +138,7 @@ fn packets(side: &str, port: usize) -> String {
     }
 }
 
-/// Largest number of ports that are shown in a row each. More ports are shown as a range.
+/// Ports from this number on share one row.
 const SINGLE: usize = 16;
 
 fn side(word: &str, count: Count, processing: &dyn Fn(usize) -> Processing, types: &str) -> Vec<Port> {
@@ -233,8 +233,8 @@ pub fn global(name: &str) -> &'static str {
     }
 }
 
-/// Returns the handlers of a class: its own and those of its arguments, then those of its task, then those of
-/// every element.
+/// Returns the handlers of a class: its own and those of its arguments, then those of its task, those about
+/// drops, and those of every element.
 pub fn handlers(spec: &ClassSpec) -> Vec<HandlerSpec> {
     use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
     let own: Vec<HandlerSpec> = spec.all_handlers().copied().collect();
@@ -341,8 +341,7 @@ pub fn capital(text: &str) -> String {
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// Returns the folder of a class's family. A class with several files has its own folder below the family's
-/// folder, but its family is returned.
+/// Returns the folder of a class's family. If a class has several files, they are in a subfolder of that folder.
 pub fn folder(spec: &ClassSpec) -> &'static str {
     // The classes of a package form one family.
     let package = || spec.module.split("::").next().unwrap_or_default();

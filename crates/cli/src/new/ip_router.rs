@@ -255,8 +255,8 @@ impl IpRouter {
         if errors.is_empty() { Ok(self.text()) } else { Err(errors) }
     }
 
-    /// Returns the lines of the route table. Output 0 leads to the router itself, outputs from 1 to the
-    /// interfaces, and the last two to `nobody` and `unreachable`.
+    /// Returns the lines of the route table. Output 0 leads to the router itself. The outputs after it lead to
+    /// the interfaces, and the last two to `nobody` and `unreachable`.
     fn table(&self) -> Vec<String> {
         let n = self.interfaces.len();
         let (nobody, unreachable) = (n + 1, n + 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the binary by its names, with a time limit.
+//! Runs the binary under its names, with a time limit.
 #![allow(clippy::unwrap_used, dead_code)]
 
 use std::io::Write;
@@ -22,7 +22,7 @@ pub struct Ran {
     pub code: i32,
 }
 
-/// A folder with links of the classic names.
+/// A folder with links to the binary under classic names.
 pub struct Bench {
     pub folder: TempDir,
 }
@@ -95,7 +95,7 @@ pub fn check(bench: &Bench, cases: &[Case<'_>]) {
     }
 }
 
-/// Five packets, counted.
+/// A configuration that counts five packets.
 pub const FIVE: &str = "InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard;";
 
 /// Makes a folder with some configurations.

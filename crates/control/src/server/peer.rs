@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 /// The service for a client, with the output that waits to be sent.
 pub(super) enum Talk {
-    /// Replies of a session.
+    /// A control session, which also holds its replies.
     Control(Box<Session>),
-    /// Queued messages.
+    /// The queued messages of a message server.
     Chatter(VecDeque<u8>),
 }
 
@@ -23,18 +23,18 @@ pub(super) enum Talk {
 pub(super) struct Peer {
     pub fd: OwnedFd,
     pub talk: Talk,
-    /// The events of its descriptor in epoll.
+    /// The events for which its descriptor is registered in epoll.
     pub interest: EventFlags,
-    /// Whether it waits in the queue for another turn: commands are buffered, so its descriptor may have no
-    /// event.
+    /// Whether it is in the queue for another turn. A client with buffered commands is queued, because its
+    /// descriptor may have no event.
     pub busy: bool,
-    /// The result of [`Peer::holds`] that the total of the server includes.
+    /// This client's share of the server's total: the last result of [`Peer::holds`].
     pub held: usize,
     /// Whether the client has closed its output.
     finished: bool,
     /// Whether sending to the client has failed.
     output_broken: bool,
-    /// Set after the last reply: the latest time at which the connection is closed.
+    /// The latest time at which the connection is closed; set after the last reply.
     closing: Option<Instant>,
     /// When input last arrived.
     last_input: Instant,
@@ -54,8 +54,9 @@ pub(super) enum Next {
 
 /// Largest number of commands in a turn, so that every client gets turns.
 const COMMANDS: usize = 8;
-/// How long to wait, after the last reply, until the client closes its output. Closing a TCP socket with unread input
-/// resets the connection (RFC 9293, section 3.10.4), and the client may lose the reply.
+/// How long the server waits, after the last reply, for the client to close its output. If the server closed a TCP
+/// socket with unread input, the connection would be reset (RFC 9293, section 3.10.4), and the client might lose the
+/// reply.
 const LINGER: Duration = Duration::from_secs(1);
 
 impl Peer {
@@ -154,7 +155,7 @@ impl Peer {
         }
     }
 
-    /// Whether this is a client of a message server that has closed its output. Such a client may be
+    /// Whether this is a client of a message server, and the client has closed its output. Such a client may be
     /// disconnected to make room for another.
     pub fn is_gone(&self) -> bool {
         matches!(self.talk, Talk::Chatter(_)) && self.finished
@@ -213,8 +214,8 @@ impl Peer {
         room
     }
 
-    /// The time at which the client is disconnected, unless it sends or receives something before; `None` if there
-    /// is no time limit.
+    /// The time at which the client is disconnected; `None` if there is no time limit. If the client sends or
+    /// receives something earlier, the time moves, unless the connection is already being closed.
     pub fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let Talk::Control(s) = &self.talk else { return None };
         if self.closing.is_some() {

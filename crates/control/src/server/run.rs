@@ -28,7 +28,7 @@ const FIRST: u64 = 2;
 
 /// Largest number of connections accepted in a row.
 const ACCEPTED: usize = 64;
-/// How long to accept no connections after the process had no descriptor left.
+/// How long the server accepts no connections after the process has run out of descriptors.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long queued output is still sent when the server ends.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
@@ -50,7 +50,7 @@ pub(super) struct Loop {
     peers: HashMap<u64, Peer>,
     next: u64,
     busy: VecDeque<u64>,
-    /// The next time at which a client may have timed out; `None` if there is none.
+    /// The next time at which a client may have timed out; `None` if no client can time out.
     check: Option<Instant>,
     total: usize,
     buffer: Vec<u8>,
@@ -244,7 +244,7 @@ impl Loop {
                     self.resume = Instant::now().checked_add(PAUSE);
                     return self.listen(false);
                 }
-                // The client has closed the connection before it was accepted.
+                // For example, the client closed the connection before it was accepted.
                 Err(_) => {}
             }
         }

@@ -69,7 +69,7 @@ fn many_commands_in_one_piece_are_answered_while_the_client_waits() {
 fn what_a_client_sent_before_it_went_is_carried_out() {
     let (s, fake) = server(Limits::default());
     let mut c = connect(&s);
-    // Use one write, because data that the client's host has not sent when the client closes is lost.
+    // All commands are sent in one write, because the reset below discards data that is not sent yet.
     let all: String = (0..50).map(|i| format!("WRITE c.reset {i}\n")).collect();
     c.write_all(all.as_bytes()).unwrap();
     // Closing a connection with unread replies resets it.
@@ -111,8 +111,8 @@ fn a_server_sleeps_while_its_clients_are_silent() {
         c.read_exact(&mut said).unwrap();
     }
     std::thread::sleep(Duration::from_millis(300));
-    // There are some wake-ups per client, and some to check incomplete commands. Polling would need
-    // thousands.
+    // The server wakes up a few times for each client, and a few times to check incomplete commands. A server that
+    // polls would have done so thousands of times.
     let rounds = s.common.rounds.load(Ordering::Relaxed);
     assert!((1..=200).contains(&rounds), "{rounds}");
 }
@@ -140,7 +140,7 @@ fn the_client_library() {
     assert_eq!(c.read("c.count", "").unwrap(), b"0", "the connection is still good");
     drop(s);
     assert!(!path.exists());
-    // Commands that had been read may still be answered.
+    // The server may still answer commands that it read before it was dropped.
     let end = (0..).find_map(|_| c.read("c.count", "").err());
     assert!(matches!(end, Some(crate::client::ClientError::Broken(_))));
     let e = Client::connect(&Address::Unix(path), patience).err().unwrap().to_string();
@@ -305,7 +305,7 @@ fn messages_without_room_are_counted_for_each_client() {
     fake.message("news", "a");
     all.iter_mut().for_each(|c| expect(c, "a\n"));
     until("the long one is counted", || s.lost() == 2);
-    // A client that reads nothing loses complete messages.
+    // A client that reads nothing loses messages, but only whole ones.
     let (s, fake, connect, _) = chatter("news", (false, false, false), 100_000);
     let c = connect();
     until("it is there", || s.clients() == 1);

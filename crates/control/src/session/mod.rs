@@ -71,7 +71,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A new session, with the greeting as output. The client has the rights of `from` until it sends a token.
+    /// A new session, with the greeting as output. The client has the rights of `from` until it sends the right token.
     pub fn new(limits: Limits, from: Origin) -> Session {
         let out = GREETING.bytes().collect();
         let (input, state) = (Input::default(), State::Command);
@@ -217,8 +217,7 @@ impl Session {
             self.state = State::Skip { call: None, left };
             return;
         }
-        // Data of a command that will be refused is not stored. The refusal is sent after the data, as with
-        // all commands.
+        // Data of a command that will be refused is not stored, but skipped. The refusal is sent after the data.
         let vain = match call.verb {
             _ if !self.from.may_call() => true,
             Verb::Llrpc => true,

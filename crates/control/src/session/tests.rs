@@ -296,7 +296,7 @@ fn a_client_without_the_token_may_not_reconfigure_or_name_files() {
         for command in
             ["WRITE H x\n", "SET H x\n", "WRITEDATA H 1\nx", "WRITEUNTIL H\nx\n\n", "CHECKWRITE H\n"]
         {
-            // The flags of `c.deep` allow the write; the handler itself refuses it.
+            // The flags of `c.deep` allow the write, so the check succeeds. The handler itself refuses the write.
             if command.starts_with("CHECK") && handler == "c.deep" {
                 continue;
             }

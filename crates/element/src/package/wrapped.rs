@@ -261,8 +261,8 @@ mod tests {
         }
     }
 
-    /// If `Wrapped` did not pass a default method on to the element inside, this method would do nothing in
-    /// packages, and no other test would notice.
+    /// If `Wrapped` did not pass the calls of a method with a default body on to the element inside, the method
+    /// would do nothing in packages, and no other test would notice.
     #[test]
     fn every_method_is_passed_on() {
         let source = include_str!("../class.rs");

@@ -54,8 +54,8 @@ impl Average {
         self.since.store(old.since.load(Relaxed), Relaxed);
     }
     /// Updates the average for a packet that comes at `now` and finds `length` others. Returns the new
-    /// average. If packets are pulled, the queue can become empty only during an update, so the time is known. If they
-    /// are pushed, it is not known when the queue became empty, so the time of the previous packet is used.
+    /// average. If packets are pulled, the queue can become empty only during an update, so it is known since when
+    /// the queue is empty. If packets are pushed, this is not known, so the time of the previous packet is used.
     #[inline]
     pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
         let old = self.value.get();

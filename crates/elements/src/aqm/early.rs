@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// How often the probability is adapted, in nanoseconds (Floyd, Gummadi and Shenker 2001, figure 1).
 const INTERVAL: i64 = 500_000_000;
-/// The most missed intervals for which the probability is adapted at once. After this many reductions, any
+/// The maximum number of missed intervals that are made up for at once. After this many reductions, any
 /// probability has reached its minimum.
 const MOST_INTERVALS: i64 = 100;
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// over a link of 3750 packets a second, and 200 for TARGET.
 ///
 /// The length and its average are computed as in `RED`. With STABILITY 0 the length itself is used, as in the
-/// paper. While the queues are empty and nothing is dropped, the controller does not run.
+/// paper. While the queues are empty and the probability is 0, the controller does not run.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: packets that are not dropped. Output 1 (push, optional): dropped packets.
@@ -124,8 +124,8 @@ impl Controller {
         let (s, length) = (&self.state, self.lengths.total());
         let excess = s.average.update(length, self.pulled, now) - self.target;
         let p = s.probability.get() + s.a.get() * excess - s.b.get() * s.before.get();
-        // Keep the value between 0 and 1, because it is a probability. Without the limit, its return to this
-        // range would also take longer.
+        // Keep the value between 0 and 1, because it is a probability. Without the limit, it could go far beyond this
+        // range, and its return would take long.
         let p = if p > 0.0 { p.min(1.0) } else { 0.0 };
         s.probability.set(p);
         s.before.set(excess);

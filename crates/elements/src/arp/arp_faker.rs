@@ -71,7 +71,7 @@ impl Element for ArpFaker {
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         let now = cx.now();
         cx.set_timer(0, now.saturating_add(INTERVAL));
-        // Without a buffer this reply is skipped. The next one follows in ten seconds.
+        // If no buffer is free, this reply is skipped. The next one follows in ten seconds.
         let Some(mut p) = Packet::copy_of(&self.frame) else { return };
         p.set_mac_header(0);
         p.set_network_header(EtherHeader::LEN, ArpHeader::LEN);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Prints ARP packets (RFC 826, 903, 2390), one line each, and passes them on.
 ///
-/// A line shows a request or a reply. It is written to standard error, or to OUTFILE. Packets without a
+/// A line shows the operation and its addresses. It is written to standard error, or to OUTFILE. Packets without a
 /// network header annotation, and ARP packets for protocols other than IPv4, pass without being printed.
 ///
 /// # Ports

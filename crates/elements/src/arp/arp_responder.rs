@@ -54,8 +54,8 @@ impl ArgValue for Entry {
     const TYPE: &'static str = "IP[/MASK] ... ETHER";
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Entry, ValueError> {
         let mut prefixes = Vec::new();
-        // `own`: from words that are only an Ethernet address. `both`: from names that also stand for an IP
-        // address.
+        // `own` holds addresses from words that are only an Ethernet address, `both` those from names that also stand
+        // for an IP address.
         let (mut own, mut both) = (Vec::new(), Vec::new());
         for word in text.split_whitespace() {
             match (Prefix::parse(word, cx), EtherAddr::parse(word, cx)) {

@@ -56,7 +56,7 @@ pub struct Args {
     /// When a capacity is exceeded, 1/CAPACITY_SLIM_FACTOR of it is made free; 0: no more than needed.
     #[arg(keyword, default = 2)]
     capacity_slim_factor: u32,
-    /// How long an entry lives after its last update; 0: for ever.
+    /// How long an address counts as known after its last update; 0: for ever.
     #[arg(keyword, default = Nanos(300_000_000_000), min = Nanos(0), show = "300s")]
     timeout: Nanos,
 }
@@ -71,7 +71,7 @@ impl Build for ArpTable {
             timeout: args.timeout.0,
         };
         let state = cx.share(|| State::new(settings));
-        // A querier that was built earlier has made the table with default settings.
+        // If a querier was built earlier, it has already made the table, with default settings.
         state.configure(settings);
         Ok(ArpTable { args, state })
     }
@@ -85,7 +85,7 @@ impl Element for ArpTable {
 
 #[handlers]
 impl ArpTable {
-    /// One line for each entry, oldest first: IP, 1 if known, Ethernet address, age.
+    /// One line for each entry, oldest first: IP, 1 if known or else 0, Ethernet address, age.
     #[read]
     fn table(&self, cx: &mut Cx<'_>) -> Table {
         self.state.read_table(cx)

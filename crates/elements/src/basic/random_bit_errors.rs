@@ -7,8 +7,8 @@ use castanet_element::prelude::*;
 /// Changes each bit of packets with a given probability.
 ///
 /// KIND is the kind of change: `flip` inverts the bit, `set` makes it 1, `clear` makes it 0. The element has
-/// its own random numbers, which depend only on the seed of the run and on the element's name. Annotations
-/// are not changed.
+/// its own random numbers, which depend only on the seed of the run, the element's name and the replica.
+/// Annotations are not changed.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets with bit errors.
@@ -152,7 +152,7 @@ mod tests {
         let bits = 8.0 * lengths.iter().sum::<usize>() as f64;
         for p in [0.0, 0.00001, 0.001, 0.03, 0.5, 0.97, 1.0] {
             let one = damaged(&p.to_string(), 0, &lengths, 1);
-            // Six standard deviations of a binomial distribution.
+            // The tolerance: six standard deviations of a binomial distribution.
             let off = 6.0 * (bits * p * (1.0 - p)).sqrt();
             assert!((ones(&one) - bits * p).abs() <= off, "{p}: {} of {bits}", ones(&one));
             for n in [2, 3, 32, 256] {

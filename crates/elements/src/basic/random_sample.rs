@@ -8,8 +8,8 @@ use castanet_element::prelude::*;
 ///
 /// P is the probability that a packet passes. DROP is the probability that it does not. Exactly one of the
 /// two must be given. Without output 1, packets that do not pass are dropped. While ACTIVE is false, all
-/// packets pass. The element has its own random numbers, which depend only on the seed of the run and on the
-/// element's name.
+/// packets pass. The element has its own random numbers, which depend only on the seed of the run, the
+/// element's name and the replica.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the packets that pass. Output 1 (optional): the others.
@@ -123,7 +123,7 @@ mod tests {
                 assert_eq!(run(config, 1, n), one, "{config}");
             }
             let passed = one.iter().filter(|o| **o == 0).count() as f64;
-            // Six standard deviations of a binomial distribution.
+            // The tolerance: six standard deviations of a binomial distribution.
             let (n, off) = (PACKETS as f64, 6.0 * (PACKETS as f64 * p * (1.0 - p)).sqrt());
             assert!((passed - n * p).abs() <= off, "{config}: {passed} of {n}");
             let two: Vec<_> = one.iter().map(|o| usize::from(*o != 0)).collect();

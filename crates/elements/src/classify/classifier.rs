@@ -9,8 +9,8 @@ use castanet_element::prelude::*;
 ///
 /// A pattern is `-`, which matches all packets, or a list of clauses `OFFSET/VALUE` or `OFFSET/VALUE%MASK`
 /// that must all hold. A clause compares the bytes at OFFSET, counted from the start of the packet, with
-/// VALUE, which is hexadecimal with `?` for any digit. MASK selects the bits to compare. `!` before a clause
-/// inverts it. A clause on bytes beyond the end of the packet does not hold. Packets that match no pattern
+/// VALUE, which is hexadecimal with `?` for any digit. MASK selects the bits to compare. A clause on bytes
+/// beyond the end of the packet does not hold. `!` before a clause inverts it. Packets that match no pattern
 /// are dropped. All patterns are compiled to one decision tree, so their number hardly affects the speed.
 ///
 /// # Ports

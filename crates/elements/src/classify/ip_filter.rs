@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 /// Passes or drops IP packets by rules.
 ///
 /// A rule is an action and an expression in the language of IPClassifier. The first rule that matches
-/// decides. The action is `allow`, which sends packets to output 0, `deny` or `drop`, or the number of an
+/// decides. The action is `allow` (output 0), `deny` or `drop` (the packet is dropped), or the number of an
 /// output. Packets that match no rule are dropped. The network header must be marked.
 ///
 /// # Ports

@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 /// Decides when the router stops.
 ///
 /// This is a `Script` of type DRIVER. It starts before any task. Each request to stop is one step of the script: it
-/// passes a `pause` or cuts a `wait` short. When the script ends, the router stops. Without instructions, the script
+/// ends a `pause` or cuts a `wait` short. When the script ends, the router stops. Without instructions, the script
 /// ends at the first request. A router has at most one script of this type.
 ///
 /// # Ports
@@ -130,7 +130,7 @@ mod tests {
             if first == 1 {
                 kit.expire().unwrap();
             }
-            // The one request counted here is the request that starts the script.
+            // `stops` counts only the request with which the script starts itself.
             assert_eq!((kit.stops(), kit.drive()), (1, Drive::Stop), "a request that came later: {config}");
         }
         let (mut kit, _) = kit("write hotconfig Idle, stop");

@@ -31,7 +31,7 @@ use castanet_element::prelude::*;
 /// | `print [>FILE] TEXT`, `printn` | prints a text, or the value of a handler; `printn` prints no line end |
 /// | `save HANDLER [FILE]`, `append` | writes the value of a handler to a file |
 /// | `read HANDLER`, `write HANDLER [VALUE]` | shows the value of a handler as a message; calls a write handler |
-/// | `pause [N]`, `wait [TIME]` | `pause` waits for N steps; `wait` waits for a time or one step |
+/// | `pause [N]`, `wait [TIME]` | `pause` waits for N steps; `wait` waits until TIME has passed or a step comes |
 /// | `label L`, `goto L [CONDITION]`, `loop` | mark a label, jump to a label, jump to the start; see below |
 /// | `return [VALUE]`, `error [TEXT]`, `end`, `exit`, `stop` | end the script; `stop` asks the driver to stop |
 ///
@@ -46,8 +46,8 @@ use castanet_element::prelude::*;
 /// substituted text count as a jump.
 ///
 /// # Ports
-/// Only with TYPE PACKET. A packet of any input leaves on the output whose number the script returns, or on output 0
-/// after `end`. It is dropped after `exit`, or if there is no such output.
+/// Only scripts of TYPE PACKET have ports. A packet of any input leaves on the output whose number the script returns,
+/// or on output 0 after `end`. It is dropped after `exit`, or if there is no such output.
 ///
 /// # Example
 /// ```click

@@ -29,11 +29,12 @@ const LOOK: i64 = 200_000_000;
 
 /// Emits the frames that a network device receives, through a packet socket.
 ///
-/// A frame is an Ethernet frame with any VLAN tag, or an IP packet if the device has no link header. Packets have
-/// their MAC header marked, the packet type annotation from the kernel (to this host, broadcast, multicast, to
-/// another host), and the time of reception as timestamp. Partial checksums and super-packets pass unchanged;
-/// CompleteOffload completes them before elements that need packets as they appear on the wire. Frames that are
-/// waiting are emitted together. The task sleeps until frames arrive; at a high rate it polls between frames instead.
+/// A frame is an Ethernet frame with its VLAN tag, if it has one, or an IP packet if the device has no link header.
+/// The MAC header of packets is marked. Their packet type annotation comes from the kernel (to this host, broadcast,
+/// multicast, to another host), and their timestamp is the time of reception. Partial checksums and super-packets pass
+/// unchanged; CompleteOffload completes them before elements that need packets as they appear on the wire. Frames that
+/// are waiting are emitted together. The task sleeps until frames arrive; at a high rate it polls between frames
+/// instead.
 ///
 /// Unless SNIFFER is false, the host's own network stack also sees the frames, and answers those to its addresses.
 /// The kernel discards frames that do not match BPF_FILTER, an expression of tcpdump, before they are copied.
@@ -70,7 +71,7 @@ pub struct FromDevice {
     socket: Option<(PacketSocket, Watch)>,
     intake: Intake,
     shield: Option<Shield>,
-    /// The watch of the socket. It stays in this router when another router takes the socket over (hot swap).
+    /// The watch of the socket, if another router has taken the socket over (hot swap). It stays in this router.
     left: Left,
     /// Packets taken over in a hot swap, emitted before newly received frames. The first `from_old` of them came from
     /// the old router.

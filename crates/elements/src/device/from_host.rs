@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The most packets of a turn.
+/// The most packets that one turn emits.
 const MOST: usize = 64;
 const DEFAULT_MTU: u32 = 2048;
 
@@ -66,8 +66,8 @@ impl HostDevices {
 
 /// Creates an Ethernet device on the host, and emits the frames that the host sends through it.
 ///
-/// With DST, the device gets the address of DST, and the host a route to the network of DST. Frames have
-/// their MAC header marked and the current time as timestamp. While a queue downstream is full, nothing is read.
+/// With DST, the device gets the address of DST, and the host gets a route to the network of DST. The MAC header of
+/// frames is marked, and their timestamp is the current time. While a queue downstream is full, nothing is read.
 /// ToHost with the same device name sends frames to the host.
 ///
 /// # Ports
@@ -90,7 +90,7 @@ pub struct FromHost {
     device: Arc<HostDevice>,
     wanted: Wanted,
     tun: Option<(Arc<Tun>, Watch)>,
-    /// The watch of the device. It stays in this router when another router takes the device over (hot swap).
+    /// The watch of the device, if another router has taken the device over (hot swap). It stays in this router.
     left: Left,
     downstream: Signal,
     scratch: Vec<u8>,

@@ -55,7 +55,7 @@ pub struct KernelDevice<const TAP: bool> {
     tun: Option<(Tun, Watch)>,
     /// Identifies the device in a hot swap: its name and kind, or all its settings if the kernel chooses the name.
     key: String,
-    /// The watch of the device. It stays in this router when another router takes the device over (hot swap).
+    /// The watch of the device, if another router has taken the device over (hot swap). It stays in this router.
     left: Left,
     /// Packets that came from the host.
     #[count(unit = "packets")]

@@ -9,7 +9,7 @@ use castanet_spec::Show;
 /// Keeps the host's own network stack from seeing what devices receive, so that only the router answers.
 ///
 /// Each argument is `drop dev NAME`. While the router runs, a filter at the ingress of the device drops all frames,
-/// after the packet sockets of FromDevice have received them. If the kernel has TCX links (Linux 6.6, in the first
+/// after the packet sockets of FromDevice have received them. If the kernel has TCX links (Linux 6.6, in the initial
 /// user namespace), it removes the filter when the program ends. Without TCX links, the filter needs sch_ingress
 /// and cls_bpf. In that case, if the program is killed, the filter stays until another program sets such a filter on
 /// the device, or until `castanet doctor --mend` removes it. FromDevice with SNIFFER false does the same as this class.
@@ -95,7 +95,7 @@ impl Lifecycle for KernelFilter {
         Ok(())
     }
     /// For each device that both routers filter, keeps the filter (`Shield`) of the old router. Only that `Shield`
-    /// records whether the clsact qdisc was created with it, and must therefore be removed with it.
+    /// records whether the clsact qdisc was created with it. If so, the qdisc must be removed with it.
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         for theirs in &mut old.shields {
             if let Some(mine) = self.shields.iter_mut().find(|s| s.name() == theirs.name()) {

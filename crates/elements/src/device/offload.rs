@@ -23,7 +23,7 @@ fn header(o: Offload) -> VnetHeader {
 /// Records on a packet the pending offload that the kernel's virtio-net header describes.
 ///
 /// # Errors
-/// If the offload does not fit the packet, so that it could not be completed.
+/// Returns an error if the offload does not fit the packet, so that it could not be completed.
 #[inline]
 pub(super) fn note(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadOffload> {
     if !vnet.needs_checksum() && !vnet.is_super() {
@@ -50,7 +50,7 @@ fn note_some(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadO
 /// Completes the checksum of a packet that is not a super-packet.
 ///
 /// # Errors
-/// The reason for which the packet is dropped.
+/// The error is the reason for which the packet is dropped.
 pub(crate) fn complete_checksum(p: &mut Packet) -> Result<(), Reason> {
     let vnet = header_of(p);
     if vnet.is_super() {
@@ -64,7 +64,7 @@ pub(crate) fn complete_checksum(p: &mut Packet) -> Result<(), Reason> {
 /// packets of its segments, with the annotations of the packet.
 ///
 /// # Errors
-/// The reason for which the packet is dropped.
+/// The error is the reason for which the packet is dropped.
 pub(crate) fn finish(mut p: Packet, into: &mut Batch) -> Result<(), Reason> {
     let vnet = header_of(&p);
     if !vnet.is_super() {

@@ -129,10 +129,10 @@ pub struct Args {
     /// Whether TCP sends small pieces of data immediately (TCP_NODELAY): 0 or 1.
     #[arg(keyword, default = 1)]
     nodelay: i32,
-    /// Whether the socket connects to the address, instead of listening on it; true when there is no output.
+    /// Whether the socket connects to the address, instead of listening on it; by default true if there is no output.
     #[arg(keyword, show = "true without outputs")]
     client: Option<bool>,
-    /// Accepted for old configurations: there is no Proper service here, so the kernel opens the socket.
+    /// Accepted for old configurations and ignored; the kernel always opens the socket.
     #[arg(keyword, default = false)]
     proper: bool,
     /// The route table of hosts that are admitted.

@@ -107,8 +107,8 @@ impl Read {
 /// The most bytes of one read: an Ethernet header with a VLAN tag, and a super-packet.
 const LARGEST: usize = 65536 + 18;
 
-/// Reads one packet that the host sent. It is first read into `scratch`, because its length is not known
-/// before.
+/// Reads one packet that the host sent. It is first read into `scratch`, because its length is not known in
+/// advance.
 pub(super) fn read(
     tun: &Tun,
     wanted: &Wanted,
@@ -118,7 +118,7 @@ pub(super) fn read(
 ) -> Result<Read, DeviceError> {
     scratch.resize(LARGEST, 0);
     let Some((vnet, n)) = tun.receive(0, scratch)? else { return Ok(Read::None) };
-    // The packet is longer than the MTU of the device allows.
+    // Drop a packet that is longer than the MTU of the device allows.
     if n >= if vnet.is_super() { LARGEST } else { wanted.room() } {
         return Ok(Read::Lost(Reason::TooLong));
     }

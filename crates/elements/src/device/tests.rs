@@ -41,7 +41,7 @@ fn what_the_system_dropped_is_booked_once() {
         let mut sender = PacketSender::open("va").unwrap();
         let mut old = Kit::<FromDevice>::new("vb").unwrap();
         let drops = |kit: &mut Kit<FromDevice>| kit.read("kernel_drops").unwrap().parse::<u64>().unwrap();
-        // More frames than the socket holds, none of which is read.
+        // Send more frames than the socket holds. None of them is read.
         for _ in 0..1_000_000 {
             sender.send([Outgoing::plain(&frame(1))].into_iter());
         }
@@ -76,14 +76,15 @@ fn frames_that_wait_move_to_the_new_router() {
         send(4);
         assert_eq!(received(&mut new), [2, 3, 4]);
         assert_eq!(received(&mut old), []);
-        // Another filter: both sockets receive frame 6, which must be emitted once.
+        // An element with another filter opens its own socket. Both sockets receive frame 6, which must be emitted
+        // once.
         send(5);
         let mut other = Kit::<FromDevice>::new("vb, PROTOCOL 0x88b5").unwrap();
         assert_ne!(other.element.holds(), new.element.holds());
         send(6);
         other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
         send(7);
-        // The first swap fails, the second succeeds.
+        // The swap from `new` to `other` fails, and `new` takes its frames back. A second swap succeeds.
         new.with(|e, cx| e.take_state(&mut other.element, cx)).unwrap();
         assert_eq!((received(&mut other), received(&mut new)), (vec![7], vec![5, 6, 7]));
         send(8);
@@ -110,7 +111,7 @@ fn packets_that_the_device_has_not_taken_move_to_the_new_router() {
         assert_eq!(old.element.holds(), new.element.holds());
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         assert_eq!((old.read("q").unwrap(), new.read("q").unwrap()), ("0".into(), "3".into()));
-        // The swap failed: the old router has the packets again, and still treats the device as down.
+        // If the swap fails, the old router has the packets again, and still treats the device as down.
         old.with(|e, cx| e.take_over(&mut new.element, cx)).unwrap();
         assert_eq!((old.read("q").unwrap(), new.read("q").unwrap()), ("3".into(), "0".into()));
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
@@ -191,7 +192,7 @@ fn a_prepared_router_opens_nothing_that_it_inherits() {
         assert_eq!(received(&mut new), [1, 2]);
         hand_over(&mut new, &mut old);
         assert!(!run("ip -d link show vb").contains("promiscuity 1"), "and back");
-        // The device goes down: the next router uses it again when it is up.
+        // The device goes down before a swap. The new router uses it again when it is up.
         run("ip link set vb down");
         assert_eq!(received(&mut old), []);
         assert_eq!(old.read("losses").unwrap(), "1");
@@ -227,7 +228,7 @@ fn the_host_is_kept_out_all_the_time() {
         hand_over(&mut old, &mut new);
         old.cleanup().unwrap();
         assert_eq!(shields(), 1);
-        // Another list of devices: both routers have their filter until the old one is gone.
+        // If the list of devices differs, both routers have their own filter until the old router is gone.
         let mut other = Kit::<KernelFilter>::new("drop dev vb, drop dev va").unwrap();
         assert_ne!(other.element.holds(), new.element.holds());
         assert_eq!(shields(), 2);
@@ -236,7 +237,7 @@ fn the_host_is_kept_out_all_the_time() {
         assert_eq!(shields(), 1);
         other.cleanup().unwrap();
         assert!(!run("tc qdisc show dev vb").contains("clsact"), "the place for filters goes with the last");
-        // A FromDevice also hands over its filter, and takes it back.
+        // A FromDevice with SNIFFER false keeps its filter if a swap fails, and hands it over if a swap succeeds.
         let mut old = Kit::<FromDevice>::new("vb, SNIFFER false").unwrap();
         let mut new = Kit::<FromDevice>::new("va").unwrap();
         prepare(&mut new, "vb, SNIFFER true", 0, 1);

@@ -54,7 +54,7 @@ pub struct ToDevice {
     #[count(unit = "outages")]
     losses: Count,
     sender: Option<(PacketSender, Watch)>,
-    /// The watch of the socket. It stays in this router when another router takes the socket over (hot swap).
+    /// The watch of the socket, if another router has taken the socket over (hot swap). It stays in this router.
     left: Left,
     held: Batch,
     upstream: Signal,

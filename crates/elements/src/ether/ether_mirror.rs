@@ -23,7 +23,7 @@ pub struct EtherMirror {}
 impl Action for EtherMirror {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
-        // Checked before `data_mut`, so that a shared buffer is not copied for a packet that is too short.
+        // Check the length before `data_mut`, so that a shared buffer is not copied for a packet that is too short.
         if p.len() < 12 {
             return Verdict::Drop(Reason::TooShort);
         }

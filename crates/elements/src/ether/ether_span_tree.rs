@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// and when a connection breaks, another replaces it. Port N of this element, of both Suppressors and of the
 /// switch is port N of one bridge. A blocking or listening port is suppressed on both sides. A learning port
 /// lets frames in: the switch learns from them, but does not relay them. A forwarding port is active. While
-/// the topology changes, the switch forgets addresses that it has not heard for the forward delay of the
-/// root.
+/// the topology changes, the switch forgets an address if no frame has come from it during the forward delay
+/// that the root sets.
 ///
 /// By default the bridge has a worse priority than most bridges, so that another one becomes the root and
 /// sets the times. Messages that are malformed or too old are dropped. Times in messages are limited to the
@@ -65,7 +65,7 @@ struct Shared {
     switch: Arc<Control>,
 }
 
-/// How often the replica that keeps the time looks for messages that other replicas received, in nanoseconds.
+/// Interval at which the replica that keeps the time looks for messages that other replicas received, in nanoseconds.
 const LOOK: i64 = 1_000_000_000;
 
 impl Build for EtherSpanTree {
@@ -134,7 +134,7 @@ impl EtherSpanTree {
         }
         if self.first {
             let now = cx.now();
-            // Messages that other workers receive may require an action before the time that is known here, so
+            // A message that another worker receives may require an action earlier than `bridge.next` says now, so
             // this replica checks again after LOOK at the latest.
             let look = self.several.then_some(now.saturating_add(LOOK));
             if let Some(next) = bridge.next().into_iter().chain(look).min() {
@@ -216,8 +216,8 @@ impl Lifecycle for EtherSpanTree {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        // With another address or priority this is another bridge. It does not take over the state of the old
-        // one, but has to find its own place in the tree.
+        // If the address, priority, path cost, times or number of ports differ, this is another bridge. It does not
+        // take over the state of the old one, but has to find its own place in the tree.
         if Arc::ptr_eq(&self.shared, &old.shared) || self.ports != old.ports || !self.args.is_like(&old.args)
         {
             return Ok(());

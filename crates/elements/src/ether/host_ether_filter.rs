@@ -4,10 +4,10 @@
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;
 
-/// Sets the packet type annotation from the destination of Ethernet frames, and keeps those for this host.
+/// Sets the packet type annotation from the destination of Ethernet frames, and separates frames for other hosts.
 ///
-/// Frames to `ETHER` get the packet type of this host. Other frames get the packet type broadcast, multicast,
-/// or other host. Frames for another host leave on output 1 unless `DROP_OTHER` is false, and so do frames
+/// Frames to `ETHER` get the packet type "to this host". Other frames get the packet type broadcast, multicast,
+/// or "to another host". Frames for another host leave on output 1 unless `DROP_OTHER` is false, and so do frames
 /// from `ETHER` if `DROP_OWN` is true.
 ///
 /// # Ports

@@ -31,8 +31,8 @@ impl PortFlags {
     /// is ignored.
     pub fn set(&self, port: usize, value: bool) -> bool {
         let flag = self.flags.get().and_then(|all| all.get(port));
-        // Sequentially consistent, like notifiers, because a puller reads the flag after it has cleared a
-        // notifier.
+        // The flag is sequentially consistent, as notifiers are, because a puller reads the flag after it has
+        // cleared a notifier.
         flag.is_some_and(|flag| flag.swap(value, Ordering::SeqCst))
     }
     /// Sets the notifier that pullers of the element sleep on.

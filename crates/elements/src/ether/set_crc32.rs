@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// The definition of the checksum, a bit at a time (IEEE 802.3 section 3.2.9).
+    /// Computes the checksum by its definition, a bit at a time (IEEE 802.3 section 3.2.9).
     fn bit_by_bit(data: &[u8]) -> u32 {
         let mut crc = u32::MAX;
         for byte in data {

@@ -142,7 +142,7 @@ impl Lifecycle for Suppressor {
         (0..self.suppressed.len()).map(|i| (format!("active{i}"), "rwc")).collect()
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // Flags that a spanning tree has set in the new router stay.
+        // If a spanning tree has set flags in the new router, they stay.
         if !self.suppressed.iter().any(|s| s.load(Ordering::Relaxed)) {
             for (mine, theirs) in self.suppressed.iter().zip(old.suppressed.iter()) {
                 mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -12,7 +12,7 @@ const PRIORITY: u16 = 0xe000;
 /// Bytes of a tag, including its type.
 pub const TAG: usize = 4;
 
-/// Reads a number between limits.
+/// Parses a number from `low` to `high`.
 fn between(text: &str, cx: &ArgCx<'_>, low: i32, high: i32) -> Result<i32, ValueError> {
     let n = i32::parse(text, cx)?;
     if (low..=high).contains(&n) { Ok(n) } else { Err(ValueError::out_of_range(n, low, high)) }
@@ -121,7 +121,7 @@ impl Tag {
     pub fn of(self, p: &Packet) -> u16 {
         annotation(p) & self.mask | self.bits
     }
-    /// Returns the value of some bits, or [`Tci::Anno`] unless all of them are fixed.
+    /// Returns the value of the bits `which` if all of them are fixed, otherwise [`Tci::Anno`].
     fn part(self, which: u16) -> Tci {
         match self.mask & which {
             0 => Tci::Value((self.bits & which) >> which.trailing_zeros()),
@@ -145,7 +145,7 @@ impl Tag {
         match (self.id(), self.priority()) {
             (Tci::Anno, Tci::Anno) => "VLAN_TCI ANNO".into(),
             (Tci::Anno, priority) => format!("VLAN_TCI ANNO, VLAN_PCP {}", priority.show()),
-            // Only the whole tag has the drop eligible bit.
+            // The drop eligible bit can be given only by VLAN_TCI.
             _ if self.bits & !(ID | PRIORITY) != 0 => format!("VLAN_TCI {}", self.bits),
             (id, priority) => format!("VLAN_ID {}, VLAN_PCP {}", id.show(), priority.show()),
         }
@@ -185,7 +185,7 @@ pub struct TagArgs {
 
 /// The arguments of a class that tags frames.
 pub trait Tagged: castanet_spec::Args {
-    /// Those that say which tag.
+    /// Returns the arguments that say which tag a packet gets.
     fn tag(&self) -> &TagArgs;
 }
 
@@ -201,7 +201,7 @@ pub struct Tagging<A> {
 }
 
 impl<A: Tagged> Tagging<A> {
-    /// Whether frames with this tag get none, because they belong to the native VLAN.
+    /// Whether a tag is that of the native VLAN, whose frames get no tag.
     #[inline(always)]
     pub fn is_native(&self, tci: u16) -> bool {
         i32::from(tci & ID) == self.args.tag().native_vlan.unwrap_or_default().0
@@ -223,7 +223,7 @@ impl<A: Tagged> Tagging<A> {
 
 #[handlers]
 impl<A: Tagged> Tagging<A> {
-    /// The whole tag, or ANNO; nothing while no tag was set.
+    /// The whole tag, or ANNO; nothing until a tag is set.
     #[read(merge = first)]
     fn vlan_tci(&self) -> Option<Tci> {
         self.shown(Tag::tci)
@@ -232,7 +232,7 @@ impl<A: Tagged> Tagging<A> {
     fn set_vlan_tci(&mut self, tci: Tci) {
         self.change(|tag| tag.set_tci(tci));
     }
-    /// The VLAN identifier, or ANNO; nothing while no tag was set.
+    /// The VLAN identifier, or ANNO; nothing until a tag is set.
     #[read(merge = first)]
     fn vlan_id(&self) -> Option<Tci> {
         self.shown(Tag::id)
@@ -241,7 +241,7 @@ impl<A: Tagged> Tagging<A> {
     fn set_vlan_id(&mut self, id: VlanId) {
         self.change(|tag| tag.set_id(id));
     }
-    /// The priority, or ANNO; nothing while no tag was set.
+    /// The priority, or ANNO; nothing until a tag is set.
     #[read(merge = first)]
     fn vlan_pcp(&self) -> Option<Tci> {
         self.shown(Tag::priority)

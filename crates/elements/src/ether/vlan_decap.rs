@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn untagged_and_other_tags() {
-        // Configuration, frame, frame after, annotation after.
+        // The columns of the table are configuration, frame before, frame after, and annotation after.
         let mut other = TAGGED;
         (other[12], other[13]) = (0x88, 0xa8);
         for (config, frame, want, anno) in [

@@ -19,18 +19,18 @@ use std::net::Ipv4Addr;
 ///
 /// The message (RFC 792, RFC 1812 section 4.3) goes to the source of the packet. It quotes the packet from its IP
 /// header on: as much as fits in MTU bytes in all, but at least the header and 8 bytes. In the cases of RFC 1812
-/// section 4.3.2.7, no error is sent and the packet is dropped. This happens if the packet is an ICMP error itself,
-/// or ICMP that is cut before its type; if it went to a multicast or broadcast address, of IP or of the link layer
-/// (packet type annotation), or to one of BADADDRS; if its source is not a single host (0/8, 127/8, multicast, 240/4
-/// and above, BADADDRS); or if it is a fragment other than the first. Redirects are also not sent about packets with
-/// a source route (section 5.2.7.2). If the packet has a source route, the message gets the recorded part of it in
+/// section 4.3.2.7, no error is sent and the packet is dropped. This happens if the packet is an ICMP error itself, or
+/// an ICMP message that is cut before its type; if it went to a multicast or broadcast address, of IP or of the link
+/// layer (packet type annotation), or to one of BADADDRS; if its source is not a single host (0/8, 127/8, multicast,
+/// 240/4 and above, BADADDRS); or if it is a fragment other than the first. No redirects are sent about packets with a
+/// source route (section 5.2.7.2). If the packet has a source route, the message gets the recorded part of it in
 /// reverse order (section 4.3.2.6), unless the message is about that option.
 ///
 /// The pointer of a parameter problem comes from the packet's ICMP_PARAMPROB annotation, the gateway of a redirect
 /// from the destination address annotation, and the next MTU of `unreachable needfrag` from PMTU (RFC 1191 section
 /// 4). The message has TTL 200, type of service 0, and an identification that counts up from an unpredictable number
-/// (from 1 with `--seed`). Each element has its own counter, and replicas on several workers use different numbers of
-/// it. The message replaces the packet in place. Its annotations are set anew: destination address, FIX_IP_SRC (so
+/// (from 1 with `--seed`). Each element has its own counter, from which replicas on several workers take different
+/// numbers. The message replaces the packet in place. Its annotations are set anew: destination address, FIX_IP_SRC (so
 /// that FixIPSrc inserts the address of the interface on which the message leaves), and the current time as
 /// timestamp.
 ///

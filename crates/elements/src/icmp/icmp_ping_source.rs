@@ -19,11 +19,11 @@ use std::net::Ipv4Addr;
 ///
 /// The first request is sent one INTERVAL after the start. Sequence numbers count up from 1. The IP identification
 /// counts up with them, from an unpredictable number (from 1 with `--seed`). The time to live is 255. After LIMIT
-/// requests no more are sent; with STOP the driver is stopped one INTERVAL after the last. A reply on input 0 counts
-/// if it has the right identifier and its request has not been answered yet. With `VERBOSE`, each such reply is
-/// reported, and a summary at the end. Packets on input 0 are dropped, except that with MIRROR and a push output,
-/// echo requests are turned into replies, which leave on output 0. On a pull output, a request that is due leaves
-/// with the next pull.
+/// requests no more are sent; with STOP the driver is stopped one INTERVAL after the last one. A reply on input 0
+/// counts if it has the right identifier and its request has not been answered yet. With `VERBOSE`, each such reply is
+/// reported, and a summary at the end. Packets on input 0 are dropped, except that with MIRROR and a push output, echo
+/// requests are turned into replies, which leave on output 0. On a pull output, a request that is due leaves with the
+/// next pull.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets with marked network header. Output 0: echo requests.
@@ -209,17 +209,17 @@ impl IcmpPingSource {
     fn summary(&self) -> Table {
         Table(self.statistics.summary(self.count.get()))
     }
-    /// The shortest round trip.
+    /// The shortest round trip time.
     #[read]
     fn rtt_min(&self) -> String {
         span(self.statistics.min())
     }
-    /// The mean round trip.
+    /// The mean round trip time.
     #[read]
     fn rtt_avg(&self) -> String {
         span(self.statistics.mean())
     }
-    /// The longest round trip.
+    /// The longest round trip time.
     #[read]
     fn rtt_max(&self) -> String {
         span(self.statistics.max())
@@ -293,7 +293,7 @@ impl Element for IcmpPingSource {
             cx.emit(0, p);
         }
         // Count from the time at which this request was due, so that delays do not add up. After a long delay, at
-        // most one missed request is made up for.
+        // most one of the missed requests is sent late.
         let now = cx.peek();
         self.set(due.saturating_add(self.args.interval.0).max(now), cx);
     }

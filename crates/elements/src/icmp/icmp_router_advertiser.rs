@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 ///
 /// An advertisement contains the router's address on that interface, and its lifetime. Advertisements are sent at
 /// random intervals of MIN_INTERVAL to MAX_INTERVAL; the first three are at most 16 s apart. A router solicitation on
-/// input 0 is answered by another advertisement to all hosts, after a random delay of up to 2 s. Malformed
+/// input 0 is answered by another advertisement to DESTINATION, after a random delay of up to 2 s. Malformed
 /// solicitations (RFC 1256 section 4.2) are dropped.
 ///
 /// The time to live is 1. The destination annotation is set, so that an ARPQuerier may follow.
@@ -77,7 +77,7 @@ pub struct Args {
 
 const SECOND: i64 = 1_000_000_000;
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
-// RFC 1256 section 6.
+// The constants of RFC 1256 section 6.
 const INITIAL: u64 = 3;
 const MAX_INITIAL_INTERVAL: i64 = 16 * SECOND;
 const MAX_RESPONSE_DELAY: i64 = 2 * SECOND;
@@ -125,7 +125,7 @@ impl IcmpRouterAdvertiser {
     fn advertisement(&self) -> Option<Packet> {
         let mut p = Packet::new(LENGTH)?;
         let (from, to) = (self.args.address.addr.to_bits(), self.args.destination.to_bits());
-        // The length is 36 bytes.
+        // `LENGTH` is 36, so it fits in 16 bits.
         let mut ip = Ipv4Header::new(ICMP, from, to, LENGTH as u16, 1);
         ip.set_checksum20();
         // The second word holds the number of addresses, the number of words for each, and the lifetime.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMP: error messages (RFC 792, RFC 1812 section 4.3), echo requests and their replies, router advertisements (RFC 1256).
+//! ICMP: error messages (RFC 792, RFC 1812 section 4.3), echo requests and replies, router advertisements (RFC 1256).
 
 use castanet_element::{ClassDef, action, element};
 

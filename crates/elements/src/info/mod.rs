@@ -29,7 +29,7 @@ pub const CLASSES: &[ClassDef] = &[
     information::<static_thread_sched::StaticThreadSched>(),
 ];
 
-/// One argument of an information class: words that `inform` reads.
+/// One argument of an information class. Its text is not stored here: `inform` reads it from the configuration string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definition;
 
@@ -49,8 +49,8 @@ fn each_argument(
     each_with_warnings(config, |words, _| define(words))
 }
 
-/// Like [`each_argument`], for classes that also have warnings. `define` adds each to its second argument, as
-/// message and help.
+/// Like [`each_argument`], for classes that also have warnings. `define` adds each warning to its second argument, as
+/// a message and a help text.
 fn each_with_warnings(
     config: &str,
     mut define: impl FnMut(&[String], &mut Vec<(String, String)>) -> Result<(), ValueError>,

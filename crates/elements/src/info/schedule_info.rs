@@ -9,8 +9,8 @@ use castanet_element::prelude::*;
 /// Each argument is the name of an element and the share of its task, as a multiple of the ordinary share.
 /// The ordinary share is 1 and stands for 1024 tickets of the stride scheduler.
 ///
-/// In configurations of the SOSP 1999 paper, `ScheduleLinux` gives Linux its share of the processor. Outside
-/// the kernel this is not necessary, so an element of this name has no effect.
+/// In the configurations of the Click paper (SOSP 1999), `ScheduleLinux` gives Linux its share of the processor.
+/// Outside the kernel this is not necessary, so `ScheduleLinux` has no effect.
 ///
 /// # Ports
 /// None.

@@ -136,7 +136,7 @@ impl Build for CheckIpHeader {
         let mut good: Vec<_> = args.gooddst.iter().flat_map(|l| &l.0).copied().collect();
         if let Some(Interfaces(list)) = &args.interfaces {
             bad.extend([Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST]);
-            // RFC 3021: a network of 31 bits has no broadcast address, nor has a single host (32 bits).
+            // Networks with a prefix of 31 bits (RFC 3021) and single hosts (32 bits) have no broadcast address.
             bad.extend(list.iter().filter(|p| p.len < 31).map(|p| p.broadcast()));
             good.extend(list.iter().map(|p| p.addr));
         }
@@ -193,7 +193,7 @@ impl CheckIpHeader {
     }
 
     /// Returns the total length and the destination of a packet that passes the quick tests. Nearly every packet
-    /// passes: version 4 without options.
+    /// passes, because it has version 4 and no options.
     #[inline(always)]
     fn common(&self, bytes: &[u8]) -> Option<(usize, u32)> {
         let h = bytes.first_chunk::<{ Ipv4Header::LEN }>()?;

@@ -10,12 +10,12 @@ use std::net::Ipv4Addr;
 
 /// Fragments IPv4 packets that are longer than the MTU.
 ///
-/// Fragments are made by RFC 791 section 3.2. The first fragment keeps all options, later fragments only those with
-/// the copied bit. Each fragment but the last carries a multiple of 8 bytes. If the packet was itself a fragment, the
-/// last fragment keeps its "more fragments" flag. Fragments leave in order, with the annotations of the packet. A
+/// Packets are fragmented as RFC 791 section 3.2 says. The first fragment keeps all options, later fragments only those
+/// with the copied bit. Each fragment but the last carries a multiple of 8 bytes. If the packet was itself a fragment,
+/// the last fragment keeps its "more fragments" flag. Fragments leave in order, with the annotations of the packet. A
 /// packet that must not or cannot be fragmented leaves whole on output 1. With `HONOR_DF false`, "do not fragment" is
-/// cleared, and a random identification is set, since the identification of a packet with that flag need not be
-/// unique. The network header must be marked.
+/// cleared, and a random identification is set, since the identification of a packet with that flag need not be unique.
+/// The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: packets and fragments of at most `MTU` bytes. Output 1 (optional): packets that
@@ -41,7 +41,7 @@ pub struct IpFragmenter {
     headroom: usize,
     identifications: Secret,
     pieces: Batch,
-    /// How many fragments of the last packet follow its first fragment.
+    /// The number of fragments after the first one of the packet that was fragmented most recently.
     last_pieces: usize,
 }
 

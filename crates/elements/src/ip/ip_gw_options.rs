@@ -20,13 +20,13 @@ use std::net::Ipv4Addr;
 ///
 /// Source routes pass, unless SOURCE_ROUTE says otherwise. With `drop`, packets that have one are dropped, which is
 /// the default that RFC 7126 recommends (sections 4.3.5 and 4.4.5). With `follow`, source routes are followed (RFC
-/// 791 section 3.1, RFC 1812 section 5.3.13.4). A packet to one of the router's addresses whose route has not ended
-/// then gets the next address of the route as destination, in header and annotation, and must be routed again. So
+/// 791 section 3.1, RFC 1812 section 5.3.13.4). If a packet is addressed to the router but its route has not ended, the
+/// next address of the route becomes its destination, in header and annotation, and it must be routed again. So
 /// packets to the router's addresses must pass this element before the router accepts them as its own. In the source
 /// route of a packet that leaves, the address recorded last becomes MYADDR if it is one of the router's addresses. If
 /// the route is strict, the packet's next hop (the destination annotation) must be the next address of the route. With
-/// `drop` and `follow`, nothing else is filled in for packets to the router's own addresses, because they go no
-/// further.
+/// `drop` or `follow`, record route and timestamp are not filled in for packets to the router's own addresses, because
+/// they go no further.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the packets with options filled in. Output 1 (optional): packets with malformed
@@ -89,7 +89,7 @@ enum Filled {
     Changed,
     /// An option is malformed. The offset of the bad byte counts from the start of the header.
     Bad(usize),
-    /// There is a source route, which is not allowed.
+    /// There is a source route, and the element drops packets that have one.
     Forbidden,
     /// The next hop is not the one that a strict source route names.
     Failed,
@@ -116,8 +116,8 @@ impl IpGwOptions {
 
     /// Fills in `options`, the bytes after the first 20 bytes of a header.
     fn fill(&self, options: &mut [u8], way: &mut Way, now: i64) -> Filled {
-        // Nothing else is filled in for a packet to the router itself. It goes no further, or, if its source route
-        // leads on, it passes this class again when it leaves.
+        // Record route and timestamp are not filled in for a packet to the router itself. It goes no further, or, if
+        // its source route leads on, it passes an element of this class again when it leaves.
         let ends = way.here && self.args.source_route != SourceRoutes::Pass;
         let mut result = Filled::Unchanged;
         let mut at = 0;

@@ -154,7 +154,7 @@ mod tests {
         }
         assert!(kit.push(0, [packet(&[0x45; 40])]).is_empty());
         assert_eq!((kit.dropped(Reason::LinkBroadcast), kit.all_dropped()), (2, 3));
-        // The header has one hop less, the new source address and a correct checksum.
+        // The header has a time to live that is less by one, the new source address and a correct checksum.
         let out = kit.push(0, [with(&|p| p.set_anno_u8(anno::FIX_IP_SRC, 1))]);
         let (h, _) = etherparse::Ipv4Header::from_slice(out[0].1.data()).unwrap();
         assert_eq!(

@@ -101,8 +101,8 @@ struct Key {
 const PATIENCE: i64 = 30_000_000_000;
 /// The least time between two searches for fragments that have waited too long, by the timestamps of packets.
 const BETWEEN_REAPS: i64 = 10_000_000_000;
-/// Bytes that a datagram counts towards HIMEM in addition to its fragments. A suspect datagram, which has no
-/// fragments, also counts this many.
+/// Bytes that a datagram counts towards HIMEM in addition to its fragments. A suspect datagram counts only this many,
+/// because its fragments, which contradicted each other, were dropped.
 const ENTRY: u64 = 256;
 /// The least bytes that a fragment counts towards HIMEM: the size of the buffer that holds it.
 const BUFFER: u64 = 2048;
@@ -206,7 +206,7 @@ impl IpReassembler {
     /// Gives up a datagram. Its fragments leave unchanged.
     fn give_up(&mut self, key: Key, reason: Reason, cx: &mut Cx<'_>) {
         let Some(mut pieces) = self.remove(key) else { return };
-        // A suspect datagram, which has no pieces, was counted when it became suspect.
+        // A suspect datagram has no pieces. It was counted when it became suspect.
         self.failed = self.failed.wrapping_add(u64::from(!pieces.is_empty()));
         for piece in pieces.drain(..) {
             cx.emit_or(1, piece.packet, reason);

@@ -65,7 +65,7 @@ pub(crate) struct Identifier {
 struct Drawn(u16);
 
 impl Identifier {
-    /// Makes the identifier of the argument, if there is one, or draws one.
+    /// Uses the identifier `named`, if the configuration gives one, or else draws one.
     pub(crate) fn new(named: Option<u16>, cx: &mut BuildCx<'_>) -> Identifier {
         let value = match (named, cx.seed) {
             (Some(n), _) => n,
@@ -115,7 +115,8 @@ mod tests {
         p
     }
 
-    /// The bytes of IP identification, ICMP identifier and sequence number, for three packets of an element.
+    /// For each of three packets of an element: the bytes of the IP identification, ICMP identifier and sequence
+    /// number.
     type Drawn = Vec<[u8; 6]>;
 
     fn marks(p: &Packet) -> [u8; 6] {

@@ -199,9 +199,9 @@ impl<T: RouteTable> Routes<T> {
         self.changes(&[(change, line)], cx)
     }
 
-    /// Carries out all changes or none. All changes are checked first, each against the routes that would be left by
-    /// the changes before it, and the table is touched only if all are valid. Changes are undone only if the table
-    /// becomes full.
+    /// Carries out all changes or none. First, each change is checked against the routes that the changes before it
+    /// would leave. The table is touched only if all changes are valid. If the table then becomes full, the changes
+    /// already made are undone.
     fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), RouteError> {
         let mut after: HashMap<Net, Option<Route>> = HashMap::new();
         let mut todo = Vec::with_capacity(lines.len());
@@ -254,7 +254,7 @@ impl<T: RouteTable> Routes<T> {
     pub(super) fn list(&self) -> Table {
         let line = |(net, r): (Net, Route)| {
             let gw = gateway(r.gw);
-            // Columns of eight characters.
+            // Tab stops are eight characters apart.
             let tabs = if gw.len() < 8 { "\t\t" } else { "\t" };
             format!("{net}\t\t{gw}{tabs}{}\n", r.port)
         };

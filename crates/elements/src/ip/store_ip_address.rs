@@ -8,13 +8,14 @@ use std::net::Ipv4Addr;
 
 /// Writes an IPv4 address into packets: ADDR, or the destination address annotation.
 ///
-/// With OFFSET `src` or `dst`, the address is written to the marked IP header, and the checksums of that header and
-/// of TCP, UDP, UDP-Lite or DCCP are updated incrementally (RFC 1624). With a number of bytes, nothing else changes.
-/// A packet that is too short, or has no marked header where one is needed, leaves unchanged on output 1, or is
-/// dropped.
+/// With OFFSET `src` or `dst`, the address is written to the marked IP header, and the checksums of that header and of
+/// TCP, UDP, UDP-Lite or DCCP are updated incrementally (RFC 1624). If OFFSET is a number, the address is written at
+/// that byte of the packet, and nothing else changes. A packet that is too short, or has no marked header where one is
+/// needed, leaves unchanged on output 1, or is dropped.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the packets with the address. Output 1 (optional): packets that are too short.
+/// Input 0: packets. Output 0: the packets with the address. Output 1 (optional): packets that are too short or have no
+/// marked header.
 ///
 /// # Example
 /// ```click
@@ -95,7 +96,7 @@ fn rewrite(network: &mut [u8], at: usize, addr: u32) -> bool {
     } else {
         h.rewrite_dst(addr);
     }
-    // INVARIANT: nothing behind the total length belongs to the packet.
+    // INVARIANT: bytes behind the total length do not belong to the packet.
     let (from, total, sum) = (h.header_len(), usize::from(h.total_len.get()), checksum_place(h));
     let carried = network.get_mut(..total).and_then(|n| n.get_mut(from.max(Ipv4Header::LEN)..));
     if let Some((sum, optional)) = sum

@@ -117,7 +117,7 @@ fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError>
     }
 }
 
-/// The limits that a number has not reached yet, one for each action to perform when the limit is reached.
+/// The limits that a number (of aggregates, or the total count) has not reached yet: one limit for each action.
 #[derive(Default)]
 struct Call {
     freeze: Option<u64>,

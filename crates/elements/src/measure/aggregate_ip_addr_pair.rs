@@ -7,11 +7,11 @@ use std::collections::HashMap;
 
 /// Sets the aggregate annotation to a number for each IP address pair: 1, 2, ... in the order of their first packets.
 ///
-/// Both directions of a pair have the same number. The paint annotation is set to 0 in the direction of the
-/// first packet and to 1 in the other direction. After a pair has been idle for longer than TIMEOUT, its next
-/// packet gets a new number; a TIMEOUT of 0 means never. Times are the packets' timestamps, or the current
-/// time for packets without a timestamp. Expired pairs are removed every REAP seconds. At most 1048576 pairs
-/// are stored: packets of further pairs leave by output 1 until some pairs are removed.
+/// Both directions of a pair have the same number. The paint annotation is set to 0 in the direction of the first
+/// packet and to 1 in the other direction. After a pair has been idle for longer than TIMEOUT, its next packet gets a
+/// new number. With a TIMEOUT of 0, pairs never expire. Times are the packets' timestamps, or the current time for
+/// packets without a timestamp. Expired pairs are removed every REAP seconds. At most 1048576 pairs are stored: packets
+/// of further pairs leave by output 1 until some pairs are removed.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the same packets. Output 1 (optional): packets without a number; without

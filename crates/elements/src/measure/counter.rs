@@ -121,7 +121,7 @@ impl Rates {
     }
     /// Returns the rates of packets and bytes at the time `now`.
     fn at(&mut self, now: i64) -> (f64, f64) {
-        // The recent counts date from soon after the last reading of the clock.
+        // The recent counts are added as of the last reading of the clock, because they came soon after it.
         self.flush(self.now);
         (self.packets.rate(now), self.bytes.rate(now))
     }
@@ -183,7 +183,7 @@ impl Counter {
     fn reset_counts(&mut self) {
         self.reset();
     }
-    /// The count at which a handler is called; a write also names the handler.
+    /// The count at which a handler is called. A write sets both the count and the handler.
     #[read(merge = first)]
     fn count_call(&self) -> Option<u64> {
         self.args.count_call.as_ref().map(|c| c.at)

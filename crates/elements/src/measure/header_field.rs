@@ -32,7 +32,8 @@ const ICMP: Layer = Layer::Transport(&[protocol::ICMP]);
 const PORTS: Layer = Layer::Transport(&[protocol::TCP, protocol::UDP, protocol::DCCP, protocol::UDP_LITE]);
 const ANY: Layer = Layer::Transport(&[]);
 
-/// Fields by name: RFC 791 section 3.1, RFC 9293 section 3.1, RFC 768, RFC 792.
+/// Fields by name, each with its header, and its offset and length in bits (RFC 791 section 3.1, RFC 9293 section 3.1,
+/// RFC 768, RFC 792).
 const NAMES: &[(&str, Layer, usize, usize)] = &[
     ("ip vers", Layer::Ip, 0, 4),
     ("ip hl", Layer::Ip, 4, 4),
@@ -104,7 +105,7 @@ impl HeaderField {
             && self.offset / 32 == (self.offset + self.bits - 1) / 32
             && self.offset < 160
     }
-    /// Returns how far to shift the bits of an address to the left to put them back to their place.
+    /// Returns how many bits to shift the value of a field to the left, so that it is at its place in the address.
     pub fn address_shift(&self) -> usize {
         (32 - self.offset % 32).saturating_sub(self.bits)
     }

@@ -12,13 +12,13 @@ use std::fmt::Write as _;
 
 /// Measures packets or bytes per second by address prefix, with longer prefixes where there is more traffic.
 ///
-/// Rates are kept for the first byte of addresses. When the rate of a prefix reaches THRESH, rates are also
-/// kept for prefixes that are one byte longer, up to whole addresses. Packets on input 0 are counted by
-/// source address, as forward traffic; packets on input 1 by destination address, as reverse traffic. Each
-/// packet is counted with the probability RATIO, and a counted packet stands for 1/RATIO packets. With ANNO,
-/// the forward and reverse rate annotations of a packet are set to the rates of the longest stored prefix of
-/// its address. Prefixes take at most MEMORY kilobytes, or 65536 if MEMORY is 0. When this memory is used up,
-/// prefixes without traffic are removed, at most once a second.
+/// Rates are kept first for prefixes of one byte. When the rate of a prefix reaches THRESH, rates are also kept for
+/// prefixes that are one byte longer, up to whole addresses. Packets on input 0 are counted by source address, as
+/// forward traffic; packets on input 1 by destination address, as reverse traffic. Each packet is counted with the
+/// probability RATIO, and a counted packet stands for 1/RATIO packets. With ANNO, the forward and reverse rate
+/// annotations of a packet are set to the rates of the longest stored prefix of its address. Prefixes take at most
+/// MEMORY kilobytes, or 65536 if MEMORY is 0. When this memory is used up, prefixes without traffic are removed, at
+/// most once a second.
 ///
 /// # Ports
 /// Input 0: IP packets, counted by source. Input 1 (optional): IP packets, counted by destination. Outputs 0

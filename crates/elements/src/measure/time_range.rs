@@ -6,9 +6,9 @@ use castanet_spec::anno;
 
 /// Records the span of time that the timestamps of packets cover.
 ///
-/// The span begins with the earliest timestamp, or FIRST_TIMESTAMP annotation where one is set, and ends with
-/// the latest timestamp. With SIMPLE, the times of the first and the last packet are used. Packets without a
-/// timestamp are ignored.
+/// The span begins with the earliest timestamp and ends with the latest. If a packet has a FIRST_TIMESTAMP
+/// annotation, the annotation counts for the beginning instead of the timestamp. With SIMPLE, the times of
+/// the first and the last packet are used. Packets without a timestamp are ignored.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.

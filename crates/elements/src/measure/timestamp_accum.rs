@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// Sums up the time that has passed since the timestamps of packets.
+/// Sums up the ages of packets: the time that has passed since the timestamp of each.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -20,7 +20,7 @@ pub struct TimestampAccum {
     /// Packets so far.
     #[count(unit = "packets")]
     count: Count,
-    /// The sum of the times, in nanoseconds.
+    /// The sum of the ages, in nanoseconds.
     time: i64,
 }
 
@@ -34,17 +34,17 @@ impl Action for TimestampAccum {
 
 #[handlers]
 impl TimestampAccum {
-    /// The average time of a packet; with several workers, the greatest of the workers' averages.
+    /// The average age of a packet; with several workers, the greatest of the workers' averages.
     #[read(merge = max, unit = "seconds")]
     fn average_time(&self) -> Seconds {
         Seconds(Nanos(self.time).seconds() / self.count.get().max(1) as f64)
     }
-    /// The sum of the times of all packets.
+    /// The sum of the ages of all packets.
     #[read(name = "time", merge = sum, unit = "seconds")]
     fn total_time(&self) -> Nanos {
         Nanos(self.time)
     }
-    /// Sets the count and the time to 0.
+    /// Sets the count and the sum to 0.
     #[write(button)]
     fn reset_counts(&mut self) {
         self.count.reset();

@@ -99,7 +99,7 @@ impl Action for FtpPortMapper {
         let Some(s) = p.network().and_then(segment) else { return Verdict::Next };
         let Some((control, data)) = &self.links else { return Verdict::Next };
         let now = cx.recent();
-        // Only one store is locked at a time, because both rewriters may share one store.
+        // Only one lock is held at a time, because both rewriters may share one store.
         let Some(value) = control.store().look_up(control.space, protocol::TCP, s.connection, now) else {
             return Verdict::Next;
         };

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub const CLASSES: &[&str] =
     &["IPRewriter", "TCPRewriter", "UDPRewriter", "IPAddrRewriter", "IPAddrPairRewriter", "ICMPPingRewriter"];
 
-/// A number of flows, or the rewriter to share them with.
+/// The argument CAPACITY: a number of flows, or a rewriter to share the capacity with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
     /// At most this many flows.

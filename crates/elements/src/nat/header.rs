@@ -52,8 +52,8 @@ pub trait Family: Send + 'static {
     /// Whether rewriting changes ICMP checksums. New addresses alone do not, as ICMP has no pseudo-header
     /// (RFC 792).
     const ICMP: bool = false;
-    /// Returns the key of a packet from its network header on; `None` if the family does not rewrite the
-    /// packet.
+    /// Returns the key of the packet whose network header is at the start of `net`; `None` if the family does
+    /// not rewrite the packet.
     fn key(net: &[u8]) -> Option<Key>;
     /// Returns a second key to look up replies by, if they are not found by the first one.
     #[inline(always)]
@@ -182,8 +182,8 @@ impl Family for AddrPair {
     fn set_ports(_: &mut [u8], _: Tuple, _: bool) {}
 }
 
-/// Rewrites a packet from its network header on. `ip` and `transport` are the changes of the IP and transport
-/// checksums; `proto` is the protocol in the IP header.
+/// Rewrites the packet whose network header is at the start of `net`. `ip` and `transport` are the changes of
+/// the IP and transport checksums; `proto` is the protocol in the IP header.
 #[inline(always)]
 pub fn rewrite<F: Family>(
     net: &mut [u8],

@@ -255,7 +255,8 @@ fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: 
     let after = checksum::sum(quoted.get(..reach).unwrap_or_default());
     let Some((outer, rest)) = net.split_at_mut_checked(usize::from(quote.outer.header)) else { return };
     if let Some(h) = IcmpHeader::from_prefix_mut(rest) {
-        // RFC 1624, equation 3, with the sums of all these words in place of one old and one new word.
+        // RFC 1624, equation 3: the sums over all words, before and after the change, take the place of one old and one
+        // new word.
         h.checksum.set(checksum::update16(h.checksum.get(), before, after));
     }
     let old = quote.outer.tuple;

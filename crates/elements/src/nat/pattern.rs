@@ -266,8 +266,8 @@ impl Pattern {
                 if self.order == Order::Sequential {
                     self.next.store(next, Ordering::Relaxed);
                 }
-                // The search took several packets and found nothing free before this place. So the search for
-                // the next flow starts at the place after this one.
+                // Earlier packets have tried the places before this one in vain. So the search for the next
+                // flow starts after this place.
                 *cursor = Some(Cursor { at: next, stride, left: count });
                 return Some(at(v));
             }

@@ -54,8 +54,8 @@ impl Registry {
     pub fn add_mapper(&self, element: u32, mapper: Arc<Mapper>) {
         self.entries().mappers.insert(element, mapper);
     }
-    /// Returns the mapper with this element number. Its patterns are looked up here, because it may be
-    /// initialised later than the caller.
+    /// Returns the mapper with this element number. Its patterns are looked up here, because the mapper may
+    /// be initialised later than the caller.
     pub fn mapper(&self, element: u32) -> Result<Option<Arc<Mapper>>, ValueError> {
         let found = self.entries().mappers.get(&element).cloned();
         if let Some(m) = &found {

@@ -146,7 +146,8 @@ impl SpecText {
             _ => Ok(()),
         }
     }
-    /// Checks what does not depend on other elements. It is an error if an output is not below `outputs`.
+    /// Makes the checks that do not depend on other elements. It is an error if an output is not below
+    /// `outputs`.
     pub fn check(&self, outputs: usize) -> Result<(), ValueError> {
         let most = match &self.kind {
             Kind::Drop | Kind::Mapper(_) => None,

@@ -216,8 +216,8 @@ impl Store {
     pub fn guess(&self, tag: u32) -> Option<u32> {
         self.index.guess(tag)
     }
-    /// Finds the entry of a key: twice the flow's place, plus 1 for a reply. An expired flow is removed and
-    /// not found.
+    /// Finds the entry of a key: twice the flow's place, plus 1 for a reply. If the flow has expired, it is
+    /// removed and not returned.
     #[inline]
     pub fn find(&mut self, tag: u32, space: u16, proto: u8, t: Tuple, now: i64) -> Option<u32> {
         let value = self.index.find(tag, |v| self.is(v, space, proto, t))?;

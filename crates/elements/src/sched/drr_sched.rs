@@ -174,7 +174,7 @@ mod tests {
     impl Model {
         fn pull(&mut self) -> Option<(usize, usize)> {
             if self.queues.iter().all(VecDeque::is_empty) {
-                // A pull that finds nothing has only these effects.
+                // A pull that finds no packet only resets the credits.
                 self.deficits.iter_mut().for_each(|d| *d = 0);
                 self.deficits[self.at] = self.quantum;
                 return None;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A notifier for pull elements whose state differs from that of the notifiers upstream.
+//! A notifier for pull elements. Its state may differ from that of the notifiers upstream.
 
 use castanet_element::prelude::*;
 
-/// An element's own notifier. Tasks that pull sleep on it in place of the notifiers upstream. The element subscribes
-/// to the notifiers upstream, so it is scheduled when one of them turns on, even if its class has no task.
+/// An element's own notifier. Pulling tasks sleep on it in place of the notifiers upstream. The element subscribes to
+/// the notifiers upstream, so it is scheduled when one of them turns on, even if its class has no task.
 #[derive(Default)]
 pub(crate) struct OwnNote(Option<Note>);
 

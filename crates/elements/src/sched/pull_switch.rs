@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 /// Pulls from the chosen input, while the packets of the other inputs wait.
 ///
 /// The handler `switch` chooses at run time. A number that is not an input counts as -1, which gives no packets.
-/// Tasks that pull sleep while the chosen input has no packets.
+/// Pulling tasks sleep while the chosen input has no packets.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets. Output 0 (pull): the packets of the chosen input.

@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 /// Pulls from one input, which only the configuration can choose.
 ///
-/// A number that is not an input gives no packets. Tasks that pull sleep while the chosen input has no packets.
+/// A number that is not an input gives no packets. Pulling tasks sleep while the chosen input has no packets.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets. Output 0 (pull): the packets of the chosen input.

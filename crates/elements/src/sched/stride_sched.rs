@@ -6,10 +6,11 @@ use castanet_element::prelude::*;
 
 /// Each pull gives a packet of one input, and chooses inputs in proportion to their tickets.
 ///
-/// This is stride scheduling (Waldspurger and Weihl 1995; TOCS 2000 section 4.1). A round has as many pulls as there
-/// are tickets in all. While all inputs have packets, each round takes exactly as many packets from an input as it has
-/// tickets. If an input has no packet when its turn comes, it loses that turn to the next input, and does not get it
-/// back later. Inputs whose notifiers are off are not pulled from. A pull that finds nothing changes nothing.
+/// This is stride scheduling (Waldspurger and Weihl 1995; the Click paper in TOCS 2000, section 4.1). A round has as
+/// many pulls as there are tickets in all. While all inputs have packets, each round takes exactly as many packets from
+/// an input as it has tickets. If an input has no packet when its turn comes, it loses that turn to the next input, and
+/// does not get it back later. Inputs whose notifiers are off are not pulled from. A pull that finds no packet does not
+/// change the order of turns.
 ///
 /// The handlers `tickets0`, `tickets1`, ... show and change the tickets of each input.
 ///

@@ -8,8 +8,8 @@ use castanet_element::prelude::*;
 /// Sends at most RATE bytes a second to output 0, and the packets beyond that rate to output 1.
 ///
 /// The rate is kept by a token bucket, which is full at the start. After a pause, BURST_BYTES (or the bytes of
-/// BURST_DURATION) may pass at once, and one more packet of any length. A packet is within the rate if the bucket
-/// owes no tokens, and then takes as many tokens as it has bytes. The extra length annotation does not count. Packets
+/// BURST_DURATION) may pass at once, and then one more packet of any length. A packet is within the rate if the bucket
+/// owes no tokens. It then takes as many tokens as it has bytes. The extra length annotation does not count. Packets
 /// beyond the rate are dropped if output 1 is not connected.
 ///
 /// # Ports

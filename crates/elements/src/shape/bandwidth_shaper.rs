@@ -7,15 +7,15 @@ use castanet_element::prelude::*;
 
 /// Passes at most RATE bytes a second on a pull path.
 ///
-/// Bytes are spread evenly over each second: the packet that follows n bytes may pass when n / RATE of the second is
-/// over. The packets after a long packet wait until its excess is made up for. After a pause within a
-/// second, the bytes missed in that second may follow at once. The extra length annotation does not count. Packets
-/// that may not pass yet stay upstream. Tasks that pull sleep until the next packet may pass.
+/// Bytes are spread evenly over each second. After n bytes in a second, the next packet may pass n / RATE seconds after
+/// the start of that second. A long packet may exceed the rate; the packets after it wait until the excess is made up
+/// for. After a pause within a second, the bytes missed in that second may follow at once. The extra length annotation
+/// does not count. Packets that may not pass yet stay upstream. Pulling tasks sleep until the next packet may pass.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): packets within the rate. Output 1 (pull, optional): packets beyond it. A
 /// pull from output 1 gives a packet only if output 0 would give none at that moment, and does not count towards the
-/// rate. If output 1 is connected, tasks that pull sleep only while there is nothing upstream.
+/// rate. If output 1 is connected, pulling tasks sleep only while no packets wait upstream.
 ///
 /// # Example
 /// ```click

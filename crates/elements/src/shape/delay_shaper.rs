@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 ///
 /// If a packet has no timestamp, or a timestamp below one second, DELAY counts from when it is pulled. The element
 /// holds the next packet until it may leave; the packets behind it stay upstream. The timestamp of a packet is set to
-/// the time at which it leaves. Tasks that pull sleep until the held packet may leave.
+/// the time at which it leaves. Pulling tasks sleep until the held packet may leave.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): the same packets, later.
@@ -32,7 +32,7 @@ pub struct DelayShaper {
 /// Arguments of DelayShaper.
 #[derive(Args)]
 pub struct Args {
-    /// Time from the timestamp of a packet until it leaves.
+    /// Least time from the timestamp of a packet until it leaves.
     #[arg(handler = "rw")]
     delay: Interval,
 }
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// A timestamp below one second is treated as missing. The first valid timestamp is a whole second.
+    /// A timestamp below one second is treated as missing. The first valid timestamp is exactly one second.
     #[test]
     fn timestamps_below_one_second_count_as_none() {
         let at = |time| {

@@ -4,8 +4,8 @@
 /// One second, in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
-/// Allows `rate` units a second: within a second, the unit after the n-th may pass when n / rate of the second is
-/// over.
+/// Allows `rate` units a second. After n units in a second, the next unit may pass n / `rate` seconds after the start
+/// of that second.
 ///
 /// Unused units are lost at the end of the second. The excess of long packets is subtracted from the next seconds.
 /// All calculations use whole numbers, so rounding errors cannot add up.
@@ -70,7 +70,7 @@ impl Gap {
                 let seconds = begun.saturating_sub(s) / SECOND;
                 self.count.saturating_sub(self.rate.saturating_mul(seconds.unsigned_abs()))
             }
-            // Treat all units that are due as passed, because nothing was requested before the first call.
+            // Before the first call, no units were requested. So treat all units that are due by now as passed.
             None => self.due_after(now.saturating_sub(begun)),
         };
         self.second = Some(begun);

@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// The notifier for tasks that pull: on while there are packets upstream that may pass now.
+/// The notifier for pulling tasks. It is on while there are packets upstream that may pass now.
 ///
 /// It replaces the notifiers upstream, which stay on while packets wait there that may not pass yet. The element
 /// subscribes to the notifiers upstream, although it has no task. When one of them turns on, the element turns on

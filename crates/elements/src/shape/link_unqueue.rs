@@ -84,7 +84,7 @@ impl Element for LinkUnqueue {
             let Some(p) = self.link.pop_front_if(|p| p.timestamp() <= now) else { break };
             cx.emit(0, p);
         }
-        // All packets that have arrived leave in one turn, before the next one is pulled.
+        // All packets that have arrived leave in the same turn, before another packet is pulled.
         if self.link.front().is_some_and(|p| p.timestamp() <= now) {
             return Turn::More;
         }

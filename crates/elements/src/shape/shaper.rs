@@ -7,10 +7,10 @@ use castanet_element::prelude::*;
 
 /// Passes at most RATE packets a second on a pull path.
 ///
-/// Packets are spread evenly over each second: the packet after the n-th may pass when n / RATE of the second is
-/// over. So there are no bursts while packets are always available. After a pause within a second, the packets missed
-/// in that second may follow at once. Packets that may not pass yet stay upstream. Tasks that pull sleep until the
-/// next packet may pass.
+/// Packets are spread evenly over each second: after n packets, the next one may pass n / RATE seconds after the
+/// second began. So there are no bursts while packets are always available. After a pause, the packets that were due
+/// in the current second may pass at once. Packets that may not pass yet stay upstream. Tasks that pull sleep until
+/// the next packet may pass.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): packets within the rate. Output 1 (pull, optional): packets beyond it. A
@@ -68,8 +68,8 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// Returns the times, in milliseconds, at which a task gets packets that pulls `n` at once while the notifier is
-    /// on.
+    /// Pulls `n` packets at once whenever the notifier is on, as a task would. Returns the times at which packets
+    /// arrive, in milliseconds.
     fn times(kit: &mut Kit<Shaper>, count: usize, n: usize) -> Vec<i64> {
         let (mut times, mut now) = (Vec::new(), 0);
         while times.len() < count {
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// Output 1 gives packets exactly when output 0 gives none, without a limit and without any effect on output 0.
+    /// Output 1 gives packets if and only if output 0 gives none. It has no limit, and does not affect output 0.
     #[test]
     fn the_rest_leaves_by_output_1() {
         for n in [1, 3, 32] {

@@ -12,8 +12,8 @@ pub struct Shaping<A> {
     args: A,
     gap: Gap,
     gate: Gate,
-    /// Whether output 1 is connected. If it is, one of the two outputs gives packets at any time, so no task that pulls
-    /// may sleep while there are packets upstream.
+    /// Whether output 1 is connected. If it is, one of the two outputs can always give a packet, so no task that
+    /// pulls may sleep while there are packets upstream.
     has_rest: bool,
 }
 

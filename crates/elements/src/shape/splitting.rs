@@ -20,7 +20,7 @@ pub struct Splitting<A> {
 impl<A: BurstArgs> Splitting<A> {
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.peek();
-        // No tokens are added within a batch, so its first packets pass and the rest do not.
+        // No tokens are added within a batch. Its packets pass until the tokens are used up; the rest do not pass.
         let mut good = usize::try_from(self.bucket.available(now)).unwrap_or(usize::MAX).min(batch.len());
         if A::Unit::PACKETS {
             self.bucket.remove(good as u64, now);

@@ -44,8 +44,8 @@ impl Element for TimedSink {
         if let Some(p) = cx.pull_one(0) {
             cx.drop(p, Reason::Discarded);
         }
-        // Count from the time at which this pull was due, so that delays do not add up. After a long delay, at most one
-        // missed pull is made up for.
+        // The next pull is due one INTERVAL after this one was due, so that delays do not add up. After a long delay,
+        // at most one missed pull is made up for.
         let now = cx.peek();
         self.next = self.next.saturating_add(self.args.interval.0).max(now);
         cx.set_timer(0, self.next);

@@ -219,7 +219,7 @@ impl MemSource {
         Turn::Sleep
     }
 
-    /// Sends the packets that are due in this turn of a burst.
+    /// Sends as many packets of the current burst as this turn may send.
     #[inline(never)]
     fn send(&mut self, cx: &mut Cx<'_>) -> Turn {
         let burst = self.args.burst as usize;

@@ -27,11 +27,11 @@ const TEXT: &[u8; 69] = b"A castanet clicks; these are the sixty-nine bytes it s
 
 /// Data is copied in lines of this many bytes, each by a few wide stores.
 const LINE: usize = 64;
-/// Data that takes more lines than this is copied by the general routine, or shared.
+/// Data of more lines than this is copied by `copy_from_slice`, or packets share its buffer.
 const FEW: usize = 4;
 
-/// Makes a packet with the first `len` bytes of `line`. In this most common case the compiler knows how many bytes
-/// are copied.
+/// Makes a packet with the first `len` bytes of `line`. Data that fits into one line is the most common case. Here
+/// the compiler knows how many bytes are copied.
 #[inline(always)]
 fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     let mut p = Packet::with_headroom(headroom, LINE)?;
@@ -86,14 +86,13 @@ const MAX_HEADROOM: u32 = 8192;
 
 /// The packet that a source sends repeatedly.
 struct Prototype {
-    /// The data it was made of.
+    /// The data that the packet was made from.
     data: Vec<u8>,
     length: i32,
     lines: Vec<[u8; LINE]>,
     len: usize,
     headroom: usize,
-    /// For long data, the packet whose buffer all other packets share. It is made by the worker that sends
-    /// it.
+    /// For long data, the packet whose buffer all other packets share. The worker that sends the packets makes it.
     shared: Option<Packet>,
 }
 
@@ -163,8 +162,8 @@ fn left(limit: i64, count: Count) -> usize {
     }
 }
 
-/// Ends a turn that sent `n` packets of a burst. `sent` counts the packets that earlier turns sent of this
-/// burst; `left` packets were allowed in this turn by the limit.
+/// Ends a turn that sent `n` packets of a burst. `sent` is the number of packets of this burst that earlier turns
+/// sent. `left` is the number of packets that LIMIT still allowed before this turn.
 fn burst_turn(sent: &mut usize, n: usize, left: usize, burst: usize) -> Turn {
     *sent += n;
     // If no packet was sent, the pool is empty: other tasks must get a turn, so that buffers are returned.
@@ -190,11 +189,12 @@ impl Pace {
     pub(crate) fn new(bucket: TokenBucket) -> Pace {
         Pace { bucket, new: bucket, due: i64::MIN }
     }
-    /// If the next packet may be sent now, returns the time at which it was due, at most `now`. If the packet
-    /// must wait, the error is the time for which to set the timer, or `None` if no packet may ever be sent.
+    /// If the next packet may be sent now, returns the time at which it was due, or `now` if that time was two
+    /// milliseconds ago or earlier. If the packet must wait, the error is the time for which to set the timer, or
+    /// `None` if no packet may ever be sent.
     ///
-    /// The timer may expire later than the packet was due. [`Pace::went`] gets the time at which the packet
-    /// was due, so that tokens which arrive between the two times are not lost to a full bucket.
+    /// The timer may expire later than the packet was due. Pass the returned time to [`Pace::went`], so that tokens
+    /// which arrive between the two times are not lost to a full bucket.
     pub(crate) fn ready(&mut self, now: i64) -> Result<i64, Option<i64>> {
         let late = now.saturating_sub(self.due);
         let at = if (0..2 * JIFFY).contains(&late) { self.due } else { now };
@@ -238,8 +238,8 @@ impl Pace {
     }
 }
 
-/// Sets the timestamp of packets that leave now. Simulated time advances between packets; real time is read
-/// once.
+/// Sets the timestamp of packets that leave now. Simulated time is read for each packet, and advances; real time is
+/// read once.
 fn stamp(packets: &mut [Packet], cx: &mut Cx<'_>) {
     if cx.is_simulated() {
         for p in packets {

@@ -7,11 +7,11 @@ use castanet_tables::TokenBucket;
 
 /// Sends packets with the same data, RATE per second.
 ///
-/// A token bucket limits the rate. It holds as many tokens as packets leave in 10 ms, but at least two, and is full at
-/// the start. With a push output, its task sends one packet per turn, and sleeps until the next packet is due,
-/// rounded up to the next millisecond. With a pull output, pulls get the packets that are due. The source
-/// does not wait for queues downstream. After LIMIT packets the source pauses; with STOP, the next turn or
-/// pull stops the driver. Each packet gets the current time as its timestamp.
+/// A token bucket limits the rate. It holds one token for each packet that is due in 10 ms, but at least two, and is
+/// full at the start. With a push output, the task sends one packet per turn, and sleeps until the next packet is
+/// due, rounded up to the next millisecond. With a pull output, pulls get the packets that are due. The source does
+/// not wait for queues downstream. After LIMIT packets the source pauses; with STOP, the next turn or pull stops the
+/// driver. Each packet gets the current time as its timestamp.
 ///
 /// # Ports
 /// Output 0: packets, push or pull.
@@ -76,7 +76,7 @@ impl Build for RatedSource {
 }
 
 impl RatedSource {
-    /// Returns a packet if one is due. If not, the error is the result that the task's turn returns.
+    /// Returns a packet if one is due. If not, the error is the `Turn` that the task must return.
     fn packet(&mut self, cx: &mut Cx<'_>) -> Result<Packet, Turn> {
         if !self.args.active {
             return Err(Turn::Sleep);

@@ -89,8 +89,8 @@ impl Element for TimedSource {
             cx.entered(1);
             cx.emit(0, p);
         }
-        // The next packet is timed from when this one was due, so that delays do not accumulate. After a long
-        // delay, missed packets are not made up for.
+        // The next packet is due one INTERVAL after this one was due, so that delays do not add up. After a long
+        // delay, at most one missed packet is made up for.
         let now = cx.peek();
         self.set(due.saturating_add(self.args.interval.0).max(now), cx);
     }

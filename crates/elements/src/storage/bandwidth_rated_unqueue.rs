@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// Milliseconds at which packets of these lengths leave.
+    /// Returns the times at which packets of these lengths leave, in milliseconds.
     fn times(kit: &mut Kit<BandwidthRatedUnqueue>, lengths: &[usize]) -> Vec<i64> {
         let (mut times, mut now) = (Vec::new(), 0);
         lengths.iter().for_each(|&n| kit.supply(0, packet(&vec![7; n])));

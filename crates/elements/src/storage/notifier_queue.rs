@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NotifierQueue: a queue that notifies pullers downstream, but no sources.
+//! NotifierQueue: a queue that notifies pullers downstream, but not sources upstream.
 
 use super::store::Store;
 use castanet_element::prelude::*;

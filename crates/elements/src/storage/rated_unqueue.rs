@@ -42,7 +42,7 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// Milliseconds at which the first packets leave.
+    /// Returns the times at which the first `n` packets leave, in milliseconds.
     fn times(kit: &mut Kit<RatedUnqueue>, n: usize) -> Vec<i64> {
         let (mut times, mut now) = (Vec::new(), 0);
         (0..n).for_each(|_| kit.supply(0, packet(b"x")));

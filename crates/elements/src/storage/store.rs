@@ -59,7 +59,7 @@ impl Packets {
     }
 }
 
-/// Returns the error for a queue of this capacity that could not be allocated.
+/// Returns the message that a queue of this capacity could not be allocated.
 fn no_memory(capacity: Capacity, e: &TryReserveError) -> String {
     format!("no memory for {} packets: {e}", capacity.get())
 }
@@ -87,8 +87,8 @@ impl Store {
         Store { args, packets, class: cx.spec, empty: None, full: None, gauge: Gauge::default() }
     }
 
-    /// Allocates room for packets. This happens at initialisation, because configurations are also built only
-    /// to be checked.
+    /// Allocates room for packets. This happens at initialisation and not earlier, because a configuration may be
+    /// built only to be checked.
     pub fn allocate(&mut self) -> Result<(), ElementError> {
         let capacity = self.args.capacity.get() as usize;
         let failed = |e| no_memory(self.args.capacity, &e);
@@ -189,7 +189,8 @@ impl Store {
                 let before = batch.len();
                 ring.push_many(batch.as_mut_vec());
                 self.gauge.add(before - batch.len());
-                // Write only if the high-water mark rises, so that workers can share the cache line otherwise.
+                // Write only if the high-water mark rises, because each write takes the cache line from the other
+                // workers.
                 let len = ring.len();
                 if len > s.highwater.load(Ordering::Relaxed) {
                     s.highwater.fetch_max(len, Ordering::Relaxed);

@@ -73,8 +73,8 @@ impl Element for TimedUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         let n = self.left.min(cx.limit());
         if n > 0 {
-            // Packets are pulled one by one, because a burst ends at the first pull that finds nothing. A
-            // pull of several packets does not show that.
+            // Pull packets one by one, because a burst ends at the first pull that finds nothing. One pull of several
+            // packets would not show where that happened.
             while self.batch.len() < n
                 && let Some(p) = cx.pull_one(0)
             {

@@ -99,7 +99,7 @@ impl Unqueue {
 
 #[handlers]
 impl Unqueue {
-    /// Sets the count to 0, so that LIMIT starts again.
+    /// Sets the count to 0, so that LIMIT more packets may pass.
     #[write(button)]
     fn reset(&mut self, cx: &mut Cx<'_>) {
         self.count.reset();

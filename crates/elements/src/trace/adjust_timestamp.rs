@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AdjustTimestamp: moves timestamps.
+//! AdjustTimestamp: adds a given time to timestamps.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;

@@ -56,7 +56,7 @@ pub struct FromDump {
     count: Count,
     reader: Option<CaptureReader>,
     random: Random,
-    /// A packet that was read but must wait, for its time or for the end to be moved.
+    /// A packet that was read but must wait until it is due, or until the end is moved.
     ready: Option<Packet>,
     /// Whether the first packet of the file was seen. Relative times count from that packet.
     begun: bool,
@@ -64,7 +64,7 @@ pub struct FromDump {
     end: Option<i64>,
     /// By how much the end was moved before the first packet was seen, in nanoseconds.
     extended: i64,
-    /// TIMING: router time minus trace time.
+    /// With TIMING, router time minus trace time, in nanoseconds.
     shift: Option<i64>,
     replay: Replay,
     /// Whether the file could not be read to its end.
@@ -170,7 +170,7 @@ impl FromDump {
         None
     }
 
-    /// Prints once that the file ends inside a record.
+    /// If the file ends inside a record, prints a message, but only the first time.
     fn report_cut(&mut self, cx: &Cx<'_>) {
         let Some(reader) = self.reader.as_ref().filter(|r| r.truncated()) else { return };
         if !std::mem::replace(&mut self.cut_reported, true) {

@@ -16,9 +16,9 @@ use castanet_io::summary::SummaryReader;
 /// the extra length annotation, unless CHECKSUM is given. The network header is marked and the destination
 /// annotation set. Fields that a line does not have are zero, except the time to live, which is 100.
 ///
-/// Lines of other protocols and of details are skipped. Lines that are not understood are skipped too: a
-/// message gives the number of the first one, and `bad_lines` counts all. At the end STOP asks the driver to
-/// stop, once all packets were emitted.
+/// Lines of other protocols, and lines with details of a packet, are skipped. Lines that are not understood are
+/// skipped too: a message gives the number of the first one, and `bad_lines` counts all. At the end STOP asks the
+/// driver to stop, once all packets were emitted.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull.

@@ -59,7 +59,7 @@ pub struct Records<A> {
     data: Vec<u8>,
     /// A packet that was made but must wait for its time.
     ready: Option<Packet>,
-    /// TIMING: router time minus trace time.
+    /// With TIMING, router time minus trace time, in nanoseconds.
     shift: Option<i64>,
     replay: Replay,
     broken: bool,

@@ -41,7 +41,7 @@ pub struct TimeFilter {
     start: Option<i64>,
     end: Option<i64>,
     begun: bool,
-    /// Whether a packet at or after the end has come, for which STOP or END_CALL, if given, was executed.
+    /// Whether a packet at or after the end has come. STOP or END_CALL, if given, was executed for this packet.
     reached: bool,
     /// Packets that wait until END_CALL has been executed. The first of them caused the call.
     waiting: VecDeque<Packet>,
@@ -156,9 +156,8 @@ impl TimeFilter {
         }
     }
 
-    /// Tests a packet. Returns it if it is inside; if it is outside, it leaves by output 1. If the packet has
-    /// to wait for END_CALL, it is put before all others that wait. `again` says that the packet has waited
-    /// already.
+    /// Tests a packet. Returns a packet inside the span; a packet outside leaves by output 1. A packet that has to
+    /// wait for END_CALL is put before all other waiting packets. `again` says that the packet has waited already.
     fn test(&mut self, p: Packet, again: bool, cx: &mut Cx<'_>) -> Option<Packet> {
         match self.place(p.timestamp()) {
             Place::Inside => return Some(p),
@@ -335,7 +334,7 @@ impl Lifecycle for TimeFilter {
             (self.start, self.end) = (old.start, old.end);
             (self.begun, self.reached) = (old.begun, old.reached);
         }
-        // The call was made by the old router; the packets are tested as if they had just come.
+        // The old router has made the call. This router tests the waiting packets as if they had just come.
         self.waiting.append(&mut old.waiting);
         Ok(())
     }

@@ -17,10 +17,10 @@ use std::io::ErrorKind;
 /// a record includes the bytes that were never captured, according to the extra length annotation. The file
 /// `-` is the standard output.
 ///
-/// Initialisation fails if the file cannot be written. The file is emptied when the router starts to run, not
-/// before. So after a hot swap, a router with the same file continues the file. The file is complete when the
-/// router has stopped. If writing fails, there is one message, and no more packets are written; without an
-/// output they are dropped and counted.
+/// Initialisation fails if the file cannot be written. The file is emptied when the router starts to run, not before.
+/// After a hot swap, a router with the same file takes over the open file and continues it. The file is complete when
+/// the router has stopped. If writing fails, there is one message, and no more packets are written; without an output
+/// they are dropped and counted.
 ///
 /// # Ports
 /// Input 0: packets, push or pull. Output 0 (optional): the same packets, after they were written.

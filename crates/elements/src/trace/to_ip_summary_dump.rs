@@ -23,9 +23,9 @@ const MOST_LINES: u32 = 1 << 16;
 /// packet says what is wrong with its headers. With MULTIPACKET, a packet that stands for several is written
 /// as many times, at most 65536, unless FIELDS has `count`.
 ///
-/// The file is emptied when the router starts to run, not before. So after a hot swap, a router with the same
-/// file continues the file. The file is complete when the router has stopped. If writing fails, there is one
-/// message, and nothing more is written. The file `-` is the standard output.
+/// The file is emptied when the router starts to run, not before. After a hot swap, a router with the same file takes
+/// over the open file and continues it. The file is complete when the router has stopped. If writing fails, there is
+/// one message, and nothing more is written. The file `-` is the standard output.
 ///
 /// # Ports
 /// Input 0: packets, push or pull. Output 0 (optional, push): the same packets, after they were written.
@@ -87,7 +87,7 @@ pub struct Args {
     /// Whether `!bad` lines say what is wrong with packets.
     #[arg(keyword, default = false)]
     bad_packets: bool,
-    /// Whether a packet that is shorter than its IP header says counts as bad.
+    /// Whether a packet counts as bad if it is shorter than its IP header says.
     #[arg(keyword, default = true)]
     careful_trunc: bool,
     /// Whether the bytes of the extra length annotation count as packet length.
@@ -148,7 +148,8 @@ fn write(w: &mut SummaryWriter, p: &Packet, args: &Args) -> Result<bool, Capture
     if count == 1 {
         return w.write(&view);
     }
-    // The lines share the length of the packet, and their times are evenly spaced from the first to the last.
+    // The length of the packet is divided among the lines. Their times are evenly spaced from the packet's
+    // FIRST_TIMESTAMP to its timestamp.
     let (first, last) = (view.first_time, view.time);
     let step = if first > 0 && first < last { (last - first) / i64::from(count - 1) } else { 0 };
     let (captured, mut left) = (p.len(), view.wire_len());

@@ -11,9 +11,9 @@ use castanet_wire::{UdpHeader, checksum};
 ///
 /// The tests are, in this order: the protocol is UDP; the UDP length is at least 8 and fits into the IP total length,
 /// and that length fits into the packet; the checksum is correct, or zero, which means that there is none (RFC 768).
-/// A fragment fails unless it has no checksum, because a checksum covers the other fragments too: put an
-/// IPReassembler before this element. A bad packet leaves on output 1, or is dropped. Only the first bad packet is
-/// reported, or, with `VERBOSE`, every one. The network header must be marked.
+/// Fragments fail, because the checksum covers the other fragments too; only a first fragment without a checksum may
+/// pass. So put an IPReassembler before this element. A bad packet leaves on output 1, or is dropped. Only the first
+/// bad packet is reported, or, with `VERBOSE`, every one. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: good UDP datagrams. Output 1 (optional): all others.

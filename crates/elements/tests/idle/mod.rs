@@ -155,7 +155,7 @@ fn pulled(
 fn each_example(mut look: impl FnMut(&ClassSpec, &Graph, usize) -> Vec<String>) -> Vec<String> {
     let mut bad = Vec::new();
     for s in classes() {
-        // What devices do depends on the network of the machine.
+        // The behaviour of devices depends on the network of the machine.
         if s.module.contains("::device::") && s.name != "CompleteOffload" {
             continue;
         }
@@ -313,8 +313,8 @@ fn no_pull_goes_on_for_ever() {
     });
     none(&bad);
     assert!(tried > 200, "only {tried} routers");
-    // Two elements in a row, of which each takes many packets to emit one: a pull through both still takes at
-    // most `BOUND` packets, not the product of what each takes.
+    // Each path has two elements that take many packets to emit one. A pull through both must still take at most
+    // `BOUND` packets, not the product of the two numbers.
     for path in [
         "Endless(4) -> IPReassembler -> RED(0, 1, 1, QUEUES q, STABILITY 0)",
         "Endless(2) -> RED(0, 1, 1, QUEUES q, STABILITY 0) -> RED(0, 1, 1, QUEUES q, STABILITY 0)",
@@ -329,8 +329,8 @@ fn no_pull_goes_on_for_ever() {
         assert!(turns == PULLS && got < PULLS / 2, "{turns} turns, {got} packets: {text}");
         assert!((PULLS * 100..=PULLS * BOUND).contains(&pulls), "{pulls}: {text}");
     }
-    // TimedUnqueue pulls once a second. By its control law, CoDel with an interval of 1 ns would then drop a
-    // packet for each nanosecond since the last pull.
+    // TimedUnqueue pulls once a second. With an interval of 1 ns, the control law of CoDel asks for one drop for each
+    // nanosecond since the last pull. A pull must still take at most `BOUND` packets.
     let mut r = completed(
         "InfiniteSource(LIMIT 9, BURST 9) -> q :: Queue -> Unqueue(ACTIVE false) -> Discard;
          e0 :: Endless(2) -> CoDel(0, 1ns, QUEUES q) -> TimedUnqueue(1) -> Discard; Quit(5);",

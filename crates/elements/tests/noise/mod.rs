@@ -6,7 +6,8 @@ use castanet_classes::Registry;
 use castanet_element::element;
 use castanet_element::prelude::*;
 
-/// The offset of the annotation bytes that mark a packet as noise. Classes use these bytes less than others.
+/// The offset of the annotation bytes that mark a packet as noise. Fewer classes use these bytes than other
+/// annotation bytes.
 const TAG: usize = 44;
 const MAGIC: u32 = 0x6e6f_6973;
 

@@ -15,7 +15,7 @@ use castanet_element::{Clock, Core, Edge, Gauge, Info, Instance, Messages, handl
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The time at which each play starts, in nanoseconds.
+/// The time at which each play (a run of a case) starts, in nanoseconds.
 pub const START: i64 = 1_000_000_000_000;
 const MS: i64 = 1_000_000;
 

@@ -22,8 +22,9 @@ pub const ELSEWHERE: &[&str] = &[
     "ToIPSummaryDump",
 ];
 
-/// How a class is driven: configuration, inputs, outputs, handlers written at first, and whether its random
-/// numbers start anew with each router, so that only handler values can be compared.
+/// How a class is driven: class, configuration, number of inputs, number of outputs, handlers and the values to write
+/// first. The last field is true if output may differ after a swap, because the class draws other random numbers or
+/// measures time.
 pub type Case = (&'static str, &'static str, usize, usize, &'static [(&'static str, &'static str)], bool);
 
 const NAT: &str = "pattern 9.9.9.9 1024-65535# - - 0 1, drop";

@@ -58,7 +58,7 @@ fn differences(a: &Seen, b: &Seen) -> Vec<String> {
     out.map(|d| format!("{d:?}")).into_iter().chain(told.map(|d| format!("{d:?}"))).collect()
 }
 
-/// The steps before which elements are swapped: three in busy phases, the second in a pause.
+/// The steps before which elements are swapped. Step 85 is in a pause, the others are in busy phases.
 const MOMENTS: [i64; 4] = [37, 85, 130, 231];
 
 #[test]
@@ -118,7 +118,8 @@ fn state_that_workers_share_moves_once() {
         }
         for n in 0..STEPS {
             if n == 130 || n == 170 {
-                // Each new replica takes over the state of each old replica. Then all state moves back.
+                // Each new replica takes over the state of each old replica. In step 130, all state then moves back.
+                // In step 170, the new replicas stay.
                 let before = old[0].told();
                 let mut new = two(case, old[0].core.clock.peek());
                 for mine in &mut new {

@@ -92,8 +92,8 @@ impl Cells {
         }
     }
 
-    /// Whether two connected boxes have no other edges between their layers: the upper box none below it, the
-    /// lower box none above it.
+    /// Whether the edge between two connected boxes is the only one below the upper box and the only one above the
+    /// lower box.
     fn only_pair(&self, a: usize, b: usize) -> bool {
         let (upper, lower) = if self.layer[a] < self.layer[b] { (a, b) } else { (b, a) };
         self.below[upper].len() == 1 && self.above[lower].len() == 1

@@ -89,8 +89,8 @@ pub(crate) fn layout(widths: &[f64], edges: &[Edge], pins: &[Pin]) -> Layout {
     Layout { layer: cells.layer, x: cells.x, ways, back, layers }
 }
 
-/// Finds the edges that close cycles in a depth-first search. The search starts at boxes without incoming
-/// edges, in order.
+/// Finds the edges that close cycles, by a depth-first search. The search starts at boxes without incoming edges, in
+/// order.
 fn back_edges(n: usize, edges: &[Edge]) -> Vec<bool> {
     let mut out = vec![Vec::new(); n];
     let mut entered = vec![false; n];
@@ -128,8 +128,8 @@ fn back_edges(n: usize, edges: &[Edge]) -> Vec<bool> {
     back
 }
 
-/// Assigns layers by longest path between the pinned boxes. Free boxes without incoming edges then move down to
-/// just above their nearest successor.
+/// Assigns layers by longest path. Pinned boxes get the first or the last layer. Free boxes without incoming edges
+/// then move down to just above their nearest successor.
 fn layers(n: usize, edges: &[Edge], back: &[bool], pins: &[Pin]) -> Vec<usize> {
     let pin = |b: usize| pins.get(b).copied().unwrap_or(Pin::Free);
     let mut out = vec![Vec::new(); n];
@@ -218,8 +218,8 @@ impl Cells {
         rows
     }
 
-    /// Reduces crossings by sweeping down and up. Each layer is sorted by the mean position of its neighbours,
-    /// and the best order found is kept.
+    /// Reduces crossings by sweeping down and up. The cells of each layer are sorted by the mean position of their
+    /// neighbours, and the best order found is kept.
     fn reduce_crossings(&self, rows: &mut Vec<Vec<usize>>) {
         let rounds = if self.layer.len() > 5000 { 4 } else { 24 };
         let mut place = vec![0.0; self.layer.len()];

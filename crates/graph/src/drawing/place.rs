@@ -85,7 +85,7 @@ impl Line {
 /// Places everything; the result has an entry for each compound of the scene.
 pub(crate) fn place(graph: &Graph, scene: &Scene) -> Vec<Placed> {
     let mut all = vec![Placed::default(); scene.compounds.len()];
-    // In reverse, because each compound comes after the one that contains it.
+    // In reverse, so that a compound is placed before the one that contains it.
     for (i, compound) in scene.compounds.iter().enumerate().rev() {
         if !compound.folded && !compound.items.is_empty() {
             all[i] = Placed::new(graph, scene, &all, compound, i == 0);
@@ -164,8 +164,8 @@ impl Placed {
         let layout = layout(&widths, &edges, &pins);
         let (left, top) = match root {
             true => (MARGIN, MARGIN),
-            // The first layer holds the inputs. It ends where the band with the name ends; the inputs themselves
-            // are moved up to the frame below.
+            // The first layer holds the inputs. It ends where the band with the name ends. The inputs themselves move
+            // up to the edge of the frame: see `Pin::Top` below.
             false if entries > 0 => (PADDING, HEAD - PORT),
             false => (PADDING, HEAD + PADDING),
         };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of drawings: complete, without overlaps, with a legend of exactly what they show, deterministic.
+//! Tests that drawings are complete and deterministic, have no overlaps, and explain in their legend exactly the
+//! symbols that they use.
 #![allow(clippy::unwrap_used)]
 
 mod dom;
@@ -165,7 +166,7 @@ fn needed(g: &Graph, body: &Node) -> Vec<String> {
     let crossed = |path: &str| {
         body.all(&|n| n.class() == "port" && n.attrs.get("fill").is_some_and(|f| f == path)).len()
     };
-    // Ports of open compounds have the kind of what is connected to them, and are never agnostic.
+    // Ports of open compounds have the kind of the ports that they are connected to, and are never agnostic.
     let frames = body.all(&|n| n.children.iter().any(|c| c.class() == "frame"));
     let on_frames = |tag: &str, kind: PortKind, agnostic: bool| {
         let fill = if kind == PortKind::Push { "#22262b" } else { "#ffffff" };
@@ -381,7 +382,7 @@ fn large_graphs_take_bounded_time() {
     }
     text.push_str(&format!("j{} -> j;", " -> Counter".repeat(1000)));
     let (g, ..) = checked(&text);
-    // The limit is generous: it must only tell slow computers from superlinear growth, which would take hours.
+    // The limit is generous: a slow computer must stay below it, but superlinear growth would take hours.
     let start = std::time::Instant::now();
     dom::parse(&svg(&g)).unwrap();
     assert!(start.elapsed().as_secs() < 200, "{:?}", start.elapsed());

@@ -22,7 +22,7 @@ const PROG_TYPE_XDP: u32 = 6;
 const TCX_INGRESS: u32 = 46;
 /// Flag: attach the program before all programs that are already attached.
 const BEFORE: u32 = 1 << 3;
-/// Flag: a test run does what the program decides: it redirects or drops the frames (Linux 5.18).
+/// Flag: a test run carries out the decision of the program to redirect or drop a frame (Linux 5.18).
 const LIVE_FRAMES: u32 = 2;
 /// The signal that interrupts the system call of [`Program::run_during`]. Its handler does nothing: the call returns
 /// because it was interrupted.
@@ -212,7 +212,7 @@ impl Program {
         unsafe { bpf(PROG_LOAD, &mut attributes) }.map(|fd| Program(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Runs the program on copies of `frame` and executes its decisions, `repeat` times or until a signal arrives.
+    /// Runs the program on copies of `frame` and carries out its decisions, `repeat` times or until a signal arrives.
     fn run(&self, frame: &[u8], repeat: u32) -> Result<(), Errno> {
         let mut attributes = RunAttributes {
             program: self.0.as_fd().as_raw_fd(),

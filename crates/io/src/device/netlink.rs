@@ -53,7 +53,7 @@ impl Message {
         self.0.resize(self.0.len().next_multiple_of(4), 0);
     }
     fn set16(&mut self, at: usize, value: usize) {
-        // Messages are a few hundred bytes long.
+        // Messages are a few hundred bytes long, so offsets and lengths fit into 16 bits.
         if let Some(b) = self.0.get_mut(at..at.saturating_add(2)) {
             b.copy_from_slice(&u16::try_from(value).unwrap_or(u16::MAX).to_ne_bytes());
         }

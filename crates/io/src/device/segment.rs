@@ -20,10 +20,10 @@ const CWR: u8 = 0x80;
 /// The segments of a TCP or UDP super-packet. Each segment is written separately, so only the super-packet is
 /// stored.
 ///
-/// TCP: sequence numbers continue. If the super-packet has FIN and PSH, only the last segment has them (RFC
-/// 9293 section 3.9.1). If it has CWR, only the first segment has it (RFC 3168 section 6.1.2). UDP: all
-/// datagrams except the last have the same size. IPv4 identifications are consecutive (RFC 6864 section 4.2).
-/// Each segment has its own length and checksums.
+/// TCP: sequence numbers continue from segment to segment. If the super-packet has FIN or PSH, only the last segment
+/// has it (RFC 9293 section 3.9.1). If it has CWR, only the first segment has it (RFC 3168 section 6.1.2). UDP: all
+/// datagrams except the last have the same size. IPv4 identifications are consecutive (RFC 6864 section 4.2). Each
+/// segment has its own length and checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct Segments<'a> {
     headers: &'a [u8],
@@ -229,7 +229,7 @@ impl<'a> Segments<'a> {
         put(out, at, [0; 2]);
         let addresses = if self.v6 { self.ip + 8..self.ip + 40 } else { self.ip + 12..self.ip + 20 };
         let covered = out.get(self.transport..).unwrap_or_default();
-        // A segment is not longer than a frame of 65535 bytes and its link header.
+        // The cast is lossless: a segment has at most 65535 bytes and a link header.
         let length = covered.len() as u32;
         let mut sum = checksum::sum(out.get(addresses).unwrap_or_default());
         for word in

@@ -32,8 +32,8 @@ pub fn set_option<T: IntoBytes + Immutable>(
     value: &T,
 ) -> Result<(), Errno> {
     // SAFETY: the pointer is to size_of::<T>() initialised bytes that live during the call, which only reads
-    // them. No option that is set here contains pointers (SO_ATTACH_FILTER has its own function), because `T:
-    // IntoBytes` has none.
+    // them. A value of a type `T: IntoBytes` contains no pointers (SO_ATTACH_FILTER, whose value does, has its own
+    // function).
     let r = unsafe {
         libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length::<T>())
     };

@@ -28,7 +28,7 @@ const OFFLOAD_TCP: u32 = 7;
 /// segments.
 pub const OFFLOAD_ALL: u32 = OFFLOAD_TCP | 0x08 | 0x20 | 0x40;
 
-/// The kind of device to open.
+/// Options for opening a TUN or TAP device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunOptions {
     /// The name of the device; for `None` the kernel chooses a name. `%d` is replaced by the first free

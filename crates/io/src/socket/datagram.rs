@@ -94,7 +94,7 @@ impl Endpoint for Datagrams {
         if inet.is_some_and(|a| self.refused == Some(a) || !allowed(*a.ip())) {
             return Received::Refused;
         }
-        // An unnamed Unix socket cannot be the peer.
+        // No datagram can be sent to an unnamed Unix socket, so it does not become the peer.
         if !self.connected && (inet.is_some() || from.as_ref().is_some_and(has_name)) {
             self.peer = from;
         }
@@ -108,7 +108,7 @@ impl Endpoint for Datagrams {
         }
         match done {
             Ok(n) => Sent::Bytes(n),
-            // The descriptor of a Unix socket signals space at the other end only if the peer is fixed.
+            // If the peer is not fixed, the descriptor of a Unix socket does not signal space at the other end.
             Err(Errno::AGAIN) if self.unix && !self.connected => Sent::Later,
             Err(Errno::AGAIN) => Sent::Full,
             Err(Errno::NOBUFS | Errno::NOMEM) => Sent::Later,

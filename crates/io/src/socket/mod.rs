@@ -8,7 +8,7 @@
 //! - [`RawIp`]: IP packets of one protocol.
 //!
 //! An [`Endpoint`] sends or receives one piece of data per call: a datagram, or a part of a stream. It
-//! buffers nothing, so it can lose nothing.
+//! has no buffer of its own, so it loses no data.
 
 mod address;
 mod datagram;
@@ -82,7 +82,7 @@ pub struct Options {
     pub rcvbuf: Option<usize>,
     /// Size of the kernel's send buffer, in bytes; `None` for the default.
     pub sndbuf: Option<usize>,
-    /// Whether TCP sends small pieces at once (TCP_NODELAY).
+    /// Whether TCP sends small pieces without delay (TCP_NODELAY).
     pub nodelay: bool,
 }
 
@@ -105,7 +105,7 @@ pub enum Received {
     Data(usize, usize),
     /// A datagram from an address that is not allowed.
     Refused,
-    /// No data are waiting. The descriptor signals when data arrive.
+    /// No data are waiting. The descriptor becomes readable when data arrive.
     Nothing,
     /// An error of an earlier operation. Data may be waiting nevertheless.
     Trouble(io::Error),
@@ -118,7 +118,7 @@ pub enum Received {
 pub enum Sent {
     /// The number of bytes sent: the whole datagram, or a part of a stream's data.
     Bytes(usize),
-    /// The send buffer is full; the descriptor signals when there is space.
+    /// The send buffer is full. The descriptor becomes writable when there is space.
     Full,
     /// The send buffer is full, and no descriptor signals when there is space: retry after a while.
     Later,

@@ -20,7 +20,7 @@ pub struct RawIp {
     output: Option<Pair>,
     /// Only segments and datagrams to this port are accepted.
     port: Option<u16>,
-    /// Reserves the port, so that other programs cannot bind it and the kernel does not send "port unreachable".
+    /// Reserves a UDP port, so that other programs cannot bind it and the kernel does not send "port unreachable".
     _keeper: Option<Datagrams>,
 }
 
@@ -76,7 +76,7 @@ impl RawIp {
         let address = |p| SocketAddress::Inet(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, p));
         let keeper = match port {
             // This socket is never read, so its receive buffer has the minimum size. Once the buffer is full,
-            // the kernel stores no more datagrams in it, and the socket costs nothing.
+            // the kernel stores no more datagrams in it, so the socket takes no more memory.
             Some(p) if protocol == UDP => {
                 Some(Datagrams::bind(&address(p), &Options { rcvbuf: Some(0), ..Options::default() })?)
             }

@@ -78,7 +78,7 @@ impl Listener {
     pub fn accept(&mut self, mut allowed: impl FnMut(Ipv4Addr) -> bool) -> Accepted {
         let (fd, from) = match again(|| rustix::net::acceptfrom_with(&self.fd, FLAGS)) {
             Ok(got) => got,
-            // The client has closed the connection before it was accepted (accept(2)).
+            // No client is waiting, or the client has closed the connection before it was accepted (accept(2)).
             Err(Errno::AGAIN | Errno::CONNABORTED | Errno::PROTO) => return Accepted::Nothing,
             Err(e) => return Accepted::Failed(e.into()),
         };

@@ -126,7 +126,7 @@ fn refused_reset_and_half_closed() {
     assert!(matches!(turned_away, Accepted::Refused(Some(_))));
     assert_eq!((&theirs).read(&mut [0; 1]).unwrap_or(0), 0, "and closed");
 
-    // Half closed: data in the other direction still arrive.
+    // The client shuts down its sending side. Data in the other direction still arrive.
     let mut theirs = TcpStream::connect(server.address().unwrap()).unwrap();
     let (mut ours, _) = accept(&mut server);
     assert!(!ours.is_over());
@@ -140,7 +140,7 @@ fn refused_reset_and_half_closed() {
     theirs.read_to_string(&mut got).unwrap();
     assert_eq!(got, "late");
 
-    // Reset: closed with data unread.
+    // The client closes before it has read all data, which resets the connection.
     let theirs = TcpStream::connect(server.address().unwrap()).unwrap();
     let (mut ours, _) = accept(&mut server);
     assert!(matches!(ours.send(b"unread"), Sent::Bytes(6)));
@@ -203,7 +203,7 @@ fn datagrams_to_one_peer() {
     assert_eq!((n, from), (3, ours.address().unwrap().into()));
     theirs.send_to(b"two", from).unwrap();
     assert_eq!(receive(&mut ours, 9).0, b"two");
-    // The peer has closed: an error, and the socket stays usable.
+    // After the peer has closed, receiving returns an error, and the socket stays usable.
     drop(theirs);
     assert!(matches!(ours.send(b"x"), Sent::Bytes(1)));
     let trouble =
@@ -233,7 +233,7 @@ fn unix_datagrams() {
     assert_eq!(receive(&mut server, 99).0, b"question");
     assert!(matches!(server.send(b"answer"), Sent::Bytes(6)));
     assert_eq!(receive(&mut client, 99).0, b"answer");
-    // The kernel queues few datagrams for a slow receiver: a full queue is reported, and nothing is lost.
+    // The kernel queues few datagrams for a slow receiver. Sending reports a full queue, and no datagram is lost.
     let fill = |e: &mut Datagrams| {
         (0..100_000u32)
             .map(|i| e.send(&i.to_be_bytes()))

@@ -95,7 +95,7 @@ pub struct Making {
 /// The metadata of a made packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Made {
-    /// Nanoseconds since 1970; 0 if unknown.
+    /// The time of the packet, in nanoseconds since 1970; 0 if unknown.
     pub time: i64,
     /// The time of the first packet that this packet represents, in nanoseconds since 1970; 0 if unknown.
     pub first_time: i64,
@@ -152,7 +152,8 @@ impl Draft {
         };
         self.time.unwrap_or_else(parts)
     }
-    /// The time of one of several packets, interpolated between the first and the last, if both times are known.
+    /// The time of one of several packets: interpolated between the first and the last time if both are known,
+    /// otherwise the last time.
     fn time_of(&self, (part, parts): (u32, u32)) -> i64 {
         let last = self.time();
         match self.first_time.filter(|f| *f > 0 && *f < last) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The MD5 message digest (RFC 1321). Dumps use it to compare payloads without storing them.
 
-/// The rotation of each step. Each round repeats its four values (RFC 1321 section 3.4).
+/// The rotation of each step. Each of the four rounds repeats its row of four values (RFC 1321 section 3.4).
 const ROTATE: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
 
 /// The table T: 2^32 times the absolute sine of 1, 2, ... 64 (RFC 1321 section 3.4).

@@ -107,7 +107,7 @@ impl SummaryReader {
     pub fn defaults(&self) -> &Defaults {
         &self.defaults
     }
-    /// The number of lines and binary records without any valid field.
+    /// The number of lines and binary records that could not be read.
     pub fn bad_lines(&self) -> u64 {
         self.bad_lines
     }
@@ -370,7 +370,7 @@ fn put_binary(field: &Field, draft: &mut Draft, value: &Value<'_>) {
     }
 }
 
-/// What was read into the buffer.
+/// The result of reading a line or a binary record into the buffer.
 enum Read {
     Line,
     Binary,
@@ -379,7 +379,8 @@ enum Read {
     Cut,
 }
 
-/// Removes the next word from a line and returns it. A word ends at a space, or is a quoted string.
+/// Removes the next word from a line and returns it. A word ends at white space. If it begins with a quoted
+/// string, white space inside the quotes belongs to the word.
 fn take_word<'a>(line: &mut &'a [u8]) -> &'a [u8] {
     let text = line.trim_ascii_start();
     let mut end = 0;

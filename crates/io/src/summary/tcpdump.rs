@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads lines that tcpdump printed. A packet takes one line, or two lines with the IP header on the first.
+//! Reads lines that tcpdump printed. A packet takes one line, or two lines, of which the first has the IP header.
 //!
 //! Two forms are supported: the current form (`Flags [S], seq 1, win 512, length 0`) and the form before
 //! version 4 (`S 1:1(0) win 512`). Lines may have a time, and the details that `-v` adds. Addresses must be
@@ -30,7 +30,7 @@ pub(super) enum Parsed {
 /// Reads the lines of one file.
 #[derive(Default)]
 pub(super) struct Parser {
-    /// The IP header, when the packet follows on the next line.
+    /// The IP header of a packet whose second line has not been read yet.
     header: Option<Draft>,
     /// For times without a date: the time of day in the previous line, in nanoseconds.
     clock: i64,

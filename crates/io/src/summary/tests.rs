@@ -284,8 +284,8 @@ fn binary_records() {
     let head = b"!IPSummaryDump 1.3\n!data ntimestamp ip_src sport\n!binary\n";
     let record = [0, 0, 0, 18, 0x1d, 0xcd, 0x65, 0, 0, 0, 0, 1, 1, 2, 3, 4, 0, 10];
     assert_eq!(out, [&head[..], &record].concat());
-    // A text line between records, then a record that is too short, one that is too long, and a truncated
-    // one.
+    // The dumps below have a text line between records, a record that is too short, one that is too long, and a
+    // truncated one.
     let note = b"\x80\x00\x00\x0a!data ";
     assert_eq!(note.len(), 10);
     let with_note = [&head[..], &record, b"\x80\x00\x00\x13!flowid 1.2.3.4", &record].concat();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads fields of a packet, if its bytes were captured and its headers are valid.
+//! Reads fields of a packet. A field whose bytes were not captured, or whose header is invalid, has no value.
 
 use castanet_wire::ipv4::protocol;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::ops::Range;
 /// A packet to read fields from.
 #[derive(Clone, Debug, Default)]
 pub struct View<'a> {
-    /// Nanoseconds since 1970.
+    /// The time of the packet, in nanoseconds since 1970.
     pub time: i64,
     /// The time of the first packet that this packet represents, in nanoseconds since 1970.
     pub first_time: i64,
@@ -145,7 +145,7 @@ impl<'a> View<'a> {
     pub fn bad(&self) -> Option<Bad> {
         self.bad
     }
-    /// The IP packet, if its header is complete.
+    /// The IP packet, if its header is complete and valid.
     pub fn ip(&self) -> Option<&Ip<'a>> {
         self.ip.as_ref()
     }

@@ -101,8 +101,8 @@ pub(super) fn quote(bytes: &[u8], out: &mut String) {
     out.push('"');
 }
 
-/// The inverse of [`quote`]. It also accepts the other escapes of configuration strings: `\\v`, `\\f`, `\\a`,
-/// `\\b`, `\\xHH` and `\\<HH HH>`. A word without quotes is unchanged.
+/// The inverse of [`quote`]. It also accepts the other escapes of configuration strings: `\v`, `\f`, `\a`, `\b`,
+/// `\xHH` and `\<HH HH>`. A word without quotes is unchanged.
 pub(super) fn unquote(word: &[u8]) -> Vec<u8> {
     let Some(mut rest) = word.strip_prefix(b"\"") else { return word.to_vec() };
     let mut out = Vec::new();

@@ -287,7 +287,7 @@ fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
         match said.as_deref() {
             Some("true") => {
                 assert_eq!(running, []);
-                // The kernel removes the program shortly after the process has ended.
+                // The kernel removes the BPF program of the shield shortly after the process has ended.
                 host.run("ping -c 1 -i 0.1 -w 60 10.3.0.1");
             }
             Some("false") => {

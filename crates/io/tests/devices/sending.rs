@@ -119,7 +119,8 @@ fn super_packets_pass_whole() {
             let segments = Segments::new(&g.data, &g.vnet, Start::Ethernet).unwrap();
             assert_eq!(segments.count(), 65_000usize.div_ceil(1460));
         }
-        // The kernel segments for receivers without super-packets; its segments equal ours.
+        // If the sending device does not support super-packets, the kernel segments them. Its segments must equal those
+        // of `Segments`.
         run("ethtool -K va tso off gso off tx off");
         assert_eq!(s.send([Outgoing { vnet, data: &big }].into_iter()).refusal, None);
         let segments = Segments::new(&big, &vnet, Start::Ethernet).unwrap();
@@ -175,7 +176,7 @@ fn refusals_say_why() {
     });
 }
 
-/// Frames of many lengths, some sent by the ring and some as messages.
+/// Sends frames of many lengths, some through the ring and some as messages. All must arrive in order.
 #[test]
 fn both_ways_keep_one_order() {
     inside("sending::both_ways_keep_one_order", || {
@@ -222,7 +223,8 @@ fn partial_checksums_go_with_short_frames_too() {
         let told: Vec<_> =
             got.iter().map(|g| (g.vnet.flags & 1, g.vnet.checksum_start, g.data == data)).collect();
         assert_eq!(told, [(1, 34, true), (0, 0, true), (1, 34, true)]);
-        // The checksum field of one frame is outside of the frame: only this frame is refused.
+        // The checksum field of the second frame is outside of the frame. Sending stops at this frame, and later calls
+        // send again.
         let bad = Outgoing { vnet: VnetHeader { checksum_start: 99, ..vnet }, data: &data };
         let sent = s.send([Outgoing::plain(&data), bad, Outgoing::plain(&data)].into_iter());
         assert!(sent.count == 1 && matches!(sent.refusal, Some(Refusal::Refused(_))), "{sent:?}");

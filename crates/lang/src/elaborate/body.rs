@@ -45,7 +45,7 @@ pub(super) enum Node {
     Input,
     /// The compound's own `output` pseudo-element.
     Output,
-    /// The `input` or `output` of a group. A packet that enters at a port leaves at the same port.
+    /// The `input` or `output` of a group. A packet that enters at a port leaves at the port of the same number.
     Group,
 }
 

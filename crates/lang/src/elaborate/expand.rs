@@ -29,9 +29,9 @@ struct Expander<'a, 'c, 'r> {
     budget: Budget,
     /// The number of compounds that may still be expanded.
     compounds: usize,
-    /// A limit was exceeded. No more elements or connections are added.
+    /// Whether a limit was exceeded. If so, no more elements or connections are added.
     stopped: bool,
-    /// Some declared name contains a `/`, so it may collide with the full name of an element in a compound.
+    /// Whether a declared name contains a `/`. Such a name may equal the full name of an element in a compound.
     slashes: bool,
 }
 
@@ -273,7 +273,7 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             class: class.name.to_string(),
             span: decl.span,
         });
-        // Each instance has its own copies of arguments and definitions.
+        // Each instance has its own copies of arguments and definitions, so they count against the budget.
         self.budget.take(args.len() + body.defines.len());
         Ok(Instance {
             body,

@@ -12,7 +12,8 @@ use crate::syntax::ast::{Args, Statement};
 use crate::syntax::parse_file;
 use std::collections::HashSet;
 
-/// Limit on the number of libraries: each may require a new one, without end, if they are generated on demand.
+/// Limit on the number of libraries. Without it, a [`Library`](super::Library) that generates each file on demand
+/// could let every file require another one without end.
 const MAX_LIBRARIES: usize = 10_000;
 
 /// Archive members as names and data.
@@ -92,7 +93,7 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
                 files.requirements.push((kind, name, span));
             }
         }
-        // Pushed in reverse order, so that the first library is read first.
+        // Pushed in reverse order, so that the statements of the first library come first.
         let mut opened = Vec::new();
         for (name, span) in libraries {
             let from = sources.name(span.file).to_string();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes of other routers that do not exist here. The error for such a class says that the class is
+//! Classes that other routers have and Castanet does not. The error for such a class says that the class is
 //! missing, instead of suggesting another name.
 
 use crate::diagnostic::Diagnostic;
@@ -44,7 +44,7 @@ pub fn missing_classes() -> impl Iterator<Item = (MissingFrom, &'static str)> {
     })
 }
 
-/// The message for a class that is missing; none for any other name.
+/// The message for a class that is missing; `None` for any other name.
 pub fn missing_class(name: &str) -> Option<String> {
     let (from, _) = missing_classes().find(|m| m.1 == name)?;
     Some(format!("'{name}' is a class of {} that Castanet does not have yet", from.words()))

@@ -60,7 +60,7 @@ pub enum LibraryError {
     /// The file cannot be read.
     #[error("{0}")]
     Unreadable(#[from] std::io::Error),
-    /// Configurations from clients may not require any library.
+    /// A configuration from a client requires a library, but clients may use none.
     #[error(
         "a configuration from a client may require no library; the operator allows those of a folder by --library-path"
     )]

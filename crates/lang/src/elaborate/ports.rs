@@ -21,7 +21,7 @@ impl<'a> PortList<'a> {
     pub fn given(self) -> bool {
         self.written.is_some() || self.implied > 0
     }
-    /// The port, if the list obviously has exactly one.
+    /// The port, if the list is a single number, or if no list is written and no group implies several ports.
     pub fn single(self) -> Option<usize> {
         match (self.written, self.implied) {
             (None, 0 | 1) => Some(0),

@@ -23,7 +23,8 @@ impl Report {
     pub fn has_room(&self) -> bool {
         self.all.len() < MAX_ERRORS
     }
-    /// Whether a name may still be compared with the known classes and with `others` more names.
+    /// Counts `others` comparisons, with names of the configuration. Returns whether a name may still be compared
+    /// with these and with the known classes.
     pub fn may_compare(&mut self, others: usize) -> bool {
         self.compared = self.compared.saturating_add(others);
         self.compared <= MAX_COMPARISONS

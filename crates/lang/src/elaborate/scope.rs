@@ -21,8 +21,7 @@ pub(super) struct Name {
     /// `None` if its declaration has no class, which was reported.
     pub node: Option<usize>,
     pub span: Span,
-    /// Whether the name was used before its declaration, or is never declared. Until the declaration, the
-    /// node is an element of unknown class.
+    /// Whether the name has been used, but not declared so far. If so, the node is an element of unknown class.
     pub guessed: bool,
 }
 
@@ -126,7 +125,7 @@ pub(super) struct Scopes<'a, 'r> {
     /// The classes being defined at the current position, innermost last: name, its position, whether the `}`
     /// was found.
     within: Vec<(&'a str, Span, bool)>,
-    /// Classes of other routers that do not exist here (see `missing`) and were reported.
+    /// Reported classes that only other routers have (see `missing`).
     missing: HashSet<&'a str>,
     /// Names that have been used as classes so far, in any scope, and where each was first used.
     used: HashMap<&'a str, Span>,

@@ -17,7 +17,7 @@ pub(super) type End = (usize, usize);
 pub(super) struct Net {
     /// The element of each node, or [`TUNNEL`].
     pub nodes: Vec<usize>,
-    /// Each link: source, destination, and the text of the connection.
+    /// Each link: source, destination, and position of the connection in the text.
     pub links: Vec<(End, End, Span)>,
 }
 

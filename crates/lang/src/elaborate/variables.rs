@@ -118,9 +118,9 @@ pub(super) struct Env<'a> {
 pub(super) struct Budget {
     /// The number of bytes left.
     pub left: usize,
-    /// Values refer to each other in a cycle or too deeply.
+    /// Whether values refer to each other in a cycle or too deeply.
     pub cycle: bool,
-    /// The text exceeded the limit.
+    /// Whether the text exceeded the limit.
     pub spent: bool,
 }
 
@@ -199,7 +199,7 @@ impl<'a> Env<'a> {
             other => Some(other),
         }
     }
-    /// Substitutes the variables of `text`. Returns `None` if nothing is to be substituted.
+    /// Substitutes the variables of `text`. Returns `None` if the text stays as it is.
     pub fn substitute<'t>(&self, text: &'t str, budget: &mut Budget) -> Option<Vec<Piece<'t>>> {
         self.pieces(text, 0, budget)
     }
@@ -223,7 +223,7 @@ impl<'a> Env<'a> {
                     quote ^= b;
                     at + 1
                 }
-                // A line directive, which the parser has read: its line is empty in the text.
+                // The parser has already read this line directive, so its line becomes empty.
                 b'#' if directives && quote == 0 && at > 0 && at_line_start(bytes, at) => {
                     let end = line_end(bytes, at);
                     push(&mut all, text, kept..at);

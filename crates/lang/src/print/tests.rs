@@ -42,13 +42,13 @@ fn tool_form() {
 #[test]
 fn which_connection_goes_on() {
     for (text, want) in [
-        // Several connections leave: the first that enters an input 0 continues the chain.
+        // Several connections leave output 0 of `b`: the first that enters an input 0 continues the chain.
         ("a::A->b::B; b->[1]c::C; b->d::D; b->e::E", "a -> b\n    -> d;\nb -> [1] c;\nb -> e;\n"),
-        // None of them enters an input 0: the last continues the chain.
+        // If none of these connections enters an input 0, the last one continues the chain.
         ("a::A->b::B; b->[1]c::C; b->[2]c", "a -> b\n    -> [2] c;\nb -> [1] c;\n"),
-        // Two connections enter: the first chain continues.
+        // Two connections enter input 0 of `c`: the chain of the first one continues.
         ("a::A->c::C; b::B->c->d::D", "a -> c\n    -> d;\nb -> c;\n"),
-        // Other port numbers end a chain.
+        // An input or output other than 0 ends a chain.
         ("a::A->[1]b::B->c::C", "a -> [1] b;\nb -> c;\n"),
         ("a::A->b::B[1]->c::C", "a -> b;\nb [1] -> c;\n"),
         // Cycles.

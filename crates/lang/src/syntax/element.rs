@@ -62,7 +62,7 @@ impl Parser<'_> {
             let implicit = matches!(elem.core, Core::Implicit);
             list.push(elem);
             if implicit {
-                // Nothing written means `input` before the first link and `output` after the last one.
+                // An implicit element means `input` before the first link and `output` after the last one.
                 let fits = alone && place != Context::Top && first == self.at_link();
                 if !fits {
                     self.unexpected("expected an element");

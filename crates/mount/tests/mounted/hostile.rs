@@ -39,8 +39,7 @@ fn a_slow_handler_blocks_no_other_request() {
         for w in waiting {
             assert_eq!(String::from_utf8(w.wait_with_output().unwrap().stdout).unwrap(), "at last\n");
         }
-        // Neither a reader that waits when the router ends, nor one that is killed while waiting, prevents
-        // unmounting.
+        // A reader that waits when the router ends does not prevent unmounting.
         let m2 = mounted(&["a"]);
         let waits = slow(&m2, "cat a/slow");
         m2.fake.wait_for(1);

@@ -162,7 +162,7 @@ fn the_router_itself_is_refused() {
 fn a_folder_is_as_it_was_when_it_is_unmounted() {
     apart("a_folder_is_as_it_was_when_it_is_unmounted", || {
         let mut m = mounted(&["a"]);
-        // A process that does not leave the directory.
+        // This process stays in the directory while it is unmounted.
         let mut guest = m
             .shell("cd a; exec 5<value; echo in; read x; cat <&5; cat value")
             .stdin(std::process::Stdio::piped())

@@ -102,8 +102,7 @@ fn packets_cross_in_both_directions() {
             assert_eq!(r.read(e, "kept", "").unwrap(), kept);
         }
         drop(r);
-        // The workers have ended, and the kept packets have returned to their pools. After the last packet had
-        // returned, the library could be unloaded.
+        // The workers have ended, and the kept packets have returned to their pools. So the library is unloaded.
         assert_eq!(packages.names(), [""; 0]);
         assert_eq!(mapped("probe"), 0);
     }
@@ -119,7 +118,7 @@ fn a_panic_in_a_package_is_one_of_its_element() {
             "require(package probe); InfiniteSource(LIMIT 5, STOP true) -> p :: ProbePanic({place}) -> Discard;"
         )
     };
-    // The text reported for a panic: a panic of the caller, an error, or a message.
+    // The text that reports a panic of the probe: the caller panics with it, gets it as an error, or prints it.
     let said = |place: &str| -> String {
         let messages = Arc::new(Mutex::new(String::new()));
         let printer = {

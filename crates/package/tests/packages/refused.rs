@@ -72,11 +72,11 @@ fn other_files_are_refused() {
     no(&library, "damaged");
     let test = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     assert!(check("x", &test).is_err());
-    // Truncated at any position.
+    // The file is truncated at several positions.
     for n in 1..40 {
         assert!(check("x", &whole[..whole.len() * n / 40]).is_err(), "{n}/40");
     }
-    // A flipped bit at any position.
+    // One bit is flipped at several positions.
     for n in 0..40 {
         let mut damaged = whole.clone();
         let at = damaged.len() * n / 40;
@@ -109,7 +109,7 @@ fn random_bytes_are_read_without_harm() {
         }
         assert!(check("x", &bytes).is_err());
     }
-    // Damaged tables of a real library: a valid checksum does not protect the reader from wrong numbers.
+    // Damage the tables of a real library. A valid checksum would not protect the reader from wrong numbers in them.
     let library = library();
     for _ in 0..300 {
         let mut bytes = library.clone();

@@ -119,8 +119,8 @@ impl Net {
         let out = self.call(core, e, reaches_others, f);
         for (from, call) in std::mem::take(&mut core.deferred) {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
-            // The target is still running further up the call stack (it pulls): call its handler after it has
-            // returned.
+            // The target is still running further up the call stack, because it pulls. Call its handler after it
+            // has returned.
             if element.and_then(|e| self.slots.get(e as usize)).is_some_and(|s| s.instance.is_none()) {
                 core.deferred.push((from, call));
                 continue;

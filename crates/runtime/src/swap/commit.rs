@@ -153,9 +153,9 @@ pub(crate) fn commit(
 /// Returns the elements of the old router that must be closed before the new router runs: they have files
 /// open that the new router opens again, to read them or to write them in another way.
 fn reopened(old: &Shared, new: &Shared, moves: &Moves) -> HashSet<u32> {
-    // The key of a file contains its absolute path. A configuration may name the file by a relative path, so
-    // only the last component is compared. If it matches by chance, the file is closed earlier than
-    // necessary, which does no harm.
+    // The key of a file contains its absolute path. A configuration may name the file by a relative path, so the
+    // last component of the path is also searched for in the configuration strings. If it is found by chance, the
+    // file is closed earlier than necessary, which does no harm.
     fn paths<'a>(key: &'a (&'static str, String)) -> impl Iterator<Item = &'a str> {
         key.1.split(' ').filter(|word| word.starts_with('/'))
     }

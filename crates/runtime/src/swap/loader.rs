@@ -34,7 +34,7 @@ pub trait Loader: Send + Sync {
     /// what the text may require.
     ///
     /// # Errors
-    /// Errors of the text, for a person to read.
+    /// When the text has errors. They are returned as text for a person to read.
     fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, SwapError>;
     /// Formats diagnostics for a person to read.
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String;
@@ -42,7 +42,7 @@ pub trait Loader: Send + Sync {
     /// classes.
     ///
     /// # Errors
-    /// Why it cannot be loaded, for a person to read.
+    /// When it cannot be loaded. The error says why, in a text for a person to read.
     fn load_package(&self, _from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         Err(SwapError::Refused(format!("package '{name}': this program loads none")))
     }

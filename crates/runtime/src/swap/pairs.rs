@@ -36,7 +36,8 @@ pub(crate) struct Pairs {
 type Place<'a> = (bool, usize, usize, &'a Kind, &'a str);
 
 impl Pairs {
-    /// Pairs the elements of two configurations. `held` are pairs that hold the same resource: old, new.
+    /// Pairs the elements of two configurations. `held` lists pairs (old, new) of elements that hold the same
+    /// resource.
     pub fn new(old: &Graph, new: &Graph, held: &[(u32, u32)]) -> Pairs {
         let mut matcher = Matcher::new(old, new);
         matcher.by_name();

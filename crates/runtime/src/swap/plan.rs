@@ -151,7 +151,8 @@ impl Plan {
     }
 }
 
-/// Returns the classes that move state and have unnamed elements among both the removed and the added ones.
+/// Returns the classes that move state and have unnamed elements both among the removed and among the added
+/// elements.
 fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<String> {
     let class = |graph: &Graph, e: usize| {
         let spec = graph.spec(e).filter(|s| !s.counts.is_empty() || !s.takes_state.is_empty())?;

@@ -35,7 +35,7 @@ impl Running {
     /// Loads a package of classes for later configurations. Returns the names of its classes.
     ///
     /// # Errors
-    /// Why it cannot be loaded.
+    /// When it cannot be loaded; the error says why.
     pub fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         self.loader()?.load_package(from, name)
     }
@@ -62,7 +62,7 @@ impl Running {
             "hotconfig" => swap(value).map(|()| String::new()),
             "loadpackage" => self.load_package(from, value.trim()).map(|_| String::new()),
             // `swapplan` changes nothing, but it loads the files that the text requires. It is a write handler,
-            // because only for write handlers is the caller's right to do so checked.
+            // because the caller's right to load files is checked for write handlers only.
             "swapplan" => self.plan(from, BY_HANDLER, value, style).map(|p| p.to_string()),
             _ => return None,
         };

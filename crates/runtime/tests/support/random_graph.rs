@@ -402,8 +402,8 @@ impl Configuration {
     pub fn smaller(&self) -> Vec<Configuration> {
         let mut all = Vec::new();
         for gone in 0..self.nodes.len() {
-            // Keep these elements: without Lap packets would go round for ever, and without Mark paths could
-            // not be told apart.
+            // Keep these elements: without Lap, packets would go round for ever, and without Mark, paths could not
+            // be told apart.
             if ["Lap", "Mark"].iter().any(|c| self.nodes[gone].declaration.starts_with(c)) {
                 continue;
             }

@@ -128,7 +128,7 @@ impl Lifecycle for Door {
 
 /// The number of packets that have passed gates, by the keys of the gates.
 pub static PASSED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
-/// What gates call when they are cleaned up or take state, by their keys.
+/// The functions that gates call when they are cleaned up or take state, by the keys of the gates.
 pub static CALLS: Mutex<BTreeMap<String, Call>> = Mutex::new(BTreeMap::new());
 type Call = Box<dyn FnOnce() + Send>;
 
@@ -146,7 +146,7 @@ pub struct Gate {
 pub struct GateArgs {
     /// The key under which it counts.
     key: String,
-    /// Cleanup waits until this number of packets have passed with the key.
+    /// Cleanup waits until this number of packets have passed the gates with this key.
     #[arg(keyword, default = 0)]
     wait: u64,
 }

@@ -229,7 +229,8 @@ fn swaps_from_many_threads_and_stops_race() {
 
 #[test]
 fn a_script_swaps_its_own_router() {
-    // This also works in simulated time. The script of the new router starts from the beginning.
+    // A script can swap its own router in simulated time, too. The script of the new router starts from the
+    // beginning.
     let new = "i :: Idle -> c :: Counter -> k :: Counter -> Discard; DriverManager(wait 0.1s)";
     let old = format!(
         "n :: Numbers(1, 10) -> c :: Counter -> Discard;

@@ -82,8 +82,9 @@ impl Show for HandlerRef {
     }
 }
 
-/// A file name, with `~` expanded and `//` reduced to `/`. `-` stays as it is. If the name comes from a control client,
-/// which must have sent the token, the file must lie below the folder that the operator named for clients.
+/// A file name, with `~` expanded and `//` reduced to `/`. `-` stays as it is. If the name comes from a client
+/// whose rights come from the token ([`Origin::Authorised`]), the file must lie below the folder that the operator
+/// named for clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filename(pub String);
 

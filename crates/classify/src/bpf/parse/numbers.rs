@@ -10,7 +10,7 @@ use crate::bpf::terms::{ARP, ICMP6, IP, IP6, RARP, byte};
 use crate::error::Fault;
 
 impl Parser<'_> {
-    /// Parses a numeric comparison. Returns `None` and consumes nothing if there is none.
+    /// Parses a numeric comparison. If the next tokens are not one, returns `None` and consumes no token.
     pub(super) fn relation(&mut self) -> Parsed<Option<Node>> {
         let (at, terms) = (self.at, self.terms);
         let mut guards = Vec::new();

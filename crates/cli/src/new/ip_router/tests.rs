@@ -60,7 +60,7 @@ fn what_is_asked_for_is_written() {
     assert!(shielded.contains("FromDevice($dev, SNIFFER false)") && !plain.contains("SNIFFER"));
     assert!(shielded.contains("//     ip link set a up mtu 1500\n") && !shielded.contains("ip_forward"));
     assert!(plain.contains("//     ip addr flush dev a; ip link set a up mtu 1500\n"));
-    // Four further elements per interface, and their connections.
+    // --advertise adds four elements per interface, and their connections.
     let more = configuration("a=10.0.0.1/24 b=10.0.1.1/24 --advertise");
     assert_eq!(checked(&more).0, checked(&plain).0 + 2 * 4);
     assert!(more.contains("ip link set b up mtu 1500 allmulticast on\n") && !plain.contains("allmulticast"));

@@ -61,7 +61,7 @@ fn drops_follow_the_formula_at_every_average() {
                 assert_eq!(dropped, 0.0, "{config} at {length}");
                 continue;
             }
-            // Four standard deviations of a renewal process, plus the incomplete gaps at both ends.
+            // The tolerance: four standard deviations of a renewal process, plus the incomplete gaps at both ends.
             let (mean, variance) = gap(p);
             let want = n as f64 / mean;
             let near = 4.0 * (n as f64 * variance / mean.powi(3)).sqrt() + 2.0;

@@ -24,7 +24,7 @@ pub struct Args {
     /// When a capacity is exceeded, 1/CAPACITY_SLIM_FACTOR of it is made free; 0: no more than needed.
     #[arg(keyword, show = "2")]
     pub(super) capacity_slim_factor: Option<u32>,
-    /// How long an entry lives after its last update; 0: for ever.
+    /// How long an address counts as known after its last update; 0: for ever.
     #[arg(keyword, min = Nanos(0), show = "300s")]
     pub(super) timeout: Option<Nanos>,
     /// The broadcast address of the subnet.

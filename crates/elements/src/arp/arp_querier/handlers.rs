@@ -51,7 +51,7 @@ fn address(a: &AtomicU32) -> Ipv4Addr {
 
 #[handlers]
 impl ArpQuerier {
-    /// One line for each entry, oldest first: IP, 1 if known, Ethernet address, age.
+    /// One line for each entry, oldest first: IP, 1 if known or else 0, Ethernet address, age.
     #[read]
     fn table(&self, cx: &mut Cx<'_>) -> Table {
         self.state.read_table(cx)

@@ -212,7 +212,7 @@ fn a_host_is_back_at_once_when_others_have_claimed_its_address() {
     assert_eq!(sent(&mut k, [to(host(9), 2), to(host(9), 3)]), "2>101 3>101 q9");
     assert_eq!(names(k.push(1, [reply(host(9), 9)])), "");
     assert_eq!(sent(&mut k, [to(host(9), 4)]), "4>9");
-    // The true reply changed the address too, so it must be claimed once more before it is confirmed.
+    // The true reply changed the address too, so a second ARP packet must claim this address to confirm it.
     k.at(S + S / 5);
     assert_eq!(sent(&mut k, [to(host(9), 5)]), "5>9 q9");
     k.push(1, [reply(host(9), 9)]);
@@ -413,9 +413,9 @@ fn counts_move_at_a_hot_swap() {
     new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
     assert_eq!(counts(&mut new), ["3", "3", "1"]);
     assert_eq!(counts(&mut old), ["0", "0", "0"], "they count once");
-    // The message was printed before the swap, so it is not printed again.
+    // The message about the packet without a destination was printed before the swap, so it is not printed again.
     assert_eq!((sent(&mut new, [to(0, 5)]), new.messages()), (String::new(), Vec::new()));
-    // Counts move to a querier with another own address, but entries do not.
+    // A querier whose own address differs takes over the counts, but not the entries.
     let mut other = Kit::<ArpQuerier>::with_ports("10.0.0.2/24, 02-00-00-00-00-01", 2, 2).unwrap();
     other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
     assert_eq!(
@@ -450,7 +450,7 @@ fn packets_held_behind_others_follow_them_after_a_hot_swap() {
     let mut next = Kit::<ArpQuerier>::with_ports(&config, 2, 2).unwrap();
     next.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
     assert_eq!((next.next_timer(), sent(&mut next, [to(host(9), 4)])), (None, "4>9".into()));
-    // A querier with another own address takes over no packets.
+    // A querier whose own address differs takes over no packets.
     let (mut old, other) = (waiting(&config), config.replace("10.0.0.1", "10.0.0.2"));
     let mut other = Kit::<ArpQuerier>::with_ports(&other, 2, 2).unwrap();
     other.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();

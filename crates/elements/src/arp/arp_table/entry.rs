@@ -28,7 +28,7 @@ pub struct Settings {
     pub entry_packet_capacity: u32,
     /// When a capacity is exceeded, 1/`slim_factor` of it is made free; 0: no more than needed.
     pub slim_factor: u32,
-    /// How long an entry lives after its last update, in nanoseconds; 0: for ever.
+    /// How long an address counts as known after its last update, in nanoseconds; 0: for ever.
     pub timeout: i64,
 }
 

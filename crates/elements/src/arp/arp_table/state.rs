@@ -58,8 +58,8 @@ pub(super) struct Inner {
     pub(super) held: usize,
     /// Before this time no entry expires and no packet is given up. Every look-up compares the time with it.
     pub(super) expires: i64,
-    /// How long packets wait until they are given up, in nanoseconds; 0: as long as their entry lives. When
-    /// another table takes over the entries, this value stays with this table, as the settings do.
+    /// How long packets wait until they are given up, in nanoseconds; 0: as long as their entry lives. If another
+    /// table takes over the entries, it takes over neither this value nor the settings.
     pub(super) patience: i64,
     /// The addresses that packets wait for, each with the time when they are given up, in order of time.
     /// Records that no longer match the entry of their address are skipped.
@@ -124,7 +124,7 @@ impl State {
     /// table, for example to make room for it, are added to `lost`. `poll` is the age in nanoseconds from which
     /// a known address is queried again; 0: never.
     ///
-    /// `workers` says that several workers use the table. In this case later packets to the address wait while
+    /// `workers` says whether several workers use the table. If they do, later packets to the address wait while
     /// the packets that are returned here are being sent, until [`State::release`] finds no more waiting
     /// packets. So no packet can overtake another one by going through another worker.
     pub fn look_up(
@@ -314,7 +314,7 @@ impl State {
         let mut inner = self.lock();
         let inner = &mut *inner;
         if inner.entries.is_empty() {
-            // An empty table takes over the other one as a whole, which is fast even if that is large.
+            // An empty table takes over the other one as a whole, which is fast even if the other one is large.
             let (settings, patience) = (inner.settings, inner.patience);
             *inner = Inner { settings, patience, expires: 0, ..std::mem::take(&mut from) };
         }

@@ -325,7 +325,7 @@ fn patience_belongs_to_a_table_and_not_to_its_entries() {
     };
     let mut lost = Lost::new();
     // Both tables give packets up. A moved packet is given up when the old table would have given it up.
-    // Packets that arrive later are given up in both tables.
+    // Each table also gives up the packets that arrive after the move.
     let (old, new) = (patient(), patient());
     look(&old, 1, 1, 10, &mut lost);
     new.take_over(&old, &mut lost);

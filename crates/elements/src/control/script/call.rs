@@ -232,7 +232,7 @@ impl Machine {
             "run" => Ok(self.run_as("run", value, Some(true), cx).map(drop)?),
             "step" => {
                 let n = match value.trim() {
-                    // `router` means one step, just as a request to stop is one step of a driver script.
+                    // `router` stands for a request to stop, which counts as one step.
                     "" | "router" => 1,
                     n => super::number::value(n)
                         .ok_or_else(|| CallError::Failed(format!("'{n}' is not a number of steps")))?,

@@ -9,7 +9,7 @@ use castanet_element::prelude::*;
 use castanet_element::{BuildCx, ConfigError};
 use castanet_lang::args as text;
 
-/// Functions that need only their arguments.
+/// The names of the functions that need only their arguments.
 pub const FUNCTIONS: &[&str] = &[
     "add", "sub", "mul", "div", "idiv", "mod", "rem", "neg", "abs", "min", "max", "eq", "ne", "lt", "le",
     "gt", "ge", "and", "or", "nand", "nor", "not", "if", "in", "first", "length", "unquote", "sprintf",
@@ -59,7 +59,7 @@ fn machine(args: &Args, class_kind: Option<Kind>, cx: &mut BuildCx<'_>) -> Resul
     Ok(Machine::new(program, kind, cx.random()))
 }
 
-/// A script as an element. DRIVER says whether its default TYPE is DRIVER.
+/// A script as an element. The parameter DRIVER says whether the default of the argument TYPE is DRIVER.
 #[derive(Counts)]
 pub struct Scripted<const DRIVER: bool> {
     args: Args,

@@ -7,12 +7,12 @@ use castanet_element::prelude::*;
 
 #[handlers]
 impl<const DRIVER: bool> Scripted<DRIVER> {
-    /// Passes the given number of blocking instructions, by default 1.
+    /// Lets the script continue past the given number of blocking instructions, by default 1.
     #[write]
     fn step(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write("step", value, cx)
     }
-    /// Runs the script from a label, unless a condition is given and false.
+    /// Runs the script from a label. If a condition is given and false, does nothing.
     #[write]
     fn goto(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write("goto", value, cx)
@@ -96,7 +96,7 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn abs(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("abs", parameters, cx)
     }
-    /// Whether two values are equal, as numbers if they are numbers.
+    /// Whether two values are equal. If both are numbers, they are compared as numbers.
     #[read]
     fn eq(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("eq", parameters, cx)
@@ -131,7 +131,7 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn not(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("not", parameters, cx)
     }
-    /// The words, formatted according to a format.
+    /// The words after the first, in the format that the first word gives.
     #[read]
     fn sprintf(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("sprintf", parameters, cx)
@@ -146,22 +146,22 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn random(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("random", parameters, cx)
     }
-    /// Whether all are true.
+    /// Whether all words are true.
     #[read]
     fn and(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("and", parameters, cx)
     }
-    /// Whether at least one is true.
+    /// Whether at least one word is true.
     #[read]
     fn or(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("or", parameters, cx)
     }
-    /// Whether at least one is false.
+    /// Whether at least one word is false.
     #[read]
     fn nand(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("nand", parameters, cx)
     }
-    /// Whether all are false.
+    /// Whether all words are false.
     #[read]
     fn nor(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("nor", parameters, cx)

@@ -78,7 +78,7 @@ pub enum Op {
     Write,
     /// Waits for the given number of steps.
     Pause,
-    /// Waits for a time or one step.
+    /// Waits until a time has passed or a step comes.
     Wait,
     /// Marks a target of jumps.
     Label(String),

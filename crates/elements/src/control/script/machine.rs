@@ -30,7 +30,7 @@ enum State {
     Running,
     /// It waits for this many steps.
     Paused(u32),
-    /// It waits for a timer or one step.
+    /// It waits until the timer expires or a step comes.
     Waiting,
     /// It has ended.
     Finished,
@@ -38,7 +38,7 @@ enum State {
     GivenUp,
 }
 
-/// How a run has ended.
+/// How a run has ended, or that it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It has not ended yet: it waits.
@@ -60,7 +60,7 @@ pub(super) struct Frame {
     pub write: Option<bool>,
     /// `$input`: the port of the packet.
     pub input: Option<usize>,
-    /// `$args`: what the handler was called with.
+    /// `$args`: the arguments of the handler call.
     pub arguments: Option<String>,
 }
 
@@ -77,8 +77,8 @@ pub struct Machine {
     pub(super) random: Random,
     pub(super) output: Output,
     state: State,
-    /// Steps granted to the script (handler `step`, requests to stop) and not used yet. An instruction that waits for a
-    /// step uses one.
+    /// Steps that the script was granted and has not used yet. The handler `step` and requests to stop grant steps. An
+    /// instruction that waits for a step uses one.
     credit: u32,
     jumps: u32,
     /// The number of nested runs.
@@ -103,7 +103,7 @@ pub struct Machine {
     pub(super) foreign: bool,
 }
 
-/// What follows an instruction.
+/// How a run goes on after an instruction.
 enum Flow {
     Next,
     Jump(Target),
@@ -323,7 +323,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Passes `n` blocking instructions (the handler `step`).
+    /// Lets the script continue past `n` blocking instructions (the handler `step`).
     pub(super) fn step(&mut self, n: u32, cx: &mut Cx<'_>) {
         self.credit = self.credit.saturating_add(n).min(CREDIT);
         match self.state {

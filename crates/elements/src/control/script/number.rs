@@ -24,7 +24,7 @@ pub fn value<T: ArgValue>(text: &str) -> Option<T> {
 }
 
 impl Number {
-    /// Parses a number: decimal, `0x` hexadecimal, `0` octal, or a decimal fraction with optional exponent.
+    /// Parses a number: decimal, hexadecimal after `0x`, octal after `0`, or a decimal fraction with optional exponent.
     pub fn parse(text: &str) -> Option<Number> {
         value(text).map(Number::Int).or_else(|| value(text).map(Number::Real))
     }

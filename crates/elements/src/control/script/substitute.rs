@@ -7,8 +7,8 @@ use std::ops::Range;
 pub const LONGEST: usize = 1 << 20;
 /// How deep `$(…)` may be nested.
 const DEEPEST: usize = 32;
-/// The most unclosed `$(` and `${` in a text. Each costs a search for its end through the rest of the text, so after
-/// that many, `$(` and `${` stand for themselves.
+/// The most unclosed `$(` and `${` in a text. To find the end of each, the rest of the text is searched. So after this
+/// many, `$(` and `${` are taken literally.
 const UNCLOSED: usize = 32;
 
 /// The source of substituted text.

@@ -65,13 +65,13 @@ impl FromDevice {
 
     /// Takes over the received frames of the old router's element if its socket cannot be taken over, for example
     /// because the filter differs. For some time, both sockets receive the same frames. So the frames that arrived up
-    /// to now are taken from the old socket, and later frames from this element's socket: each is emitted once.
+    /// to now are taken from the old socket, and later frames from this element's socket. Each frame is emitted once.
     pub(super) fn follow(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) {
         if old.args.devname != self.args.devname {
             return;
         }
-        // The swap failed: take back the frames that the new element took from this element. Later frames are in
-        // this element's socket.
+        // If the swap has failed, take back the frames that the new element took from this element. Later frames are
+        // in this element's socket.
         if std::mem::take(&mut self.followed) {
             let n = std::mem::take(&mut old.from_old).min(old.waiting.len());
             self.waiting.extend(old.waiting.drain(..n));

@@ -22,7 +22,7 @@ fn inheriting(folder: &tempfile::TempDir, config: &str) -> Kit<Socket> {
     kit
 }
 
-/// Returns what a socket receives until at least `n` bytes have come.
+/// Runs the task until the socket has received at least `n` bytes. Returns these bytes.
 fn received(kit: &mut Kit<Socket>, n: usize) -> Vec<u8> {
     let mut all = Vec::new();
     for _ in 0..500_000 {
@@ -45,7 +45,7 @@ fn a_connection_stays_with_all_that_is_on_its_way() {
     client.set_read_timeout(Some(Duration::from_secs(100))).unwrap();
     client.write_all(b"abc").unwrap();
     assert_eq!(received(&mut old, 3), b"abc");
-    // More than the kernel takes, so some packets wait here, and one of them is half sent.
+    // Send more than the kernel takes, so that some packets wait here, and one of them is half sent.
     let sent: Vec<u8> = (0..1000u32).flat_map(|i| vec![i as u8; 4000]).collect();
     old.push(0, sent.chunks(4000).map(packet));
     let waiting = old.element.pump.waiting();
@@ -57,7 +57,7 @@ fn a_connection_stays_with_all_that_is_on_its_way() {
     hand_over(&mut old, &mut new);
     assert_eq!((new.element.pump.waiting(), old.element.pump.waiting()), (waiting, 0));
     assert_eq!((new.read("sent").unwrap(), new.read("connected").unwrap()), (counted, "true".into()));
-    // The first swap fails, the second succeeds.
+    // The swap fails, and `old` takes the connection back. A second swap succeeds.
     hand_over(&mut new, &mut old);
     assert_eq!((old.element.pump.waiting(), old.read("connections").unwrap()), (waiting, "1".into()));
     hand_over(&mut old, &mut new);

@@ -122,7 +122,7 @@ fn nothing_is_lost_when_buffers_are_full() {
         assert!(waited && kit.all_dropped() == kit.dropped(Reason::Consumed));
         kit.cleanup().unwrap();
         assert!(reader.join().unwrap() == data.concat());
-        // More packets than may wait: the rest is dropped and counted.
+        // If more packets are pushed than may wait, the rest are dropped and counted.
         let mut kit = socket(&format!("TCP, 127.0.0.1, {port}, SNDBUF 5000"), 1, 0);
         let (mut theirs, _) = server.accept().unwrap();
         theirs.set_read_timeout(Some(LONG)).unwrap();
@@ -217,7 +217,7 @@ fn udp_both_ways() {
     client.push(0, [packet(&[0; 65_530]), packet(&[0; 65_530]), packet(b"two")]);
     assert_eq!((client.dropped(Reason::WriteFailed), client.messages().len()), (2, 1));
     assert_eq!(bytes(&turns(&mut server, |_, all| all.len() == 1)), b"two");
-    // No receiver: the kernel reports errors, and the element continues.
+    // Without a receiver, the kernel reports errors, and the element continues.
     server.cleanup().unwrap();
     for _ in 0..5 {
         client.push(0, [packet(b"x")]);
@@ -243,8 +243,8 @@ fn unix_sockets() {
     let mut client = socket(&format!("UNIX_DGRAM, {}, {}, CLIENT true", path("d"), path("c")), 1, 1);
     client.push(0, [packet(b"one"), packet(b"two")]);
     assert_eq!(turns(&mut server, |_, all| all.len() == 2)[1].data(), b"two");
-    // More packets than the kernel queues for a receiver: the rest wait in the element until the descriptor is
-    // writable or a timer expires.
+    // The kernel does not queue all of these packets for a receiver. The rest wait in the element until the descriptor
+    // is writable or a timer expires.
     let all: Vec<Vec<u8>> = (0..500u16).map(|i| i.to_be_bytes().to_vec()).collect();
     for (from, to) in [(&mut client, &mut server)] {
         from.push(0, all.iter().map(|d| packet(d)));

@@ -15,7 +15,7 @@ impl Socket {
         }
     }
 
-    /// Closes the connection, and reports `error` if the connection broke off with one.
+    /// Closes the connection. If it broke off, `error` says why and is reported.
     #[cold]
     fn close(&mut self, error: Option<io::Error>, cx: &mut Cx<'_>) {
         self.pump.detach(cx);

@@ -24,7 +24,8 @@ pub struct Args {
     /// The cost of the path through a port: 19 for 100 Mb/s, 4 for 1 Gb/s, 2 for 10 Gb/s.
     #[arg(keyword, default = 4)]
     pub(super) path_cost: u32,
-    /// How long a port listens and then learns before it forwards, if this bridge is the root; 2 to 30 seconds.
+    /// How long a port listens, and then how long it learns, before it forwards, if this bridge is the root; 2 to 30
+    /// seconds.
     #[arg(keyword, default = Nanos(15 * SECOND), show = "15")]
     forward_delay: Nanos,
     /// Time between messages, if this bridge is the root; 1 to 10 seconds.
@@ -67,7 +68,7 @@ impl Args {
         };
         bridge(self) == bridge(other)
     }
-    /// The times of this bridge as root.
+    /// Returns the times that this bridge sets if it is the root.
     pub(super) fn times(&self) -> Times {
         Times { max_age: self.max_age.0, hello: self.hello_time.0, forward_delay: self.forward_delay.0 }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The messages of a bridge, and its effects on the elements that it names.
+//! Tests the messages of a bridge, and its effects on the elements that it names.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -29,8 +29,8 @@ fn kit(config: &str, ports: usize) -> Kit<EtherSpanTree> {
     kit
 }
 
-/// For each port: whether its input side is closed, whether its output side is closed, and whether it only
-/// learns.
+/// Returns, for each port, whether its input side is closed, whether its output side is closed, and whether it
+/// only learns.
 fn flags(kit: &Kit<EtherSpanTree>) -> Vec<[bool; 3]> {
     let s = &kit.element.shared;
     (0..kit.element.ports).map(|i| [s.input.get(i), s.output.get(i), s.switch.learning.get(i)]).collect()

@@ -40,7 +40,7 @@ pub struct Args {
     timeout: Nanos,
 }
 
-/// A learning bridge between its ports. There may be one more output, the listener, which gets every frame.
+/// A learning bridge. Apart from its ports, it may have one more output, the listener, which gets every frame.
 #[derive(Counts)]
 pub struct Relay {
     args: Args,
@@ -127,7 +127,7 @@ impl Relay {
 
 impl Engine for Relay {
     type Args = Args;
-    /// Builds a bridge between the inputs and as many outputs. A further output becomes the listener.
+    /// Builds a bridge with one output for each input. A further output becomes the listener.
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let ports = cx.inputs;
         if ports > Addresses::MAX_PORTS {

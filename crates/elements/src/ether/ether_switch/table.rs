@@ -75,7 +75,7 @@ impl Table {
         None
     }
 
-    /// Notes that an address was heard on a port at a time.
+    /// Records that an address was heard on a port at the time `now`.
     #[inline]
     pub fn learn(&self, address: EtherAddr, port: usize, now: i64) {
         let address = number(address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a switch does with frames, compared with a plain model.
+//! Tests of EtherSwitch. One of them compares it with a plain model.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -30,7 +30,7 @@ fn ages_by_timestamps() {
     assert_eq!(ports(&kit.push(1, [frame(station(1), station(2), 11 * S)])), [0], "just young enough");
     assert_eq!(ports(&kit.push(1, [frame(station(1), station(2), 20 * S)])), [0, 2]);
     assert_eq!(kit.read("table").unwrap(), "02-00-00-00-00-02 1\n");
-    // Without timestamps nothing expires.
+    // If frames have no timestamps, addresses do not expire.
     let mut kit = Kit::<EtherSwitch>::with_ports("TIMEOUT 10", 3, 3).unwrap();
     kit.push(0, [frame([0xff; 6], station(1), 0)]);
     assert_eq!(ports(&kit.push(1, [frame(station(1), station(2), 0)])), [0]);
@@ -38,7 +38,7 @@ fn ages_by_timestamps() {
 
 #[test]
 fn floods_learns_and_filters() {
-    // Input, destination, source, outputs.
+    // The columns are input, destination, source and outputs.
     let table = [
         (1, station(9), station(1), &[0, 2, 3][..]),
         (0, station(1), station(2), &[1]),

@@ -61,7 +61,7 @@ pub struct Times {
     pub max_age: i64,
     /// Time between messages of the root.
     pub hello: i64,
-    /// How long a port listens, and then learns, before it forwards.
+    /// How long a port listens, and then how long it learns, before it forwards.
     pub forward_delay: i64,
 }
 
@@ -138,15 +138,15 @@ impl Bpdu {
         body
     }
 
-    /// Parses the message in a frame. Returns `None` if there is none that a bridge may act on (section
-    /// 9.3.4), for example if its type was added by a later version of the protocol.
+    /// Parses the message in a frame. Returns `None` if the frame has no message, or if a bridge may not act on
+    /// the message (section 9.3.4), for example because a later version of the protocol has added its type.
     pub fn parse(frame: &[u8]) -> Option<Bpdu> {
         let (headers, rest) = frame.split_first_chunk::<HEADERS>()?;
         let [d0, d1, d2, d3, d4, d5, _, _, _, _, _, _, l0, l1, llc @ ..] = *headers;
         if EtherAddr([d0, d1, d2, d3, d4, d5]) != GROUP || llc != LLC {
             return None;
         }
-        // The length counts the LLC header; what follows is padding.
+        // The length includes the LLC header. Bytes beyond it are padding.
         let length = usize::from(u16::from_be_bytes([l0, l1])).checked_sub(LLC.len())?;
         let body = rest.get(..length)?;
         let [0, 0, _, kind, ..] = *body else { return None };

@@ -30,7 +30,7 @@ pub struct Net {
     pub bridges: Vec<Option<Bridge>>,
     ids: Vec<BridgeId>,
     costs: Vec<u32>,
-    /// For each bridge the LAN of each port; `None` once the port is disconnected.
+    /// The LAN of each port of each bridge; `None` once the port is disconnected.
     pub lans: Vec<Vec<Option<usize>>>,
     delays: Vec<i64>,
     queue: BinaryHeap<Reverse<(i64, u64)>>,
@@ -139,7 +139,7 @@ impl Net {
         self.delays.len()
     }
 
-    /// Whether frames could circulate: whether forwarding ports connect LANs and bridges in a cycle.
+    /// Whether frames could circulate, because forwarding ports connect LANs and bridges in a cycle.
     pub fn has_loop(&self) -> bool {
         let mut group: Vec<usize> = (0..self.lans.len() + self.lan_count()).collect();
         fn find(group: &mut [usize], mut x: usize) -> usize {
@@ -164,7 +164,7 @@ impl Net {
         false
     }
 
-    /// Computes from shortest paths the root and cost of each bridge, and the role of each port.
+    /// Computes the root and cost of each bridge, and the role of each port, from shortest paths.
     pub fn tree(&self) -> (Vec<(BridgeId, u32)>, Vec<Vec<Role>>) {
         let n = self.lans.len();
         // The root of a connected part is its least bridge. The loop relaxes costs until nothing changes.
@@ -222,7 +222,7 @@ impl Net {
         (all().map(Bridge::root).collect(), roles)
     }
 
-    /// Whether exactly the ports of the tree forward, and the others block.
+    /// Whether all ports of the tree forward, and all other ports block.
     pub fn is_settled(&self) -> bool {
         self.bridges.iter().flatten().all(|b| {
             (0..b.ports()).all(|p| match b.role(p) {

@@ -10,8 +10,8 @@ pub use super::port::{PortState, Role};
 pub const SECOND: i64 = 1_000_000_000;
 /// The least time between two configuration messages on a port, in nanoseconds (table 8-3).
 const HOLD: i64 = SECOND;
-/// The age that a bridge adds to a message on top of the time that it holds the message (section 8.10.2): one
-/// unit of the age field.
+/// A bridge that passes a message on adds this to its age, in addition to the time that it held the message
+/// (section 8.10.2). It is one unit of the age field.
 const PASSED_ON: i64 = SECOND / 256;
 /// The most ports of a bridge: a port identifier has 8 bits for the number (section 8.5.5.1).
 pub const MAX_PORTS: usize = 255;
@@ -327,7 +327,7 @@ impl Bridge {
         }
     }
 
-    /// Notes that the tree has changed (section 8.6.14).
+    /// Records that the tree has changed (section 8.6.14).
     fn detect_change(&mut self, now: i64) {
         if self.is_root() {
             self.change = true;
@@ -356,7 +356,7 @@ impl Bridge {
         }
     }
 
-    /// Sends a configuration message, or notes that it is to be sent after the hold time (section 8.6.1).
+    /// Sends a configuration message, or records that it is to be sent after the hold time (section 8.6.1).
     fn send_config(&mut self, port: usize, now: i64) {
         let heard = self.root_port.and_then(|r| self.ports.get(r)?.born);
         let age = heard.map_or(0, |born| now.saturating_sub(born).max(0).saturating_add(PASSED_ON));

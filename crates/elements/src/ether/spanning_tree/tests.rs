@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Spanning trees of random bridged networks, cuts, and false messages.
+//! Tests spanning trees with random networks, disconnected ports, and false messages.
 #![allow(clippy::unwrap_used)]
 
 use super::bpdu::{Bpdu, BridgeId, Config, Priority, Times};
@@ -60,7 +60,7 @@ fn the_oracle_sees_a_loop() {
 
 #[test]
 fn few_messages_are_sent() {
-    // A ring of four bridges: each second one message for each LAN, plus a few for changes.
+    // In a ring of four bridges, one message per second is sent on each LAN, plus a few when the topology changes.
     let lans = (0..4).map(|i| vec![Some(i), Some((i + 1) % 4)]).collect();
     let mut net = Net::new(lans, &mut Random::new(1, "ring"));
     net.run(60 * SECOND, |_| {});
@@ -104,7 +104,7 @@ fn states_follow_in_time() {
         pass(&mut b, at);
         assert_eq!([b.state(0), b.state(1)], [Some(state); 2], "{at}");
     }
-    // Two messages every two seconds.
+    // Each of the two ports sends a message every two seconds.
     assert_eq!(b.sent().count(), 1000);
     assert_eq!((b.state(2), b.role(2), b.best(2)), (None, None, None));
 }
@@ -175,16 +175,16 @@ fn notifications_are_repeated_until_acknowledged() {
 fn lies_about_time_are_bounded() {
     let mut b = bridge(2);
     let times = |t| Times { max_age: t, hello: t, forward_delay: t };
-    // Times of 0 would open ports at once.
+    // Times near 0 would open ports at once, so the bridge raises them to their lower limits.
     b.receive(0, Bpdu::Config(Config { times: times(1), ..claim(BETTER) }), 0);
     assert_eq!(b.root().0, BETTER);
     pass(&mut b, 2 * SECOND - 1);
     assert!((0..2).all(|p| b.state(p) == Some(PortState::Listening)));
-    // A message that claims to be valid for ever.
+    // A message that claims to be valid for ever expires after 40 seconds.
     b.receive(0, Bpdu::Config(Config { times: times(65535 * SECOND), ..claim(BETTER) }), 3 * SECOND);
     pass(&mut b, 43 * SECOND);
     assert_eq!(b.root(), (ID, 0));
-    // Messages with negative or too great ages.
+    // Messages whose age is negative or too great are ignored.
     for age in [i64::MIN, -1, 40 * SECOND, i64::MAX] {
         b.receive(0, Bpdu::Config(Config { age, times: times(i64::MAX), ..claim(BETTER) }), 50 * SECOND);
         assert_eq!(b.root(), (ID, 0), "{age}");
@@ -199,7 +199,7 @@ fn its_own_messages_close_the_worse_port() {
     b.receive(0, sent[1].1, 1);
     assert_eq!((b.role(0), b.role(1)), (Some(Role::Designated), Some(Role::Alternate)));
     assert_eq!((b.root(), b.state(1)), ((ID, 0), Some(PortState::Blocking)));
-    // A port that hears its own message.
+    // A port that hears its own message keeps its role and state.
     let mut b = bridge(1);
     let sent: Vec<_> = b.sent().collect();
     b.receive(0, sent[0].1, 1);
@@ -241,7 +241,7 @@ fn floods_of_random_messages_leave_it_sane() {
             assert_eq!(role == Role::Alternate, state == PortState::Blocking, "{role:?} {state:?}");
         }
     }
-    // One configuration message a second on each port, whatever is received (table 8-3).
+    // Each port sends at most one configuration message a second, whatever is received (table 8-3).
     assert!(configs as i64 <= 4 * (now / SECOND + 1), "{configs} for {received} in {} s", now / SECOND);
 }
 

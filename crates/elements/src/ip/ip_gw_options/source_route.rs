@@ -24,7 +24,7 @@ impl IpGwOptions {
         // The pointer counts from 1.
         let mut at = usize::from(pointer) - 1;
         if way.here {
-            // At the end of its route, a packet is for this router. The route may name several of the router's
+            // If its route has ended, the packet is for this router. The route may name several of the router's
             // addresses in a row.
             let mut filled = Filled::Unchanged;
             while at < option.len() && self.is_mine(way.dst) {
@@ -37,7 +37,7 @@ impl IpGwOptions {
             option[2] = u8::try_from(at + 1).unwrap_or(u8::MAX);
             return filled;
         }
-        // The address that this router recorded when the packet arrived. The addresses start after 3 bytes.
+        // Get the address that this router recorded when the packet arrived. The addresses start after 3 bytes.
         let recorded = at.checked_sub(4).filter(|at| *at >= 3).and_then(|at| address(option, at));
         let Some(last) = recorded.filter(|a| self.is_mine(**a)) else { return Filled::Unchanged };
         if kind == kind::STRICT_SOURCE_ROUTE && way.hop != [0; 4] && way.hop != way.dst {

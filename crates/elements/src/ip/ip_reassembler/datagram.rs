@@ -32,8 +32,8 @@ impl Fragment {
             return None;
         }
         let end = u32::from(start).checked_add(u32::try_from(carried).ok()?).filter(|&end| end <= MOST)?;
-        // The end of the IP packet, as an offset into the data of `p`. It is negative if more than the IP packet was
-        // stripped.
+        // The end of the IP packet, as an offset into the data of `p`. It is negative if the whole IP packet and more
+        // was stripped from the front of `p`.
         let keep = p.network_offset()?.checked_add_unsigned(usize::from(total))?;
         p.truncate(usize::try_from(keep).ok()?);
         Some(Fragment { start, end: u16::try_from(end).ok()?, more, length: total })
@@ -94,9 +94,9 @@ pub(super) struct Datagram {
     pub(super) longest: u16,
     /// The key of the datagram in `IpReassembler::order`; none until a fragment has been added.
     pub(super) order: Option<u64>,
-    /// The timestamp of the most recent accepted fragment; `i64::MAX` if it has none.
+    /// The timestamp of the fragment accepted last; `i64::MAX` if that fragment has no timestamp.
     pub(super) stamp: i64,
-    /// When the datagram will have waited too long, by the clock, in nanoseconds.
+    /// The clock time, in nanoseconds, at which the datagram will have waited too long.
     pub(super) due: i64,
 }
 
@@ -170,8 +170,8 @@ pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet
     let ecn = headers.fold(0u8, |seen, h| seen | 1 << (h[1] & 3));
     let header_len = whole.network().and_then(whole_header).map_or(Ipv4Header::LEN, <[u8]>::len);
     let length = u16::try_from(header_len.saturating_add(total)).ok();
-    // RFC 3168 section 5.3: if one fragment is marked as having met congestion, the packet is marked. If another
-    // fragment then says "not ECN-capable", the packet is dropped.
+    // RFC 3168 section 5.3: if one fragment is marked as having met congestion, the packet is marked too. If another
+    // fragment says "not ECN-capable", the packet is dropped instead.
     let (congested, unable) = (ecn & 1 << 3 != 0, ecn & 1 != 0);
     let Some(length) = length.filter(|_| !(congested && unable)) else {
         return Err((whole, Reason::BadFragment));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests IPReassembler: with IPFragmenter, with hostile fragments, by time and by memory.
+//! Tests of IPReassembler: fragments made by IPFragmenter, hostile fragments, timeouts and the memory limit.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -12,7 +12,7 @@ fn marked(data: &[u8]) -> Packet {
     p
 }
 
-/// A fragment with identification `id` that carries bytes `start..end` of 0, 1, 2...
+/// A fragment with identification `id`. It carries bytes `start..end` of a packet with the data 0, 1, 2, ...
 fn fragment(id: u16, start: u16, end: u16, more: bool) -> Packet {
     marked(&bytes(id, start, end, more))
 }
@@ -29,7 +29,7 @@ fn kit(config: &str) -> Kit<IpReassembler> {
     Kit::with_ports(config, 1, 2).unwrap()
 }
 
-/// Returns the whole packets that leave, after checking them. All other packets must have been dropped.
+/// Pushes packets. Checks the whole packets that leave, and returns them. No other packets may leave.
 fn wholes(kit: &mut Kit<IpReassembler>, packets: Vec<Packet>) -> Vec<Vec<u8>> {
     let out = kit.push(0, packets);
     assert!(out.iter().all(|o| o.0 == 0));
@@ -54,7 +54,7 @@ fn what_the_fragmenter_cuts_becomes_whole_in_any_order() {
     for len in [1u16, 8, 9, 100, 555, 3000] {
         for mtu in [68, 100, 576, 1500] {
             let mut data = bytes(9, 0, len, false);
-            // The packet has two options: fragments copy the first and leave out the second.
+            // The packet has two options. The later fragments carry a copy of the first option, but not the second.
             data.splice(20..20, [148, 4, 0, 0, 7, 7, 4, 0, 0, 0, 0, 0]);
             data[0] = 0x48;
             data[2..4].copy_from_slice(&(32 + len).to_be_bytes());
@@ -69,7 +69,7 @@ fn what_the_fragmenter_cuts_becomes_whole_in_any_order() {
             }
             let n = pieces.len() as u64;
             let mut kit = kit("");
-            // Padding, as on short Ethernet frames, is cut off.
+            // Add padding, as on short Ethernet frames. The reassembler cuts it off.
             for p in &mut pieces {
                 p.put(5);
             }
@@ -167,7 +167,8 @@ fn hostile_fragments() {
     for (what, packets, want) in table {
         assert_eq!(whole(packets), want, "{what}");
     }
-    // The longest packet if there are no options. With options, 65515 + 24 bytes do not fit.
+    // Without options, a packet with 65515 bytes of data has the greatest length. With a header of 24 bytes, this data
+    // does not fit.
     for (options, good) in [(0u16, 1), (4, 0)] {
         let mut first = bytes(1, 0, 8 + options, true);
         (first[0], first[3]) = (0x45 + (options / 4) as u8, 28 + options as u8);
@@ -197,7 +198,7 @@ fn congestion_marks_come_together() {
 
 #[test]
 fn time() {
-    // By the clock: 30 s after the last fragment that was accepted.
+    // By the clock, a datagram times out 30 s after its last accepted fragment.
     let mut kit = kit("");
     let second = 1_000_000_000;
     kit.push(0, [fragment(1, 0, 8, true)]);
@@ -217,7 +218,8 @@ fn time() {
     assert!(kit.expire().unwrap().is_empty());
     assert_eq!(kit.dropped(Reason::ReassemblyTimeout), 1);
 
-    // By timestamps, including those of whole packets.
+    // By timestamps, a datagram also times out when a later packet has a timestamp at least 30 s after its last
+    // fragment, even if that packet is whole.
     let at = |mut p: Packet, s: i64| {
         p.set_timestamp(s * second);
         p
@@ -226,7 +228,7 @@ fn time() {
     assert!(kit.push(0, [at(fragment(1, 0, 8, true), 100), at(last(2), 110)]).is_empty());
     assert_eq!(kit.push(0, [at(last(1), 129)]).len(), 1);
     assert!(kit.push(0, [at(fragment(3, 0, 8, true), 139)]).is_empty());
-    // The last search was at 139, so the next one is at 149.
+    // The last search for datagrams that timed out was at 139 s, so the next one is at 149 s.
     for (s, dropped) in [(140, 1), (148, 1), (149, 2)] {
         assert_eq!(kit.push(0, [at(marked(&bytes(9, 0, 9, false)), s)]).len(), 1);
         assert_eq!(kit.dropped(Reason::ReassemblyTimeout), dropped, "at {s}");
@@ -253,7 +255,7 @@ fn suspects_are_shunned_until_their_time_is_over() {
 
 #[test]
 fn room() {
-    // Seven fragments of 2048 bytes and their entries fit. Adding the eighth leaves five of them.
+    // Seven fragments of 2048 bytes and their entries fit. The eighth pushes out the three oldest, so five remain.
     let mut kit = kit("HIMEM 16200");
     for id in 0..7 {
         assert!(kit.push(0, [fragment(id, 0, 8, true)]).is_empty());
@@ -286,8 +288,8 @@ fn room() {
 
 #[test]
 fn as_a_map_of_bytes_says() {
-    // Fragments without overlap in random order, with some missing. The packet is whole exactly when every byte has
-    // come.
+    // Fragments without overlap come in random order, and some are missing. The packet is whole exactly when every byte
+    // has come.
     let mut random = Random::new(5, "map");
     for _ in 0..300 {
         let (mut cuts, mut at) = (vec![0u16], 0);
@@ -352,8 +354,8 @@ fn pulled() {
     assert_eq!(kit.pull(0, 5)[0].data(), &bytes(2, 0, 16, false)[..]);
 }
 
-/// Whole super-packets pass unchanged. The checksum of a fragment is completed, and a fragment cannot be a
-/// super-packet.
+/// Whole super-packets pass unchanged. A partial checksum of a fragment is completed. A fragment that claims to be a
+/// super-packet is dropped.
 #[test]
 fn offloads_pass_with_whole_packets() {
     use castanet_packet::Offload;
@@ -375,6 +377,7 @@ fn offloads_pass_with_whole_packets() {
     let out = kit.push(0, [first, fragment(4, 80, 100, false)]);
     let whole = &out[0].1;
     assert_eq!((whole.len(), whole.has_offload()), (120, false));
-    // The sum over all bytes is the complement of what the checksum field held.
+    // Before the checksum was completed, its field held the bytes 6 and 7. The sum over the data of the first fragment
+    // is now their complement.
     assert_eq!(castanet_wire::checksum::sum(&whole.data()[20..100]), !u16::from_be_bytes([6, 7]));
 }

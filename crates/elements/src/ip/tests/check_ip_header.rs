@@ -112,8 +112,8 @@ fn good_packets_are_cut_and_marked() {
 
 #[test]
 fn bad_sources_and_good_destinations() {
-    // With INTERFACES: a source; whether packets from it to another destination pass; whether packets from it
-    // to the router's own address pass.
+    // Columns, with INTERFACES set: a source; whether packets from it to another destination pass; whether
+    // packets from it to the router's own address pass.
     for (src, alone, to_own) in [
         ([18, 26, 4, 255], false, true),
         ([0, 0, 0, 0], false, true),
@@ -121,7 +121,7 @@ fn bad_sources_and_good_destinations() {
         ([18, 26, 7, 1], true, true),
         ([18, 26, 4, 9], true, true),
         ([224, 0, 0, 1], true, true),
-        // A network of 31 bits has no broadcast address.
+        // A network with a prefix of 31 bits has no broadcast address.
         ([10, 0, 0, 1], true, true),
     ] {
         let config = "INTERFACES 18.26.4.9/24 18.26.7.1/24 10.0.0.0/31";
@@ -182,7 +182,7 @@ fn without_checksum() {
     assert!(kit.act([packet(&data)]).is_empty());
 }
 
-/// Runs the tests one by one, without regard to speed.
+/// Returns whether a header passes all tests. Runs them one by one, without regard to speed.
 fn passes(d: &[u8]) -> bool {
     let Ok((h, _)) = etherparse::Ipv4Header::from_slice(d) else { return false };
     let (total, len) = (usize::from(h.total_len), h.header_len());

@@ -107,7 +107,7 @@ fn fragments_carry_everything_once() {
 
 #[test]
 fn the_lengths_of_an_example() {
-    // 32 bytes of header, 12 of them options, of which 4 are copied.
+    // The header has 32 bytes. Of its 12 bytes of options, later fragments copy 4.
     let options = &[148, 4, 0, 0, 7, 7, 4, 0, 0, 0, 0, 1];
     let mut kit = Kit::<IpFragmenter>::new("60").unwrap();
     let out = kit.act([Ip { options, data: 68, ..PLAIN }.packet()]);
@@ -162,7 +162,7 @@ fn what_must_not_be_fragmented() {
 
 #[test]
 fn no_room_and_no_header() {
-    // 27 bytes have space for a header and less than 8 bytes of data.
+    // An MTU of 27 bytes has space for a header and less than 8 bytes of data.
     let mut kit = Kit::<IpFragmenter>::with_ports("27", 1, 2).unwrap();
     assert_eq!(kit.act([Ip { data: 80, ..PLAIN }.packet()])[0].0, 1);
     for len in 0..60 {
@@ -221,8 +221,8 @@ fn super_packets_are_judged_by_their_segments() {
     assert_eq!((out.len(), out[0].0), (1, 1));
     assert_eq!(kit.read("drops").unwrap(), "3");
     let out = kit.act([super_packet(false), super_packet(false)]);
-    // For each super-packet, two segments of 140 bytes become fragments of 132 and 28 bytes, and the last segment has
-    // 90.
+    // Each super-packet has three segments: two of 140 bytes, each cut into fragments of 132 and 28 bytes, and a last
+    // one of 90 bytes.
     let lengths: Vec<usize> = out.iter().map(|o| o.1.len()).collect();
     assert_eq!(lengths, [132, 28, 132, 28, 90, 132, 28, 132, 28, 90]);
     assert!(out.iter().all(|o| o.0 == 0 && o.1.offload().is_none()));
@@ -236,8 +236,8 @@ fn super_packets_are_judged_by_their_segments() {
 
 #[test]
 fn fragments_beyond_the_longest_packet_are_refused() {
-    // The header, the data before this fragment, and its own data have at most 65,535 bytes. Without the check, the
-    // piece after offset 65,528 would have offset 0.
+    // The header, the data before this fragment, and its own data may have at most 65,535 bytes together. Without the
+    // check, the piece after offset 65,528 would get offset 0.
     for (offset, data, fits) in [
         (64_984, 530, true),
         (64_984, 531, true),

@@ -42,7 +42,7 @@ fn options_are_filled_in() {
         (&[68, 12, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0], &[68, 12, 13, 1, 10, 0, 0, 1, t0, t1, t2, t3]),
         (&[68, 12, 5, 3, 10, 0, 2, 1, 0, 0, 0, 0], &[68, 12, 13, 3, 10, 0, 2, 1, t0, t1, t2, t3]),
         (&[68, 12, 5, 3, 10, 0, 3, 1, 0, 0, 0, 0], &[68, 12, 5, 3, 10, 0, 3, 1, 0, 0, 0, 0]),
-        // Full: the overflow count is incremented.
+        // A full timestamp option: its overflow count is incremented.
         (&[68, 8, 9, 0x20, 1, 2, 3, 4], &[68, 8, 9, 0x30, 1, 2, 3, 4]),
     ];
     let mut kit = Kit::<IpGwOptions>::with_ports(ME, 1, 2).unwrap();
@@ -60,7 +60,8 @@ fn options_are_filled_in() {
 #[test]
 fn malformed_options_leave_unchanged() {
     let table: &[(&[u8], u8)] = &[
-        // No length, a length too small, a length too large.
+        // Each case: the options, and the byte of the packet that is reported. The length is missing, too
+        // small, or too large.
         (&[1, 1, 1, 7], 23),
         (&[7, 0, 4, 0], 21),
         (&[1, 7, 1, 4], 22),
@@ -73,7 +74,7 @@ fn malformed_options_leave_unchanged() {
         (&[68, 8, 4, 0, 0, 0, 0, 0], 22),
         (&[68, 8, 6, 0, 0, 0, 0, 0], 22),
         (&[68, 8, 5, 1, 0, 0, 0, 0], 22),
-        // An unknown form, and an overflow count that overflows.
+        // A timestamp option of an unknown form, and one whose overflow count overflows.
         (&[68, 8, 5, 2, 0, 0, 0, 0], 23),
         (&[68, 8, 9, 0xf0, 0, 0, 0, 0], 23),
         // Good options before the malformed one are not changed either.
@@ -153,7 +154,7 @@ fn source_routes_are_followed_where_it_is_said() {
     const MINE: [u8; 4] = [10, 0, 2, 1];
     const FAR: [u8; 4] = [9, 9, 9, 9];
     const HOP: [u8; 4] = [5, 5, 5, 5];
-    // Destination, next hop and options before; output, destination and options after.
+    // Columns: destination, next hop and options before; output, destination and options after.
     type Case = ([u8; 4], [u8; 4], &'static [u8], usize, [u8; 4], &'static [u8]);
     let table: &[Case] = &[
         // To this router: the next address of the route becomes the destination, and our address is recorded.
@@ -176,7 +177,8 @@ fn source_routes_are_followed_where_it_is_said() {
             &[131, 11, 12, 10, 0, 0, 1, 10, 0, 0, 1, 0],
         ),
         (MINE, MINE, &[131, 7, 4, 10, 0, 1, 1, 0], 0, [10, 0, 1, 1], &[131, 7, 8, 10, 0, 0, 1, 0]),
-        // At the end of the route: the packet is for this router, and nothing else is recorded either.
+        // At the end of the route: the packet is for this router, and stays unchanged. Other options are not
+        // filled in either.
         (MINE, MINE, &[131, 7, 8, 9, 9, 9, 9, 0], 0, MINE, &[131, 7, 8, 9, 9, 9, 9, 0]),
         (
             MINE,
@@ -187,7 +189,8 @@ fn source_routes_are_followed_where_it_is_said() {
             &[131, 3, 4, 7, 7, 4, 0, 0, 0, 0, 0, 0],
         ),
         (MINE, MINE, &[7, 7, 4, 0, 0, 0, 0, 0], 0, MINE, &[7, 7, 4, 0, 0, 0, 0, 0]),
-        // Leaving: the address of this interface is recorded, if the last recorded address is ours.
+        // The packet leaves: if the last recorded address is one of ours, it becomes the address of this
+        // interface.
         (FAR, FAR, &[131, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
         (FAR, HOP, &[131, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
         (FAR, HOP, &[131, 7, 8, 10, 0, 0, 1, 0], 0, FAR, &[131, 7, 8, 10, 0, 0, 1, 0]),
@@ -195,7 +198,7 @@ fn source_routes_are_followed_where_it_is_said() {
         (FAR, [0; 4], &[137, 7, 8, 10, 0, 2, 1, 0], 0, FAR, &[137, 7, 8, 10, 0, 0, 1, 0]),
         (FAR, HOP, &[137, 7, 8, 7, 7, 7, 7, 0], 0, FAR, &[137, 7, 8, 7, 7, 7, 7, 0]),
         (FAR, HOP, &[131, 7, 4, 10, 0, 2, 1, 0], 0, FAR, &[131, 7, 4, 10, 0, 2, 1, 0]),
-        // A strict route whose next address is not the next hop.
+        // A strict route, but the next hop is not its next address.
         (FAR, HOP, &[137, 7, 8, 10, 0, 2, 1, 0], 2, FAR, &[137, 7, 8, 10, 0, 2, 1, 0]),
         // Malformed: pointers that are too small or leave no space for an address, and a second route.
         (MINE, MINE, &[131, 7, 3, 9, 9, 9, 9, 0], 1, MINE, &[131, 7, 3, 9, 9, 9, 9, 0]),
@@ -217,7 +220,7 @@ fn source_routes_are_followed_where_it_is_said() {
         assert_eq!(out[0].1.dst_ip().to_be_bytes(), hop, "{before:?}");
     }
     assert_eq!((kit.read("drops").unwrap(), kit.all_dropped()), ("4".into(), 0));
-    // Any bytes: no panic, and each packet leaves.
+    // With random options, each packet leaves and nothing panics.
     let mut random = Random::new(7, "source routes");
     for _ in 0..20_000 {
         let words = 1 + random.below(9) as usize;

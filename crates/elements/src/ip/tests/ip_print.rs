@@ -10,7 +10,7 @@ use castanet_element::seam::Seam as _;
 const SRC: [u8; 4] = [10, 0, 0, 1];
 const DST: [u8; 4] = [10, 0, 0, 2];
 
-/// A packet with this transport part. `fragment` is the flags and fragment offset word.
+/// A packet with this transport part. `fragment` is the header word with flags and fragment offset.
 fn ip(protocol: u8, fragment: u16, transport: &[u8]) -> Vec<u8> {
     let total = u16::try_from(20 + transport.len()).unwrap().to_be_bytes();
     let [f0, f1] = fragment.to_be_bytes();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counts by number, and the files that they are written to.
+//! One count for each number (aggregate), and the files that the counts are written to.
 
 use castanet_element::ElementError;
 use castanet_spec::value::twelve_digits;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 use std::net::Ipv4Addr;
 
-/// Largest number of distinct numbers that are counted, which limits the memory to a few hundred megabytes.
+/// At most this many distinct numbers are counted, which limits the memory to a few hundred megabytes.
 pub const MOST: usize = 1 << 22;
 
 /// How counts are written.
@@ -23,7 +23,7 @@ pub enum Format {
     Shares,
 }
 
-/// Counts by number; only those above zero are kept.
+/// One count for each number. Only counts above zero are kept.
 #[derive(Debug, Default)]
 pub struct Counts {
     map: HashMap<u32, u64>,

@@ -16,7 +16,7 @@ pub const MOST_WAITING: usize = 1 << 10;
 /// Largest number of flows that are examined to find an idle flow to remove.
 const TRIES: usize = 16;
 
-/// The two ends of a flow, the lower first, and its protocol.
+/// The two ends of a flow (address and port each), the lower end first, and its protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     low: (u32, u16),
@@ -173,8 +173,8 @@ impl Table {
         Seen { aggregate: flow.aggregate, paint }
     }
 
-    /// Removes a flow to make room: the first flow in the queue that has had no packet since it was queued.
-    /// If the first [`TRIES`] flows all had packets, the last of these is removed.
+    /// Removes a flow to make room: the first flow in `order` that has had no packet since it was put there.
+    /// If the first [`TRIES`] flows have all had packets, the last of these is removed.
     fn evict(&mut self, gone: &mut impl FnMut(&Flow)) {
         for tried in 0..TRIES {
             let Some((key, since)) = self.order.pop_front() else { return };
@@ -245,8 +245,8 @@ impl Fragments {
     pub fn held(&self) -> usize {
         self.waiting.len()
     }
-    /// Makes a later fragment wait for its first fragment. Returns a fragment that cannot wait: the oldest if
-    /// there are too many.
+    /// Makes a later fragment wait for its first fragment. Returns a fragment that cannot wait: `p` if it has
+    /// no IP header, or the oldest if too many fragments wait.
     pub fn wait(&mut self, p: Packet, now: i64) -> Option<Packet> {
         let Some(ip) = p.ip_header().copied() else { return Some(p) };
         self.waiting.push_back((p, identity(&ip), now));

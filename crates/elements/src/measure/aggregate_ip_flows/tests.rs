@@ -147,8 +147,8 @@ fn fragments_wait_for_their_first() {
             [(0, 0, 1, 0), (0, 0, 1, 1), (0, 0x2005, 2, 0), (0, 9, 2, 0), (0, 0x2000, 2, 0), (0, 7, 2, 0)];
         assert_eq!(seen(out), want, "{batch}");
     }
-    // If the first fragment does not come, a later fragment is given up after FRAGMENT_TIMEOUT, or when all
-    // flows are forgotten.
+    // A later fragment whose first fragment does not come is given up after FRAGMENT_TIMEOUT, or when `clear` forgets
+    // all flows.
     let mut k = Kit::<AggregateIpFlows>::new("FRAGMENT_TIMEOUT 5").unwrap();
     assert_eq!(k.push(0, [ip(1, 17, a, b, 5, 0)]).len(), 0);
     assert_eq!((k.push(0, [ip(6, 6, a, b, 0, 0)]).len(), k.all_dropped()), (1, 0));
@@ -249,7 +249,7 @@ fn memory_is_bounded() {
     for i in 0..MOST as u32 + 1000 {
         let (key, up) = Key::new((i, 1), (u32::MAX, 2), 17);
         table.packet(key, up, 0, i64::from(i), &timeouts, |_| gone += 1);
-        // One flow is used in every round, and is never removed.
+        // One flow gets a packet in every pass of the loop, and is never removed.
         let (key, up) = Key::new((7, 7), (7, 8), 17);
         assert_eq!(table.packet(key, up, 0, i64::from(i), &timeouts, |_| gone += 1).aggregate, 2);
     }

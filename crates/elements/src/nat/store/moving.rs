@@ -3,7 +3,7 @@
 //!
 //! If both stores have the same rewriters, they exchange flows, index and heaps as a whole, so a million
 //! flows move quickly; each flow is then looked at only if specifications differ. If the rewriters differ,
-//! flows move one by one. Flows that no input of the new router would make stay in the old store, so that a
+//! flows move one by one. A flow stays in the old store if no input of the new router would make it. So a
 //! failed swap can be undone.
 
 use super::{Flow, Store};
@@ -53,8 +53,8 @@ impl Store {
         left
     }
 
-    /// Notes how many flows another router left here. Returns whether any were left and the number has
-    /// changed.
+    /// Notes how many flows another router left here. Returns true if there are any and the number differs
+    /// from the one noted before.
     pub fn leave(&mut self, space: u16, left: usize) -> bool {
         let before = self.spaces.get_mut(usize::from(space)).map(|s| std::mem::replace(&mut s.left, left));
         left > 0 && before != Some(left)
@@ -66,7 +66,7 @@ impl Store {
             && self.spaces.iter().zip(&other.spaces).all(|(a, b)| a.kind == b.kind && a.label == b.label)
     }
 
-    /// Exchanges all flows with a store of the same layout. Flows that no input here would make go back.
+    /// Exchanges all flows with a store of the same layout. A flow goes back if no input here would make it.
     fn exchange(&mut self, old: &mut Store) {
         swap(&mut self.flows, &mut old.flows);
         swap(&mut self.free, &mut old.free);
@@ -93,7 +93,7 @@ impl Store {
         }
     }
 
-    /// Assigns each flow to the input that would make it. Flows that no input would make go back to `old`.
+    /// Assigns each flow to the input that would make it. A flow goes back to `old` if no input would make it.
     fn refit(&mut self, old: &mut Store) {
         let mut strangers = Vec::new();
         for place in 0..u32::try_from(self.flows.len()).unwrap_or(u32::MAX) {
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!((flows_of_inputs(&old, 0), flows_of_inputs(&new, 0)), (vec![0, 0], vec![0, 100]));
         let found = new.look_up(0, 17, Tuple::new(50, 1, 2, 3), 100).unwrap();
         assert_eq!(new.flow(found >> 1).unwrap().input, 1);
-        // Flows that no input would make stay with their input.
+        // Flows stay in the old store, at their input, if no input of the new store would make them.
         let mut none = of([Spec::Drop, Spec::Drop]);
         assert_eq!(none.take_over(0, &mut new, 0), 100);
         assert_eq!((flows_of_inputs(&new, 0), flows_of_inputs(&none, 0)), (vec![0, 100], vec![0, 0]));

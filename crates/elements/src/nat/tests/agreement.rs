@@ -24,7 +24,7 @@ fn tcp_through_udp_rewriter() {
     let mut kit = Kit::<UdpRewriter>::with_ports(config, 1, 2).unwrap();
     let segment = || tcp((A, 10), (B, 20), "A", 1, 1, b"x");
     assert_eq!(shown(&kit.push(0, [segment()])), ["0 9.9.9.9:1024 > 2.0.0.2:20"]);
-    // One flow for both protocols.
+    // Both protocols share one flow.
     assert_eq!(shown(&kit.push(0, [udp(A, 10, B, 20)])), ["0 9.9.9.9:1024 > 2.0.0.2:20"]);
     assert_eq!(kit.read("table_size").unwrap(), "2");
     let table = kit.read("table").unwrap();
@@ -96,7 +96,7 @@ fn a_new_flow_may_be_the_one_that_finds_no_room() {
     assert_eq!(kit.push(0, [tcp((A, 501), (B, 80), "S", 1, 1, b"")]).len(), 1);
     let table = kit.read("table").unwrap();
     assert!(table.contains("(1.0.0.1, 501,") && !table.contains("(1.0.0.1, 103,"), "{table}");
-    // A flow whose timeout is equal to that of the new flow is also removed to make room, not only an earlier one.
+    // A flow that would time out at the same time as the new flow is also evicted to make room.
     assert_eq!(kit.push(0, [tcp((A, 502), (B, 80), "S", 1, 1, b"")]).len(), 1);
     assert!(!kit.read("table").unwrap().contains("(1.0.0.1, 501,"));
     // A new flow with a guarantee is accepted, and the oldest other flow makes room.
@@ -137,7 +137,7 @@ fn a_new_specification_forgets_the_flows_of_its_input() {
         kit.push(0, [udp(B, 20, N, 1024)]).iter().all(|(_, p)| show(p).starts_with("7.7.7.7:")),
         "no reply any more"
     );
-    // An error changes nothing.
+    // A write that fails changes nothing.
     assert!(kit.write("pattern1", "pattern 7.7.7.7 5-6 - - 0 9").is_err());
     assert_eq!(kit.read("pattern1").unwrap(), "8.8.8.8 1024-65535 - - [1]");
     for (spec, want) in [("drop", "<drop>"), ("keep 0 1", "<keep>"), ("nochange 0", "<nochange>")] {

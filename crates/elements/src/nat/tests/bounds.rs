@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many flows through a table that holds few.
+//! Tests of the limits of the store: a full table, flows that collide, and exhausted ports.
 
 use crate::nat::flow::{Kind, Timeouts, class};
 use crate::nat::handle::UNBOUNDED;
@@ -32,7 +32,7 @@ fn flood(flows: u32, guarantee: i64) -> u32 {
     }
     let input = store.input(space, 0).unwrap();
     assert_eq!((input.failures, input.flows), (u64::from(refused), ROOM as usize));
-    // The flows in the table are the last ones that were accepted.
+    // Without a guarantee, the flows in the table are the newest ones.
     let now = i64::from(flows) * 1000;
     for place in store.places(space) {
         let f = store.flow(place).unwrap();
@@ -69,7 +69,8 @@ fn new(from: Tuple) -> New {
     New { space: 0, input: 0, proto: 6, from, class: class::TCP_NEW, anno: 0, now: 0 }
 }
 
-/// Returns flows that share a bucket of `known`, as an attacker who knows the seed would compute them.
+/// Returns flows that fall into the same bucket of the table `known`, as an attacker who knows the seed would
+/// compute them.
 fn chosen(known: &Store, flows: usize) -> Vec<Tuple> {
     let any = (0..u32::MAX).map(|i| Tuple::new(0x0a00_0000 | i >> 16, i as u16, 0x0200_0002, 80));
     any.filter(|t| known.tag(0, 6, *t) % 2048 == 5).take(flows).collect()
@@ -132,14 +133,14 @@ fn exhausted_destinations_cost_little_a_packet() {
         }
         assert_eq!(made, (d + 1) * 4_096);
     }
-    // After a full search for each destination, packets try no port any more, because nothing is free.
+    // Once a full search for each destination has found no free port, packets do not try any more ports.
     for _ in 0..4_096 / MOST_TRIES + 1 {
         (0..DESTINATIONS).for_each(|d| assert_eq!(once(&mut store, d).0, Made::Drop(Reason::PatternFull)));
     }
     for _ in 0..10 {
         (0..DESTINATIONS).for_each(|d| assert_eq!(once(&mut store, d), (Made::Drop(Reason::PatternFull), 0)));
     }
-    // A port that becomes free is found again, by the packets of its destination alone.
+    // A port that becomes free is found again, but only by packets to its destination.
     let place = store.places(0)[7];
     let gone = store.flow(place).unwrap().tuples[1];
     store.remove(place);

@@ -232,7 +232,7 @@ fn whatever_clients_say_nobody_else_is_named() {
     let mut random = Random::new(1, "ftp");
     let (mut seq, mut passed, mut translated, mut refused) = (1, 0, 0, 0);
     for i in 0..4000u64 {
-        // Purely random text would hardly ever be a command.
+        // Most texts start as commands, because purely random text would hardly ever be one.
         let mut text = match i % 5 {
             0 => b"PORT 1,0,0,1,19,137\r\n".to_vec(),
             1 => b"EPRT |1|1.0.0.1|5001|\r\n".to_vec(),

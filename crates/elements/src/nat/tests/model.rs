@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A rewriter compared with a slow, obvious model.
+//! Compares a rewriter with a slow, obvious model.
 
 use super::*;
 use crate::nat::udp_rewriter::UdpRewriter;

@@ -42,8 +42,8 @@ fn finished(packets: Vec<Packet>) -> Vec<Packet> {
     all.drain().collect()
 }
 
-/// Returns the bytes of packets. Except in UDP, checksums of 0 and of all ones mean the same (RFC 1071), and
-/// devices send all ones, which is changed to 0 here.
+/// Returns the bytes of packets. Except in UDP, checksums of 0 and of all ones mean the same (RFC 1071).
+/// Devices send all ones, so these are changed to 0 here.
 pub fn bytes(packets: &[Packet]) -> Vec<Vec<u8>> {
     let each = packets.iter().map(|p| {
         let mut net = p.network().unwrap().to_vec();

@@ -22,7 +22,7 @@ fn there_and_back_with_table() {
     let mut kit = Kit::<IpRewriter>::with_ports("pattern 9.9.9.9 1024-1026# - - 0 1, drop", 2, 2).unwrap();
     assert_eq!(kit.read("patterns").unwrap(), "9.9.9.9 1024-1026 - -\n<drop>\n");
     let out = kit.push(0, [udp(A, 10, B, 20), tcp((A, 11), (B, 80), "S", 1, 0, b"")]);
-    // The sequence belongs to the pattern, not to the protocol.
+    // TCP and UDP share the sequence of the pattern.
     assert_eq!(shown(&out), ["0 9.9.9.9:1024 > 2.0.0.2:20", "0 9.9.9.9:1025 > 2.0.0.2:80"]);
     // Replies are rewritten on every input.
     for input in 0..2 {
@@ -53,7 +53,7 @@ fn there_and_back_with_table() {
     assert_eq!(kit.read_with("tcp_lookup", "1.0.0.1 11 2.0.0.2 80").unwrap(), "9.9.9.9 1025 2.0.0.2 80");
     assert_eq!(kit.read_with("tcp_lookup", "1.0.0.1 12 2.0.0.2 80").unwrap(), "");
     assert!(kit.read_with("tcp_lookup", "1.0.0.1 12").is_err());
-    // A packet of an unknown flow on an input that drops such packets.
+    // This input drops packets of unknown flows.
     assert!(kit.push(1, [udp(B, 21, N, 1024)]).is_empty());
     assert_eq!((kit.dropped(Reason::NoMapping), kit.read("mapping_failures").unwrap().as_str()), (1, "1"));
     kit.write("clear", "").unwrap();
@@ -76,7 +76,7 @@ fn ports_are_kept_and_used_up() {
     assert_eq!(shown(&kit.push(0, [udp(A, 1026, B, 20)])), ["0 9.9.9.9:1026 > 2.0.0.2:20"]);
     let more = kit.push(0, (1..5).map(|i| udp([1, 0, 0, 9], i, B, 20)));
     assert_eq!((more.len(), kit.dropped(Reason::PatternFull)), (2, 2));
-    // With another remote end, the same ports are free.
+    // For another remote port, the same ports are still free.
     assert_eq!(kit.push(0, (1..5).map(|i| udp([1, 0, 0, 9], i, B, 21))).len(), 3);
     assert_eq!((kit.read("mapping_failures").unwrap().as_str(), kit.all_dropped()), ("3", 3));
     // Ports are free again when their flows have timed out.

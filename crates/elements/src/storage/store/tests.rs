@@ -136,7 +136,7 @@ fn room_that_comes_meanwhile_is_not_slept_over() {
 }
 
 /// A puller on another worker took a packet, but set the notifier only after the queue was full again. The source
-/// sends nothing, and may sleep.
+/// finds no room, so it sends nothing and may sleep.
 #[test]
 fn a_source_is_not_misled_by_a_late_notifier() {
     let mut kit = kit();

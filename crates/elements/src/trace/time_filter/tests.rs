@@ -10,7 +10,7 @@ fn at(second: i64) -> Packet {
     p.set_timestamp(second * S);
     p
 }
-/// Seconds of the packets that pass.
+/// Pushes packets with these timestamps. Returns the timestamps of those that pass, all in seconds.
 fn inside(kit: &mut Kit<TimeFilter>, seconds: &[i64]) -> Vec<i64> {
     let out = kit.push(0, seconds.iter().map(|s| at(*s)));
     out.iter().filter(|o| o.0 == 0).map(|o| o.1.timestamp() / S).collect()
@@ -91,7 +91,7 @@ fn packets_wait_for_the_call() {
     assert_eq!(names(&mut k), [("run".into(), "3.000000".into()), ("resume".into(), "".into())]);
     k.write("extend_interval", "1").unwrap();
     k.write("resume", "").unwrap();
-    // Packet 3 is inside now. Packet 4 causes the next call, and is outside because that call moves nothing.
+    // Packet 3 is inside now. Packet 4 causes the next call. It is outside, because that call does not move the end.
     assert_eq!(seconds(&k.push(0, [])), [(0, 3)]);
     assert_eq!(names(&mut k), [("run".into(), "4.000000".into()), ("resume".into(), "".into())]);
     k.write("resume", "").unwrap();

@@ -19,7 +19,7 @@ fn place() -> (TempDir, PathBuf) {
 }
 /// The words of a file header that matter (magic, snapshot length, link type), and its records.
 type Parsed = ([u32; 3], Vec<Record>);
-/// Seconds, fraction and original length; bytes.
+/// The seconds, fraction and original length of a record, and its bytes.
 type Record = ([u32; 3], Vec<u8>);
 /// Arguments, the file header and the second record.
 type Case<'a> = (&'a str, [u32; 3], [u32; 3], &'a [u8]);

@@ -107,7 +107,7 @@ pub(super) fn extent(text: &Node, wide: f64, narrow: f64) -> (f64, f64) {
     }
 }
 
-/// The pieces of path data: a letter and its numbers.
+/// The pieces of path data, each a letter and its numbers.
 fn pieces(d: &str) -> Vec<(char, Vec<f64>)> {
     let starts: Vec<usize> =
         d.match_indices(|c: char| c.is_alphabetic()).map(|m| m.0).chain([d.len()]).collect();

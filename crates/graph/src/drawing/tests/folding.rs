@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of compounds that fold, and of the form for Graphviz.
+//! Tests of folded compounds, and of drawings for Graphviz.
 
 use super::*;
 

@@ -186,7 +186,7 @@ impl PacketSender {
         Sent { count, refusal: None }
     }
 
-    /// Sends frames as messages, up to the first one that is short enough for the ring.
+    /// Sends frames as messages. Stops before the first frame that can be sent through the ring.
     fn send_long<'a>(&mut self, frames: &mut Peekable<impl Iterator<Item = Outgoing<'a>>>) -> Sent {
         let limit = self.limit;
         let mut sent =
@@ -200,7 +200,7 @@ impl PacketSender {
     }
 }
 
-/// Sends frames through the ring, up to the first one that is too long.
+/// Sends frames through the ring. Stops when the ring is full, or before a frame that must be sent as a message.
 #[inline(always)]
 fn send_short<'a>(
     ring: &mut SendRing,

@@ -28,7 +28,7 @@ fn declarations_and_references() {
         ("a@1/x_2 :: Idle", "a@1/x_2::Idle;"),
         ("input :: Idle -> output :: Discard", "input::Idle;output::Discard;input -> output;"),
         ("0 :: Idle", "0::Idle;"),
-        // The preferred number is taken.
+        // The preferred number, 1, is already in use, so the next free number is used.
         ("Idle; Idle@1 :: Idle", "Idle@2::Idle;Idle@1::Idle;"),
         (
             "Idle; Idle; Idle@1 :: Idle; Idle@2 :: Idle",
@@ -219,7 +219,7 @@ fn groups() {
         ),
     ]);
     check(&[
-        // Explicit ports take precedence.
+        // Explicit ports take precedence over the implied list.
         (
             "Idle -> [1] (-> Null; [1] -> Tee ->) -> Discard",
             "Idle@1::Idle;Null@2::Null;Tee@3::Tee;Discard@4::Discard;Idle@1 -> Tee@3 -> Discard@4;",

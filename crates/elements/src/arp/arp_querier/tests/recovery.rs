@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A live host is reachable again within a second, whatever others have claimed about it or happened to it.
+//! A live host is reachable again within a second, whatever others have claimed and however it has changed.
 #![allow(clippy::unwrap_used)]
 use super::*;
 
@@ -46,7 +46,7 @@ fn a_host_is_back_at_once_after_a_flood_of_claims() {
         assert!(back.is_some_and(|t| t < 1000 * MS), "{capacity} {claimed}: {back:?}");
         let entries: usize = k.read("count").unwrap().parse().unwrap();
         assert!(capacity == 0 || entries <= capacity, "{entries} entries");
-        // A packet for a host that nobody forged causes a query at once.
+        // A packet for a host whose address was not forged causes a query at once.
         assert_eq!(sent(&mut k, [to(host(8), 4)]), "q8");
         assert_eq!(names(k.push(1, [reply(host(8), 8)])), "4>8");
     }

@@ -115,7 +115,7 @@ impl Machine {
         }
     }
 
-    /// Whether this run can wait. Runs for packets and for callers of a proxy cannot, nor can nested runs.
+    /// Whether this run can wait. A run for a packet, a run for a caller of a PROXY script, and a nested run cannot.
     fn can_wait(&self) -> bool {
         self.depth == 0 && !matches!(self.kind, Kind::Packet | Kind::Proxy)
     }

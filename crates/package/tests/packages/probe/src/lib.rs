@@ -47,7 +47,7 @@ impl Element for ProbeSource {
     }
 }
 
-/// Keeps a copy of every packet, which shares its buffer. The last few stay until the end.
+/// Keeps copies of the last 100 packets. A copy shares the buffer of its packet.
 #[derive(Class)]
 #[class(name = "ProbeKeep", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
 #[class(lifecycle, handlers, books(makes, holds), drops(Consumed))]
