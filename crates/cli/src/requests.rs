@@ -71,7 +71,9 @@ pub fn answer(router: &mut Router, requests: &[String]) -> Answers {
             out.text += &format!("{name}:\n");
         }
         out.text += &value;
-        if !value.ends_with('\n') {
+        // A block ends with an empty line, so an empty value needs no line of its own.
+        let is_line = value.ends_with('\n') || blocks && value.is_empty();
+        if !is_line {
             out.text.push('\n');
         }
         if blocks {

@@ -105,7 +105,7 @@ fn handlers() {
             (
                 &["click", "-e", zero, "-h", "c.config", "-h", "c.class"],
                 "",
-                "c.config:\n\n\nc.class:\nCounter\n\n",
+                "c.config:\n\nc.class:\nCounter\n\n",
                 "",
                 0,
             ),

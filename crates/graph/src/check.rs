@@ -280,17 +280,16 @@ fn reused(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
         {
             continue;
         }
-        let mut connections = graph.peer_connections.row(point).iter();
-        let first = connections.next().and_then(|&c| graph.flat.connections.get(c));
-        for c in connections.filter_map(|&c| graph.flat.connections.get(c)) {
+        let mut connections =
+            graph.peer_connections.row(point).iter().filter_map(|&c| graph.flat.connections.get(c));
+        let Some(first) = connections.next() else { continue };
+        for other in connections {
             let d = graph.declaration(e);
             let place = place_text(graph, point);
-            let mut error = Diagnostic::error(format!("illegal reuse of '{d}' {kind} {place}"), c.span)
-                .at("second connection of the port");
-            if let Some(first) = first {
-                error = error.label("first connection of the port", first.span);
-            }
-            error = explain(graph, r, point, error);
+            let error = Diagnostic::error(format!("illegal reuse of '{d}' {kind} {place}"), first.span)
+                .at("first connection of the port")
+                .label("another connection of the port", other.span);
+            let error = explain(graph, r, point, error);
             let help = match kind {
                 PortKind::Push => {
                     "a push output has one connection; insert a Tee to send a copy of each packet to both"

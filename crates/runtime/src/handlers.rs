@@ -19,6 +19,9 @@ pub const TASK: &[(&str, &str)] = &[("home_thread", "rw"), ("tickets", "rw"), ("
 /// The handler of elements whose class may drop packets: the number of dropped packets for each reason.
 pub const DROPS: &[(&str, &str)] = &[(DROP_REASONS, "rU")];
 /// The name of the handler in [`DROPS`], and of the global handler that covers all elements.
+/// The version of Click whose language and interfaces the router follows. Clients compare it.
+pub const CLICK_VERSION: &str = "2.1";
+
 pub(crate) const DROP_REASONS: &str = "drop_reasons";
 /// Global handlers: name, flags.
 pub const GLOBAL: &[(&str, &str)] = &[
@@ -187,7 +190,7 @@ impl Shared {
     pub fn global(&self, handler: &str) -> Option<String> {
         let lines = |v: Vec<String>| v.iter().fold(String::new(), |s, l| s + l + "\n");
         Some(match handler {
-            "version" => env!("CARGO_PKG_VERSION").to_string(),
+            "version" => CLICK_VERSION.to_string(),
             "driver" => "userlevel".to_string(),
             "config" => self.config.clone(),
             "flatconfig" => self.flat_config(),

@@ -7,6 +7,7 @@
 //! prints three fixed lines and exits with 1.
 
 use super::input::say;
+use castanet_runtime::handlers::CLICK_VERSION;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -126,8 +127,8 @@ impl About {
 
     /// Returns the output of `--version`. Scripts parse its first line.
     pub fn version(&self) -> String {
-        let version = env!("CARGO_PKG_VERSION");
-        format!("{} (Click) {version}\nCastanet {version} under a classic name\n", self.name)
+        let own = env!("CARGO_PKG_VERSION");
+        format!("{} (Click) {CLICK_VERSION}\nCastanet {own} under a classic name\n", self.name)
     }
 
     /// Parses a command line.

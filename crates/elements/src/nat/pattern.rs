@@ -143,7 +143,7 @@ impl Pattern {
             [sa, sp, da, dp] => (sa, sp, da, dp),
             [sa, da, sp] => (sa, sp, da, "-"),
             [sa, da] => (sa, "-", da, "-"),
-            _ => return Err("expected 'SADDR SPORT DADDR DPORT'".into()),
+            _ => return Err(ValueError::from("syntax error").help("write 'SADDR SPORT DADDR DPORT'")),
         };
         let ((saddr, a_order), (sport, p_order)) = (order_of(saddr), order_of(sport));
         let order = if p_order == Order::Keep { a_order } else { p_order };

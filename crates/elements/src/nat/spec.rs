@@ -32,7 +32,7 @@ impl Target<PatternText> {
     /// Parses the words of a pattern (or its name) and of two outputs.
     pub fn parse(words: &[&str], cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         let Some((pattern, [f, r])) = words.split_last_chunk() else {
-            return Err("expected 'SADDR SPORT DADDR DPORT FOUT ROUT'".into());
+            return Err(ValueError::from("syntax error").help("write 'SADDR SPORT DADDR DPORT FOUT ROUT'"));
         };
         let pattern = match pattern {
             [name] => PatternText::Named((*name).to_string()),
@@ -55,6 +55,15 @@ impl Target<PatternText> {
 fn output(what: &str, word: &str, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
     u16::parse(word, cx)
         .map_err(|e| ValueError::from(format!("bad {what} port")).help(format!("'{word}': {e}")))
+}
+
+/// Checks that a rewriter has the outputs of a flow.
+fn check_outputs(outs: Outs, outputs: usize) -> Result<(), ValueError> {
+    let bad = ["forward", "reply"].into_iter().zip(outs).find(|o| usize::from(o.1) >= outputs);
+    bad.map_or(Ok(()), |(what, n)| {
+        let help = format!("there is no output {n}: the outputs are 0 to {}", outputs.saturating_sub(1));
+        Err(ValueError::from(format!("bad {what} port")).help(help))
+    })
 }
 
 /// An input specification as it is written.
@@ -105,7 +114,8 @@ impl ArgValue for SpecText {
                     .help("write 'drop', 'pass [PORT]' or 'keep FPORT RPORT'"));
             }
             [name] => {
-                let ElementRef(e) = ElementRef::parse(name, cx)?;
+                let unknown = |e: ValueError| ValueError::from("unknown specification").help(e.to_string());
+                let ElementRef(e) = ElementRef::parse(name, cx).map_err(unknown)?;
                 match cx.names.element_class(cx.scope, name) {
                     Some((_, class)) if !super::mapper::CLASSES.contains(&class) => {
                         return Err(format!("'{name}' is of class {class}, which is no mapper").into());
@@ -135,26 +145,17 @@ impl SpecText {
                 Spec::Mapper(registry.mapper(*e)?.ok_or_else(|| format!("'{}' is no mapper", self.text))?)
             }
         };
-        self.check_outputs(spec.most_output(), outputs)?;
+        spec.outs().try_for_each(|outs| check_outputs(outs, outputs))?;
         Ok(spec)
-    }
-    fn check_outputs(&self, most: Option<u16>, outputs: usize) -> Result<(), ValueError> {
-        match most {
-            Some(n) if usize::from(n) >= outputs => {
-                Err(format!("'{}': output {n} out of range, there are {outputs}", self.text).into())
-            }
-            _ => Ok(()),
-        }
     }
     /// Makes the checks that do not depend on other elements. It is an error if an output is not below
     /// `outputs`.
     pub fn check(&self, outputs: usize) -> Result<(), ValueError> {
-        let most = match &self.kind {
-            Kind::Drop | Kind::Mapper(_) => None,
-            Kind::Pass(out) => Some(*out),
-            Kind::Keep([f, r]) | Kind::Pattern(Target { outs: [f, r], .. }) => Some(*f.max(r)),
-        };
-        self.check_outputs(most, outputs)
+        match &self.kind {
+            Kind::Drop | Kind::Mapper(_) => Ok(()),
+            Kind::Pass(out) => check_outputs([*out; 2], outputs),
+            Kind::Keep(outs) | Kind::Pattern(Target { outs, .. }) => check_outputs(*outs, outputs),
+        }
     }
     /// The specification as it was written.
     pub fn text(&self) -> &str {
@@ -163,13 +164,15 @@ impl SpecText {
 }
 
 impl Spec {
-    fn most_output(&self) -> Option<u16> {
-        match self {
-            Spec::Drop => None,
-            Spec::Pass(out) => Some(*out),
-            Spec::Keep([f, r]) | Spec::Pattern(Target { outs: [f, r], .. }) => Some(*f.max(r)),
-            Spec::Mapper(m) => m.targets().iter().flat_map(|t| t.outs).max(),
-        }
+    /// The outputs of packets that the specification lets pass, and of replies to them.
+    fn outs(&self) -> impl Iterator<Item = Outs> {
+        let (own, mapped) = match self {
+            Spec::Drop => (None, &[][..]),
+            Spec::Pass(out) => (Some([*out; 2]), &[][..]),
+            Spec::Keep(outs) | Spec::Pattern(Target { outs, .. }) => (Some(*outs), &[][..]),
+            Spec::Mapper(m) => (None, m.targets()),
+        };
+        own.into_iter().chain(mapped.iter().map(|t| t.outs))
     }
     /// Returns every pattern that the specification may use.
     pub fn patterns(&self) -> Vec<Arc<Pattern>> {

@@ -75,9 +75,9 @@ impl Action for SetTimestampDelta {
 #[handlers]
 impl SetTimestampDelta {
     /// The timestamp of the first packet.
-    #[read(unit = "seconds")]
-    fn first(&self) -> Nanos {
-        Nanos(self.first.unwrap_or(0))
+    #[read]
+    fn first(&self) -> Timestamp {
+        Timestamp(self.first.unwrap_or(0))
     }
     /// Makes the next packet count as the first one.
     #[write(button)]
@@ -109,7 +109,7 @@ mod tests {
         };
         let mut kit = Kit::<SetTimestampDelta>::new("").unwrap();
         assert_eq!((delta(&mut kit, 10), delta(&mut kit, 17), delta(&mut kit, 3)), (0, 7, -7));
-        assert_eq!(kit.read("first").unwrap(), "0.00000001");
+        assert_eq!(kit.read("first").unwrap(), "0.000000010");
         kit.write("reset", "").unwrap();
         assert_eq!(delta(&mut kit, 99), 0);
         assert_eq!(delta(&mut Kit::new("TYPE first").unwrap(), 10), 6);

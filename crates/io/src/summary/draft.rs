@@ -3,6 +3,7 @@
 
 use super::kind::Value;
 use super::words::LATER;
+use castanet_classify::names;
 use castanet_wire::checksum;
 use castanet_wire::ipv4::{DONT_FRAGMENT, MORE_FRAGMENTS, OFFSET_MASK, protocol};
 
@@ -59,7 +60,8 @@ pub struct Draft {
     pub(super) sport: Option<u16>,
     pub(super) dport: Option<u16>,
     pub(super) icmp_type: Option<u8>,
-    pub(super) icmp_code: Option<u8>,
+    /// The ICMP code. If the record gives a name, the high byte is a type that has a code of this name.
+    pub(super) icmp_code: Option<u16>,
     pub(super) icmp_id: Option<u16>,
     pub(super) icmp_seq: Option<u16>,
     pub(super) icmp_mtu: Option<u16>,
@@ -299,7 +301,10 @@ impl Draft {
             set(header, 0, [kind]);
         }
         if let Some(code) = self.icmp_code {
-            set(header, 1, [code]);
+            let [named, code] = code.to_be_bytes();
+            let name = names::icmp_code_name(named, code).filter(|_| named > 0);
+            let meant = name.zip(self.icmp_type).and_then(|(name, kind)| names::icmp_code_number(kind, name));
+            set(header, 1, [meant.unwrap_or(code)]);
         }
         if let Some(id) = self.icmp_id {
             set(header, 4, id.to_be_bytes());

@@ -152,12 +152,12 @@ fields! {
     /// The ICMP type.
     "icmp_type", Kind::IcmpTypeNumber, |v| number(v.icmp8(0)), set!(icmp_type: u8);
     /// The ICMP code.
-    "icmp_code", Kind::IcmpCodeNumber, |v| number(v.icmp8(1)), set!(icmp_code: u8);
+    "icmp_code", Kind::IcmpCodeNumber, |v| number(v.icmp8(1)), set!(icmp_code: u16);
     /// The name of the ICMP type.
     "icmp_type_name", Kind::IcmpType, |v| number(v.icmp8(0)), set!(icmp_type: u8);
     /// The name of the ICMP code.
     "icmp_code_name", Kind::IcmpCode,
-        |v| number(v.icmp8(0).zip(v.icmp8(1)).map(|(t, c)| u16::from_be_bytes([t, c]))), set!(icmp_code: u8);
+        |v| number(v.icmp8(0).zip(v.icmp8(1)).map(|(t, c)| u16::from_be_bytes([t, c]))), set!(icmp_code: u16);
     /// The identifier of an ICMP query.
     "icmp_flowid", Number(2), |v| number(v.icmp_query(4)), set!(icmp_id: u16);
     /// The sequence number of an ICMP query.

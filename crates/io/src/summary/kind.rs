@@ -259,8 +259,9 @@ impl Kind {
                 parts.filter(|p| p.len() == 6).map(|p| Value::Bytes(p.into()))
             }
             Kind::EtherType => {
-                let hex = text.len() <= 4 && text.bytes().all(|b| b.is_ascii_hexdigit());
-                number(u64::from_str_radix(text, 16).ok().filter(|_| hex))
+                let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
+                let hex = digits.len() <= 4 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+                number(u64::from_str_radix(digits, 16).ok().filter(|_| hex))
             }
             Kind::Md5 => digest(parse_digest(text)),
             Kind::Md5Hex => digest(hex_bytes(text)),

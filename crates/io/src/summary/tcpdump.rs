@@ -343,7 +343,8 @@ const MESSAGES: &[(&[&str], u8, u8)] = &[
 fn icmp(text: &str, length: Option<u32>, draft: &mut Draft) {
     draft.protocol = Some(protocol::ICMP);
     let found = MESSAGES.iter().find(|m| m.0.iter().all(|word| text.contains(word)));
-    (draft.icmp_type, draft.icmp_code) = found.map_or((Some(u8::MAX), None), |m| (Some(m.1), Some(m.2)));
+    (draft.icmp_type, draft.icmp_code) =
+        found.map_or((Some(u8::MAX), None), |m| (Some(m.1), Some(u16::from(m.2))));
     (draft.icmp_id, draft.icmp_seq) = (number(text, "id"), number(text, "seq"));
     draft.icmp_mtu = number(text, "(mtu").or_else(|| number(text, "mtu"));
     // The printed length and the payload length of the draft both include the ICMP header.

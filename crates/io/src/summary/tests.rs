@@ -204,6 +204,10 @@ fn other_words() {
         ("ip_tos ip_id", "0xff 0x1F", "255 31"),
         ("ip_proto icmp_type icmp_code", "I 0x8 0x10", "I 8 16"),
         ("ip_proto icmp_type icmp_code", "I unreachable host", "I 3 1"),
+        // The same name is another code of another type.
+        ("ip_proto icmp_type icmp_code", "I redirect tosnet", "I 5 2"),
+        ("ip_proto icmp_code icmp_type", "I tosnet unreachable", "I 11 3"),
+        ("ip_proto icmp_type_name icmp_code_name", "I redirect toshost", "I redirect toshost"),
         ("ip_proto icmp_type", "I echo", "I 8"),
         ("ip_proto icmp_type", "I timeexceeded", "I 11"),
         ("ip_proto icmp_type ip_id", "I nonesuch 5", "I 0 5"),
@@ -220,6 +224,7 @@ fn other_words() {
         ("direction", "L", ">"),
         ("eth_src", "2:0:0:0:0:a", "02-00-00-00-00-0A"),
         ("eth_type", "86dd", "86DD"),
+        ("eth_type", "0x86dd", "86DD"),
         ("tcp_flags", "AS", "SA"),
         ("tcp_flags", "XW", "EC"),
         ("tcp_flags", "18", "SA"),

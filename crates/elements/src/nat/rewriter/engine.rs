@@ -5,6 +5,7 @@ use super::{AHEAD, Rewriter, RewriterArgs};
 use crate::handover;
 use crate::nat::handle::Handle;
 use crate::nat::registry::Registry;
+use crate::nat::spec::SpecText;
 use castanet_element::prelude::*;
 
 impl<A: RewriterArgs> Engine for Rewriter<A> {
@@ -18,9 +19,13 @@ impl<A: RewriterArgs> Engine for Rewriter<A> {
                 format!("need {n} input specification{s}, one per input port, not {}", specs.len()).into()
             );
         }
-        let errors: Vec<_> = specs.iter().filter_map(|s| s.check(cx.outputs).err()).collect();
+        let check = |(i, s): (usize, &SpecText)| {
+            let e = s.check(cx.outputs).err()?;
+            Some(ArgError::new(e.about(&format!("input spec {i}")), 0..usize::MAX).help(e.mend().0))
+        };
+        let errors: Vec<_> = specs.iter().enumerate().filter_map(check).collect();
         if !errors.is_empty() {
-            return Err(ConfigError(errors.into_iter().map(|e| ArgError::new(e, 0..usize::MAX)).collect()));
+            return Err(ConfigError(errors));
         }
         let registry = Registry::of(cx);
         let handle = Handle::new(settings.kind, settings.timeouts, cx.inputs, settings.capacity, cx);
