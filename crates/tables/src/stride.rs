@@ -18,17 +18,40 @@ fn stride(tickets: u32) -> u64 {
     ONE_TICKET / u64::from(tickets.max(1))
 }
 
+/// When a client has had service of this many of the longest strides, the services of all clients are halved, so
+/// that a client that has slept for long is not ahead of the others for long.
+const MOST_SERVICE: u64 = 64;
+
 /// A stride scheduler for any number of clients, which are identified by small numbers. A turn takes
-/// logarithmic time. If clients have equal passes, the client that entered first is next. So clients with
-/// equal tickets take turns in the order in which they were added.
+/// logarithmic time. Clients with equal tickets take turns in the order in which they were added.
+///
+/// With different numbers of tickets, clients that sleep and wake together keep their shares too. A turn in which
+/// a client found nothing to do does not count ([`Stride::withdraw`]): the client comes back at the current pass.
+/// Among clients with equal passes, the one that has had the least service for its tickets is next, and then the
+/// one that entered first.
 #[derive(Clone, Debug, Default)]
 pub struct Stride {
-    /// Keys are the pass and the order of entry.
-    heap: Heap<(u64, u64)>,
-    strides: Vec<u64>,
+    /// Keys are the pass, the service (0 while all tickets are equal), and the order of entry.
+    heap: Heap<(u64, u64, u64)>,
+    clients: Vec<Client>,
     entered: u64,
     /// The pass of the last turn. A new client starts one stride after it.
     now: u64,
+    /// Whether clients have different numbers of tickets.
+    mixed: bool,
+    /// The longest stride.
+    longest: u64,
+}
+
+/// What is kept of a client, scheduled or not.
+#[derive(Clone, Copy, Debug, Default)]
+struct Client {
+    /// 0 for a number that is no client.
+    stride: u64,
+    /// The sum of its strides over the turns that count, while clients have different numbers of tickets.
+    service: u64,
+    /// Whether it found nothing to do in its last turn.
+    idle: bool,
 }
 
 impl Stride {
@@ -57,24 +80,36 @@ impl Stride {
 
     /// The key of a client that enters the queue with this `pass`.
     #[inline]
-    fn enter(&mut self, pass: u64) -> (u64, u64) {
+    fn enter(&mut self, client: u32, pass: u64) -> (u64, u64, u64) {
         self.entered += 1;
-        (pass, self.entered)
+        let service = self.clients.get(client as usize).map_or(0, |c| c.service);
+        (pass, service, self.entered)
+    }
+
+    /// Notes the stride of a client.
+    fn set_stride(&mut self, client: u32, new: u64) {
+        let index = client as usize;
+        if self.clients.len() <= index {
+            self.clients.resize(index + 1, Client::default());
+        }
+        self.mixed |= self.clients.iter().any(|c| c.stride != 0 && c.stride != new);
+        self.longest = self.longest.max(new);
+        self.clients[index].stride = new;
     }
 
     /// Schedules a client; 0 tickets count as 1. The client starts one stride after the current pass, so it
-    /// comes after clients with the same number of tickets that are waiting already. If the client is already
-    /// scheduled, this is [`Self::set_tickets`].
+    /// comes after clients with the same number of tickets that are waiting already. If it was withdrawn and clients
+    /// have different numbers of tickets, it starts at the current pass. If the client is already scheduled, this
+    /// is [`Self::set_tickets`].
     pub fn add(&mut self, client: u32, tickets: u32) {
         if self.contains(client) {
             return self.set_tickets(client, tickets);
         }
-        let index = client as usize;
-        if self.strides.len() <= index {
-            self.strides.resize(index + 1, ONE_TICKET);
-        }
-        self.strides[index] = stride(tickets);
-        let key = self.enter(self.now + stride(tickets));
+        let new = stride(tickets);
+        self.set_stride(client, new);
+        let was_idle = std::mem::take(&mut self.clients[client as usize].idle);
+        let wait = if was_idle && self.mixed { 0 } else { new };
+        let key = self.enter(client, self.now + wait);
         self.heap.set(client, key);
     }
 
@@ -83,16 +118,27 @@ impl Stride {
         self.heap.remove(client).is_some()
     }
 
+    /// Unschedules a client that found nothing to do in the turn that it has just had, so that this turn does not
+    /// count.
+    pub fn withdraw(&mut self, client: u32) {
+        if self.heap.remove(client).is_some()
+            && let Some(c) = self.clients.get_mut(client as usize)
+        {
+            c.service = c.service.saturating_sub(c.stride);
+            c.idle = true;
+        }
+    }
+
     /// Changes the tickets of a scheduled client. Its remaining wait is scaled by the ratio of new to
     /// old stride.
     pub fn set_tickets(&mut self, client: u32, tickets: u32) {
-        let Some((pass, order)) = self.heap.key(client) else { return };
-        let Some(old) = self.strides.get_mut(client as usize) else { return };
+        let Some((pass, service, order)) = self.heap.key(client) else { return };
+        let Some(old) = self.clients.get(client as usize).map(|c| c.stride) else { return };
         let new = stride(tickets);
-        let wait = u128::from(pass.saturating_sub(self.now)) * u128::from(new) / u128::from((*old).max(1));
-        *old = new;
+        let wait = u128::from(pass.saturating_sub(self.now)) * u128::from(new) / u128::from(old.max(1));
+        self.set_stride(client, new);
         // The wait is at most one old stride, so the scaled wait is at most one new stride.
-        self.heap.set(client, (self.now + wait as u64, order));
+        self.heap.set(client, (self.now + wait as u64, service, order));
     }
 
     /// The client with the next turn.
@@ -105,15 +151,34 @@ impl Stride {
     /// stride.
     #[inline]
     pub fn turn(&mut self) -> Option<u32> {
-        let ((pass, _), client) = self.heap.top()?;
+        let ((pass, ..), client) = self.heap.top()?;
         self.now = pass;
-        let key = self.enter(pass + self.strides[client as usize]);
+        let c = self.clients.get_mut(client as usize)?;
+        if self.mixed {
+            c.service += c.stride;
+        }
+        let (stride, service) = (c.stride, c.service);
+        let key = self.enter(client, pass + stride);
         self.heap.lower_top(key);
         if pass > LARGE_PASS {
-            self.heap.map_keys(|(other, order)| (other - pass, order));
+            self.heap.map_keys(|(other, service, order)| (other - pass, service, order));
             self.now = 0;
         }
+        if service > MOST_SERVICE.saturating_mul(self.longest) {
+            self.halve_services();
+        }
         Some(client)
+    }
+
+    #[cold]
+    fn halve_services(&mut self) {
+        for (client, c) in self.clients.iter_mut().enumerate() {
+            c.service /= 2;
+            let client = client as u32;
+            if let Some((pass, _, order)) = self.heap.key(client) {
+                self.heap.set(client, (pass, c.service, order));
+            }
+        }
     }
 
     /// Unschedules all clients.
@@ -195,8 +260,76 @@ mod tests {
         stride.add(0, 1);
         stride.add(1, 2);
         stride.now = u64::MAX / 2 - ONE_TICKET;
-        stride.heap.map_keys(|(pass, order)| (pass + (u64::MAX / 2 - ONE_TICKET), order));
+        stride.heap.map_keys(|(pass, service, order)| (pass + (u64::MAX / 2 - ONE_TICKET), service, order));
         assert_eq!(turns(&mut stride, 3000).iter().sum::<u32>(), 2000);
         assert!(stride.now < LARGE_PASS);
+        assert!(stride.clients.iter().all(|c| c.service <= (MOST_SERVICE + 1) * ONE_TICKET));
+    }
+
+    /// Lets consumers (clients from 1 on) take packets from a queue that producer 0 fills by one a turn. All
+    /// consumers wake when a packet comes, and sleep when they find none. Returns the packets of each.
+    fn consumed(tickets: &[u32], turns: usize) -> Vec<usize> {
+        let mut stride = Stride::new();
+        for (client, &t) in tickets.iter().enumerate() {
+            stride.add(client as u32, t);
+        }
+        let (mut queue, mut taken) = (0, vec![0; tickets.len()]);
+        for _ in 0..turns {
+            let client = stride.turn().unwrap();
+            match (client, queue) {
+                (0, _) => {
+                    queue += 1;
+                    for (c, &t) in tickets
+                        .iter()
+                        .enumerate()
+                        .skip(1)
+                        .filter(|&(c, _)| !stride.contains(c as u32))
+                        .collect::<Vec<_>>()
+                    {
+                        stride.add(c as u32, t);
+                    }
+                }
+                (_, 0) => stride.withdraw(client),
+                _ => {
+                    queue -= 1;
+                    taken[client as usize] += 1;
+                }
+            }
+        }
+        taken.split_off(1)
+    }
+
+    #[test]
+    fn consumers_of_a_queue_that_is_nearly_empty_share_by_tickets() {
+        for (tickets, shares) in [
+            (&[1024, 1024, 4096][..], &[1, 4][..]),
+            (&[1024, 4096, 1024], &[4, 1]),
+            (&[1, 3, 1, 2], &[3, 1, 2]),
+            (&[1000, 10, 7], &[10, 7]),
+            (&[3, 1024, 4096], &[1, 4]),
+            (&[1024, 2048, 2048, 4096], &[1, 1, 2]),
+        ] {
+            let taken = consumed(tickets, 60_000);
+            let (all, sum) = (taken.iter().sum::<usize>(), shares.iter().sum::<usize>());
+            assert!(all > 900, "{tickets:?}: {taken:?}");
+            for (&got, &share) in taken.iter().zip(shares) {
+                let want = all * share / sum;
+                assert!(got.abs_diff(want) <= want / 10 + 70, "{tickets:?}: {taken:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_sleeps_for_long_is_not_ahead_for_long() {
+        let mut stride = Stride::new();
+        for (client, tickets) in [(0, 1), (1, 2), (2, 2)] {
+            stride.add(client, tickets);
+        }
+        while stride.turn() != Some(2) {}
+        stride.withdraw(2);
+        turns(&mut stride, 30_000);
+        stride.add(2, 2);
+        let counts = turns(&mut stride, 500).iter().filter(|&&client| client == 2).count();
+        assert!(counts.abs_diff(200) <= 1, "{counts}");
     }
 }
