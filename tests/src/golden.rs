@@ -2,7 +2,7 @@
 //! Goldens: a configuration, the commands that run it, and the expected output, in one readable file.
 //!
 //! ```text
-//! # What the golden tests, in a sentence or two.
+//! # What this golden checks, in a sentence or two.
 //! --- file router.click
 //! InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard;
 //! --- run

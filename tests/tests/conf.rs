@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks that the configurations of conf/ do what their comments say, that the texts show real output, and
-//! that the pictures in docs/ match their configurations. `CASTANET_BLESS=1` updates all of these instead.
+//! Checks that the configurations of conf/ do what their comments say, that README.md and the pages in docs/ show
+//! real output, and that the pictures in docs/ match their configurations. `CASTANET_BLESS=1` updates all of these
+//! instead.
 #![allow(clippy::unwrap_used)]
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -223,7 +224,7 @@ fn shown(prints: &str, said: &str) -> bool {
     }
 }
 
-/// The texts whose commands are run.
+/// The Markdown texts whose commands are run.
 const TEXTS: [&str; 5] =
     ["README.md", "docs/running.md", "docs/language.md", "docs/firewall.md", "docs/ethernet-switch.md"];
 

@@ -118,7 +118,7 @@ fn strict_priority_late_and_early() {
     assert_eq!(all, [[30.0, 100.0, 14.0], [30.0, 114.0, 0.0]]);
 }
 
-/// Floyd and Jacobson 1993 in each placement; TOCS 2000, Figures 5 and 11.
+/// Floyd and Jacobson 1993, with RED in each position; TOCS 2000, Figures 5 and 11.
 #[test]
 fn red_drops_by_its_formula_in_each_placement() {
     let rows = drawn("red", &["red.md"]);

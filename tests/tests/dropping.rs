@@ -88,7 +88,7 @@ const REDS: [Red; 3] = [
 /// The number of packets over which drops are counted.
 const N: u32 = 9000;
 
-/// Returns a router whose queues stay at a fixed length while packets pass the RED elements, so that the
+/// Returns the text of a router whose queues stay at a fixed length while packets pass the RED elements, so that the
 /// average is known.
 fn placement(name: &str, length: usize) -> String {
     let (half, rest) = (length / 2, length - length / 2);
@@ -301,7 +301,7 @@ fn two_lines_two_priorities_fairness_and_one_red() {
     let lines: Vec<Vec<f64>> = printed.lines().map(|l| numbers(l.split_once(": ").unwrap().1)).collect();
     assert_eq!(lines.len(), 8);
     let (seconds, red) = (30.0, Red { min: 50.0, max: 300.0, max_p: 0.1 });
-    // 1.544 Mbit/s with packets of 500 bytes.
+    // The number of packets of 500 bytes that a line of 1.544 Mbit/s carries in this time.
     let line = seconds * 1_544_000.0 / 8.0 / 500.0;
     for (part, rates) in lines.chunks(4).zip([[100.0, 100.0, 900.0, 500.0], [900.0, 500.0, 900.0, 500.0]]) {
         let [load, flows, room, drops] = part else { panic!("{printed}") };

@@ -12,7 +12,7 @@ const RULES: usize = 17;
 const DEFAULT: usize = 16;
 const FIELDS: &str = "ip_src sport ip_dst dport ip_proto tcp_flags";
 
-/// The rule that decides each packet of the configuration, in order.
+/// For each packet in the configuration, in order: the index of the rule that decides it.
 const DECIDES: [usize; 33] = [
     0, 1, DEFAULT, 2, DEFAULT, 3, DEFAULT, 4, DEFAULT, 5, DEFAULT, 6, DEFAULT, 7, DEFAULT, 8, DEFAULT, 9,
     DEFAULT, 10, DEFAULT, 11, DEFAULT, 12, DEFAULT, 13, DEFAULT, 14, DEFAULT, 15, DEFAULT, DEFAULT, DEFAULT,

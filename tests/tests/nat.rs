@@ -109,7 +109,8 @@ fn fifty_thousand_flows_at_once_are_told_apart() {
 
 #[test]
 fn when_all_ports_are_used_new_flows_are_refused_and_counted() {
-    // One host opens a flow for each of the 64,512 ports of the gateway. Another host then gets none.
+    // One host opens 64,512 flows to one server, which use all ports of the gateway. Another host then gets no port
+    // for a flow to this server.
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::from("!data ip_src sport ip_dst dport ip_proto\n");
     (1024..=65535).for_each(|port| writeln!(text, "10.0.0.2 {port} 198.51.100.7 443 U").unwrap());

@@ -73,7 +73,7 @@ fn a_configuration_requires_it() {
     ] {
         assert_eq!(run(&words), (0, tally.into(), String::new()), "{words:?}");
     }
-    // By file name.
+    // The configuration requires the package by its file name.
     let text = example().replace("package tally", "package lib/tally.castanet");
     write("file.click", text);
     assert_eq!(run(&["run", "-q", "file.click", "-h", "tally.tally"]), (0, tally.into(), String::new()));

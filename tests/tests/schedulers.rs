@@ -88,7 +88,7 @@ struct Tree {
     random: Random,
     text: String,
     names: usize,
-    /// Whether packets are pulled while they arrive, or after all have arrived.
+    /// Whether packets are pulled while they arrive. Otherwise they are pulled after all have arrived.
     live: bool,
     /// The number of packets that all sources send.
     sent: u64,
@@ -272,8 +272,8 @@ fn a_switch_that_is_off_lets_time_pass_and_turning_it_on_wakes() {
             write s.switch 9, wait 1, stop);";
     let want = naive(text);
     let of = |letter: &str| want[1].iter().filter(|l| l.contains(letter)).count();
-    // Each source sends two packets at once at the start, and then keeps its rate. The counts are those of 4
-    // s for a, 2 s for b and 3 s for c; packets that came later remain queued.
+    // Each source sends two packets at once at the start, and then keeps its rate. The packets counted arrived in
+    // the first 4 s for a, 2 s for b and 3 s for c. Later packets remain queued.
     assert_eq!(["a", "b", "c"].map(of), [401, 101, 31], "{:?}", want[1]);
     for batch in BATCHES {
         assert_eq!(fast(text, batch), want);
@@ -298,8 +298,8 @@ fn a_push_detour_is_switched_while_packets_flow() {
     let text = "RatedSource(DATA a, RATE 100) -> b :: Bypass -> Seen(1) -> Discard; b [1] -> Paint(7) -> Seen(2) -> [1] b;
         DriverManager(wait 1, write b.active true, wait 1, write b.active false, wait 1, stop);";
     let want = naive(text);
-    // The source sends two packets at once at the start, and then 100 per second. The packets of the second
-    // of three seconds take the detour.
+    // The source sends two packets at once at the start, and then 100 per second, for 3 s in all. The packets sent
+    // between 1 s and 2 s take the detour.
     assert_eq!((want[1].len(), want[2].len()), (301, 100));
     assert_eq!(want[1].iter().filter(|l| l.ends_with(" 7")).count(), 100);
     for batch in BATCHES {
@@ -367,8 +367,8 @@ fn a_fair_queue_protects_flows_from_a_greedy_one() {
 #[test]
 fn all_users_of_a_route_table_see_an_update() {
     let printed = run("shared-route-table");
-    // To west, to east, refused from west, refused from east: 100 packets per second from each of four sources,
-    // for ten seconds.
+    // The columns count the packets to the west, to the east, refused from the west, and refused from the east.
+    // Each row counts ten seconds, in which each of four sources sends 100 packets per second.
     assert_eq!(
         numbers(&printed),
         [[1000.0, 2000.0, 0.0, 1000.0], [0.0, 2000.0, 1000.0, 1000.0]],

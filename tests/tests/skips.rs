@@ -14,7 +14,7 @@ const REASONS: [&str; 16] = [
     "has_tun()",
     "is_root()",
     "println!(\"{}\", writer.count())",
-    // Networks of the lab.
+    // Functions that create a lab or a network in it.
     "lab()",
     "Net::new(",
     "Net::asked(",
@@ -27,7 +27,7 @@ const REASONS: [&str; 16] = [
     "Curves::measured(",
     // A comparison with another implementation, which refuses the input.
     "nothing to compare",
-    // Commands in a folder that is a mounted router.
+    // A function that runs commands in a folder that is a mounted router.
     "script(",
 ];
 

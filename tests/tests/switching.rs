@@ -19,7 +19,7 @@ impl Run {
     fn new(text: &str, batch: usize) -> Run {
         Run::on(text, batch, 1)
     }
-    /// Runs on this many workers. With more than one, time is real.
+    /// Runs on this many workers. With more than one worker, time is real instead of simulated.
     fn on(text: &str, batch: usize, workers: usize) -> Run {
         let classes: Arc<dyn Classes> = Arc::new(Registry::new());
         let printed: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -208,7 +208,7 @@ fn a_flood_of_addresses_is_accounted_for() {
     assert_eq!(run.number("flood", "count"), 40_000);
     let lines = run.read("s", "table").lines().count();
     assert!((2000..=16384).contains(&lines), "{lines}");
-    // Frames for the station arrive, forwarded or flooded. None is lost.
+    // All frames for the station arrive, whether forwarded or flooded.
     assert_eq!(run.number("heard", "count"), 40_000);
     let discarded = run.drops("discarded");
     assert_eq!(run.router.drops().values().sum::<u64>(), discarded);
@@ -258,7 +258,7 @@ fn messages_that_lie_open_nothing_early() {
         let mut run = Run::new(&text, 32);
         run.router.run().unwrap();
         assert_eq!(states(&mut run, 1, "listening"), 2, "{times}");
-        // At most one message per second is sent, for 190 that were received.
+        // In 1.9 s, 190 messages are received, but at most one per second is sent.
         assert!(run.number("sent", "count") <= 2, "{times}");
         let seen = run.drops("bad-bpdu") + run.drops("consumed");
         assert!((185..=190).contains(&seen), "{times}: {seen}");

@@ -199,6 +199,8 @@ pub struct Core {
     pub turns: usize,
     /// How many turns the running task took in this call.
     pub taken: usize,
+    /// Whether an element has pulled a packet since the run loop last cleared this flag.
+    pub pulled: bool,
     /// Descriptors that elements wait for.
     pub watches: Watches,
     /// The origin of the configuration.
@@ -266,6 +268,7 @@ impl Core {
             limit: 1,
             turns: 1,
             taken: 1,
+            pulled: false,
             watches: Watches::default(),
             deferred: Vec::new(),
             behind: Batch::empty(),

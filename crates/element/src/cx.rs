@@ -301,14 +301,18 @@ impl<'a> Cx<'a> {
     /// Pulls at most `max` packets through an input.
     pub fn pull(&mut self, input: usize, max: usize, into: &mut Batch) {
         if let Some(r) = &mut self.router {
+            let before = into.len();
             r.pull(self.core, self.out.range.me, input, max, into);
+            self.core.pulled |= into.len() > before;
         }
     }
 
     /// Pulls one packet through an input.
     #[inline]
     pub fn pull_one(&mut self, input: usize) -> Option<Packet> {
-        self.router.as_mut()?.pull_one(self.core, self.out.range.me, input)
+        let p = self.router.as_mut()?.pull_one(self.core, self.out.range.me, input);
+        self.core.pulled |= p.is_some();
+        p
     }
 
     /// Runs `f`. Within `f`, [`Cx::try_again`] counts the pulled packets that could not be used. Elements

@@ -37,7 +37,7 @@ pub struct Outputs<'a> {
     /// Bit `i` stands for edge `i` of the node. Bit 63 stands for all edges from 63 on, and for handler calls
     /// that wait.
     touched: u64,
-    // INVARIANT: empty when something is touched, and when `open` is not zero.
+    // INVARIANT: empty while any bit of `touched` is set, and while `open` is not zero.
     slot: Option<Packet>,
     /// The next emission stays in `slot` if its output is below this: the number of outputs, or zero.
     pub(crate) open: u32,

@@ -5,7 +5,7 @@ use crate::assembly::Assembly;
 use crate::errors::failed;
 use crate::initialise::initialise;
 use crate::link::link;
-use crate::locked::Locked;
+use crate::lock::Locked;
 use crate::prepare::Prepared;
 use crate::shared::Shared;
 use crate::worker::Worker;
@@ -43,7 +43,7 @@ pub(crate) fn assemble(
         let mut core = Core::new(
             shared.info.clone(),
             shared.names.clone(),
-            shared.workshop.notes.clone(),
+            shared.build_state.notes.clone(),
             shared.clone(),
             clock.clone(),
         );

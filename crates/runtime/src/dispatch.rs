@@ -190,7 +190,7 @@ impl Nodes {
             // The class itself knows its configuration after the write.
             let config = self.with(core, element, |e, cx| handler::read(e, "config", "", cx));
             if let Some(Ok(Ok(config))) = config {
-                self.shared.workshop.set_config(element, &config);
+                self.shared.build_state.set_config(element, &config);
             }
         } else {
             self.shared.follow(core, element, handler, value);

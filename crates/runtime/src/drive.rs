@@ -12,14 +12,14 @@ use castanet_element::{Core, Cx, Element, Turn};
 use castanet_packet::Packet;
 
 impl Nodes {
-    /// Gives an element's task a turn, and moves on the packets that it emits until each is stored, sent or
+    /// Gives an element's task a turn. Then moves the packets that it emitted until each is stored, sent or
     /// dropped.
     #[inline(always)]
     pub(crate) fn run_task(&mut self, core: &mut Core, element: u32) -> Turn {
         self.run(core, element, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep)
     }
 
-    /// Calls an element that is not in a chain, then moves on the packets that it emitted until each is
+    /// Calls an element that is not in a chain, then moves the packets that it emitted until each is
     /// stored, sent or dropped.
     #[inline(always)]
     pub(crate) fn run<R>(
@@ -71,8 +71,8 @@ impl Nodes {
         Some(out)
     }
 
-    /// Called after node `n` has run with access to other elements. If the node emitted a single packet, moves on
-    /// that packet (`emitted`). Otherwise records the node's `touched` edges in `rest`. Returns true if nothing is
+    /// Called after node `n` has run with access to other elements. If the node emitted a single packet (`emitted`), moves it
+    /// to the next nodes. Otherwise records the node's `touched` edges in `rest`. Returns true if nothing is
     /// left to move.
     #[inline(always)]
     fn go(&mut self, core: &mut Core, n: usize, emitted: Option<(usize, Packet)>, touched: u64) -> bool {

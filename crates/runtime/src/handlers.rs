@@ -114,7 +114,7 @@ impl Shared {
         Some(match handler {
             "name" => info.name.clone(),
             "class" => info.class.to_string(),
-            "config" => self.workshop.config(element).unwrap_or_else(|| info.config.clone()),
+            "config" => self.build_state.config(element).unwrap_or_else(|| info.config.clone()),
             "ports" => self.ports(e),
             "home_thread" if self.has_task(element) => self.home_thread(e).to_string(),
             _ => return None,
@@ -140,7 +140,7 @@ impl Shared {
     }
     /// Returns the flat configuration, including live reconfigurations.
     fn flat_config(&self) -> String {
-        let configs = self.workshop.configs();
+        let configs = self.build_state.configs();
         if configs.is_empty() {
             return castanet_lang::print::driver(&self.graph.flat);
         }

@@ -3,8 +3,8 @@
 //! devices, and their tasks are scheduled.
 
 use crate::assembly::Assembly;
+use crate::build_state::BuildState;
 use crate::errors::explain;
-use crate::reconfigure::Workshop;
 use castanet_element::build::Wiring;
 use castanet_element::seam::{self, Seam as _};
 use castanet_element::{ConfigError, Gauge, Note};
@@ -59,7 +59,7 @@ pub(crate) fn initialise(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let shared = assembly.shared.clone();
-    let Workshop { notes, notes_of, gauges, .. } = &shared.workshop;
+    let BuildState { notes, notes_of, gauges, .. } = &shared.build_state;
     let context = Context { graph: &shared.graph, notes: notes_of, gauges };
     let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
     for e in 0..shared.graph.len() as u32 {

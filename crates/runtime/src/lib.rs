@@ -2,13 +2,17 @@
 //! The runtime: builds and links elements, moves packets, runs tasks and timers, and answers handler calls.
 //!
 //! Each file uses only files that come before it in this list:
-//! - [`options`], [`ledger`], [`table`], [`tasks`], `session`, `mail`, [`shared`]: data structures.
-//! - `node`, `nodes`, `trail`, `locked`, `reach`, `push`, `pull`, `drive`: the elements of one worker, and how packets
-//!   move among them.
-//! - [`handlers`] lists the standard and global handlers. `dispatch` answers reads and writes. `worker` is
-//!   the run loop of tasks, timers and mail. `panics` handles panics of elements.
-//! - `prepare`, `link`, `initialise`, `assemble`: turn a checked graph into an `assembly`: all workers of one
-//!   configuration.
+//! - [`options`], `errors`, [`ledger`], `session`: what a router is told, and what it reports. [`table`] is the
+//!   view of the classes that the graph needs.
+//! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, and how workers meet.
+//! - `build_state`, [`shared`]: the data of one configuration. [`handlers`] lists the standard and global
+//!   handlers, `merge` combines the values of replicas.
+//! - `lock`, `node`, `trail`, `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
+//!   worker, and how packets move among them.
+//! - `dispatch` answers reads and writes. `worker` is the run loop of tasks, timers and mail.
+//! - `pairs` finds the elements of two configurations that stand for each other.
+//! - `assembly` is all workers of one configuration. `prepare`, `link`, `initialise` and `assemble` make it from
+//!   a checked graph. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
 //! - [`swap`], [`running`], `remote`: access to the router for threads that are not workers, and replacement
 //!   of its configuration.
 //! - [`router`] builds and runs a router. [`text`] makes one from the text of a configuration. [`naive`] is
@@ -19,6 +23,7 @@ mod accounts;
 mod assemble;
 mod assembly;
 mod barrier;
+mod build_state;
 mod dispatch;
 mod drive;
 mod errors;
@@ -26,13 +31,14 @@ pub mod handlers;
 mod initialise;
 pub mod ledger;
 mod link;
-mod locked;
+mod lock;
 mod mail;
 mod merge;
 pub mod naive;
 mod node;
 mod nodes;
 pub mod options;
+mod pairs;
 mod panics;
 mod prepare;
 mod pull;
@@ -50,6 +56,7 @@ pub mod table;
 pub mod tasks;
 pub mod text;
 mod trail;
+mod visit;
 mod worker;
 
 pub use castanet_element::class::Classes;

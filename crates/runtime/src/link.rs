@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Linking: the elements of one worker become nodes; maximal runs of actions become chains.
 
-use crate::locked::Locked;
+use crate::lock::Locked;
 use crate::node::{Body, Member, NONE, Node};
 use crate::nodes::Nodes;
 use crate::shared::Shared;
-use castanet_element::{Edge, Instance};
+use castanet_element::{Action, Edge, Instance};
 use castanet_graph::{Graph, PortKind};
 use castanet_lang::PortRef;
 use castanet_spec::Effects;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 fn port(element: usize, port: usize) -> PortRef {
@@ -31,146 +32,178 @@ pub(crate) fn link(
     effects: &[Effects],
 ) -> Nodes {
     let graph = &shared.graph;
-    let n = graph.len();
-    let back_outputs: std::collections::HashSet<PortRef> = graph
-        .flat
-        .connections
-        .iter()
-        .zip(back)
-        .filter(|(c, b)| **b && graph.output_kind(c.from.element, c.from.port) == PortKind::Push)
-        .map(|(c, _)| c.from)
-        .collect();
-    let mut local: Vec<Option<Instance>> = (0..n).map(|_| None).collect();
-    let mut order = Vec::with_capacity(instances.len());
-    for (e, i) in instances {
-        order.push(e);
-        if let Some(slot) = local.get_mut(e) {
-            *slot = Some(i);
-        }
-    }
-    let is_action =
-        |local: &[Option<Instance>], e: usize| matches!(local.get(e), Some(Some(Instance::Action(_))));
-    // An action that calls handlers is a chain of its own, so that the calls are carried out before its
-    // packets go on. An action that emits copies ends its chain if packets are pulled through it. If packets
-    // are pushed through it, the chain continues after it: the packets wait on the action's `resume` edge until
-    // the copies have been stored, sent or dropped.
-    let calls = |e: usize| effects.get(e).is_some_and(|x| x.contains(Effects::CALLS));
-    let copies = |e: usize| graph.spec(e).is_some_and(|s| s.copies);
-    let pushes = |e: usize| graph.outputs(e) > 0 && graph.output_kind(e, 0) == PortKind::Push;
-    let ends = |e: usize| calls(e) || copies(e) && !pushes(e) || back_outputs.contains(&port(e, 0));
-    let joins = |local: &[Option<Instance>], a: usize| {
-        follower(graph, a).filter(|&b| is_action(local, a) && is_action(local, b) && !ends(a) && !calls(b))
-    };
-    let mut follows = vec![false; n];
-    for &a in &order {
-        if let Some(b) = joins(&local, a)
-            && let Some(f) = follows.get_mut(b)
-        {
-            *f = true;
-        }
-    }
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut edges: Vec<Edge> = Vec::new();
-    let mut places = vec![(NONE, 0); n];
-    // The first pass makes the chains, each from its first action, and the nodes of single elements. Only cycles
-    // of actions are left then, because they have no first action. The second pass cuts each cycle anywhere and
-    // makes it a chain.
-    for pass in 0..2 {
-        for &e in &order {
-            if pass == 0 && follows.get(e).copied().unwrap_or(false) {
-                continue;
-            }
-            let Some(instance) = local.get_mut(e).and_then(Option::take) else { continue };
-            let (node, base) = (nodes.len(), edges.len() as u32);
-            let (body, mains) = match instance {
-                Instance::Element(body) => {
-                    set(&mut places, e, node, 0);
-                    edges.extend((0..graph.outputs(e)).map(|p| edge(graph, e, p, &back_outputs)));
-                    (Body::Element(body), 0)
-                }
-                Instance::Action(action) => {
-                    let mut chain = vec![(e, action)];
-                    while let Some(&(last, _)) = chain.last()
-                        // `joins` needs both elements in `local`, but `last` has been taken out: check the
-                        // graph instead.
-                        && let Some(b) = follower(graph, last)
-                        && !ends(last)
-                        && !calls(b)
-                        && is_action(&local, b)
-                        && let Some(Instance::Action(a)) = local.get_mut(b).and_then(Option::take)
-                    {
-                        chain.push((b, a));
-                    }
-                    let last = chain.last().map_or(e, |c| c.0);
-                    edges.push(match graph.outputs(last) {
-                        0 => Edge { node: NONE, from: last as u32, ..Edge::default() },
-                        _ => edge(graph, last, 0, &back_outputs),
-                    });
-                    let mut members: Vec<Member> = Vec::with_capacity(chain.len());
-                    for (i, (e, action)) in chain.into_iter().enumerate() {
-                        set(&mut places, e, node, i);
-                        let mut resume = NONE;
-                        if copies(e) && pushes(e) {
-                            resume = edges.len() as u32;
-                            // Until all nodes are known, the field `node` of an edge holds the number of an
-                            // element: here the first action of this chain.
-                            let (node, port) = (members.first().map_or(e as u32, |m| m.me), i as u32 + 1);
-                            edges.push(Edge { node, port, from: e as u32, ..Edge::default() });
-                        }
-                        members.push(Member { action, me: e as u32, base: 0, count: 0, skip: 0, resume });
-                    }
-                    let mains = edges.len() as u32 - base;
-                    for m in &mut members {
-                        m.base = edges.len() as u32;
-                        m.skip = m.base - base;
-                        edges.extend(
-                            (1..graph.outputs(m.me as usize))
-                                .map(|p| edge(graph, m.me as usize, p, &back_outputs)),
-                        );
-                        m.count = edges.len() as u32 - m.base;
-                    }
-                    (Body::Chain(members.into()), mains)
-                }
-            };
-            let count = edges.len() as u32 - base;
-            let loses = match &body {
-                Body::Chain(members) => members.iter().any(|m| loses(graph, m.me as usize)),
-                _ => false,
-            };
-            nodes.push(Node {
-                body,
-                me: e as u32,
-                base,
-                count,
-                mains,
-                loses,
-                descending: graph.spec(e).is_some_and(|s| s.descending),
-                sources: Box::default(),
-                direct: None,
-            });
+    let order: Vec<usize> = instances.iter().map(|i| i.0).collect();
+    let mut linker = Linker::new(graph, instances, back, effects);
+    let follows = linker.followers(&order);
+    // Chains start at the actions that follow no other. Then only cycles of actions are left, because they have
+    // no first action: each is cut anywhere and becomes a chain.
+    let (later, first): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|e| follows.contains(e));
+    for e in first.into_iter().chain(later) {
+        match linker.take(e) {
+            Some(Instance::Element(body)) => linker.add_element(e, Body::Element(body), false),
+            Some(Instance::Action(action)) => linker.add_chain(e, action),
+            None => {}
         }
     }
     for l in locked {
         let e = l.element as usize;
-        set(&mut places, e, nodes.len(), 0);
-        let (base, count) = (edges.len() as u32, graph.outputs(e) as u32);
-        edges.extend((0..graph.outputs(e)).map(|p| edge(graph, e, p, &back_outputs)));
         // The copies that an action emits go before the packet itself, as in a chain.
-        let descending = graph.spec(e).is_some_and(|s| s.descending) || l.is_action();
-        nodes.push(Node {
-            body: Body::locked(l, count),
+        let sides_first = l.is_action();
+        linker.add_element(e, Body::locked(l, graph.outputs(e) as u32), sides_first);
+    }
+    let Linker { mut nodes, mut edges, places, .. } = linker;
+    resolve(graph, &mut nodes, &mut edges, &places, effects);
+    Nodes::new(nodes, edges, places, shared.clone())
+}
+
+/// The nodes and edges made so far, and the elements that are left.
+struct Linker<'a> {
+    graph: &'a Graph,
+    effects: &'a [Effects],
+    /// The outputs whose connection closes a cycle.
+    back: HashSet<PortRef>,
+    /// By element: its instance, until it becomes part of a node.
+    left: Vec<Option<Instance>>,
+    nodes: Vec<Node>,
+    edges: Vec<Edge>,
+    /// By element: its node, and its place in the node's chain.
+    places: Vec<(u32, u32)>,
+}
+
+impl<'a> Linker<'a> {
+    fn new(
+        graph: &'a Graph,
+        instances: Vec<(usize, Instance)>,
+        back: &[bool],
+        effects: &'a [Effects],
+    ) -> Linker<'a> {
+        let closing = graph.flat.connections.iter().zip(back).filter(|(_, b)| **b).map(|(c, _)| c.from);
+        let back = closing.filter(|f| graph.output_kind(f.element, f.port) == PortKind::Push).collect();
+        let mut left: Vec<Option<Instance>> = (0..graph.len()).map(|_| None).collect();
+        for (e, i) in instances {
+            if let Some(slot) = left.get_mut(e) {
+                *slot = Some(i);
+            }
+        }
+        let places = vec![(NONE, 0); graph.len()];
+        Linker { graph, effects, back, left, nodes: Vec::new(), edges: Vec::new(), places }
+    }
+
+    fn take(&mut self, e: usize) -> Option<Instance> {
+        self.left.get_mut(e)?.take()
+    }
+    fn is_action(&self, e: usize) -> bool {
+        matches!(self.left.get(e), Some(Some(Instance::Action(_))))
+    }
+    fn calls(&self, e: usize) -> bool {
+        self.effects.get(e).is_some_and(|x| x.contains(Effects::CALLS))
+    }
+    fn copies(&self, e: usize) -> bool {
+        self.graph.spec(e).is_some_and(|s| s.copies)
+    }
+    fn pushes(&self, e: usize) -> bool {
+        self.graph.outputs(e) > 0 && self.graph.output_kind(e, 0) == PortKind::Push
+    }
+    /// Returns the action that continues the chain of action `a`, if any.
+    ///
+    /// An action that calls handlers is a chain of its own, so that the calls are carried out before its packets
+    /// go on. An action that emits copies ends its chain if packets are pulled through it. If packets are pushed
+    /// through it, the chain continues after it: the packets wait on the action's `resume` edge until the copies
+    /// have been stored, sent or dropped.
+    fn next_in_chain(&self, a: usize) -> Option<usize> {
+        let ends = self.calls(a)
+            || self.copies(a) && !self.pushes(a)
+            || self.back.contains(&PortRef { element: a, port: 0 });
+        follower(self.graph, a).filter(|&b| !ends && self.is_action(b) && !self.calls(b))
+    }
+    /// Returns the actions that continue the chain of another one.
+    fn followers(&self, order: &[usize]) -> HashSet<usize> {
+        order.iter().filter(|&&a| self.is_action(a)).filter_map(|&a| self.next_in_chain(a)).collect()
+    }
+
+    /// Makes the edges of the outputs of an element, from `first` on.
+    fn add_edges(&mut self, e: usize, first: usize) {
+        let (graph, back) = (self.graph, &self.back);
+        self.edges.extend((first..graph.outputs(e)).map(|p| edge(graph, e, p, back)));
+    }
+    fn place(&mut self, e: usize, member: usize) {
+        let node = self.nodes.len() as u32;
+        if let Some(p) = self.places.get_mut(e) {
+            *p = (node, member as u32);
+        }
+    }
+
+    /// Makes a node of one element. With `sides_first`, its higher outputs are followed before output 0.
+    fn add_element(&mut self, e: usize, body: Body, sides_first: bool) {
+        self.place(e, 0);
+        let base = self.edges.len() as u32;
+        self.add_edges(e, 0);
+        let count = self.edges.len() as u32 - base;
+        self.nodes.push(Node {
+            body,
             me: e as u32,
             base,
             count,
             mains: 0,
             loses: false,
-            descending,
+            descending: sides_first || self.graph.spec(e).is_some_and(|s| s.descending),
             sources: Box::default(),
             direct: None,
         });
     }
-    resolve(graph, &mut nodes, &mut edges, &places, effects);
-    Nodes::new(nodes, edges, places, shared.clone())
+
+    /// Makes a node of the chain that begins with an action.
+    fn add_chain(&mut self, first: usize, action: Box<dyn Action>) {
+        let mut chain = vec![(first, action)];
+        while let Some(next) = chain.last().and_then(|c| self.next_in_chain(c.0))
+            && let Some(Instance::Action(action)) = self.take(next)
+        {
+            chain.push((next, action));
+        }
+        let base = self.edges.len() as u32;
+        let last = chain.last().map_or(first, |c| c.0);
+        self.edges.push(match self.graph.outputs(last) {
+            0 => Edge { node: NONE, from: last as u32, ..Edge::default() },
+            _ => edge(self.graph, last, 0, &self.back),
+        });
+        let mut members = Vec::with_capacity(chain.len());
+        for (i, (e, action)) in chain.into_iter().enumerate() {
+            self.place(e, i);
+            let resume = self.resume(first, e, i);
+            members.push(Member { action, me: e as u32, base: 0, count: 0, skip: 0, resume });
+        }
+        let mains = self.edges.len() as u32 - base;
+        for m in &mut members {
+            m.base = self.edges.len() as u32;
+            m.skip = m.base - base;
+            self.add_edges(m.me as usize, 1);
+            m.count = self.edges.len() as u32 - m.base;
+        }
+        self.nodes.push(Node {
+            me: first as u32,
+            base,
+            count: self.edges.len() as u32 - base,
+            mains,
+            loses: members.iter().any(|m| loses(self.graph, m.me as usize)),
+            descending: self.graph.spec(first).is_some_and(|s| s.descending),
+            body: Body::Chain(members.into()),
+            sources: Box::default(),
+            direct: None,
+        });
+    }
+
+    /// Makes the edge on which packets wait behind the copies that action `e`, number `i` of a chain, has emitted.
+    /// Returns its index; `NONE` if the action needs none.
+    fn resume(&mut self, first: usize, e: usize, i: usize) -> u32 {
+        if !(self.copies(e) && self.pushes(e)) {
+            return NONE;
+        }
+        // Until all nodes are known, the field `node` of an edge holds the number of an element: here the first
+        // action of this chain.
+        let back_into = Edge { node: first as u32, port: i as u32 + 1, from: e as u32, ..Edge::default() };
+        self.edges.push(back_into);
+        self.edges.len() as u32 - 1
+    }
 }
 
 /// Whether packets may leave a chain at an action, by a side output or a drop. If the graph does not know the class
@@ -179,14 +212,8 @@ fn loses(graph: &Graph, e: usize) -> bool {
     graph.outputs(e) > 1 || graph.spec(e).is_none_or(|s| !s.drops.is_empty())
 }
 
-fn set(places: &mut [(u32, u32)], e: usize, node: usize, member: usize) {
-    if let Some(p) = places.get_mut(e) {
-        *p = (node as u32, member as u32);
-    }
-}
-
 /// Makes the edge of an output. Its `node` is the number of an element until all nodes are known.
-fn edge(graph: &Graph, e: usize, p: usize, back: &std::collections::HashSet<PortRef>) -> Edge {
+fn edge(graph: &Graph, e: usize, p: usize, back: &HashSet<PortRef>) -> Edge {
     let mut out = Edge { node: NONE, from: e as u32, ..Edge::default() };
     if graph.output_kind(e, p) == PortKind::Push
         && let &[to] = graph.downstream(port(e, p))

@@ -5,7 +5,7 @@ use crate::sleep::Waker;
 use castanet_element::CallError;
 use castanet_spec::{Origin, Reason};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Packets dropped, by element and reason.
@@ -81,6 +81,18 @@ impl Mail {
 }
 
 impl Inbox {
+    /// Makes an empty inbox, and the end from which the worker takes its mail.
+    pub(crate) fn new(waker: Arc<Waker>) -> (Inbox, Receiver<Mail>) {
+        let (sender, receiver) = channel();
+        let inbox = Inbox {
+            sender: Mutex::new(sender),
+            waker,
+            full: AtomicBool::new(false),
+            rounds: AtomicU64::new(0),
+            waiting: AtomicBool::new(false),
+        };
+        (inbox, receiver)
+    }
     /// Sends mail and wakes the worker.
     pub fn send(&self, mail: Mail) {
         // Sending fails only if the worker is gone; then the mail is not needed.

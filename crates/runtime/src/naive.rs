@@ -8,11 +8,11 @@
 //! action passes on. Pulls request one packet at a time. There are no chains, no batches and no stacks of waiting
 //! packets.
 
+use crate::build_state::BuildState;
 use crate::errors::{explain, failed};
 use crate::initialise::Context;
 use crate::ledger::Ledger;
 use crate::prepare::{Prepared, prepare};
-use crate::reconfigure::Workshop;
 use crate::running::Running;
 use crate::shared::Shared;
 use crate::tasks::LONGEST_BURST;
@@ -56,7 +56,7 @@ impl Naive {
         let Prepared { built, shared, clock, mut diagnostics, .. } =
             prepare(graph, classes, sources, running.parts(), settings, config)?;
         running.set_current(&shared);
-        let notes = shared.workshop.notes.clone();
+        let notes = shared.build_state.notes.clone();
         let core = Core::new(shared.info.clone(), shared.names.clone(), notes, shared.clone(), clock);
         let net = Net::new(shared, built.workers.into_iter().flatten());
         let mut naive = Naive { net, core };
@@ -69,7 +69,7 @@ impl Naive {
 
     fn initialise(&mut self, diagnostics: &mut Vec<Diagnostic>) {
         let shared = self.net.shared.clone();
-        let Workshop { notes, notes_of, gauges, .. } = &shared.workshop;
+        let BuildState { notes, notes_of, gauges, .. } = &shared.build_state;
         let context = Context { graph: &shared.graph, notes: notes_of, gauges };
         let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
         for e in 0..shared.graph.len() {
@@ -168,6 +168,7 @@ impl Naive {
             }
             let Some(task) = self.net.tasks.turn() else { return turn > 0 };
             let mut moved = 0;
+            self.core.pulled = false;
             loop {
                 *left = left.saturating_sub(1);
                 moved += 1;
@@ -175,7 +176,11 @@ impl Naive {
                     Turn::More if moved < LONGEST_BURST && !shared.is_stopped() && *left > 0 => {}
                     Turn::More | Turn::Again => break,
                     Turn::Sleep => {
-                        self.net.tasks.remove(task);
+                        if self.core.pulled {
+                            self.net.tasks.remove(task);
+                        } else {
+                            self.net.tasks.withdraw(task);
+                        }
                         break;
                     }
                 }

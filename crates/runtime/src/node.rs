@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The nodes of a worker's graph. A node is an element or a chain of actions.
 
-use crate::locked::Locked;
+use crate::lock::Locked;
 use castanet_element::seam::EdgeRange;
 use castanet_element::{Action, Edge, Element};
 use castanet_packet::Packet;

@@ -2,28 +2,25 @@
 //! The first phase of building: places and builds the elements of a checked graph, but initialises none.
 
 use crate::barrier::Barrier;
+use crate::build_state::BuildState;
 use crate::errors::{explain, failed};
 use crate::mail::{Inbox, Mail};
 use crate::options::{Options, Settings};
-use crate::reconfigure::Workshop;
 use crate::session::Session;
 use crate::shared::{Held, Shared, Supervisor};
 use crate::sleep::Sleeper;
 use crate::table::Table;
 use castanet_element::build::Shared as Replicas;
 use castanet_element::class::{ClassDef, Classes};
-use castanet_element::notify::Notes;
-use castanet_element::{BuildCx, Clock, ConfigError, Gauge, Info, Instance, Seed};
-use castanet_graph::batch::batch_limits;
+use castanet_element::{BuildCx, Clock, ConfigError, Info, Instance, Seed};
 use castanet_graph::offload;
 use castanet_graph::placement::Placement;
 use castanet_graph::{Graph, PortKind};
 use castanet_lang::{Diagnostic, Sources, Span};
-use castanet_spec::{Capability, Effects, Names, Origin};
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex};
+use castanet_spec::{Effects, Names, Origin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::mpsc::Receiver;
 
 /// Returns the elements to which the run loop gives turns. Elements with a pull output get none. Of the
 /// others, these get turns: elements with outputs but no inputs (sources); elements whose class has a task
@@ -243,6 +240,21 @@ fn held(graph: &Graph, built: &Built) -> Held {
     held
 }
 
+/// Describes the elements for messages and tools.
+fn infos(graph: &Graph, sources: &Sources) -> Arc<[Info]> {
+    let info = |e: &castanet_lang::flat::Element| {
+        let place = sources.place(e.span);
+        Info {
+            name: e.name.clone(),
+            class: e.class.clone(),
+            config: e.config.clone(),
+            place: format!("{}:{}", place.file, place.line),
+            scope: e.scope().to_string(),
+        }
+    };
+    graph.flat.elements.iter().map(info).collect()
+}
+
 /// Builds the elements of a graph whose checks have passed, and initialises none.
 pub(crate) fn prepare(
     graph: Graph,
@@ -277,64 +289,16 @@ pub(crate) fn prepare(
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
-    let mut limits = vec![batch as u32; graph.len()];
-    for (e, why) in batch_limits(&graph, &|e| built.effects.get(e).copied().unwrap_or_default(), &tasks) {
-        if why.is_some()
-            && let Some(l) = limits.get_mut(e)
-        {
-            *l = 1;
-        }
-    }
-    let info: Arc<[Info]> = graph
-        .flat
-        .elements
-        .iter()
-        .map(|e| {
-            let place = sources.place(e.span);
-            Info {
-                name: e.name.clone(),
-                class: e.class.clone(),
-                config: e.config.clone(),
-                place: format!("{}:{}", place.file, place.line),
-                scope: e.scope().to_string(),
-            }
-        })
-        .collect();
-    let mut notes_of = HashMap::new();
-    for e in 0..graph.len() {
-        for c in [Capability::EmptyNotifier, Capability::FullNotifier] {
-            if graph.spec(e).is_some_and(|s| s.has(c)) {
-                let n = notes_of.len() as u32;
-                notes_of.insert((e as u32, c), n);
-            }
-        }
-    }
-    let notes = Notes::new(notes_of.len());
-    let storage = |e: &usize| graph.spec(*e).is_some_and(|s| s.has(Capability::Storage));
-    let gauges = (0..graph.len()).filter(storage).map(|e| (e as u32, Gauge::default())).collect();
-    let sleepers: Vec<Sleeper> = match (0..workers).map(|_| Sleeper::new()).collect() {
-        Ok(s) => s,
-        Err(e) => {
-            return Err(vec![Diagnostic::error(format!("cannot start a worker: {e}"), Span::default())]);
-        }
-    };
-    let (mut inboxes, mut mails) = (Vec::new(), Vec::new());
-    for s in &sleepers {
-        let (sender, receiver) = channel();
-        inboxes.push(Inbox {
-            sender: Mutex::new(sender),
-            waker: s.waker(),
-            full: AtomicBool::new(false),
-            rounds: AtomicU64::new(0),
-            waiting: AtomicBool::new(false),
-        });
-        mails.push(receiver);
-    }
+    let sleepers: Vec<Sleeper> = (0..workers)
+        .map(|_| Sleeper::new())
+        .collect::<Result<_, _>>()
+        .map_err(|e| vec![Diagnostic::error(format!("cannot start a worker: {e}"), Span::default())])?;
+    let (inboxes, mails) = sleepers.iter().map(|s| Inbox::new(s.waker())).unzip();
     let compact = graph.flat.requirements.iter().any(|r| r.0 == "compact_config");
     let config = if compact { castanet_lang::print::compact(&graph.flat) } else { config };
     let held = held(&graph, &built);
-    let effects = built.effects.clone();
-    let workshop = Workshop::new((seed, batch), (notes, notes_of), gauges, limits, effects, &built.replicas);
+    let build_state = BuildState::new(&graph, &tasks, (seed, batch), built.effects.clone(), &built.replicas);
+    let info = infos(&graph, sources);
     // From here on, only the elements keep their shared state alive.
     built.replicas.clear();
     let shared = Arc::new(Shared {
@@ -344,7 +308,7 @@ pub(crate) fn prepare(
         placement,
         config,
         tasks,
-        workshop,
+        build_state,
         driver: built.driver,
         signals: std::mem::take(&mut built.signals),
         classes,

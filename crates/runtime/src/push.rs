@@ -16,96 +16,119 @@ pub(crate) const HOPS: u16 = 1000;
 /// them.
 pub(crate) const ROUNDS: u64 = 20_000;
 
+/// Where an edge leads.
+struct Target {
+    node: usize,
+    /// The input of the node's element. In a chain: the number of the action to begin with.
+    port: usize,
+    /// The element that the edge comes from.
+    from: u32,
+}
+
 impl Nodes {
     /// Follows an edge, and then the first pending edge of each node that it reaches, until a node has no
     /// packets to pass on.
     pub(crate) fn follow(&mut self, core: &mut Core, mut x: usize) {
-        loop {
-            // Take the packets off the edge.
-            let Some(edge) = self.edges.get_mut(x) else { return };
-            edge.pending = false;
-            std::mem::swap(&mut self.current, &mut edge.batch);
-            let (mut to, mut port, mut from) = (edge.node as usize, edge.port as usize, edge.from);
-            if core.limit == 1 && self.current.len() > 1 {
-                // Packets must move one by one here. If an element made several packets from one, put all but
-                // the first back, until the first has been stored, sent or dropped.
-                edge.batch.extend(self.current.as_mut_vec().drain(1..));
-                edge.pending = true;
-                self.stack.push(x as u32);
-            }
-            if edge.back {
-                count_hops(&mut self.current, &mut self.rounds, core, from);
-                if core.limit == 1 && !self.stack.is_empty() {
-                    self.suspend();
-                }
-            }
-            // If only a chain's main output has packets, continue with it at once, without marking its edge.
-            let touched = loop {
-                let Nodes { nodes, edges, current, .. } = self;
-                let Some(node) = nodes.get_mut(to) else {
-                    core.count_drops(from, Reason::NoPort, current.len() as u64);
-                    current.clear();
-                    return;
-                };
-                let place = node.edges();
-                break match &mut node.body {
-                    Body::Chain(members) => {
-                        let members = members.get_mut(port..).unwrap_or_default();
-                        let sides = run_chain(members, edges, current, core);
-                        if current.is_empty() {
-                            sides
-                        } else {
-                            let Some(main) = edges.get_mut(node.base as usize) else { return };
-                            if sides == 0 && main.is_free() {
-                                x = node.base as usize;
-                                (to, port, from) = (main.node as usize, main.port as usize, main.from);
-                                continue;
-                            }
-                            main.batch.append(current);
-                            sides | 1
-                        }
-                    }
-                    Body::Element(e) => {
-                        let mut cx = Cx::over(edges, core, None, place, false);
-                        blamed(&mut cx, |cx| e.push(port, current, cx));
-                        let touched = cx.outputs().touched();
-                        if !current.is_empty() {
-                            leftover(current, core, node.me);
-                        }
-                        touched
-                    }
-                    Body::Reaching(..) => self.push_reaching(core, to, port),
-                    Body::Locked(..) => match self.push_locked(core, to, port) {
-                        Some(touched) => touched,
-                        None => {
-                            // Another worker runs the element, and this one holds a lock: put the packets back on
-                            // the edge until it holds none.
-                            let Nodes { edges, current, .. } = self;
-                            if let Some(edge) = edges.get_mut(x) {
-                                edge.pending = true;
-                                edge.batch.append(current);
-                                self.contended.push(x as u32);
-                            }
-                            return;
-                        }
-                    },
-                    Body::Busy => {
-                        // The element is still running: put the packets back on the edge, which is followed again
-                        // when the element has returned.
-                        if let Some(edge) = edges.get_mut(x) {
-                            edge.pending = true;
-                            edge.batch.append(current);
-                            self.parked.push(x as u32);
-                        }
-                        return;
-                    }
-                };
-            };
+        while let Some(target) = self.take_off(core, x)
+            && let Some((n, touched)) = self.run_node(core, x, target)
+        {
             self.settle(core);
-            match self.next_of(to, touched) {
+            match self.next_of(n, touched) {
                 Some(next) => x = next,
                 None => return,
             }
+        }
+    }
+
+    /// Takes the packets off an edge, and returns where the edge leads.
+    #[inline(always)]
+    fn take_off(&mut self, core: &mut Core, x: usize) -> Option<Target> {
+        let edge = self.edges.get_mut(x)?;
+        edge.pending = false;
+        std::mem::swap(&mut self.current, &mut edge.batch);
+        let target = Target { node: edge.node as usize, port: edge.port as usize, from: edge.from };
+        if core.limit == 1 && self.current.len() > 1 {
+            // Packets must move one by one here. If an element made several packets from one, put all but the
+            // first back, until the first has been stored, sent or dropped.
+            edge.batch.extend(self.current.as_mut_vec().drain(1..));
+            edge.pending = true;
+            self.stack.push(x as u32);
+        }
+        if edge.back {
+            count_hops(&mut self.current, &mut self.rounds, core, target.from);
+            if core.limit == 1 && !self.stack.is_empty() {
+                self.suspend();
+            }
+        }
+        Some(target)
+    }
+
+    /// Pushes the packets that came over edge `x` to a node. If only the main output of a chain then has packets,
+    /// goes on with the next node at once, without marking that edge. Returns the last node that ran and its edges
+    /// with packets, as bits; none if the packets wait or are dropped.
+    #[inline(always)]
+    fn run_node(&mut self, core: &mut Core, mut x: usize, mut target: Target) -> Option<(usize, u64)> {
+        loop {
+            let Target { node: n, port, from } = target;
+            let Nodes { nodes, edges, current, .. } = self;
+            let Some(node) = nodes.get_mut(n) else {
+                core.count_drops(from, Reason::NoPort, current.len() as u64);
+                current.clear();
+                return None;
+            };
+            let place = node.edges();
+            let touched = match &mut node.body {
+                Body::Chain(members) => {
+                    let sides = run_chain(members.get_mut(port..).unwrap_or_default(), edges, current, core);
+                    if current.is_empty() {
+                        return Some((n, sides));
+                    }
+                    let main = edges.get_mut(node.base as usize)?;
+                    if sides == 0 && main.is_free() {
+                        x = node.base as usize;
+                        target =
+                            Target { node: main.node as usize, port: main.port as usize, from: main.from };
+                        continue;
+                    }
+                    main.batch.append(current);
+                    sides | 1
+                }
+                Body::Element(e) => {
+                    let mut cx = Cx::over(edges, core, None, place, false);
+                    blamed(&mut cx, |cx| e.push(port, current, cx));
+                    let touched = cx.outputs().touched();
+                    if !current.is_empty() {
+                        leftover(current, core, node.me);
+                    }
+                    touched
+                }
+                Body::Reaching(..) => self.push_reaching(core, n, port),
+                Body::Locked(..) => match self.push_locked(core, n, port) {
+                    Some(touched) => touched,
+                    None => {
+                        // Another worker runs the element, and this one holds a lock.
+                        self.put_back_on(x);
+                        self.contended.push(x as u32);
+                        return None;
+                    }
+                },
+                Body::Busy => {
+                    // The element is still running. The edge is followed again when it has returned.
+                    self.put_back_on(x);
+                    self.parked.push(x as u32);
+                    return None;
+                }
+            };
+            return Some((n, touched));
+        }
+    }
+
+    /// Puts the packets that are being moved back on an edge, where they wait.
+    #[cold]
+    fn put_back_on(&mut self, x: usize) {
+        if let Some(edge) = self.edges.get_mut(x) {
+            edge.pending = true;
+            edge.batch.append(&mut self.current);
         }
     }
 

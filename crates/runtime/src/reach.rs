@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Calls elements that must reach other elements, because they pull or call handlers.
 
-use crate::locked::Purpose;
+use crate::lock::Purpose;
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::trail::{Taken, blamed};

@@ -12,84 +12,14 @@ use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::prepare::{Site, build_one, tasks_of};
 use crate::shared::Shared;
-use castanet_element::build::Shared as Replicas;
 use castanet_element::count::move_counts;
-use castanet_element::notify::Notes;
 use castanet_element::seam::{self, Seam as _};
-use castanet_element::{
-    Action, CallError, ConfigError, Core, Cx, Element, Gauge, Instance, Messages as _, Object, Seed,
-};
+use castanet_element::{Action, CallError, ConfigError, Core, Cx, Element, Instance, Messages as _, Object};
 use castanet_graph::batch::batch_limits;
 use castanet_spec::arg::{ArgCx, with_value};
-use castanet_spec::{Capability, Effects, Reconfigure};
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock, Weak};
-
-/// The state that the replicas of an element share, by element and type. The references are weak: the state
-/// ends with the last replica that uses it.
-type Reused = HashMap<(u32, TypeId), Weak<dyn Any + Send + Sync>>;
-
-/// The data that the elements of a router were built with, and the data that live reconfiguration may change.
-pub(crate) struct Workshop {
-    pub seed: Seed,
-    pub batch: usize,
-    pub notes: Notes,
-    /// The number of each notifier, by its element and capability.
-    pub notes_of: HashMap<(u32, Capability), u32>,
-    pub gauges: HashMap<u32, Gauge>,
-    /// By element: the maximum number of packets that its task may move at once.
-    pub limits: Box<[AtomicU32]>,
-    effects: Mutex<Vec<Effects>>,
-    replicas: Mutex<Reused>,
-    /// The current configurations of elements that have been reconfigured. The graph still has the original
-    /// ones.
-    configs: RwLock<HashMap<u32, String>>,
-}
-
-fn weak(replicas: &Replicas) -> Reused {
-    replicas.iter().map(|(&key, state)| (key, std::sync::Arc::downgrade(state))).collect()
-}
-
-impl Workshop {
-    pub fn new(
-        (seed, batch): (Seed, usize),
-        (notes, notes_of): (Notes, HashMap<(u32, Capability), u32>),
-        gauges: HashMap<u32, Gauge>,
-        limits: Vec<u32>,
-        effects: Vec<Effects>,
-        replicas: &Replicas,
-    ) -> Workshop {
-        Workshop {
-            seed,
-            batch,
-            notes,
-            notes_of,
-            gauges,
-            limits: limits.into_iter().map(AtomicU32::new).collect(),
-            effects: Mutex::new(effects),
-            replicas: Mutex::new(weak(replicas)),
-            configs: RwLock::default(),
-        }
-    }
-    fn effects_of(&self, element: u32) -> Effects {
-        let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
-        effects.get(element as usize).copied().unwrap_or_default()
-    }
-    /// The current configuration of an element; none if it was not reconfigured.
-    pub fn config(&self, element: u32) -> Option<String> {
-        self.configs.read().unwrap_or_else(PoisonError::into_inner).get(&element).cloned()
-    }
-    /// The current configuration of each element that was reconfigured.
-    pub fn configs(&self) -> HashMap<u32, String> {
-        self.configs.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-    pub(crate) fn set_config(&self, element: u32, text: &str) {
-        let mut configs = self.configs.write().unwrap_or_else(PoisonError::into_inner);
-        configs.insert(element, text.to_string());
-    }
-}
+use castanet_spec::{Effects, Reconfigure};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 impl Shared {
     /// Whether an element can be reconfigured while the router runs.
@@ -109,10 +39,10 @@ impl Shared {
         if !spec.config_follows {
             return;
         }
-        let before = self.workshop.config(element).unwrap_or_else(|| info.config.clone());
+        let before = self.build_state.config(element).unwrap_or_else(|| info.config.clone());
         let cx = ArgCx { scope: &info.scope, names: &self.names, origin: core.origin };
         if let Some(text) = with_value(&before, spec.args, cx, handler, value.trim()) {
-            self.workshop.set_config(element, &text);
+            self.build_state.set_config(element, &text);
         }
     }
 
@@ -129,15 +59,14 @@ impl Shared {
         let site = Site {
             graph: &self.graph,
             names: &names,
-            seed: self.workshop.seed,
-            batch: self.workshop.batch,
+            seed: self.build_state.seed,
+            batch: self.build_state.batch,
             replica: (replica, workers.len()),
         };
-        let mut reused = self.workshop.replicas.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut replicas: Replicas = reused.iter().filter_map(|(&k, s)| Some((k, s.upgrade()?))).collect();
         let (mut driver, mut signals) = (self.driver, self.signals.clone());
-        let (made, warnings) = build_one(&site, e, &def, text, &mut replicas, &mut driver, &mut signals);
-        *reused = weak(&replicas);
+        let (made, warnings) = self
+            .build_state
+            .with_replicas(|replicas| build_one(&site, e, &def, text, replicas, &mut driver, &mut signals));
         if replica == 0 {
             for w in warnings.0 {
                 self.message(&format!("{}: warning: {}", self.graph.declaration(e), w.message));
@@ -152,13 +81,13 @@ impl Shared {
     /// Adjusts how many packets each task may move at once, after a reconfiguration has changed the effects
     /// of an element.
     fn limit_batches(&self, element: u32, new: Effects) {
-        let mut effects = self.workshop.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut effects = self.build_state.effects.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(x) = effects.get_mut(element as usize).filter(|x| **x != new) else { return };
         *x = new;
         let of = |e: usize| effects.get(e).copied().unwrap_or_default();
         for (task, why) in batch_limits(&self.graph, &of, &tasks_of(&self.graph)) {
-            if let Some(limit) = self.workshop.limits.get(task) {
-                let n = if why.is_some() { 1 } else { self.workshop.batch as u32 };
+            if let Some(limit) = self.build_state.limits.get(task) {
+                let n = if why.is_some() { 1 } else { self.build_state.batch as u32 };
                 limit.store(n, Ordering::Relaxed);
             }
         }
@@ -227,14 +156,15 @@ impl Nodes {
         let spec = shared.spec(element).ok_or_else(|| missing(&format!("{name}.config"), "write"))?;
         let mut new = self.guard(core, element, |_, core| shared.rebuild(core, element, text))??;
         let effects = new.common_ref().effects(spec.effects);
-        let gained = effects.difference(shared.workshop.effects_of(element));
+        let gained = effects.difference(shared.build_state.effects_of(element));
         let calls = gained.contains(Effects::CALLS);
         if calls && matches!(new, Instance::Action(_)) && !self.is_locked(element) {
             let text = "this configuration calls handlers and the one before did not: write the whole configuration to 'hotconfig'";
             return Err(CallError::Failed(text.into()));
         }
-        let workshop = &shared.workshop;
-        let context = Context { graph: &shared.graph, notes: &workshop.notes_of, gauges: &workshop.gauges };
+        let build_state = &shared.build_state;
+        let context =
+            Context { graph: &shared.graph, notes: &build_state.notes_of, gauges: &build_state.gauges };
         let keeps = spec.reconfigure == Reconfigure::Keeps;
         let scheduled = if self.is_locked(element) {
             self.with_instance(core, element, |old, cx| {
@@ -265,7 +195,7 @@ impl Nodes {
             self.let_reach(element);
         }
         shared.limit_batches(element, effects);
-        workshop.set_config(element, text);
+        build_state.set_config(element, text);
         if scheduled
             && shared.has_task(element)
             && shared.placement.task_worker(element as usize) == Some(core.worker as usize)

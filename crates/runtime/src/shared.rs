@@ -2,8 +2,8 @@
 //! The data that all workers of one configuration share: the graph, the inboxes, requests to stop.
 
 use crate::barrier::Barrier;
+use crate::build_state::BuildState;
 use crate::mail::{Inbox, Mail};
-use crate::reconfigure::Workshop;
 use crate::session::{DEFAULT, Session};
 use castanet_element::class::Classes;
 use castanet_element::{CallError, Clock, Info, Messages, Remote};
@@ -60,7 +60,7 @@ pub struct Shared {
     pub signals: Vec<(u32, i32)>,
     /// The data for live reconfiguration. It is declared before `classes`, because dropping it may need their
     /// code.
-    pub(crate) workshop: Workshop,
+    pub(crate) build_state: BuildState,
     /// Known classes.
     pub classes: Arc<dyn Classes>,
     pub(crate) inboxes: Vec<Inbox>,

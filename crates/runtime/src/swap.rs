@@ -12,7 +12,6 @@ pub(crate) mod cleaner;
 pub(crate) mod commit;
 pub(crate) mod error;
 pub(crate) mod loader;
-pub(crate) mod pairs;
 pub(crate) mod plan;
 pub(crate) mod prepare;
 pub(crate) mod slot;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The run loop of one worker: requests to stop, mail, tasks, timers, sleep.
 
-use crate::locked::TIMER;
+use crate::lock::TIMER;
 use crate::mail::Mail;
 use crate::nodes::Nodes;
 use crate::shared::Shared;
@@ -132,13 +132,14 @@ impl Worker {
                 self.wake();
             }
             let Some(task) = self.nodes.tasks.turn() else { return false };
-            let limit = shared.workshop.limits.get(task as usize);
+            let limit = shared.build_state.limits.get(task as usize);
             let limit = limit.map_or(1, |l| l.load(Ordering::Relaxed) as usize);
             self.core.limit = limit;
             // If the router has only one task, nothing runs between its turns. So one call of the task may take
             // several turns, and moves their packets as one batch.
             self.core.turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
             self.core.taken = 1;
+            self.core.pulled = false;
             // A burst is cut into pieces of at most `limit` packets. A request to stop does not end the
             // burst.
             let mut moved = 0;
@@ -148,7 +149,11 @@ impl Worker {
                     break;
                 }
                 if turn == Turn::Sleep {
-                    self.nodes.tasks.remove(task);
+                    if self.core.pulled {
+                        self.nodes.tasks.remove(task);
+                    } else {
+                        self.nodes.tasks.withdraw(task);
+                    }
                     break;
                 }
                 moved += self.core.limit;

@@ -8,12 +8,14 @@
 #[allow(dead_code)]
 mod random_graph;
 
+use castanet_element::prelude::*;
 use castanet_element::remote::Remote as _;
-use castanet_element::{CallError, Random};
+use castanet_element::{CallError, Random, element};
 use castanet_graph::placement::Mode;
-use castanet_runtime::{Ledger, Shared};
-use castanet_spec::Reason;
-use castanet_testkit::{Watchdog, real, simulated, try_naive, try_router, until};
+use castanet_runtime::{Ledger, OnPanic, Options, Router, Running, Shared};
+use castanet_testkit::{
+    Watchdog, number, real, simulated, try_naive, try_router, try_router_with, until, value,
+};
 use random_graph::{Configuration, Wish};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -157,4 +159,103 @@ fn two_workers_do_what_one_does() {
 #[test]
 fn eight_workers_do_what_one_does() {
     compare_all(100, 8);
+}
+
+/// Runs two sources on two workers, and `f` on another thread. Ends the router when `f` returns.
+fn during(text: &str, options: Options, f: impl FnOnce(&Running) + Send) -> Router {
+    let _watchdog = Watchdog::arm();
+    let mut r =
+        try_router_with(text, options, |r| r.add(element::<Brittle>())).unwrap_or_else(|e| panic!("{e}"));
+    let (shared, running) = (r.shared().clone(), r.running().clone());
+    std::thread::scope(|s| {
+        s.spawn(move || {
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(&running)));
+            shared.end();
+            if let Err(panic) = done {
+                std::panic::resume_unwind(panic);
+            }
+        });
+        r.run().unwrap();
+    });
+    r.ledger().check();
+    r
+}
+
+fn count(r: &Running, element: &str, handler: &str) -> u64 {
+    r.read(Some(element), handler, "").unwrap().trim().parse().unwrap()
+}
+
+/// Panics on packet N.
+#[derive(Class)]
+#[class(name = "Brittle", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
+struct Brittle {
+    args: Nth,
+    /// Packets so far.
+    #[count(unit = "packets")]
+    count: Count,
+}
+
+/// Arguments of Brittle.
+#[derive(Args)]
+struct Nth {
+    /// The packet that it panics on.
+    n: u64,
+}
+
+impl Element for Brittle {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            self.count.add(1);
+            assert_ne!(self.count.get(), self.args.n, "packet N");
+            cx.emit(0, p);
+        }
+    }
+}
+
+#[test]
+fn a_panic_on_one_worker_disables_the_element_on_all() {
+    // With N = 1 either worker may run into it; whoever comes later finds the substitute.
+    for n in [1, 700, 3999] {
+        let (options, log) = real(2);
+        let text = format!(
+            "a :: Numbers(1, 2000, 7) -> b :: Brittle({n}) -> c :: Counter -> Discard; d :: Numbers(2, 2000, 5) -> b; \
+             StaticThreadSched(a 0, d 1);"
+        );
+        let mut r = during(&text, Options { on_panic: OnPanic::Disable, ..options }, |r| {
+            until("the sources end", || count(r, "a", "count") + count(r, "d", "count") == 4000);
+            until("the packets end", || {
+                let table = r.read(None, "drop_reasons", "").unwrap();
+                let lost = table
+                    .lines()
+                    .filter_map(|l| l.strip_prefix("b\tpanicked\t"))
+                    .map(|n| n.parse::<u64>().unwrap());
+                count(r, "c", "count") + lost.sum::<u64>() == 4000
+            });
+            // The handler shows what the instance had counted when it panicked.
+            assert_eq!(count(r, "b", "count"), n);
+        });
+        assert!(number(&mut r, "c", "count") < n, "{n}");
+        let lines = log.lines();
+        let told: Vec<&String> = lines.iter().filter(|l| l.contains("panicked")).collect();
+        assert_eq!(told.len(), 1, "{lines:?}");
+        assert!(told[0].contains("it is disabled"), "{told:?}");
+    }
+}
+
+#[test]
+fn a_locked_element_takes_another_configuration_while_all_workers_run_it() {
+    let text = "a :: InfiniteSource(LENGTH 60) -> m :: RatedSplitter(100) -> c :: Counter -> Discard; \
+                m [1] -> d :: Counter -> Discard; b :: InfiniteSource(LENGTH 60) -> m; StaticThreadSched(a 0, b 1);";
+    let mut r = during(text, real(2).0, |r| {
+        for rate in 200..300 {
+            r.write(Origin::Operator, Some("m"), "config", &rate.to_string()).unwrap();
+            assert_eq!(count(r, "m", "rate"), rate);
+            let before = count(r, "d", "count");
+            until("packets pass", || count(r, "d", "count") > before);
+        }
+        let refused = r.write(Origin::Operator, Some("m"), "config", "x").unwrap_err();
+        assert!(refused.to_string().contains("RATE"), "{refused}");
+        assert_eq!(count(r, "m", "rate"), 299);
+    });
+    assert_eq!(value(&mut r, "m", "config"), "299");
 }

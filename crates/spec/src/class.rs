@@ -13,7 +13,8 @@ pub enum Workers {
     Replicate,
     /// All workers use one concurrent state, each through its own handle.
     Share,
-    /// Only one worker may reach the element. If several do, an error names the element and the paths to it.
+    /// There is one instance. If several workers reach the element, each runs it under a lock. One of them is its
+    /// home: it runs the task and timers, waits for descriptors, and answers the handlers.
     Exclusive,
 }
 

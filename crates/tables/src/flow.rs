@@ -3,7 +3,7 @@
 
 /// The number of entries in a bucket.
 const WAYS: usize = 7;
-/// The lane of [`Bucket::tags`] that holds the number of entries that overflowed past the bucket.
+/// This lane of [`Bucket::tags`] counts the entries that overflowed past the bucket.
 const PASSED: usize = 7;
 /// Marks a free place.
 const NONE: u32 = u32::MAX;

@@ -7,7 +7,7 @@ const ABSENT: u32 = u32::MAX;
 /// Orders slots (small numbers chosen by the caller) by key. The least key is on top.
 #[derive(Clone, Debug)]
 pub(crate) struct Heap<K> {
-    /// Keys with slots. With four children per node, siblings are adjacent in memory and the tree is half as
+    /// Pairs of a key and a slot. With four children per node, siblings are adjacent in memory and the tree is half as
     /// deep as a binary one.
     items: Vec<(K, u32)>,
     /// The index in `items` of each slot.

@@ -67,7 +67,7 @@ impl<T> Ring<T> {
         capacity.next_power_of_two().max(2)
     }
 
-    /// Creates an empty ring of `physical` cells, in a vector with room for them.
+    /// Creates an empty ring of `physical` cells. `cells` is an empty vector with room for them.
     fn over(mut cells: Vec<Cell<T>>, physical: usize, capacity: usize) -> Self {
         cells.extend((0..physical).map(|position| Cell {
             sequence: AtomicUsize::new(position),
@@ -177,7 +177,7 @@ impl<T> Ring<T> {
         self.claim(&self.tail, 0, want, |tail| self.room_at(tail))
     }
 
-    /// How many of `want` pushes would succeed now, provided that no other thread pushes. The number is less
+    /// How many of `want` pushes would succeed now, provided that no other thread pushes. The number may be less
     /// than `capacity - len` while another thread is still reading a cell.
     pub fn room(&self, want: usize) -> usize {
         let tail = self.tail.guess();
@@ -268,7 +268,7 @@ impl<T> Ring<T> {
         popped
     }
 
-    /// Changes the capacity and returns the newest items that no longer fit.
+    /// Changes the capacity. Returns the items that no longer fit, which are the newest ones.
     ///
     /// # Errors
     /// There is not enough memory. The ring is unchanged.

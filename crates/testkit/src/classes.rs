@@ -132,7 +132,7 @@ impl Lifecycle for Numbers {
     }
 }
 
-/// Numbers the packets of another source as `Numbers` does its own.
+/// Numbers the packets of another source in the same way as `Numbers` numbers its own packets.
 #[derive(Class)]
 #[class(name = "Stamp", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
 pub struct Stamp {
@@ -176,7 +176,7 @@ impl Element for Sink {
     }
 }
 
-/// Records packets on their way.
+/// Records packets and passes them on.
 #[derive(Class)]
 #[class(name = "Record", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct Record {
@@ -190,7 +190,7 @@ impl Action for Record {
     }
 }
 
-/// Records packets on their way, and declares this as an outside effect.
+/// Records packets and passes them on. Declares the recording as an outside effect.
 #[derive(Class)]
 #[class(name = "Say", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, effects(prints))]
 pub struct Say {
@@ -219,7 +219,7 @@ impl Action for Mark {
     }
 }
 
-/// Changes data by the packet's number.
+/// Changes the first byte of a packet by an amount that depends on the packet's number.
 #[derive(Class)]
 #[class(name = "Edit", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct Edit {
@@ -328,7 +328,7 @@ impl Action for Lap {
     }
 }
 
-/// Sends packets to one of its outputs, by their number.
+/// Sends each packet to one of its outputs, which the packet's number determines.
 #[derive(Class)]
 #[class(name = "Split", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate)]
 pub struct Split {}
@@ -422,7 +422,7 @@ impl Lifecycle for Busy {
     }
 }
 
-/// Sets its timer to now whenever it expires.
+/// Whenever its timer expires, sets the timer to the current time.
 #[derive(Class)]
 #[class(name = "Restless", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle)]
 pub struct Restless {}
@@ -457,8 +457,8 @@ impl Tell {
 
 impl Element for Tell {}
 
-/// Reads a handler every millisecond, N times, then stops the driver. Has a task of its own, which puts it on
-/// a worker.
+/// Reads a handler every millisecond, N times, then stops the driver. Has a task of its own, so that it is assigned
+/// to a worker.
 #[derive(Class)]
 #[class(name = "Ask", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle)]
 #[class(effects(calls, stops))]

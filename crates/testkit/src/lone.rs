@@ -111,6 +111,14 @@ impl Lifecycle for LoneTimer {
     fn held(&self) -> u64 {
         self.held.len() as u64
     }
+    fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.held = std::mem::take(&mut old.held);
+        if !self.held.is_empty() {
+            let at = cx.now();
+            cx.set_timer(1, at);
+        }
+        Ok(())
+    }
 }
 
 /// Holds packets until its task runs.

@@ -56,7 +56,7 @@ pub fn run(line: &str) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// A veth pair without traffic of its own: one device receives the frames that the other sends.
+/// Creates a veth pair without traffic of its own: one device receives the frames that the other sends.
 pub fn pair() {
     run("ip link add va type veth peer name vb");
     for d in ["va", "vb"] {

@@ -7,7 +7,7 @@ const ONE_TICKET: u64 = 1 << 32;
 /// Clients 0, 1, 2... The client with the lowest pass gets the next turn, and then enters the list again. Among
 /// clients with equal passes, the one that entered last is next.
 pub struct StrideList {
-    /// For each client: its pass, how many times any client had entered when it last did, and its stride.
+    /// For each client: its pass, the number of its last entry (all entries are counted), and its stride.
     clients: Vec<(u64, u64, u64)>,
     entered: u64,
 }

@@ -9,7 +9,7 @@ use crate::Be16;
 /// Folds a 64-bit one's-complement sum to 16 bits, end-around carries included.
 #[inline]
 const fn fold64(sum: u64) -> u16 {
-    // Adding a word to itself rotated by half leaves `high + low + carry` in its upper half (RFC 1071 §2).
+    // A word plus the same word rotated by half has `high + low + carry` in its upper half (RFC 1071 §2).
     let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
     (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
 }
@@ -152,9 +152,8 @@ pub fn transport_ok(src: u32, dst: u32, protocol: u8, segment: &[u8]) -> bool {
     transport_sum(src, dst, protocol, segment) == Some(0xffff)
 }
 
-/// The checksum of a TCP segment or UDP datagram whose checksum field is zero. For UDP, a
-/// result of 0 is returned as 0xffff, because 0 means that there is no checksum (RFC 768). `None` if `segment` is too
-/// long for IPv4.
+/// The checksum of a TCP segment or UDP datagram. Its checksum field must be zero. For UDP, 0xffff is returned
+/// instead of 0, because 0 means that there is no checksum (RFC 768). `None` if `segment` is too long for IPv4.
 #[inline]
 pub fn transport_checksum(src: u32, dst: u32, protocol: u8, segment: &[u8]) -> Option<u16> {
     let checksum = !transport_sum(src, dst, protocol, segment)?;

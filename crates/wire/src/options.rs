@@ -64,8 +64,8 @@ pub struct OptionError {
     pub offset: usize,
 }
 
-/// Iterates over the options. It returns no-operations too, but not the option that ends the list. Iteration ends
-/// after an error.
+/// Iterates over the options. The NOP options are included, the END option is not. Iteration ends after an
+/// error.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     rest: &'a [u8],

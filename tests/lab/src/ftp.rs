@@ -184,8 +184,9 @@ impl Control {
     }
 }
 
-/// Retrieves the file once for each command (PORT, EPRT, PASV or EPSV), all on one control connection. So some
-/// commands follow a command whose length a gateway has changed. Prints the number of correct bytes.
+/// Retrieves the file once for each command (PORT, EPRT, PASV or EPSV), all on one control connection. So a
+/// gateway that changes the length of a command must also handle the commands after it. Prints the number of
+/// correct bytes.
 pub fn retrieve(server: &str, commands: &[&str]) -> io::Result<()> {
     let server: Ipv4Addr = server.parse().map_err(bad)?;
     let stream = patient(TcpStream::connect((server, 21))?)?;

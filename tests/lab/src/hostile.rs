@@ -163,8 +163,8 @@ impl Hostile {
         frames::ethernet(self.scene.router.0, self.scene.host.0, 0x0800, &bytes)
     }
 
-    /// Generates an ARP packet, usually a request or reply, in the name of another host. The mapping in it is
-    /// true or false, and the packet is well-formed or not.
+    /// Generates an ARP packet, usually a request or reply, in the name of another host. Its address mapping may
+    /// be false, and the packet may be malformed.
     pub fn arp(&mut self) -> Vec<u8> {
         let Scene { host, router, .. } = self.scene;
         let claimed = loop {
@@ -226,22 +226,22 @@ impl Hostile {
         match self.below(6) {
             // Teardrop: the second fragment is inside the first.
             0 => vec![piece(0, 40, true), piece(24, 4, false)],
-            // Ping of death: fragments that end beyond byte 65535, one by a lot and one by a little.
+            // Ping of death: with the header, two fragments end beyond byte 65535, one by a lot, one by a little.
             1 => vec![piece(0, 1400, true), piece(65_528, 1400, false), piece(65_120, 400, false)],
-            // Two last fragments, and data beyond the end.
+            // Two fragments that both claim to be the last, and data beyond their ends.
             2 => vec![
                 piece(800, 80, false),
                 piece(400, 80, false),
                 piece(some + 880, 80, true),
                 piece(0, 400, true),
             ],
-            // Repeated data with different bytes in between.
+            // The same fragment twice, with an overlapping one in between.
             3 => {
                 vec![piece(0, 800, true), piece(some, 160, true), piece(0, 800, true), piece(800, 600, false)]
             }
             // Never complete, so that fragments accumulate.
             4 => vec![piece(some, 1400, true)],
-            // Valid fragments in reverse order, which are answered.
+            // Valid fragments in reverse order. The reassembled packet is answered.
             _ => vec![piece(1200, 200, false), piece(800, 400, true), piece(0, 800, true)],
         }
     }

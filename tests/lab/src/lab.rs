@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Timeout, longer than any command of a scenario needs even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// Held shared by labs that may run concurrently, and exclusively by labs that measure.
+/// Labs that may run concurrently hold this lock shared. Labs that measure hold it exclusively.
 static EXCLUSION: RwLock<()> = RwLock::new(());
 
 /// A guard on [`EXCLUSION`], held until it is dropped.
@@ -190,9 +190,9 @@ impl Host {
     /// A reply is missing after a minute.
     #[track_caller]
     pub fn ping(&self, requests: usize, arguments: &str) -> String {
-        // After the first reply, `ping -W` waits for the other replies only as long as its interval. So the
-        // interval is a minute, and the requests are sent as preload. `ping` ends earlier when all replies
-        // have come.
+        // After the first reply, `ping -W` waits for the other replies only as long as its interval (`-i`). So the
+        // interval is a minute, and `-l` sends all requests at once. `ping` ends earlier if all replies have
+        // come.
         let text = self.run(&format!("ping -c {requests} -l {requests} -i 60 -W 60 {arguments}")).good();
         let complete = format!("{requests} packets transmitted, {requests} received,");
         assert!(text.contains(&complete), "{text}");

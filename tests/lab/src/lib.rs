@@ -2,8 +2,8 @@
 //! Test hosts made of network namespaces and connected by virtual Ethernet links.
 //!
 //! No privileges are needed if user namespaces are allowed. A helper command of this package (`castanet-lab`)
-//! creates and enters the namespaces, because a multithreaded test process may not. If user namespaces are
-//! not allowed, [`Lab::new`] returns the reason.
+//! creates and enters the namespaces, because a multithreaded test process cannot do so. If user namespaces
+//! are not allowed, [`Lab::new`] returns the reason.
 //!
 //! - [`process`]: commands with a time limit, stopped by their process id.
 //! - [`lab`]: [`Lab`], its hosts and links.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The helper of the lab. It runs in separate processes, because a multithreaded process may not enter a user
+//! The helper of the lab. It runs in separate processes, because a multithreaded process cannot enter a user
 //! namespace.
 //!
 //! - `castanet-lab hold` creates a user and a network namespace, prints `ready`, and keeps them until its input
@@ -124,7 +124,8 @@ fn flood(device: &str, milliseconds: &str) -> Done {
     Ok(())
 }
 
-/// Sends and prints frames. The line `sync` is answered with `synced`, after all frames that arrived before it.
+/// Sends the frames that it reads, and prints those that arrive. If it reads the line `sync`, it first prints all
+/// frames that have arrived, then `synced`.
 fn wire(device: &str) -> Done {
     end_with_parent()?;
     let socket = PacketSocket::open(device).map_err(said(device))?;

@@ -89,7 +89,8 @@ impl PacketSocket {
         self.0.try_clone().map(PacketSocket)
     }
 
-    /// Waits until [`PacketSocket::receive`] would return at once, or only checks whether it would.
+    /// Returns whether [`PacketSocket::receive`] would return at once. If `wait` is set, waits until it would, or
+    /// until a signal arrives.
     pub fn ready(&self, wait: bool) -> io::Result<bool> {
         let mut one = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: the pointer refers to one structure, as the count states, and it outlives the call.

@@ -9,7 +9,7 @@ use castanet_element::spec::Origin;
 use castanet_element::{CallError, Listener, Remote};
 use std::sync::{Arc, Mutex, Weak};
 
-/// A fake router with two elements that records writes.
+/// A fake router with two elements. It records all writes to handlers.
 #[derive(Default)]
 struct Two(Mutex<Vec<String>>);
 

@@ -5,7 +5,8 @@ use super::{at_most, load};
 use castanet_graph::{Drawing, Fold, Graph};
 use castanet_lang::{Diagnostic, Flat, NoLibrary, Options, Sources, Unknown, load_bytes, print};
 
-/// Compounds can expand a short text to many elements. Larger configurations are not processed further.
+/// The maximum number of elements and of connections. Compounds can expand a short text to more. Such a
+/// configuration is not processed further.
 const MANY: usize = 2000;
 
 fn options(table: &load::Table, unknown: Unknown) -> Options<'_> {
@@ -21,7 +22,7 @@ fn meaning(flat: &Flat) -> Vec<String> {
     elements.chain(connections).collect()
 }
 
-/// Parses bytes as a configuration. Printing one without errors must preserve its meaning.
+/// Parses bytes as a configuration. If it has no errors, printing it must preserve its meaning.
 pub fn language(data: &[u8]) {
     let data = at_most(data, 8192);
     let table = load::table();

@@ -47,8 +47,8 @@ pub fn show(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
     pretty + &castanet_lang::render::render_classic(sources, diagnostics)
 }
 
-/// Builds a router under simulated time that prints nothing and that a `Fuse` stops. On failure, returns the
-/// diagnostics.
+/// Builds a router that runs in simulated time, prints nothing, and is stopped by a `Fuse`. On failure, returns
+/// the diagnostics.
 pub fn router(text: &str, batch: usize) -> Result<Router, String> {
     let (graph, sources, diagnostics) = graph(text);
     if diagnostics.iter().any(Diagnostic::is_error) {

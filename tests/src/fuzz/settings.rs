@@ -75,7 +75,7 @@ pub fn settings() -> &'static [Setting] {
     static ALL: OnceLock<Vec<Setting>> = OnceLock::new();
     ALL.get_or_init(|| {
         let of = |spec: &'static ClassSpec| {
-            // Devices and sockets of the machine must not be used, and Error only fails.
+            // Devices and sockets of the machine must not be used. A router with an Error element never starts.
             let opens = matches!(spec.name, "ControlSocket" | "ChatterSocket");
             if spec.module.contains("::device::") || opens || spec.name == "Error" {
                 return None;
@@ -111,8 +111,8 @@ pub fn chosen(data: &[u8], usable: impl Fn(&Setting) -> bool) -> Option<(&'stati
 }
 
 impl Setting {
-    /// Returns a router with the element `x` and whatever it needs. It stops after `turns` runs of its fuse.
-    /// `from` returns the elements before each input.
+    /// Returns the text of a router with the element `x` and whatever `x` needs. The router stops after `turns`
+    /// runs of its fuse. `from` returns the elements before each input.
     pub fn router(&self, config: &str, turns: u32, from: impl Fn(usize) -> String) -> String {
         let mut text = format!("{}x :: {}({config});\nFuse({turns});\n", self.others, self.spec.name);
         for (i, pulled) in self.inputs.iter().enumerate() {

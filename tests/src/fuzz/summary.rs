@@ -73,7 +73,7 @@ fn read_all(
     }
 }
 
-/// Reads bytes as a text of tcpdump.
+/// Reads bytes as a text that tcpdump printed.
 fn tcpdump(data: &[u8]) {
     if let Ok(mut reader) = SummaryReader::tcpdump_from_bytes("input", data) {
         read_all(&mut reader, data.len(), true, &mut |_, _| ());

@@ -45,7 +45,7 @@ pub(super) fn claims<'a>(fates: &'a Fates, choose: impl Fn(&Due) -> bool) -> Vec
     chosen.map(|(cause, due)| Claim { due, cause, found: Found::No, pieces: Vec::new() }).collect()
 }
 
-/// Checks that packets with the same source and destination that entered by one interface keep their order.
+/// Checks that packets that arrived on one interface, with the same source and destination, keep their order.
 #[derive(Default)]
 pub(super) struct Order {
     last: HashMap<(usize, bool, Ipv4Addr, Ipv4Addr, u8), usize>,

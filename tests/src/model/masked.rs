@@ -9,8 +9,8 @@ use crate::trace::checksum;
 /// The number of milliseconds in a day, the limit of a timestamp option.
 const DAY_MS: u32 = 86_400_000;
 
-/// An expected IPv4 packet. Everything is known but the values of timestamps and the header checksum. The
-/// checksum must be correct; if it is zero, both representations (0 and 0xffff) are accepted.
+/// An expected IPv4 packet. All its bytes are known, except for the values of timestamps and the header checksum.
+/// The checksum must be correct; if it is zero, both representations (0 and 0xffff) are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Masked {
     pub(super) bytes: Vec<u8>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks the router's output: complete, nothing unexpected, and in order.
+//! Checks that the router's output is complete, is in order, and contains nothing unexpected.
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
@@ -107,7 +107,8 @@ fn check_interface(out: usize, evidence: &Evidence, fates: &Fates, report: &mut 
 /// The positions of the first ARP replies.
 type Replies = HashMap<(usize, Ipv4Addr), usize>;
 
-/// The kind of frame found and its faults, or the reason it was not expected.
+/// The kind of an expected frame, with a description of its faults if it has any; or the reason a frame was not
+/// expected.
 type Taken = Result<(&'static str, Option<String>), String>;
 
 impl<'a> Output<'a> {

@@ -321,7 +321,7 @@ fn a_perfect_run_has_no_violations_and_shows_everything() {
     assert_eq!(report.fates.values().sum::<u64>(), arrived as u64);
     let written = evidence.host.len() + evidence.sent.iter().map(Vec::len).sum::<usize>();
     assert_eq!(report.sent.values().sum::<u64>(), written as u64);
-    // The traces contain every possible fate. A new trace may change the numbers: INSTA_UPDATE=always.
+    // The traces contain every possible fate. If they change, INSTA_UPDATE=always updates the stored numbers.
     insta::assert_snapshot!(report);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sequence of frames on an interface: a packet of each flow, ARP, then runs of flows mixed with special cases.
+//! The sequence of frames on an interface: a packet of each flow, then ARP, then packets of the flows in short
+//! runs, mixed with special cases.
 use std::net::Ipv4Addr;
 
 use super::build::{Ipv4, arp, ether};
@@ -92,8 +93,8 @@ pub(super) fn frames(interface: usize, random: &mut Random, ids: &mut u16) -> Ve
         frames.push(to_router(&flows[flow].next(random, ids)));
     }
 
-    // The special cases are spread over the runs of flows. The late ARP reply comes after a quarter of the
-    // flow frames.
+    // The special cases are spread evenly between the runs of flow frames. The late ARP reply comes after a quarter
+    // of the flow frames.
     let mut specials = cases::all(interface, random, ids);
     shuffle(&mut specials, random);
     let every = FLOW_FRAMES / specials.len().max(1);

@@ -263,7 +263,7 @@ pub fn workers(w: Workers) -> &'static str {
         }
         Workers::Share => "Workers share one element.",
         Workers::Exclusive => {
-            "One worker only. A configuration in which several workers reach the element is refused."
+            "One instance. If several workers reach the element, each runs it under a lock, and one of them runs its task and timers."
         }
     }
 }

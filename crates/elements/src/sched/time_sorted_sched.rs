@@ -30,7 +30,7 @@ pub struct TimeSortedSched {
     inputs: Vec<Input>,
     held: BinaryHeap<Held>,
     entered: u64,
-    /// The timestamp of the last packet that was given.
+    /// The timestamp of the last packet that left the element.
     last: i64,
     out_of_order: bool,
     stopped: bool,

@@ -3,9 +3,9 @@
 
 use super::error::SwapError;
 use super::loader::Loader;
-use super::pairs::Pairs;
 use super::plan::{Moves, Plan};
 use crate::assembly::Assembly;
+use crate::pairs::Pairs;
 use crate::session::Session;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;

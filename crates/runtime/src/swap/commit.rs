@@ -5,10 +5,10 @@
 use super::candidate::{Candidate, Done};
 use super::cleaner::Cleaner;
 use super::error::{HandoverError, SwapError};
-use super::pairs::Pairs;
 use super::plan::Moves;
 use crate::assembly::Assembly;
 use crate::mail::Mail;
+use crate::pairs::Pairs;
 use crate::running::Running;
 use crate::shared::Shared;
 use castanet_element::count::move_counts;

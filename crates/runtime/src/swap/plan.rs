@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The changes of a hot swap, and the state that moves from the old configuration to the new.
 
-use super::pairs::Pairs;
+use crate::pairs::Pairs;
 use crate::shared::Shared;
 use castanet_graph::Graph;
 use castanet_lang::PortRef;

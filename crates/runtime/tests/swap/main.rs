@@ -162,6 +162,32 @@ const STREAM: [&str; 2] = [
      b :: Numbers(2, 4000000000) -> p :: Queue(5000) -> v :: Unqueue -> z :: Counter -> s :: Track;",
 ];
 
+/// Two workers push through one element that several workers cannot have each.
+const LOCKED: [&str; 2] = [
+    "a :: Numbers(1, 200000, 9) -> l :: Lone -> p :: LoneTimer -> c :: Counter -> Discard; b :: Numbers(2, 200000, 9) -> l;
+     StaticThreadSched(a 0, b 1);",
+    "b :: Numbers(2, 200000, 9) -> n :: Null -> l :: Lone -> p :: LoneTimer -> c :: Counter -> Discard; a :: Numbers(1, 200000, 9) -> n;
+     StaticThreadSched(a 1, b 0);",
+];
+
+#[test]
+fn locked_elements_keep_their_state() {
+    let (mut r, log) = running(LOCKED[0], 2, |r| {
+        let mut swaps = 0;
+        while count(r, "c", "count") < 400_000 {
+            swaps += 1;
+            r.swap(Origin::Operator, "config", LOCKED[swaps % 2]).unwrap();
+        }
+        assert!(swaps > 5, "{swaps} swaps");
+    });
+    assert_eq!(
+        ["a", "b", "l", "p", "c"].map(|e| number(&mut r, e, "count")),
+        [200_000, 200_000, 400_000, 400_000, 400_000]
+    );
+    assert_eq!(log.len(), 0, "{:?}", log.lines());
+    r.ledger().check();
+}
+
 #[test]
 fn a_thousand_swaps_lose_duplicate_and_reorder_nothing() {
     for workers in [1, 2] {

@@ -5,7 +5,7 @@
 /// Block capacities. From two items on, a block grows by at most half, so less than a third of a block is unused.
 const SIZES: [u8; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// The size class of the smallest block for `len` items, 1 to 64.
+/// The size class of the smallest block for `len` items. `len` is 1 to 64.
 fn class(len: usize) -> usize {
     SIZES.partition_point(|&size| usize::from(size) < len).min(SIZES.len() - 1)
 }
@@ -53,8 +53,9 @@ impl<T: Copy + Default> Arena<T> {
         Some(block)
     }
 
-    /// Inserts `item` at index `at` of a block with `len` items (0 to 63; no block if 0). Returns the block,
-    /// which may have moved. Returns `None` without any change if 2^32 items are in use.
+    /// Inserts `item` at index `at` of a block with `len` items (0 to 63). If `len` is 0, there is no block yet, and
+    /// one is allocated. Returns the block, which may have moved. Returns `None` without any change if 2^32 items
+    /// are in use.
     pub fn insert(&mut self, block: u32, len: usize, at: usize, item: T) -> Option<u32> {
         let (old_class, new_class) = (class(len), class(len + 1));
         let (from, at) = (block as usize, at.min(len));
@@ -74,8 +75,8 @@ impl<T: Copy + Default> Arena<T> {
         Some(to)
     }
 
-    /// Removes item `at` of a block with `len` items. Returns the block, which may have moved (0 if it is empty
-    /// now).
+    /// Removes item `at` of a block with `len` items. Returns the block, which may have moved, or 0 if it is now
+    /// empty.
     pub fn remove(&mut self, block: u32, len: usize, at: usize) -> u32 {
         let from = block as usize;
         self.items.copy_within(from + at + 1..from + len, from + at);

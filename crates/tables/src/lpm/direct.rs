@@ -306,7 +306,7 @@ impl DirectTable {
         self.release_hop(hop).ok_or(NotFound)
     }
 
-    /// The longest prefix that contains `prefix`, except for the default route.
+    /// The longest other prefix in the table that contains `prefix`. The default route does not count.
     fn parent(&self, prefix: Prefix) -> Option<(Prefix, u32)> {
         let mut below = prefix;
         loop {
@@ -363,7 +363,7 @@ impl DirectTable {
         }
     }
 
-    /// All routes: the default route first, then by address and length.
+    /// All routes: first the default route, then the others by address and length.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix, Route)> {
         self.prefixes.iter().filter_map(|(&prefix, &hop)| Some((prefix, (*self.hops.get(hop as usize)?)?)))
     }

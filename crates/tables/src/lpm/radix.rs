@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tree bitmap: six bits per node, children and routes of a node stored contiguously. A change touches one
-//! node.
+//! A tree bitmap: a node covers six bits, and its children and its routes are stored contiguously. A change
+//! touches only the nodes on the path of its prefix.
 //!
 //! After Eatherton, Varghese and Dittia, "Tree Bitmap: Hardware/Software IP Lookups with Incremental Updates"
 //! (2004). The first nine bits select one of 512 roots. Four levels of nodes hold the prefixes of length 9 to
@@ -335,7 +335,7 @@ impl RadixTable {
     /// tree in parallel.
     pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
         for (addrs, routes) in addrs.chunks(SIDE_BY_SIDE).zip(routes.chunks_mut(SIDE_BY_SIDE)) {
-            // The entry index for each address; u32::MAX if there is none, which is never a valid index.
+            // The entry index for each address. If there is none, u32::MAX, which is never a valid index.
             let mut entries = [u32::MAX; SIDE_BY_SIDE];
             let mut nodes = [u32::MAX; SIDE_BY_SIDE];
             for (node, &addr) in nodes.iter_mut().zip(addrs) {

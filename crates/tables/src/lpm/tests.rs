@@ -127,7 +127,7 @@ fn check_lookups<T: Table>(table: &T, model: &Model, addrs: &[u32]) {
     }
 }
 
-/// Random operations on few addresses and all lengths, so that prefixes nest and operations often find a
+/// Runs random operations on few addresses and all lengths, so that prefixes nest and operations often find a
 /// prefix.
 fn small<T: Table>(seed: u64, steps: usize, shortest: u32) {
     let mut random = Random(seed);
@@ -192,8 +192,8 @@ fn direct_table_agrees_with_the_model() {
     small::<DirectTable>(4, 40, 0);
 }
 
-/// Half a million different prefixes. Their lengths are similar to those of a full Internet table: mostly /24, and
-/// some of most other lengths. The prefixes longer than 24 bits share 8000 different 24-bit prefixes.
+/// Builds a table of half a million prefixes. Their lengths are similar to those of a full Internet table: mostly
+/// /24, and some of most other lengths. The prefixes longer than 24 bits share 8000 different 24-bit prefixes.
 fn half_a_million<T: Table>(seed: u64) -> (T, Model, Vec<Prefix>, Random) {
     let mut random = Random(seed);
     let (mut table, mut model) = (T::default(), Model::new());

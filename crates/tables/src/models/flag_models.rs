@@ -42,7 +42,7 @@ impl Queue {
         }
         !self.something.is_up()
     }
-    /// The source's action when it found the ring full. Returns whether it may sleep.
+    /// The pusher's action when it found the ring full. Returns whether it may sleep.
     fn found_no_room(&self) -> bool {
         self.room.lower();
         if self.ring.len() < self.ring.capacity() {

@@ -93,7 +93,7 @@ fn two_consumers_share_without_doubles() {
 
 #[test]
 fn reused_cells_are_handed_over() {
-    // The second lap: a producer writes to a cell that a consumer has just emptied.
+    // The second lap through the cells: a producer writes to a cell that a consumer has just emptied.
     model(3, || {
         let ring = Arc::new(Ring::new(2));
         ring.push(Box::new(1)).unwrap();

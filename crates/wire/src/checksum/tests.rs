@@ -34,7 +34,7 @@ fn rfc_1071_section_3_example() {
     let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
     assert_eq!(sum(&bytes), 0xddf2);
     assert_eq!(checksum(&bytes), 0x220d);
-    // In two parts, the second at an odd offset (RFC 1071 §2(B), byte swapping).
+    // The same message in two parts, the second of which starts at an odd offset (RFC 1071 §2(B), byte swapping).
     assert_eq!(combine(sum(&bytes[..3]), sum(&bytes[3..]), 3), 0xddf2);
 }
 

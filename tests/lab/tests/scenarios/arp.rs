@@ -157,7 +157,7 @@ fn answers_of_groups_are_not_believed() {
 
 #[test]
 fn a_host_with_another_address_is_reachable_when_it_asks() {
-    // The kernel is not tested as the router: for a second after Linux has learnt the Ethernet address of a
+    // The kernel is not tested as the router: for one second after Linux has learnt the Ethernet address of a
     // host, it ignores another address of this host.
     let Some(net) = Net::new(ours()) else { return };
     net.a.ping(1, "10.0.1.2");

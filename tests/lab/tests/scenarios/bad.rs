@@ -16,8 +16,8 @@ fn forged(at: usize, bytes: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Frames that must be dropped. Linux validates sources only with reverse-path filtering, which would break
-/// other scenarios. Without it, Linux drops only some of these sources.
+/// Returns frames that the router must drop. Linux recognises all invalid sources only with reverse-path
+/// filtering, which would break other scenarios. So if Linux is the router, some sources are left out.
 fn nothing(kind: RouterKind) -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
     // Wrong checksum, version, header length and total length (RFC 1812, 5.2.2).
@@ -59,7 +59,7 @@ fn martians_and_broken_headers_are_dropped() {
 
 #[test]
 fn directed_broadcasts_are_not_forwarded() {
-    // RFC 1812, 5.3.5.2 lets routers forward directed broadcasts by default; RFC 2644 forbids it.
+    // RFC 1812, 5.3.5.2 requires routers to forward directed broadcasts by default. RFC 2644 reverses this default.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();

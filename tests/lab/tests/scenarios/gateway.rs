@@ -76,7 +76,8 @@ fn no_redirect_for_others() {
     assert_eq!(about, Some(3));
     let others = at_b.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).filter(|m| m.kind.0 == 5).count();
     assert_eq!(others, 0);
-    // The packet with a source on another network was still forwarded. (Linux drops source routes.)
+    // The packet with a source on another network was still forwarded. (The better gateway is a Linux host, which
+    // drops the packet with the source route.)
     at_c.expect("packet", |f| ip_in(&f.bytes).filter(|ip| ip.header.identification == 1));
 }
 

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-/// The number of frames in a round, which is sent repeatedly; more than fit into an ARP table.
+/// The number of frames in a round, which an attack sends repeatedly. A round has more frames than an ARP table has
+/// entries.
 const ROUND: usize = 15_000;
 /// The permitted growth of the router's memory after its first packet, in bytes. Held packets and full tables
 /// take memory.
@@ -41,8 +42,8 @@ struct Links {
     out: [u64; 2],
 }
 
-/// Two hosts, a router with counters where elements create or consume packets, and the counters of the
-/// devices when the router started.
+/// Two hosts, and a router with counters where elements create or consume packets. `before` has the counters of
+/// the devices at the time the router started.
 struct Field {
     a: Host,
     b: Host,
@@ -165,7 +166,7 @@ impl Field {
         Some(Field { a, b, r, before, gone: Links::default(), memory, lab })
     }
 
-    /// Sends the frames that `make` produces for the duration of an attack, with new frames every few seconds.
+    /// Sends frames for the duration of an attack. Every few seconds, `make` produces new ones.
     fn attack(&self, seed: u64, make: impl Fn(&mut Hostile) -> Vec<Vec<u8>>) {
         let mut hostile = Hostile::new(FROM_A, seed);
         let end = Instant::now() + duration();
@@ -212,8 +213,8 @@ impl Field {
         let handlers = values.map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let account = Account { said: said.to_string(), summary, handlers };
 
-        // Devices against router: every frame received was read or is counted as dropped, and every packet sent
-        // was transmitted.
+        // Compares the devices with the router: every frame received was read or is counted as dropped, and every
+        // packet sent was transmitted.
         let total = |now: [u64; 2], before: [u64; 2], gone: [u64; 2]| {
             now.iter().sum::<u64>() + gone.iter().sum::<u64>() - before.iter().sum::<u64>()
         };
@@ -225,8 +226,8 @@ impl Field {
         let sent = account.by("out", "ToDevice");
         assert_eq!(total(now.out, self.before.out, self.gone.out), sent, "out: {}", account.summary);
 
-        // Elements against each other: every packet that entered or was created has left, was dropped, or is
-        // held.
+        // Compares the elements with each other: every packet that entered or was created has left, was dropped,
+        // or is held.
         let (whole, cut) = (account.sum("/whole.count"), account.sum("/cuts.count"));
         let made = account.sum(".queries") + account.sum("/copies.count") + account.sum("/asks.count") + cut
             - (whole - account.sum("/cut.drops") - account.drops(None, "/cut"));

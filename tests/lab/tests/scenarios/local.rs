@@ -80,12 +80,14 @@ fn broadcasts_for_the_router_get_no_echo() {
 
 #[test]
 fn unrelated_fields_are_not_changed() {
-    // RFC 1812, 4.2.2.3 (unused bits) and 4.2.2.4 (type of service); also identification, flags and payload.
+    // The router must not change unused bits (RFC 1812, 4.2.2.3), the type of service (4.2.2.4), the
+    // identification, flags and payload.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
         let mut sent = from_a(&Ip { whole: true, ..Ip::udp("10.0.0.2", "10.0.1.2", b"payload") });
-        // All bits of the type of service and the reserved flag, with a correct checksum.
+        // Sets all bits of the type of service, the reserved flag and "don't fragment", and corrects the
+        // checksum.
         (sent[15], sent[20]) = (0xff, 0xc0);
         sent.splice(24..26, [0, 0]);
         let sum = frames::checksum(&sent[14..34]);

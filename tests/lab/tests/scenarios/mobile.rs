@@ -9,8 +9,9 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// At home: c (1.0.0.20), the home node h (1.0.0.10) and the router r (1.0.0.1). Behind r (43.0.0.1): o
-/// (43.0.0.50) and the mobile host m (43.0.0.9), whose home address is 1.0.0.11.
+/// The home network has the host c (1.0.0.20), the home node h (1.0.0.10) and the router r (1.0.0.1). The other
+/// network of r (43.0.0.1) has the host o (43.0.0.50) and the mobile host m (43.0.0.9), whose home address is
+/// 1.0.0.11.
 struct Net {
     c: Host,
     o: Host,

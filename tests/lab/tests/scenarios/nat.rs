@@ -49,8 +49,8 @@ impl Nat {
         let conf = castanet_tests::binary::root().join("conf/nat-gateway.click");
         let words = [options, &[conf.to_str().unwrap_or_default()]].concat();
         let r = Router::run(r, castanet(), &words, 2);
-        // The kernel handles a new carrier with a delay and drops packets until then. Pings wait for this and
-        // fill the neighbour caches.
+        // After a device gets a carrier, the kernel drops packets for a short time. The pings wait until this is
+        // over, and fill the neighbour caches.
         for host in [&a, &c, &s] {
             host.run("ping -c 1 -i 0.1 -w 100 198.51.100.7").good();
         }
@@ -125,7 +125,8 @@ fn two_hosts_with_one_identifier_are_told_apart() {
 #[test]
 fn errors_find_their_way_through_the_translation() {
     let Some(nat) = Nat::new() else { return };
-    // traceroute matches probes by the quotations in ICMP errors, from the gateway itself and from outside.
+    // traceroute recognises its probes by the packets that ICMP errors quote. The errors come from the gateway
+    // itself and from outside.
     let text = nat.a.run("traceroute -n -q 1 -w 30,0,0 198.51.100.7").good();
     assert!(text.contains(" 1  10.0.0.1 ") && text.contains(" 2  198.51.100.7 "), "{text}");
     // An error for a packet from outside comes from the address that the packet was sent to.

@@ -42,7 +42,7 @@ fn super_packets_cross_in_one_piece() {
     assert!(size < 1600.0, "{size} bytes a packet");
 }
 
-/// Prints the rates, and compares only their order. Their ratios depend on the load of the machine.
+/// Prints the rates, and checks only which is higher. Their ratios depend on the load of the machine.
 #[test]
 #[ignore = "measures time; run by .ci/long"]
 fn offloads_make_tcp_faster() {
@@ -136,8 +136,8 @@ fn shapers_count_segments() {
     a.run("iperf3 -c 10.0.1.2 -t 2 -J").good();
     let (sent, time) = (packets() - before, start.elapsed().as_secs_f64());
     assert!(server.wait(Duration::from_secs(200)).ok());
-    // Bursts start with the segments of one super-packet. If super-packets counted as one packet each, far
-    // more segments would pass.
+    // The extra 200 packets allow for bursts, such as the segments of one super-packet. If each super-packet
+    // counted as one packet, far more segments would pass.
     let most = 1000.0 * time + 200.0;
     assert!(sent > 0 && (sent as f64) < most, "{sent} packets in {time} s");
     let bytes = b.statistic("eth0", "rx/bytes") as f64 / b.statistic("eth0", "rx/packets") as f64;

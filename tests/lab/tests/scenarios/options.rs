@@ -58,7 +58,7 @@ fn timestamps_are_filled_in() {
         };
         assert_eq!((filled[0][2], filled[0][3]), (9, 0), "{kind:?}");
         close(&filled[0][4..8]);
-        // The address of the outgoing interface. Linux records the address of the incoming interface.
+        // The router records the address of the outgoing interface. Linux records that of the incoming interface.
         let address = if kind == RouterKind::Kernel { [10, 0, 0, 1] } else { [10, 0, 1, 1] };
         assert_eq!((filled[1][2], filled[1][3], &filled[1][4..8]), (13, 1, &address[..]), "{kind:?}");
         close(&filled[1][8..12]);

@@ -18,7 +18,7 @@ fn start(r: &Host, folder: &Path, arguments: &[&str], text: &str) -> (Process, C
     (process, Client::new(&socket))
 }
 
-/// Creates the routers' host, linked twice to another host.
+/// Creates two hosts with two links between them. The routers run on the second one.
 fn hosts(lab: &Lab) -> (Host, Host) {
     let (a, r) = (lab.host("a"), lab.host("r"));
     lab.link((&a, "eth0"), (&r, "eth0"));

@@ -93,7 +93,7 @@ fn three_switches_in_a_ring_heal_after_a_cut() {
     let Some(ring) = Ring::new(0x1000) else { return };
     ring.settle(Duration::from_secs(200));
     let mut wires = ring.hosts.each_ref().map(|h| h.wire("eth0"));
-    // There is no loop: each other host receives a broadcast once, and its sender never.
+    // There is no loop: the sender of a broadcast never receives it, and every other host receives it once.
     assert_eq!(heard(&mut wires, 1), [0, 1, 1]);
     // The root blocks none of its ports. The blocked port is between the other two switches.
     assert_eq!(kernel_ports(&ring.kernel, "forwarding"), 3);

@@ -27,7 +27,7 @@ impl Maker<'_> {
             let (src, dst, id, data) = (self.here(), self.there(), self.id(), self.data(2000));
             self.push(&Ipv4::new(src, dst, id, 17, data).fragment(offset, more));
         }
-        // No error about a fragment other than the first.
+        // A fragment other than the first must cause no error.
         let (src, dst, id, data) = (self.here(), self.there(), self.id(), self.data(2000));
         self.push(&Ipv4::new(src, dst, id, 17, data).fragment(250, false).df());
     }
@@ -50,13 +50,13 @@ impl Maker<'_> {
         for n in 0..6u8 {
             let (src, dst, id, data) = (self.here(), self.there(), self.id(), self.data(56));
             self.push(&Ipv4::icmp(src, dst, id, (if n % 2 == 0 { 8 } else { 0 }, 0), [0, 7, 0, n], &data));
-            // An echo request whose time to live expires causes an error ...
+            // An echo request whose time to live expires causes an error.
             let id = self.id();
             self.push(&Ipv4::icmp(src, dst, id, (8, 0), [0, 8, 0, n], &data).ttl(1));
         }
         for (kind, code) in [(3, 1), (3, 4), (4, 0), (5, 1), (11, 0), (12, 0)] {
-            // ... and an ICMP error is forwarded, but if its time to live expires, no error is sent about it
-            // (RFC 1812, 4.3.2.7).
+            // An ICMP error is forwarded. If its time to live expires, no error is sent about it (RFC 1812,
+            // 4.3.2.7).
             let (src, dst) = (self.here(), self.there());
             let about = self.udp_between(dst, src, 10).bytes();
             for ttl in [64, 1] {
@@ -85,7 +85,7 @@ impl Maker<'_> {
         self.push(&packet);
         let packet = self.udp_between(src, dst, 1700).df();
         self.push(&packet);
-        // No redirect about an ICMP error.
+        // An ICMP error must cause no redirect.
         let id = self.id();
         self.push(&Ipv4::icmp(src, dst, id, (3, 3), [0; 4], &[0x45; 28]));
     }

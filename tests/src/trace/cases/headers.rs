@@ -18,8 +18,8 @@ impl Maker<'_> {
             let (src, dst, id) = (self.here(), self.there(), self.id());
             self.push(&Ipv4::tcp(src, dst, id, (1025, 80), 1, 2, &[]).ttl(ttl).df());
         }
-        // Packets from a host behind a gateway, to which the error is routed, and from a silent host, for
-        // which the error is held forever.
+        // Packets from a host behind a gateway, and from a silent host. The first error is sent to the gateway. The
+        // second error is held forever.
         let far = if self.interface == 0 { 4 } else { 3 };
         for src in [Ipv4Addr::new(far, 1, 2, 3), near(self.interface, SILENT[0])] {
             let dst = self.there();
@@ -40,8 +40,8 @@ impl Maker<'_> {
             });
         }
         for length in [0u16, 1, 10, 19, 59, 61, 62, 1500, 65535] {
-            // The packet has 58 bytes. The other lengths are too short for a header or longer than the packet,
-            // by one byte in the case of 59.
+            // The packet has 58 bytes. Each of these lengths is too short for a header, or longer than the packet.
+            // The length 59 is one byte longer.
             let packet = self.udp(30);
             self.push_changed(&packet, true, |bytes| bytes[2..4].copy_from_slice(&length.to_be_bytes()));
         }

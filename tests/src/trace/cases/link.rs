@@ -46,7 +46,8 @@ impl Maker<'_> {
             let src = self.here();
             let src_mac = mac(self.interface, src);
             let unicast = self.there();
-            // Link-level broadcasts: delivered to the host, or not forwarded.
+            // Link-level broadcasts. The router delivers those to its own or a broadcast IP address to the host, and
+            // drops the others.
             for dst in [EVERYBODY, directed, net, ROUTER[self.interface], unicast] {
                 let packet = self.udp_between(src, dst, 25).bytes();
                 self.push_frame(BROADCAST, src_mac, 0x0800, &packet);
@@ -59,7 +60,7 @@ impl Maker<'_> {
                 let packet = self.udp_between(src, dst, 26).bytes();
                 self.push_frame(router_mac, src_mac, 0x0800, &packet);
             }
-            // No error about a broadcast, even if its time to live expires.
+            // A link-level broadcast must cause no error, even if its time to live expires.
             let packet = self.udp_between(src, unicast, 27).ttl(1).bytes();
             self.push_frame(BROADCAST, src_mac, 0x0800, &packet);
         }

@@ -62,7 +62,7 @@ impl Maker<'_> {
             option(12, 5, 3, &here),
             option(20, 5, 3, &other_side),
             option(12, 5, 3, &[9, 9, 9, 9]),
-            // Full: the overflow counter is incremented, up to 15. One more is an error.
+            // Full options: the overflow counter is incremented. If it is already 15, this is an error.
             option(8, 9, 0, &[0, 0, 1, 0]),
             option(12, 13, 0xd1, &[9, 9, 9, 9, 0, 0, 1, 0]),
             option(8, 9, 0xf0, &[0, 0, 1, 0]),

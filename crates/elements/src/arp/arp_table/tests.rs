@@ -336,7 +336,7 @@ fn patience_belongs_to_a_table_and_not_to_its_entries() {
     assert_eq!((new.expire(130, &mut lost).is_some(), numbers(&lost)), (true, vec![1, 2]));
     old.expire(120, &mut lost);
     assert_eq!(numbers(&lost), [1, 2, 3], "the old table, to which a failed swap returns");
-    // Entries move to a table that does not give packets up, and back.
+    // Entries move to a table that never gives up packets, and later back to the first table.
     let (old, new) = (patient(), State::new(Settings { timeout: 1000, ..Settings::default() }));
     lost.clear();
     look(&old, 1, 1, 0, &mut lost);

@@ -138,8 +138,9 @@ impl Bpdu {
         body
     }
 
-    /// Parses the message in a frame. Returns `None` if the frame has no message, or if a bridge may not act on
-    /// the message (section 9.3.4), for example because a later version of the protocol has added its type.
+    /// Parses the message in a frame. Returns `None` if the frame has no message, or if a bridge must not
+    /// act on the message (section 9.3.4), for example because it is of a type that only later versions of the
+    /// protocol have.
     pub fn parse(frame: &[u8]) -> Option<Bpdu> {
         let (headers, rest) = frame.split_first_chunk::<HEADERS>()?;
         let [d0, d1, d2, d3, d4, d5, _, _, _, _, _, _, l0, l1, llc @ ..] = *headers;

@@ -10,164 +10,23 @@
 //! until it holds no lock. A worker that waits answers the handler calls of other workers meanwhile. Such a
 //! call never waits for a lock whose holder waits itself: it fails, because the element is busy.
 
+use crate::lock::{Locked, Purpose, State, Visit};
 use crate::mail::Mail;
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::reach::Reached;
 use crate::trail::{Taken, blamed};
 use castanet_element::seam::{EdgeRange, Seam as _};
-use castanet_element::watch::{Change, Watch, Watches};
 use castanet_element::{Action, CallError, Core, Cx, Element, Instance, Object, Verdict};
 use castanet_packet::Batch;
 use castanet_spec::Reason;
-use castanet_tables::timer_queue::TimerQueue;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-
-/// The number of the timer by which a home worker wakes for the timers of a locked element. No class uses it.
-pub(crate) const TIMER: u16 = u16::MAX;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 
 /// How often a worker tries to get a lock before it lets other threads run.
 const SPINS: u32 = 100;
 /// While a worker waits for a lock, it looks for mail after this number of tries.
 const TRIES: u32 = 64;
-
-/// An element with a lock.
-pub(crate) struct Locked {
-    pub element: u32,
-    /// The worker that runs its task and timers and answers its handlers.
-    pub home: usize,
-    state: Mutex<State>,
-    /// The worker that holds the lock, or held it last.
-    holder: AtomicUsize,
-}
-
-/// The instance, and what else belongs to the element.
-pub(crate) struct State {
-    pub instance: Instance,
-    /// The instance that has panicked, if a substitute has taken its place.
-    pub disabled: Option<Instance>,
-    /// The timers of the element. They take the place of the worker's own during a call.
-    timers: TimerQueue<(u32, u16)>,
-    /// The expiry for which the home worker has been told to wake.
-    announced: Option<i64>,
-    /// The descriptors that the element waits for. They take the place of the worker's own during a call.
-    watches: Watches,
-    /// The home worker's watch for each of them, by the key of the element's watch.
-    registered: HashMap<u64, Watch>,
-    /// The latest value of [`Core::recent`] that the element may have seen.
-    recent: i64,
-}
-
-impl Locked {
-    pub fn new(element: u32, home: usize, instance: Instance) -> Arc<Locked> {
-        let state = State {
-            instance,
-            disabled: None,
-            timers: TimerQueue::new(),
-            announced: None,
-            watches: Watches::default(),
-            registered: HashMap::new(),
-            recent: i64::MIN,
-        };
-        Arc::new(Locked { element, home, state: Mutex::new(state), holder: AtomicUsize::new(home) })
-    }
-    /// The state, if no worker holds the lock.
-    pub fn state(&self) -> Option<MutexGuard<'_, State>> {
-        match self.state.try_lock() {
-            Ok(state) => Some(state),
-            // An element that has panicked is disabled, or goes on as it is; so says `OnPanic`.
-            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-    /// Whether the element is an action.
-    pub fn is_action(&self) -> bool {
-        matches!(self.wait().instance, Instance::Action(_))
-    }
-    /// The state, for a thread that may wait for it: no worker runs.
-    pub fn wait(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Why a worker calls a locked element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// To push packets, which can wait.
-    Push,
-    /// To pull packets, or to give a task or a timer its turn.
-    Turn,
-    /// To call a handler.
-    Handler,
-}
-
-/// A call of a locked element. The worker uses the timers and descriptors of the element meanwhile.
-struct Visit<'a> {
-    core: &'a mut Core,
-    state: &'a mut State,
-}
-
-impl<'a> Visit<'a> {
-    fn new(core: &'a mut Core, state: &'a mut State) -> Visit<'a> {
-        // Time never runs backwards for an element, although each worker reads the clock at times of its own.
-        core.recent = core.recent.max(state.recent);
-        std::mem::swap(&mut core.timers, &mut state.timers);
-        std::mem::swap(&mut core.watches, &mut state.watches);
-        Visit { core, state }
-    }
-}
-
-impl Drop for Visit<'_> {
-    fn drop(&mut self) {
-        let Visit { core, state } = self;
-        std::mem::swap(&mut core.timers, &mut state.timers);
-        std::mem::swap(&mut core.watches, &mut state.watches);
-        state.recent = core.recent;
-    }
-}
-
-impl State {
-    /// Whether the home worker must be told of timers or descriptors.
-    fn has_news(&mut self) -> bool {
-        let next = self.timers.next_time();
-        let sooner = next.is_some_and(|t| self.announced.is_none_or(|a| t < a));
-        if sooner {
-            self.announced = next;
-        }
-        sooner || self.watches.has_changes()
-    }
-    /// Sets the home worker's timer for the timers of `element`, and passes on its descriptors.
-    fn register(&mut self, element: u32, core: &mut Core) {
-        self.announced = self.timers.next_time();
-        match self.announced {
-            Some(t) => core.timers.schedule((element, TIMER), t),
-            None => drop(core.timers.cancel((element, TIMER))),
-        }
-        let State { watches, registered, .. } = self;
-        for change in watches.changes() {
-            match change {
-                Change::Wait(key, fd, interest) => {
-                    let watch =
-                        *registered.entry(key).or_insert_with(|| core.watches.add(element, fd, interest));
-                    core.watches.wait(watch);
-                }
-                Change::Forget(key, _) => {
-                    registered.remove(&key).into_iter().for_each(|w| core.watches.remove(w))
-                }
-            }
-        }
-    }
-    /// Takes note of the descriptors that have become ready.
-    fn look(&mut self, core: &Core) {
-        for (&key, &watch) in &self.registered {
-            if !core.watches.waits(watch) {
-                self.watches.ready(key);
-            }
-        }
-    }
-}
 
 impl Nodes {
     /// Gets the lock of an element. Returns none if the caller must not wait for it.

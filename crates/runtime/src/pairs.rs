@@ -208,7 +208,7 @@ impl<'a> Matcher<'a> {
             }
             any |= self.pair_single(&of_old, &of_new);
             if !same && any {
-                // Return, so that the caller first compares the neighbours of the new pairs with `same`.
+                // Return, so that the caller first looks for pairs of the same configuration near the new ones.
                 return any;
             }
         }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the elements of a router were built with. Live reconfiguration needs it, and changes some of it.
+
+use castanet_element::build::Shared as Replicas;
+use castanet_element::notify::Notes;
+use castanet_element::{Gauge, Seed};
+use castanet_graph::Graph;
+use castanet_graph::batch::batch_limits;
+use castanet_spec::{Capability, Effects};
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Mutex, PoisonError, RwLock, Weak};
+
+/// The state that the replicas of an element share, by element and type. The references are weak: the state
+/// ends with the last replica that uses it.
+type Reused = HashMap<(u32, TypeId), Weak<dyn Any + Send + Sync>>;
+
+/// The data that elements were built with, and the data that live reconfiguration may change.
+pub(crate) struct BuildState {
+    pub seed: Seed,
+    pub batch: usize,
+    pub notes: Notes,
+    /// The number of each notifier, by its element and capability.
+    pub notes_of: HashMap<(u32, Capability), u32>,
+    pub gauges: HashMap<u32, Gauge>,
+    /// By element: the maximum number of packets that its task may move at once.
+    pub limits: Box<[AtomicU32]>,
+    pub effects: Mutex<Vec<Effects>>,
+    replicas: Mutex<Reused>,
+    /// The current configurations of elements that have been reconfigured. The graph still has the original
+    /// ones.
+    configs: RwLock<HashMap<u32, String>>,
+}
+
+fn elements(graph: &Graph) -> impl Iterator<Item = u32> {
+    0..graph.len() as u32
+}
+
+fn has(graph: &Graph, element: u32, capability: Capability) -> bool {
+    graph.spec(element as usize).is_some_and(|s| s.has(capability))
+}
+
+/// Numbers the notifiers of all elements.
+fn number_notes(graph: &Graph) -> HashMap<(u32, Capability), u32> {
+    let notifiers = [Capability::EmptyNotifier, Capability::FullNotifier];
+    let each = elements(graph).flat_map(|e| notifiers.map(|c| (e, c)));
+    each.filter(|&(e, c)| has(graph, e, c)).zip(0..).collect()
+}
+
+/// By element: the maximum number of packets that its task may move at once.
+fn limits(graph: &Graph, tasks: &[usize], batch: usize, effects: &[Effects]) -> Box<[AtomicU32]> {
+    let mut limits: Box<[AtomicU32]> = (0..graph.len()).map(|_| AtomicU32::new(batch as u32)).collect();
+    for (task, why) in batch_limits(graph, &|e| effects.get(e).copied().unwrap_or_default(), tasks) {
+        if let (Some(_), Some(limit)) = (why, limits.get_mut(task)) {
+            *limit = AtomicU32::new(1);
+        }
+    }
+    limits
+}
+
+fn weak(replicas: &Replicas) -> Reused {
+    replicas.iter().map(|(&key, state)| (key, std::sync::Arc::downgrade(state))).collect()
+}
+
+impl BuildState {
+    /// `effects` are those of the elements, and `replicas` the states that replicas share.
+    pub fn new(
+        graph: &Graph,
+        tasks: &[usize],
+        (seed, batch): (Seed, usize),
+        effects: Vec<Effects>,
+        replicas: &Replicas,
+    ) -> BuildState {
+        let notes_of = number_notes(graph);
+        let is_storage = |e: &u32| has(graph, *e, Capability::Storage);
+        BuildState {
+            seed,
+            batch,
+            notes: Notes::new(notes_of.len()),
+            notes_of,
+            gauges: elements(graph).filter(is_storage).map(|e| (e, Gauge::default())).collect(),
+            limits: limits(graph, tasks, batch, &effects),
+            effects: Mutex::new(effects),
+            replicas: Mutex::new(weak(replicas)),
+            configs: RwLock::default(),
+        }
+    }
+    pub fn effects_of(&self, element: u32) -> Effects {
+        let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        effects.get(element as usize).copied().unwrap_or_default()
+    }
+    /// Runs `f` with the states that replicas share. `f` may add states.
+    pub fn with_replicas<R>(&self, f: impl FnOnce(&mut Replicas) -> R) -> R {
+        let mut reused = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut replicas: Replicas = reused.iter().filter_map(|(&k, s)| Some((k, s.upgrade()?))).collect();
+        let out = f(&mut replicas);
+        *reused = weak(&replicas);
+        out
+    }
+    /// The current configuration of an element; none if it was not reconfigured.
+    pub fn config(&self, element: u32) -> Option<String> {
+        self.configs.read().unwrap_or_else(PoisonError::into_inner).get(&element).cloned()
+    }
+    /// The current configuration of each element that was reconfigured.
+    pub fn configs(&self) -> HashMap<u32, String> {
+        self.configs.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    pub fn set_config(&self, element: u32, text: &str) {
+        let mut configs = self.configs.write().unwrap_or_else(PoisonError::into_inner);
+        configs.insert(element, text.to_string());
+    }
+}
