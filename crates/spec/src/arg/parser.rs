@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The parser of a configuration string: assigns each argument to a declaration, and reads the values.
+
+use super::{ArgCx, ArgError, ArgKind, ArgSpec, Args};
+use crate::value::{ArgValue, ValueError};
+use castanet_lang::args as text;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Arguments of one configuration string, assigned to their declarations.
+pub struct Parser<'a> {
+    config: &'a str,
+    pub(super) specs: &'static [ArgSpec],
+    /// For each declaration, the values given: only the last one for a positional or keyword argument, all of
+    /// them for a rest argument.
+    pub(super) given: Vec<Vec<Range<usize>>>,
+    cx: ArgCx<'a>,
+    pub(super) errors: Vec<ArgError>,
+    /// The index of the first declaration of the struct that is being filled: above 0 for a flattened struct.
+    /// The indices that callers pass are relative to it.
+    base: usize,
+}
+
+/// An argument that does not begin with a keyword of the class.
+struct Unnamed<'a> {
+    range: Range<usize>,
+    /// The first word, if it looks like a keyword.
+    word: Option<&'a str>,
+}
+
+impl<'a> Parser<'a> {
+    /// Splits a configuration string and assigns each argument to a declaration.
+    pub fn new(config: &'a str, specs: &'static [ArgSpec], cx: ArgCx<'a>) -> Parser<'a> {
+        let mut p =
+            Parser { config, specs, given: vec![Vec::new(); specs.len()], cx, errors: Vec::new(), base: 0 };
+        let mut unnamed = Vec::new();
+        for range in text::split(config) {
+            let Some((word, value)) = text::keyword(config.get(range.clone()).unwrap_or("")) else {
+                unnamed.push(Unnamed { range, word: None });
+                continue;
+            };
+            match p.index_of(word) {
+                Some(index) => p.assign_keyword(index, word, range.start, value),
+                None => unnamed.push(Unnamed { range, word: Some(word) }),
+            }
+        }
+        p.assign_positional(unnamed);
+        p
+    }
+
+    /// Finds the declaration that has a keyword as its name or as an alias.
+    fn index_of(&self, keyword: &str) -> Option<usize> {
+        self.specs
+            .iter()
+            .position(|s| s.kind != ArgKind::Rest && (s.name == keyword || s.aliases.contains(&keyword)))
+    }
+
+    /// Assigns an argument that begins with a keyword. `value` is relative to the `start` of the argument.
+    fn assign_keyword(&mut self, index: usize, keyword: &str, start: usize, value: Range<usize>) {
+        self.warn_of_deprecated(index, keyword, start..start + keyword.len());
+        let Some(given) = self.given.get_mut(index) else { return };
+        if let Some(first) = given.first().cloned() {
+            let twice = ArgError::warning(format!("{keyword}: given twice"), first);
+            self.errors.push(twice.help("the last value counts; remove the others"));
+        }
+        given.clear();
+        given.push(start + value.start..start + value.end);
+    }
+
+    /// Warns when argument `i` is given by a deprecated keyword.
+    fn warn_of_deprecated(&mut self, i: usize, keyword: &str, range: Range<usize>) {
+        let Some(spec) = self.specs.get(i).filter(|s| s.deprecated.contains(&keyword)) else { return };
+        let mut warning = ArgError::warning(format!("{keyword} is an old name of {}", spec.name), range);
+        warning.classic = Some(format!("{keyword}: warning: argument deprecated"));
+        self.errors.push(warning.did_you_mean(spec.name).help(format!("write {} instead", spec.name)));
+    }
+
+    /// Assigns arguments without a keyword to the positional declarations, in order. A rest argument takes those
+    /// that are left over.
+    fn assign_positional(&mut self, unnamed: Vec<Unnamed<'_>>) {
+        let free = self.free_positions();
+        let rest = self.specs.iter().position(|s| s.kind == ArgKind::Rest);
+        let values = match rest {
+            Some(_) => unnamed.into_iter().map(|u| u.range).collect(),
+            None => self.without_unknown_keywords(unnamed, &free),
+        };
+        let mut free = free.into_iter();
+        let mut surplus: Option<Range<usize>> = None;
+        for value in values {
+            let Some(index) = free.next().or(rest) else {
+                surplus = Some(surplus.map_or(value.start, |s| s.start)..value.end);
+                continue;
+            };
+            if let Some(given) = self.given.get_mut(index) {
+                given.push(value);
+            }
+        }
+        if let Some(range) = surplus {
+            self.too_many(range);
+        }
+    }
+
+    /// Returns the positional declarations that were not given by keyword.
+    fn free_positions(&self) -> Vec<usize> {
+        let all = self.specs.iter().zip(&self.given).enumerate();
+        all.filter(|(_, (spec, given))| spec.kind == ArgKind::Positional && given.is_empty())
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// Reports the arguments that begin with an unknown keyword, and returns the others. If a mandatory position
+    /// of `free` would be left without an argument, such an argument counts as positional instead.
+    fn without_unknown_keywords(&mut self, unnamed: Vec<Unnamed<'_>>, free: &[usize]) -> Vec<Range<usize>> {
+        let plain = unnamed.iter().filter(|u| u.word.is_none()).count();
+        let mandatory = free.iter().filter(|&&i| self.specs.get(i).is_some_and(|s| s.mandatory)).count();
+        let mut missing = mandatory.saturating_sub(plain);
+        let mut values = Vec::with_capacity(unnamed.len());
+        for Unnamed { range, word } in unnamed {
+            match word {
+                Some(word) if missing == 0 => self.unknown_keyword(word, range.start),
+                Some(_) => {
+                    missing -= 1;
+                    values.push(range);
+                }
+                None => values.push(range),
+            }
+        }
+        values
+    }
+
+    fn unknown_keyword(&mut self, word: &str, start: usize) {
+        let names = self.specs.iter().filter(|s| s.kind != ArgKind::Rest).map(|s| s.name);
+        let mut error =
+            ArgError::new(format!("{word}: unknown argument"), start..start.saturating_add(word.len()));
+        if let Some(near) = castanet_lang::nearest(word, names.clone()) {
+            error = error.did_you_mean(near);
+        } else {
+            let all: Vec<_> = names.collect();
+            if !all.is_empty() {
+                error = error.help(format!("the arguments are {}", all.join(", ")));
+            }
+        }
+        self.errors.push(error);
+    }
+
+    fn too_many(&mut self, surplus: Range<usize>) {
+        let names: Vec<_> =
+            self.specs.iter().filter(|s| s.kind == ArgKind::Positional).map(|s| s.name).collect();
+        let help = match names.len() {
+            0 => "this class takes no positional arguments".to_string(),
+            1 => format!("this class takes at most 1 positional argument: {}", names.join(", ")),
+            n => format!("this class takes at most {n} positional arguments: {}", names.join(", ")),
+        };
+        self.errors.push(ArgError::new("too many arguments", surplus).help(help));
+    }
+
+    /// Adds an error.
+    pub fn error(&mut self, error: ArgError) {
+        self.errors.push(error);
+    }
+
+    /// The context for parsing arguments.
+    pub fn cx(&self) -> &ArgCx<'a> {
+        &self.cx
+    }
+
+    /// Parses the value of declaration `index` at `range`, and checks it. Errors and warnings are added to the list.
+    fn read<T: ArgValue>(
+        &mut self,
+        index: usize,
+        range: Range<usize>,
+        check: fn(&T) -> Result<(), ValueError>,
+    ) -> Option<T> {
+        let mut cleaned: Cow<'_, str> = text::cleaned(self.config, range.clone());
+        if T::WORD && cleaned.trim_start().starts_with(['"', '\'']) {
+            cleaned = text::unquote(cleaned.trim()).into();
+        }
+        let text = cleaned.trim();
+        match T::parse(text, &self.cx) {
+            Ok(value) => match check(&value) {
+                Ok(()) => {
+                    self.warn_of_equals_sign(index, range, text);
+                    return Some(value);
+                }
+                Err(reason) => self.refused(index, range, &reason),
+            },
+            Err(reason) => {
+                let error = ArgError::new(self.message(index, &range, T::NUMBERED, &reason), range);
+                self.errors.push(self.mended(error, text, T::TYPE, &reason));
+            }
+        }
+        None
+    }
+
+    /// Warns when a value is probably a keyword and its value with an equals sign between them.
+    fn warn_of_equals_sign(&mut self, index: usize, range: Range<usize>, text: &str) {
+        let Some((help, meant)) = self.equals_sign(text) else { return };
+        let name = self.specs.get(index).map_or("", |s| s.name);
+        let warning = ArgError::warning(format!("'{text}' is taken as {name}"), range).help(help);
+        self.errors.push(ArgError { replacement: Some(meant), ..warning });
+    }
+
+    /// Reports a value that has the right type, but is not allowed.
+    fn refused(&mut self, index: usize, range: Range<usize>, reason: &ValueError) {
+        let (name, doc) = self.specs.get(index).map_or(("", ""), |s| (s.name, s.doc));
+        self.errors.push(ArgError::new(reason.about(name), range).help(format!("{name}: {doc}")));
+    }
+
+    /// The message about a value of the wrong type. `numbered` is the word for one value of a rest argument; the
+    /// message adds the number of the value to it.
+    fn message(&self, index: usize, range: &Range<usize>, numbered: &str, reason: &ValueError) -> String {
+        let nth = self.given.get(index).and_then(|g| g.iter().position(|r| r == range));
+        match (self.specs.get(index), nth) {
+            (Some(s), Some(n)) if s.kind == ArgKind::Rest && !numbered.is_empty() => {
+                reason.about(&format!("{numbered} {n}"))
+            }
+            (Some(s), _) if s.kind == ArgKind::Rest => reason.to_string(),
+            (spec, _) => reason.about(spec.map_or("", |s| s.name)),
+        }
+    }
+
+    /// Fills a flattened struct of arguments. Its declarations begin at `index` among those of the outer struct.
+    pub fn nested<T: Args>(&mut self, index: usize) -> Option<T> {
+        let before = self.base;
+        self.base = before.saturating_add(index);
+        let args = T::take(self);
+        self.base = before;
+        args
+    }
+
+    /// Returns the index of an argument among all declarations, and the last value given for it.
+    fn last_given(&self, index: usize) -> (usize, Option<Range<usize>>) {
+        let index = self.base.saturating_add(index);
+        (index, self.given.get(index).and_then(|g| g.last()).cloned())
+    }
+
+    /// Takes a mandatory argument.
+    pub fn required<T: ArgValue>(&mut self, index: usize) -> Option<T> {
+        self.required_if(index, |_| Ok(()))
+    }
+
+    /// Like [`Parser::required`], but `check` may refuse the value. The error puts the name of the argument before
+    /// the message of `check`.
+    pub fn required_if<T: ArgValue>(
+        &mut self,
+        index: usize,
+        check: fn(&T) -> Result<(), ValueError>,
+    ) -> Option<T> {
+        match self.last_given(index) {
+            (index, Some(range)) => self.read(index, range, check),
+            (index, None) => {
+                let spec = self.specs.get(index);
+                let name = spec.map_or("", |s| s.name);
+                let doc = spec.map_or("", |s| s.doc);
+                let end = self.config.len();
+                let help = format!("add {name}, of type {}: {doc}", spec.map_or("", |s| s.type_name));
+                self.errors
+                    .push(ArgError::new(format!("{name}: required argument missing"), end..end).help(help));
+                None
+            }
+        }
+    }
+
+    /// Takes an argument that may be left out. Returns `None` after an error, and `Some(None)` if the argument was
+    /// left out.
+    pub fn optional<T: ArgValue>(&mut self, index: usize) -> Option<Option<T>> {
+        self.optional_if(index, |_| Ok(()))
+    }
+
+    /// Like [`Parser::optional`], but `check` may refuse the value. The error puts the name of the argument before
+    /// the message of `check`.
+    pub fn optional_if<T: ArgValue>(
+        &mut self,
+        index: usize,
+        check: fn(&T) -> Result<(), ValueError>,
+    ) -> Option<Option<T>> {
+        match self.last_given(index) {
+            (index, Some(range)) => self.read(index, range, check).map(Some),
+            (_, None) => Some(None),
+        }
+    }
+
+    /// Takes all remaining arguments.
+    pub fn rest<T: ArgValue>(&mut self, index: usize) -> Option<Vec<T>> {
+        let index = self.base.saturating_add(index);
+        let given = self.given.get(index).cloned().unwrap_or_default();
+        let n = given.len();
+        let values: Vec<T> = given.into_iter().filter_map(|r| self.read(index, r, |_| Ok(()))).collect();
+        (values.len() == n).then_some(values)
+    }
+
+    /// Returns the range of argument `index` in the configuration string, if it was given.
+    pub fn place(&self, index: usize) -> Option<Range<usize>> {
+        self.last_given(index).1
+    }
+}
