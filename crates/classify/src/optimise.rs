@@ -121,56 +121,82 @@ struct Frame {
     at: u32,
     node: Node,
     facts: Facts,
+    /// The tree of its `yes` branch, which is built first.
     yes: Option<u32>,
 }
 
+/// The state of a search.
+#[derive(Default)]
+struct Progress {
+    /// The nodes from the root to the present one. They are an explicit stack, because the depth grows with the
+    /// number of patterns.
+    open: Vec<Frame>,
+    /// The trees built so far, by the node that they replace and the facts known there.
+    built: HashMap<(u32, Facts), u32>,
+    /// The number of facts, summed over all nodes opened so far.
+    spent: usize,
+}
+
+/// What follows after a tree has been built.
+enum Next {
+    /// The tree for this node under these facts is to be built.
+    Build(u32, Facts),
+    /// This tree is the result.
+    Done(u32),
+}
+
 impl Search<'_> {
-    /// Builds the tree for `root` under `facts` into `out`; `None` if the budget is exceeded. Uses an explicit
-    /// stack, because the depth grows with the number of patterns.
+    /// Builds the tree for `root` under `facts` into `out`; `None` if the budget is exceeded.
     fn run(&self, root: u32, facts: Facts, out: &mut Dag) -> Result<Option<u32>, TooLarge> {
-        let mut memo: HashMap<(u32, Facts), u32> = HashMap::new();
-        let mut stack: Vec<Frame> = Vec::new();
-        let mut call = (root, facts);
-        let mut spent = 0;
+        let mut progress = Progress::default();
+        let (mut at, mut facts) = (root, facts);
         loop {
-            let (at, facts) = self.skip_decided(call.0, call.1);
-            let mut built = at;
-            if let Some(&node) = self.dag.get(at) {
-                let key = (at, facts);
-                if let Some(&known) = memo.get(&key) {
-                    built = known;
-                } else {
-                    let facts = key.1;
-                    spent += 1 + facts.size();
-                    if spent > self.budget {
-                        return Ok(None);
-                    }
-                    call = (node.yes, facts.learn(&node.atom, true, self.keep));
-                    stack.push(Frame { at, node, facts, yes: None });
-                    continue;
-                }
-            }
-            // `built` is the result for the innermost open node.
-            loop {
-                let Some(mut frame) = stack.pop() else { return Ok(Some(built)) };
-                match frame.yes {
-                    None => {
-                        frame.yes = Some(built);
-                        call = (frame.node.no, frame.facts.learn(&frame.node.atom, false, self.keep));
-                        stack.push(frame);
-                        break;
-                    }
-                    Some(yes) => {
-                        let node = Node { atom: frame.node.atom, yes, no: built };
-                        built = match self.superfluous(&node, &frame.facts, out) {
-                            Some(instead) => instead,
-                            None => out.merged_node(node)?,
-                        };
-                        memo.insert((frame.at, frame.facts), built);
-                    }
-                }
+            let Some(tree) = self.descend(at, facts, &mut progress) else { return Ok(None) };
+            match self.ascend(tree, &mut progress, out)? {
+                Next::Build(branch, known) => (at, facts) = (branch, known),
+                Next::Done(tree) => return Ok(Some(tree)),
             }
         }
+    }
+
+    /// Opens nodes along `yes` branches, down to a branch whose tree is known. Returns that tree; `None` if the
+    /// budget is exceeded.
+    fn descend(&self, mut at: u32, mut facts: Facts, progress: &mut Progress) -> Option<u32> {
+        loop {
+            (at, facts) = self.skip_decided(at, facts);
+            let Some(&node) = self.dag.get(at) else { return Some(at) };
+            let key = (at, facts);
+            if let Some(&tree) = progress.built.get(&key) {
+                return Some(tree);
+            }
+            facts = key.1;
+            progress.spent += 1 + facts.size();
+            if progress.spent > self.budget {
+                return None;
+            }
+            let yes_facts = facts.learn(&node.atom, true, self.keep);
+            progress.open.push(Frame { at, node, facts, yes: None });
+            (at, facts) = (node.yes, yes_facts);
+        }
+    }
+
+    /// Makes `tree` a branch of the innermost open node. A node with both branches is closed, and its tree is in
+    /// turn a branch of the node above. Ends at a node whose `no` branch has to be built.
+    fn ascend(&self, mut tree: u32, progress: &mut Progress, out: &mut Dag) -> Result<Next, TooLarge> {
+        while let Some(frame) = progress.open.pop() {
+            let Some(yes) = frame.yes else {
+                let next = Next::Build(frame.node.no, frame.facts.learn(&frame.node.atom, false, self.keep));
+                progress.open.push(Frame { yes: Some(tree), ..frame });
+                return Ok(next);
+            };
+            let node = Node { atom: frame.node.atom, yes, no: tree };
+            tree = match self.superfluous(&node, &frame.facts, out) {
+                Some(instead) => instead,
+                None => out.merged_node(node)?,
+            };
+            progress.built.insert((frame.at, frame.facts), tree);
+        }
+        Ok(Next::Done(tree))
     }
 
     /// A replacement for `node` if its test is redundant. It is redundant if one branch A begins with a test
