@@ -4,6 +4,7 @@
 use crate::csr::Csr;
 use castanet_spec::ClassSpec;
 use castanet_spec::codes::{Flow, Ports, Processing, ProcessingCode};
+use std::ops::Range;
 
 /// The codes of a class, parsed once.
 #[derive(Clone, Debug)]
@@ -86,13 +87,16 @@ impl Points {
         let hub_start = total;
         let mut links: Vec<(usize, usize)> = Vec::new();
         for (e, &(inputs, outputs)) in counts.iter().enumerate() {
-            let (i0, o0, codes) = (input_start[e], output_start[e], codes(e));
+            let (first_input, first_output, codes) = (input_start[e], output_start[e], codes(e));
             if inputs.saturating_mul(outputs) <= DIRECT {
                 for i in 0..inputs {
-                    links.extend((0..outputs).filter(|&o| codes.connects(i, o)).map(|o| (i0 + i, o0 + o)));
+                    let connected = (0..outputs).filter(|&o| codes.connects(i, o));
+                    links.extend(connected.map(|o| (first_input + i, first_output + o)));
                 }
             } else {
-                link_by_hubs(codes, (i0, inputs), (o0, outputs), owner.len(), &mut links);
+                let all_inputs = first_input..first_input + inputs;
+                let all_outputs = first_output..first_output + outputs;
+                link_by_hubs(codes, all_inputs, all_outputs, owner.len(), &mut links);
                 owner.resize(owner.len() + hubs_of(codes, inputs) + hubs_of(codes, outputs), e);
             }
         }
@@ -109,13 +113,13 @@ impl Points {
     pub(crate) fn elements(&self) -> usize {
         self.input_start.len() - 1
     }
-    pub(crate) fn inputs(&self, e: usize) -> std::ops::Range<usize> {
+    pub(crate) fn inputs(&self, e: usize) -> Range<usize> {
         match (self.input_start.get(e), self.input_start.get(e.saturating_add(1))) {
             (Some(&a), Some(&b)) => a..b,
             _ => 0..0,
         }
     }
-    pub(crate) fn outputs(&self, e: usize) -> std::ops::Range<usize> {
+    pub(crate) fn outputs(&self, e: usize) -> Range<usize> {
         match (self.output_start.get(e), self.output_start.get(e.saturating_add(1))) {
             (Some(&a), Some(&b)) => a..b,
             _ => 0..0,
@@ -159,30 +163,48 @@ fn hubs_of(codes: &Codes, ports: usize) -> usize {
     ports.min(codes.distinct + 1)
 }
 
-/// Links inputs to outputs through hubs. Ports from `distinct` on repeat the last letter of the code, so one
-/// hub serves them all. A hub cannot express the letter `#`: where this letter applies, inputs and outputs
-/// with equal numbers are linked directly.
+/// Links inputs to outputs through hubs. Without hubs, 1000 inputs and 1000 outputs would need a million links.
+///
+/// Ports from `distinct` on repeat the last letter of the code, so one hub serves them all. With `distinct` 1,
+/// and a code that connects everything:
+///
+/// ```text
+/// input 0 ----- input hub 0 ----- output hub 0 ----- output 0
+///                           \   /
+///                            \ /
+///                             X
+///                            / \
+/// input 1 --.               /   \               .--- output 1
+/// input 2 ----- input hub 1 ----- output hub 1 ----- output 2
+/// input 3 --'                                   '--- output 3
+/// ```
+///
+/// A hub cannot express the letter `#`: where this letter applies, inputs and outputs with equal numbers are
+/// linked directly.
 fn link_by_hubs(
     codes: &Codes,
-    (i0, inputs): (usize, usize),
-    (o0, outputs): (usize, usize),
-    hub0: usize,
+    inputs: Range<usize>,
+    outputs: Range<usize>,
+    first_hub: usize,
     links: &mut Vec<(usize, usize)>,
 ) {
-    let d = codes.distinct;
-    let (input_hubs, output_hubs) = (hubs_of(codes, inputs), hubs_of(codes, outputs));
-    let same_index = codes.connects(d, d) && !codes.connects(d, d + 1);
-    links.extend((0..inputs).map(|i| (i0 + i, hub0 + i.min(d))));
-    links.extend((0..outputs).map(|o| (hub0 + input_hubs + o.min(d), o0 + o)));
+    let distinct = codes.distinct;
+    let (input_hubs, output_hubs) = (hubs_of(codes, inputs.len()), hubs_of(codes, outputs.len()));
+    let input_hub = |port: usize| first_hub + port.min(distinct);
+    let output_hub = |port: usize| first_hub + input_hubs + port.min(distinct);
+    links.extend(inputs.clone().enumerate().map(|(port, input)| (input, input_hub(port))));
+    links.extend(outputs.clone().enumerate().map(|(port, output)| (output_hub(port), output)));
+    // By the last letters of the code, only ports with equal numbers are connected.
+    let equal_only = codes.connects(distinct, distinct) && !codes.connects(distinct, distinct + 1);
     for i in 0..input_hubs {
         for o in 0..output_hubs {
-            let tail = i == d && o == d && same_index;
-            if !tail && codes.connects(i, o) {
-                links.push((hub0 + i, hub0 + input_hubs + o));
+            let by_port = equal_only && i == distinct && o == distinct;
+            if codes.connects(i, o) && !by_port {
+                links.push((input_hub(i), output_hub(o)));
             }
         }
     }
-    if same_index {
-        links.extend((d..inputs.min(outputs)).map(|p| (i0 + p, o0 + p)));
+    if equal_only {
+        links.extend(inputs.zip(outputs).skip(distinct));
     }
 }
