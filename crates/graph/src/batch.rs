@@ -126,6 +126,7 @@ impl Order {
 /// Path counts saturate at this value. It is 3, so that a saturated count still stands for several paths
 /// after one path has been subtracted.
 const MANY: u8 = 3;
+/// Marks a state that is reached, until its paths are counted.
 const REACHED: u8 = u8::MAX;
 
 struct Paths<'a> {
@@ -138,6 +139,7 @@ struct Paths<'a> {
 }
 
 impl Paths<'_> {
+    /// The reason why `task` must move one packet at a time.
     fn constraint(
         &mut self,
         graph: &Graph,
@@ -146,10 +148,23 @@ impl Paths<'_> {
         task: usize,
     ) -> Option<Constraint> {
         let starts: HashSet<usize> = self.calls.starts(graph, task).collect();
+        let mut reached = self.reach(&starts);
+        self.count_paths(graph, task, &starts, &reached);
+        let entered = reached.iter().filter(|&&s| self.calls.enters(graph, s));
+        let caller = entered.map(|&s| self.calls.owner(s)).find_map(|e| alone.get(e).copied()?);
+        let why = self.judge(graph, acts, task, &mut reached).or(caller);
+        for s in reached {
+            self.count[s] = 0;
+            self.cyclic[s] = false;
+        }
+        why
+    }
+
+    /// Returns the states that `starts` lead to. Outside cycles, each state comes before the states that it calls.
+    fn reach(&mut self, starts: &HashSet<usize>) -> Vec<usize> {
         let mut reached = Vec::new();
         let mut stack: Vec<usize> = starts.iter().copied().collect();
-        // States are marked as reached until their counts are known.
-        for &s in &starts {
+        for &s in starts {
             self.count[s] = REACHED;
         }
         while let Some(s) = stack.pop() {
@@ -161,41 +176,37 @@ impl Paths<'_> {
                 }
             }
         }
-        // Callers have higher component numbers than the states they call, so each state is counted before its
-        // callees.
-        reached.sort_unstable_by_key(|&s| std::cmp::Reverse(self.order.component[s]));
         for &s in &reached {
             self.count[s] = 0;
         }
-        for &s in &starts {
+        // Callers have higher component numbers than the states they call.
+        reached.sort_unstable_by_key(|&s| std::cmp::Reverse(self.order.component[s]));
+        reached
+    }
+
+    /// Counts the paths from `starts` to each state of `reached`, which is the result of [`Paths::reach`].
+    fn count_paths(&mut self, graph: &Graph, task: usize, starts: &HashSet<usize>, reached: &[usize]) {
+        for &s in starts {
             self.count[s] = 1;
         }
-        for &s in &reached {
+        for &s in reached {
             if self.order.cyclic[s] {
                 self.count[s] = MANY;
                 self.cyclic[s] = true;
             }
-            // A packet that the task pulls may leave by a push output of the same element. That output is itself a
-            // start, so this path has been counted already and is subtracted here.
-            let own = starts.contains(&s) && !self.calls.enters(graph, s);
             for &q in self.calls.next(s) {
-                let aside = own && self.calls.owner(q) == task && !self.calls.enters(graph, q);
+                // A packet that the task pulls may leave by a push output of the same element. That output is
+                // itself a start, so this path has been counted already and is subtracted here.
+                let aside =
+                    starts.contains(&s) && self.calls.owner(q) == task && !self.calls.enters(graph, q);
                 let more = self.count[s].saturating_sub(u8::from(aside));
                 self.count[q] = self.count[q].saturating_add(more).min(MANY);
                 self.cyclic[q] |= self.cyclic[s] && more > 0;
             }
         }
-        let alone =
-            |&s: &usize| alone.get(self.calls.owner(s)).copied()?.filter(|_| self.calls.enters(graph, s));
-        let caller = reached.iter().find_map(alone);
-        let why = self.judge(graph, acts, task, &mut reached).or(caller);
-        for s in reached {
-            self.count[s] = 0;
-            self.cyclic[s] = false;
-        }
-        why
     }
 
+    /// The reason that follows from the elements with outside effects among those reached.
     fn judge(&self, graph: &Graph, acts: &[bool], task: usize, reached: &mut [usize]) -> Option<Constraint> {
         reached.sort_unstable_by_key(|&s| (self.calls.owner(s), s));
         let mut first: Option<(usize, u8, bool)> =
