@@ -7,7 +7,7 @@ mod handlers;
 #[cfg(test)]
 mod tests;
 
-use crate::arp::arp_table::{Found, Lost, Settings, State};
+use crate::arp::arp_table::{Found, LookUp, Lost, Settings, State};
 use cache::{Cache, FOR_EVER, header};
 use castanet_element::prelude::*;
 use castanet_spec::anno;
@@ -247,7 +247,8 @@ impl ArpQuerier {
         }
         let (stamp, vlan) = (p.timestamp(), p.anno(anno::VLAN));
         let mut lost = Lost::new();
-        match self.state.look_up(ip, p, self.poll, now, self.workers, &mut lost) {
+        let wanted = LookUp { ip, now, poll: self.poll, workers: self.workers };
+        match self.state.look_up(wanted, p, &mut lost) {
             Found::Known { ether, packet, until, query, lost: astray, held } => {
                 let header = header(ether, self.ether);
                 if !self.wait_for(ip, &held, now, cx) {

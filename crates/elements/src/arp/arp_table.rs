@@ -3,12 +3,14 @@
 
 mod entry;
 mod expiry;
+mod look_up;
 mod state;
 #[cfg(test)]
 mod tests;
 
 pub use entry::{ENTRY_CAPACITY, Settings};
-pub use state::{Found, Lost, State};
+pub use look_up::{Found, LookUp};
+pub use state::{Lost, State};
 
 use super::values::{Ip, Pair};
 use castanet_element::prelude::*;

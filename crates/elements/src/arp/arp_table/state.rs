@@ -12,34 +12,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The result of a look-up.
-#[derive(Debug)]
-pub enum Found {
-    /// The address is known. The packet may be sent, and so may all later packets to the address until the
-    /// time `until`.
-    Known {
-        /// The address.
-        ether: EtherAddr,
-        /// The packet.
-        packet: Packet,
-        /// When the entry has to be looked up again.
-        until: i64,
-        /// Whether it is time for a query that confirms the address.
-        query: bool,
-        /// Whether the query is to be broadcast, because the address is in doubt or its host did not answer.
-        lost: bool,
-        /// Packets that waited for this address. They are sent before `packet`.
-        held: VecDeque<Packet>,
-    },
-    /// The packet waits.
-    Held {
-        /// Whether it is time for a query.
-        query: bool,
-        /// Whether the packet is the first one that waits for this address.
-        first: bool,
-    },
-}
-
 /// Packets that were removed from the table, each with the reason.
 pub type Lost = Vec<(Packet, Reason)>;
 
@@ -83,7 +55,7 @@ impl State {
             drops: AtomicU64::new(0),
         }
     }
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Sets capacities and times.
@@ -120,83 +92,6 @@ impl State {
         self.drops.fetch_add((lost.len() - before) as u64, Ordering::Relaxed);
     }
 
-    /// Looks up an address. If it is unknown, the table keeps the packet. Packets that are removed from the
-    /// table, for example to make room for it, are added to `lost`. `poll` is the age in nanoseconds from which
-    /// a known address is queried again; 0: never.
-    ///
-    /// `workers` says whether several workers use the table. If they do, later packets to the address wait while
-    /// the packets that are returned here are being sent, until [`State::release`] finds no more waiting
-    /// packets. So no packet can overtake another one by going through another worker.
-    pub fn look_up(
-        &self,
-        ip: u32,
-        packet: Packet,
-        poll: i64,
-        now: i64,
-        workers: bool,
-        lost: &mut Lost,
-    ) -> Found {
-        let mut inner = self.lock();
-        let inner = &mut *inner;
-        let settings = inner.settings;
-        self.expire_old(inner, now, lost);
-        if inner.entries.get(&ip).is_some_and(|e| e.known() && e.releasing) {
-            self.slim_packets(inner, 1, lost);
-            inner.hold(ip, packet);
-            return Found::Held { query: false, first: false };
-        }
-        if let Some(e) = inner.entries.get_mut(&ip)
-            && e.known()
-        {
-            e.releasing = workers && !e.held.is_empty();
-            e.end_doubt(now);
-            let due = e.poll_due(poll);
-            let query = now >= due && e.query(now);
-            let next = due.max(e.next_query());
-            let held = std::mem::take(&mut e.held);
-            inner.held = inner.held.saturating_sub(held.len());
-            return Found::Known {
-                ether: e.ether,
-                packet,
-                until: settings.end(e.updated).min(next),
-                query,
-                lost: e.is_lost(),
-                held,
-            };
-        }
-        if !inner.entries.contains_key(&ip) {
-            inner.put(ip, EtherAddr::BROADCAST, now);
-            self.slim_entries(inner, lost);
-        }
-        let (mut query, mut first) = (false, false);
-        if let Some(e) = inner.entries.get_mut(&ip) {
-            if e.expired {
-                // Each packet to an expired address resets the age of the entry to TIMEOUT. So the entry is
-                // not removed as long as packets are sent to the address.
-                e.updated = e.updated.max(now.saturating_sub(settings.timeout));
-            }
-            query = e.query(now);
-            first = e.held.is_empty();
-            if first && inner.patience > 0 {
-                e.until = now.saturating_add(inner.patience);
-                inner.waiting.push_back((e.until, ip));
-                inner.expires = inner.expires.min(e.until);
-            }
-            let cap = settings.entry_packet_capacity as usize;
-            if cap > 0 && e.held.len() >= cap {
-                // The latest packet is the one worth saving (RFC 1122 section 2.3.2.2).
-                let surplus = e.held.len() - cap + 1;
-                inner.held = inner.held.saturating_sub(surplus);
-                self.lose(e.held.drain(..surplus), Reason::ArpQueueFull, lost);
-            }
-        }
-        // The new packet itself is never dropped to make room.
-        self.slim_packets(inner, 1, lost);
-        inner.hold(ip, packet);
-        inner.slim_waiting();
-        Found::Held { query, first }
-    }
-
     /// Makes an address known, or unknown if `ether` is the broadcast address. Its waiting packets stay in
     /// the table.
     pub fn insert(&self, ip: u32, ether: EtherAddr, now: i64, lost: &mut Lost) {
@@ -213,7 +108,7 @@ impl State {
     }
 
     /// Learns an address from an ARP packet, and returns the packets that waited for it. For `workers`, see
-    /// [`State::look_up`].
+    /// [`LookUp`](super::LookUp).
     ///
     /// An existing entry is always updated. A new one is made only with `create` (RFC 826, packet reception).
     /// `None` means that nothing was learnt.
@@ -379,14 +274,14 @@ impl Inner {
     }
 
     /// Adds a packet to those that wait for an address. The address must have an entry.
-    fn hold(&mut self, ip: u32, packet: Packet) {
+    pub(super) fn hold(&mut self, ip: u32, packet: Packet) {
         if let Some(e) = self.entries.get_mut(&ip) {
             e.held.push_back(packet);
             self.held += 1;
         }
     }
     /// Updates or adds an entry. Returns the Ethernet address that the entry had before.
-    fn put(&mut self, ip: u32, ether: EtherAddr, now: i64) -> Option<EtherAddr> {
+    pub(super) fn put(&mut self, ip: u32, ether: EtherAddr, now: i64) -> Option<EtherAddr> {
         self.turns += 1;
         let turn = self.turns;
         self.expires = self.expires.min(self.settings.end(now));

@@ -10,7 +10,7 @@ fn ether(n: u8) -> EtherAddr {
 }
 /// Looks up an address. Returns the numbers of the packets that may be sent, and whether a query is due.
 fn look(s: &State, ip: u32, n: u8, now: i64, lost: &mut Lost) -> (Vec<u8>, bool) {
-    match s.look_up(ip, packet(&[n]), 0, now, false, lost) {
+    match s.look_up(LookUp { ip, now, poll: 0, workers: false }, packet(&[n]), lost) {
         Found::Known { held, packet, query, .. } => {
             (held.iter().chain([&packet]).map(|p| p.data()[0]).collect(), query)
         }
@@ -225,7 +225,8 @@ fn workers_share_it_and_lose_nothing() {
             if i % 5 == 0 {
                 through += s.answer(ip, ether(ip as u8), i, false, true, &mut lost).map_or(0, |h| h.len());
             }
-            match s.look_up(ip, packet(&[1]), 0, i, false, &mut lost) {
+            let wanted = LookUp { ip, now: i, poll: 0, workers: false };
+            match s.look_up(wanted, packet(&[1]), &mut lost) {
                 Found::Known { ether: e, held, .. } => {
                     through += held.len() + 1;
                     stale += usize::from(e != ether(ip as u8));
@@ -247,7 +248,8 @@ fn workers_share_it_and_lose_nothing() {
 #[test]
 fn with_several_workers_nobody_overtakes_packets_that_waited() {
     let (s, mut lost) = (State::new(Settings::default()), Lost::new());
-    let look = |n: u8, lost: &mut Lost| s.look_up(7, packet(&[n]), 0, 0, true, lost);
+    let wanted = LookUp { ip: 7, now: 0, poll: 0, workers: true };
+    let look = |n: u8, lost: &mut Lost| s.look_up(wanted, packet(&[n]), lost);
     let numbers = |held: VecDeque<Packet>| held.iter().map(|p| p.data()[0]).collect::<Vec<_>>();
     assert!(matches!(look(1, &mut lost), Found::Held { query: true, .. }));
     assert_eq!(numbers(s.answer(7, ether(9), 0, true, false, &mut lost).unwrap()), [1]);
@@ -298,7 +300,7 @@ fn addresses_that_nobody_has_make_room_before_hosts() {
         assert_eq!(look(&s, n, 7, 2, &mut lost).0, [7], "host {n} is still known");
     }
     assert!(matches!(
-        s.look_up(4999, packet(&[1]), 0, 2, false, &mut lost),
+        s.look_up(LookUp { ip: 4999, now: 2, poll: 0, workers: false }, packet(&[1]), &mut lost),
         Found::Held { first: false, .. }
     ));
     // If all entries are known, the oldest make room and the newest stays.
