@@ -6,12 +6,13 @@ mod ageing;
 mod list;
 mod make;
 mod moving;
+mod places;
 
 use super::flow::{Flow, Kind, Timeouts, bit, class};
 use super::handle::UNBOUNDED;
 use super::pattern::Cursor;
 use super::seq::Shift;
-use super::spec::{Outs, Spec};
+use super::spec::Spec;
 use super::tuple::Tuple;
 use castanet_element::prelude::*;
 use castanet_tables::flow::{self, FlowIndex};
@@ -252,141 +253,6 @@ impl Store {
         self.flows.get_mut(place as usize)
     }
 
-    /// Adds a flow that rewrites packets to `to`. If the store is full, another flow is evicted. It is an
-    /// error if none may be evicted.
-    pub fn insert(&mut self, new: &New, to: Tuple, outs: Outs) -> Result<u32, Reason> {
-        let takes_part = self.expiry_of_newcomer(new);
-        while self.count() >= self.limit() {
-            if !self.evict(new.now, takes_part) {
-                return Err(Reason::TableFull);
-            }
-        }
-        let Some(kind) = self.space(new.space).map(|s| s.kind) else { return Err(Reason::NoMapping) };
-        let reply = to.reversed();
-        let (from_tag, reply_tag) =
-            (self.tag(new.space, new.proto, new.from), self.tag(new.space, new.proto, reply));
-        // If another flow has the same reply key, the new flow takes over the key.
-        if let Some(v) = self.index.find(reply_tag, |v| self.is(v, new.space, new.proto, reply)) {
-            self.detach(v, reply_tag);
-        }
-        let change = new.from.change(to);
-        let mut f = Flow {
-            tuples: [new.from, reply],
-            last: new.now,
-            ip_change: change.addrs,
-            transport_change: kind.transport_change(change),
-            generation: 0,
-            outs,
-            space: new.space,
-            input: new.input,
-            proto: new.proto,
-            class: new.class,
-            // If both directions have the same tuple, all packets but the first count as replies.
-            bits: if new.from == reply { bit::REPLY } else { bit::ALIVE },
-            anno: new.anno,
-        };
-        let place = match self.free.pop() {
-            Some(p) => p,
-            None => {
-                let p = u32::try_from(self.flows.len()).ok().filter(|p| *p < u32::MAX >> 1);
-                let p = p.ok_or(Reason::TableFull)?;
-                self.flows.push(Flow { bits: 0, ..f.clone() });
-                p
-            }
-        };
-        let entries = f.bits.count_ones() as usize;
-        let Some(old) = self.flows.get_mut(place as usize) else { return Err(Reason::TableFull) };
-        f.generation = old.generation;
-        let (now, generation, forward) = (f.last, f.generation, f.has(false));
-        *old = f;
-        if forward {
-            self.index.insert(from_tag, place << 1);
-        }
-        self.index.insert(reply_tag, place << 1 | 1);
-        if let Some(s) = self.spaces.get_mut(usize::from(new.space)) {
-            s.entries += entries;
-            if let Some(i) = s.inputs.get_mut(usize::from(new.input)) {
-                i.flows += 1;
-            }
-            if let Some(c) = s.classes.get_mut(usize::from(new.class)) {
-                c.flows += 1;
-                c.heap.push(Reverse((now, place, generation)));
-            }
-        }
-        self.trim(new.space, new.class);
-        Ok(place)
-    }
-
-    /// Removes the key of one direction of a flow from the table. A flow without keys is released.
-    fn detach(&mut self, value: u32, tag: u32) {
-        let (place, reply) = (value >> 1, value & 1 == 1);
-        self.index.remove(tag, value);
-        let Some(f) = self.flows.get_mut(place as usize) else { return };
-        f.bits &= !(bit::FORWARD << u8::from(reply));
-        let (space, alive) = (usize::from(f.space), f.bits & bit::ALIVE != 0);
-        if let Some(s) = self.spaces.get_mut(space) {
-            s.entries = s.entries.saturating_sub(1);
-        }
-        if !alive {
-            self.release(place);
-        }
-    }
-
-    /// Removes a flow.
-    pub fn remove(&mut self, place: u32) {
-        let Some(f) = self.flow(place) else { return };
-        let (space, proto, tuples) = (f.space, f.proto, f.tuples);
-        let present = [f.has(false), f.has(true)];
-        for (i, t) in tuples.into_iter().enumerate() {
-            if present[i] {
-                self.detach(place << 1 | i as u32, self.tag(space, proto, t));
-            }
-        }
-    }
-
-    /// Frees the place of a flow that has no key in the table any more.
-    fn release(&mut self, place: u32) {
-        let Some(f) = self.flows.get_mut(place as usize) else { return };
-        f.generation = f.generation.wrapping_add(1);
-        let (space, input, class, shifted) = (f.space, f.input, f.class, f.bits & bit::SHIFTED != 0);
-        f.bits = 0;
-        if let Some(s) = self.spaces.get_mut(usize::from(space)) {
-            if let Some(i) = s.inputs.get_mut(usize::from(input)) {
-                i.flows = i.flows.saturating_sub(1);
-            }
-            if let Some(c) = s.classes.get_mut(usize::from(class)) {
-                c.flows = c.flows.saturating_sub(1);
-            }
-        }
-        if shifted {
-            self.shifts.remove(&place);
-        }
-        self.free.push(place);
-        self.removals = self.removals.wrapping_add(1);
-    }
-
-    /// Removes all flows of a rewriter.
-    pub fn clear(&mut self, space: u16) {
-        for place in self.places(space) {
-            self.remove(place);
-        }
-        if self.count() == 0 {
-            self.index.clear();
-        }
-    }
-    /// The places of all flows of a rewriter.
-    pub fn places(&self, space: u16) -> Vec<u32> {
-        let all = (0u32..).zip(&self.flows);
-        all.filter(|(_, f)| f.space == space && f.bits & bit::ALIVE != 0).map(|(p, _)| p).collect()
-    }
-    /// Removes all flows that an input of a rewriter made.
-    pub fn clear_input(&mut self, space: u16, input: u16) {
-        for place in self.places(space) {
-            if self.flow(place).is_some_and(|f| f.input == input) {
-                self.remove(place);
-            }
-        }
-    }
     /// Sets the capacity. Surplus flows are evicted at once, except those whose guarantee is not over.
     pub fn set_capacity(&mut self, capacity: u32, now: i64) {
         self.capacity = capacity;

@@ -10,7 +10,6 @@ use super::{Flow, Store};
 use crate::nat::flow::{Kind, bit};
 use crate::nat::seq::Shift;
 use crate::nat::spec::{Outs, Spec};
-use std::cmp::Reverse;
 use std::mem::swap;
 
 /// Returns the outputs that a specification would give to an existing flow; `None` if it would not make that
@@ -142,43 +141,18 @@ impl Store {
 
     /// Adds a flow unchanged. Returns false if another flow of this store has one of the flow's keys, or if
     /// there is no place left.
-    fn put_in(&mut self, mut f: Flow, shifts: Option<[Shift; 2]>) -> bool {
-        let tags = f.tuples.map(|t| self.tag(f.space, f.proto, t));
-        for reply in [false, true].into_iter().filter(|r| f.has(*r)) {
+    fn put_in(&mut self, f: Flow, shifts: Option<[Shift; 2]>) -> bool {
+        let tags = self.tags(&f);
+        let is_known = |reply: bool| {
             let (tag, tuple) = (tags[usize::from(reply)], f.tuples[usize::from(reply)]);
-            if self.index.find(tag, |v| self.is(v, f.space, f.proto, tuple)).is_some() {
-                return false;
-            }
-        }
-        let place = match self.free.pop() {
-            Some(place) => place,
-            None => match u32::try_from(self.flows.len()).ok().filter(|p| *p < u32::MAX >> 1) {
-                Some(place) => {
-                    self.flows.push(Flow { bits: 0, ..f.clone() });
-                    place
-                }
-                None => return false,
-            },
+            f.has(reply) && self.index.find(tag, |v| self.is(v, f.space, f.proto, tuple)).is_some()
         };
-        let Some(there) = self.flows.get_mut(place as usize) else { return false };
-        f.generation = there.generation;
-        *there = f.clone();
-        let mut entries = 0;
-        for reply in [false, true].into_iter().filter(|r| f.has(*r)) {
-            self.index.insert(tags[usize::from(reply)], place << 1 | u32::from(reply));
-            entries += 1;
+        if is_known(false) || is_known(true) {
+            return false;
         }
-        if let Some(s) = self.spaces.get_mut(usize::from(f.space)) {
-            s.entries += entries;
-            if let Some(i) = s.inputs.get_mut(usize::from(f.input)) {
-                i.flows += 1;
-            }
-            if let Some(c) = s.classes.get_mut(usize::from(f.class)) {
-                c.flows += 1;
-                c.heap.push(Reverse((f.last, place, f.generation)));
-            }
-        }
-        if let Some(shifts) = shifts.filter(|_| f.bits & bit::SHIFTED != 0) {
+        let shifts = shifts.filter(|_| f.bits & bit::SHIFTED != 0);
+        let Some(place) = self.add(f, tags) else { return false };
+        if let Some(shifts) = shifts {
             self.shifts.insert(place, shifts);
         }
         true
