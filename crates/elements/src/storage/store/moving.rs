@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Changing the capacity of a store, emptying it, and moving its packets to the store of another router (hot swap).
+
+use super::{Packets, Store, no_memory};
+use crate::handover;
+use castanet_element::prelude::*;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+impl Store {
+    /// Changes the capacity. The oldest packets stay. Surplus packets are dropped, but not counted as drops
+    /// of the queue.
+    pub fn set_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        let room = capacity.get() as usize;
+        let surplus = match &mut self.packets {
+            Packets::Own { fifo, .. } => fifo.try_resize(room),
+            Packets::Shared(s) => {
+                s.ring.write().unwrap_or_else(PoisonError::into_inner).try_set_capacity(room)
+            }
+        };
+        let surplus = surplus.map_err(|e| no_memory(capacity, &e))?;
+        self.measure(surplus.len());
+        for p in surplus {
+            cx.drop(p, Reason::Cleared);
+        }
+        if self.is_full() {
+            self.close(cx);
+        } else if let Some(note) = self.full {
+            cx.set_note(note);
+        }
+        Ok(())
+    }
+
+    /// Updates the gauge after `gone` packets were taken out.
+    fn measure(&self, gone: usize) {
+        match &self.packets {
+            Packets::Own { fifo, .. } => self.gauge.set(fifo.len()),
+            Packets::Shared(_) => self.gauge.sub(gone),
+        }
+    }
+    /// Drops all packets for a reason.
+    pub fn clear(&mut self, reason: Reason, cx: &mut Cx<'_>) {
+        let mut all = Batch::empty();
+        self.pull(usize::MAX, &mut all, cx);
+        cx.drop_all(&mut all, reason);
+    }
+
+    /// Takes over the packets of a queue of the old router. After live reconfiguration, a queue of several
+    /// workers has the packets already, and only gets its new capacity.
+    ///
+    /// # Errors
+    /// If there is no memory for the new capacity.
+    pub fn take_packets(&mut self, old: &mut Store, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        if let (Packets::Shared(a), Packets::Shared(b)) = (&self.packets, &old.packets)
+            && Arc::ptr_eq(a, b)
+        {
+            return self.set_capacity(self.args.capacity, cx);
+        }
+        let mut all = Batch::empty();
+        let (high, drops, warned) = old.give(&mut all);
+        let (before, capacity) = (all.len(), self.capacity());
+        match &mut self.packets {
+            Packets::Own { fifo, highwater, drops: mine, warned: told } => {
+                fifo.extend_from(all.as_mut_vec());
+                self.gauge.set(fifo.len());
+                *highwater = high.min(capacity).max(*highwater).max(fifo.len());
+                *mine = mine.wrapping_add(drops);
+                *told |= warned;
+            }
+            Packets::Shared(s) => {
+                let ring = s.ring();
+                ring.push_many(all.as_mut_vec());
+                self.gauge.add(before - all.len());
+                s.highwater.fetch_max(high.min(capacity).max(ring.len()), Ordering::Relaxed);
+                s.drops.fetch_add(drops, Ordering::Relaxed);
+                s.warned.fetch_or(warned, Ordering::Relaxed);
+            }
+        }
+        if !all.is_empty() {
+            let text = format!("some packets lost (old length {before}, new capacity {capacity})");
+            handover::warn(&text, cx);
+            cx.drop_all(&mut all, Reason::Cleared);
+        }
+        if self.len() > 0
+            && let Some(note) = self.empty
+        {
+            cx.set_note(note);
+        }
+        if self.full.is_some() && self.is_full() {
+            self.close(cx);
+        }
+        Ok(())
+    }
+    /// Moves all packets to `into`. Returns the highwater mark, the drops, and whether an overflow was
+    /// reported.
+    fn give(&mut self, into: &mut Batch) -> (usize, u64, bool) {
+        match &mut self.packets {
+            Packets::Own { fifo, highwater, drops, warned } => {
+                fifo.drain_into(usize::MAX, into.as_mut_vec());
+                self.gauge.set(0);
+                (*highwater, std::mem::take(drops), *warned)
+            }
+            Packets::Shared(s) => {
+                let n = s.ring().pop_many(usize::MAX, into.as_mut_vec());
+                self.gauge.sub(n);
+                let drops = s.drops.swap(0, Ordering::Relaxed);
+                (s.highwater.load(Ordering::Relaxed), drops, s.warned.load(Ordering::Relaxed))
+            }
+        }
+    }
+}
