@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The implementations of `Object` and `Lifecycle`, by which the runtime calls an element.
+
+use super::parts::Parts;
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::Ident;
+
+/// The last expressions of `read_handler` and `write_handler`, for handlers that belong to an argument.
+fn args_access(parts: &Parts<'_>) -> (TokenStream, TokenStream) {
+    let Some(args) = parts.args() else { return (quote!(None), quote!(None)) };
+    let read = quote!(::castanet_element::spec::Args::read(#args, handler).map(Ok));
+    let write = quote! {
+        let written = cx.with_args(|a| ::castanet_element::spec::Args::write(#args, handler, value, a))?;
+        let changed = match written {
+            Ok(()) => ::castanet_element::Lifecycle::changed(self, handler, cx).map_err(Into::into),
+            Err(e) => Err(::castanet_element::HandlerError::from(e)),
+        };
+        Some(changed)
+    };
+    (read, write)
+}
+
+/// The statements of `read_handler`, `write_handler` and `each_count` that ask the engine.
+fn engine_access(parts: &Parts<'_>) -> [TokenStream; 3] {
+    let Some((e, _)) = parts.engine else { return [quote!(), quote!(), quote!()] };
+    [
+        quote! {
+            if let Some(value) = self.#e.read_method(handler, parameters, cx) { return Some(value); }
+            if let Some(value) = self.#e.read_count(handler) { return Some(Ok(value)); }
+        },
+        quote!(if let Some(done) = self.#e.write_method(handler, value, cx) { return Some(done); }),
+        quote!(::castanet_element::Counts::own_counts(&mut self.#e, visit);),
+    ]
+}
+
+/// The implementation of `Object`.
+pub fn object_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
+    let (read_args, write_args) = args_access(parts);
+    let [read_engine, write_engine, visit_engine] = engine_access(parts);
+    quote! {
+        impl ::castanet_element::Object for #ident {
+            #[allow(clippy::match_single_binding, unused_imports)]
+            fn read_handler(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
+                -> Option<Result<String, ::castanet_element::HandlerError>>
+            {
+                use ::castanet_element::{Counts as _, Engine as _, Handlers as _};
+                if let Some(value) = self.read_method(handler, parameters, cx) {
+                    return Some(value);
+                }
+                #read_engine
+                if let Some(value) = self.read_count(handler) {
+                    return Some(Ok(value));
+                }
+                #read_args
+            }
+            #[allow(unused_imports)]
+            fn write_handler(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>)
+                -> Option<Result<(), ::castanet_element::HandlerError>>
+            {
+                use ::castanet_element::{Engine as _, Handlers as _};
+                if let Some(done) = self.write_method(handler, value, cx) {
+                    return Some(done);
+                }
+                #write_engine
+                #write_args
+            }
+            fn each_count(&mut self, visit: &mut ::castanet_element::CountVisitor<'_>) {
+                #visit_engine
+                ::castanet_element::Counts::own_counts(self, visit);
+            }
+            fn take_over_from(&mut self, old: &mut dyn ::core::any::Any, cx: &mut ::castanet_element::Cx<'_>)
+                -> Result<(), ::castanet_element::ElementError>
+            {
+                match old.downcast_mut::<Self>() {
+                    Some(old) => ::castanet_element::Lifecycle::take_over(self, old, cx),
+                    None => Ok(()),
+                }
+            }
+            fn take_state_from(&mut self, old: &mut dyn ::core::any::Any, cx: &mut ::castanet_element::Cx<'_>)
+                -> Result<(), ::castanet_element::ElementError>
+            {
+                match old.downcast_mut::<Self>() {
+                    Some(old) => ::castanet_element::Lifecycle::take_state(self, old, cx),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// The implementation of `Lifecycle`: empty, or all of it delegated to the engine.
+pub fn lifecycle_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
+    let Some((e, _)) = parts.engine else {
+        return quote!(impl ::castanet_element::Lifecycle for #ident {});
+    };
+    quote! {
+        impl ::castanet_element::Lifecycle for #ident {
+            fn initialise(&mut self, cx: &mut ::castanet_element::InitCx<'_>) -> Result<(), ::castanet_element::ElementError> {
+                ::castanet_element::Lifecycle::initialise(&mut self.#e, cx)
+            }
+            fn cleanup(&mut self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
+                ::castanet_element::Lifecycle::cleanup(&mut self.#e, cx)
+            }
+            fn read(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
+                -> Result<String, ::castanet_element::HandlerError>
+            {
+                ::castanet_element::Lifecycle::read(&mut self.#e, handler, parameters, cx)
+            }
+            fn write(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::HandlerError> {
+                ::castanet_element::Lifecycle::write(&mut self.#e, handler, value, cx)
+            }
+            fn changed(&mut self, handler: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
+                ::castanet_element::Lifecycle::changed(&mut self.#e, handler, cx)
+            }
+            fn own_handlers(&self) -> Vec<(String, &'static str)> {
+                ::castanet_element::Lifecycle::own_handlers(&self.#e)
+            }
+            fn effects(&self, declared: ::castanet_element::spec::Effects) -> ::castanet_element::spec::Effects {
+                ::castanet_element::Lifecycle::effects(&self.#e, declared)
+            }
+            fn holds(&self) -> Option<String> {
+                ::castanet_element::Lifecycle::holds(&self.#e)
+            }
+            fn held(&self) -> u64 {
+                ::castanet_element::Lifecycle::held(&self.#e)
+            }
+            fn take_over(&mut self, old: &mut Self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
+                ::castanet_element::Lifecycle::take_over(&mut self.#e, &mut old.#e, cx)
+            }
+            fn take_state(&mut self, old: &mut Self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
+                ::castanet_element::Lifecycle::take_state(&mut self.#e, &mut old.#e, cx)
+            }
+        }
+    }
+}
