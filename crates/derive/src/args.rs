@@ -2,7 +2,7 @@
 //! `#[derive(Args)]`.
 
 use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Type};
 
 #[derive(Default)]
@@ -85,15 +85,13 @@ fn inner<'a>(ty: &'a Type, wrapper: &str) -> Option<&'a Type> {
 
 /// Declarations in the order of the fields, as a list of slices: each run of consecutive fields of the struct
 /// itself makes one slice, and each flattened field brings its own slice.
+#[derive(Default)]
 struct Lists {
     lists: Vec<TokenStream>,
     run: Vec<TokenStream>,
 }
 
 impl Lists {
-    fn new() -> Lists {
-        Lists { lists: Vec::new(), run: Vec::new() }
-    }
     fn push(&mut self, one: TokenStream) {
         self.run.push(one);
     }
@@ -110,6 +108,203 @@ impl Lists {
     }
 }
 
+/// The limits of an argument, as the last parameters of `within`; `None` if it has none.
+fn limits(field: &Field, attr: &Attr) -> syn::Result<Option<TokenStream>> {
+    let limited = attr.min.is_some() || attr.max.is_some();
+    if attr.rest && limited || attr.off.is_some() && !limited {
+        return Err(Error::new_spanned(
+            field,
+            "min and max are for single arguments, and off for arguments that have one of them",
+        ));
+    }
+    let limit = |e: &Option<Expr>| e.as_ref().map_or(quote!(None), |e| quote!(Some(#e)));
+    let (min, max, off) = (limit(&attr.min), limit(&attr.max), limit(&attr.off));
+    Ok(limited.then(|| quote!(#min, #max, #off)))
+}
+
+/// How an argument is taken from the parser.
+struct Taking<'a> {
+    /// The type of one value.
+    value: &'a Type,
+    mandatory: bool,
+    /// The expression that takes the argument.
+    take: TokenStream,
+}
+
+impl<'a> Taking<'a> {
+    fn new(
+        ty: &'a Type,
+        attr: &Attr,
+        index: &TokenStream,
+        limits: Option<&TokenStream>,
+    ) -> syn::Result<Taking<'a>> {
+        if attr.rest {
+            let value =
+                inner(ty, "Vec").ok_or_else(|| Error::new_spanned(ty, "the type of a rest is Vec<T>"))?;
+            return Ok(Taking { value, mandatory: false, take: quote!(parser.rest::<#value>(#index)) });
+        }
+        // The field is an `Option` of the value if the argument may be left out and has no default.
+        let option = inner(ty, "Option");
+        let own = option.unwrap_or(ty);
+        let value = if attr.default.is_some() { ty } else { own };
+        let mandatory = attr.default.is_none() && option.is_none();
+        let method = if mandatory { "required" } else { "optional" };
+        let take = match limits {
+            Some(limits) => {
+                let method = format_ident!("{method}_if");
+                let check = quote!(|v: &#own| ::castanet_element::spec::within(v, #limits));
+                quote!(parser.#method::<#value>(#index, #check))
+            }
+            None => {
+                let method = format_ident!("{method}");
+                quote!(parser.#method::<#value>(#index))
+            }
+        };
+        let take = match &attr.default {
+            Some(default) => quote!(#take.map(|v| v.unwrap_or_else(|| #default))),
+            None => take,
+        };
+        Ok(Taking { value, mandatory, take })
+    }
+}
+
+/// The declaration of an argument.
+fn spec(name: &Ident, attr: &Attr, taking: &Taking<'_>, doc: &str) -> TokenStream {
+    let keyword = attr.name.clone().unwrap_or_else(|| name.to_string().to_uppercase());
+    let kind = match (attr.rest, attr.keyword) {
+        (true, _) => quote!(Rest),
+        (_, true) => quote!(Keyword),
+        _ => quote!(Positional),
+    };
+    let shown = match (&attr.show, &attr.default) {
+        (Some(s), _) => s.clone(),
+        (None, Some(e)) => e.to_token_stream().to_string().replace(' ', ""),
+        _ => String::new(),
+    };
+    let (aliases, deprecated, Taking { value, mandatory, .. }) = (&attr.aliases, &attr.deprecated, taking);
+    quote!(::castanet_element::spec::ArgSpec {
+        name: #keyword, aliases: &[#(#aliases),*], deprecated: &[#(#deprecated),*], kind: ::castanet_element::spec::ArgKind::#kind, mandatory: #mandatory,
+        default: #shown, type_name: <#value as ::castanet_element::spec::ArgValue>::TYPE, doc: #doc,
+    })
+}
+
+/// The parts of the implementation of `Args`, in the order of the fields.
+#[derive(Default)]
+struct Parts<'a> {
+    specs: Lists,
+    handlers: Lists,
+    /// Statements that take each field from the parser, into a variable of the same name.
+    takes: Vec<TokenStream>,
+    names: Vec<&'a Ident>,
+    /// Match arms that read and write the handlers of arguments.
+    reads: Vec<TokenStream>,
+    writes: Vec<TokenStream>,
+    /// The flattened fields.
+    nested: Vec<(&'a Ident, &'a Type)>,
+    /// The number of arguments that are not in flattened fields.
+    own: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// The index of the next argument, as an expression: it depends on the lengths of flattened structs.
+    fn index(&self) -> TokenStream {
+        let (own, types) = (self.own, self.nested.iter().map(|(_, ty)| ty));
+        quote!(#own #(+ <#types as ::castanet_element::spec::Args>::SPECS.len())*)
+    }
+
+    /// Adds a flattened field.
+    fn flatten(&mut self, name: &'a Ident, ty: &'a Type) {
+        let index = self.index();
+        self.takes.push(quote!(let #name = parser.nested::<#ty>(#index);));
+        self.names.push(name);
+        self.nested.push((name, ty));
+        self.specs.nested(quote!(<#ty as ::castanet_element::spec::Args>::SPECS));
+        self.handlers.nested(quote!(<#ty as ::castanet_element::spec::Args>::HANDLERS));
+    }
+
+    /// Adds a field that is one argument.
+    fn argument(&mut self, name: &'a Ident, field: &'a Field, attr: &Attr) -> syn::Result<()> {
+        let doc = crate::doc_line(&field.attrs);
+        if doc.is_empty() {
+            return Err(Error::new_spanned(field, "an argument needs a documentation comment"));
+        }
+        let limits = limits(field, attr)?;
+        let taking = Taking::new(&field.ty, attr, &self.index(), limits.as_ref())?;
+        self.own += 1;
+        self.specs.push(spec(name, attr, &taking, &doc));
+        let take = taking.take;
+        self.takes.push(quote!(let #name = #take;));
+        self.names.push(name);
+        self.handler(name, &field.ty, attr, limits.as_ref(), &doc);
+        Ok(())
+    }
+
+    /// Adds the handler of an argument, if it has one.
+    fn handler(&mut self, name: &Ident, ty: &Type, attr: &Attr, limits: Option<&TokenStream>, doc: &str) {
+        let Some(flags) = &attr.handler else { return };
+        let handler = attr.handler_name.clone().unwrap_or_else(|| name.to_string());
+        let shows = match flags.contains('r') {
+            true => quote!(<#ty as ::castanet_element::spec::Show>::KIND),
+            false => quote!(::castanet_element::spec::ValueKind::Text),
+        };
+        self.handlers
+            .push(quote!(::castanet_element::spec::HandlerSpec::new(#handler, #flags, #doc, #shows)));
+        if flags.contains('r') {
+            self.reads.push(quote!(#handler => Some(::castanet_element::spec::Show::show(&self.#name)),));
+        }
+        if flags.contains('w') {
+            let value = match limits {
+                Some(limits) => {
+                    let own = inner(ty, "Option").unwrap_or(ty);
+                    quote! {
+                        <#own as ::castanet_element::spec::ArgValue>::parse(text.trim(), cx)
+                            .and_then(|v| ::castanet_element::spec::within(&v, #limits).map(|()| v))
+                            .map(|v| self.#name = v.into())
+                    }
+                }
+                None => quote! {
+                    <#ty as ::castanet_element::spec::ArgValue>::parse(text.trim(), cx).map(|v| self.#name = v)
+                },
+            };
+            self.writes.push(quote!(#handler => Some(#value),));
+        }
+    }
+
+    /// Writes the implementation.
+    fn args_impl(self, ident: &Ident) -> TokenStream {
+        let Parts { specs, handlers, takes, names, reads, writes, nested, .. } = self;
+        let nested: Vec<_> = nested.iter().map(|n| n.0).collect();
+        let specs = specs.joined(&quote!(::castanet_element::spec::ArgSpec));
+        let handlers = handlers.joined(&quote!(::castanet_element::spec::HandlerSpec));
+        quote! {
+            impl ::castanet_element::spec::Args for #ident {
+                const SPECS: &'static [::castanet_element::spec::ArgSpec] = #specs;
+                const HANDLERS: &'static [::castanet_element::spec::HandlerSpec] = #handlers;
+                fn take(parser: &mut ::castanet_element::spec::Parser<'_>) -> Option<Self> {
+                    #(#takes)*
+                    Some(Self { #(#names: #names?),* })
+                }
+                #[allow(clippy::match_single_binding)]
+                fn read(&self, handler: &str) -> Option<String> {
+                    match handler {
+                        #(#reads)*
+                        _ => None #(.or_else(|| ::castanet_element::spec::Args::read(&self.#nested, handler)))*
+                    }
+                }
+                #[allow(clippy::match_single_binding, unused_variables)]
+                fn write(&mut self, handler: &str, text: &str, cx: &::castanet_element::spec::ArgCx<'_>)
+                    -> Option<Result<(), ::castanet_element::spec::ValueError>>
+                {
+                    match handler {
+                        #(#writes)*
+                        _ => None #(.or_else(|| ::castanet_element::spec::Args::write(&mut self.#nested, handler, text, cx)))*
+                    }
+                }
+            }
+        }
+    }
+}
+
 pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let ident = &input.ident;
     let Data::Struct(data) = &input.data else {
@@ -118,148 +313,17 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(ident, "Args is for structs with named fields"));
     };
-    let mut parsed = Vec::new();
-    for f in &fields.named {
-        parsed.push((f, attribute(f)?));
+    let mut attrs = Vec::new();
+    for field in &fields.named {
+        attrs.push(attribute(field)?);
     }
-    // Positional arguments are declared in the order of the fields. A rest argument comes after the other
-    // positional ones.
-    let (mut specs, mut takes, mut names) = (Lists::new(), Vec::new(), Vec::<&Ident>::new());
-    let (mut handlers, mut reads, mut writes) = (Lists::new(), Vec::new(), Vec::new());
-    let (mut nested, mut own_args) = (Vec::<(&Ident, &Type)>::new(), 0usize);
-    for (field, attr) in &parsed {
+    let mut parts = Parts::default();
+    for (field, attr) in fields.named.iter().zip(&attrs) {
         let Some(name) = field.ident.as_ref() else { continue };
-        let before =
-            nested.iter().map(|(_, ty)| quote!(<#ty as ::castanet_element::spec::Args>::SPECS.len()));
-        let index = quote!(#own_args #(+ #before)*);
-        if attr.flatten {
-            let ty = &field.ty;
-            takes.push(quote!(let #name = parser.nested::<#ty>(#index);));
-            names.push(name);
-            nested.push((name, ty));
-            specs.nested(quote!(<#ty as ::castanet_element::spec::Args>::SPECS));
-            handlers.nested(quote!(<#ty as ::castanet_element::spec::Args>::HANDLERS));
-            continue;
-        }
-        own_args += 1;
-        let keyword = attr.name.clone().unwrap_or_else(|| name.to_string().to_uppercase());
-        let doc = crate::doc_line(&field.attrs);
-        if doc.is_empty() {
-            return Err(Error::new_spanned(field, "an argument needs a documentation comment"));
-        }
-        let ty = &field.ty;
-        let limited = attr.min.is_some() || attr.max.is_some();
-        if attr.rest && limited || attr.off.is_some() && !limited {
-            return Err(Error::new_spanned(
-                field,
-                "min and max are for single arguments, and off for arguments that have one of them",
-            ));
-        }
-        // The type of the value itself. The field is an `Option` of it if the argument may be left out and
-        // has no default.
-        let own = inner(ty, "Option").unwrap_or(ty);
-        let limit = |e: &Option<Expr>| match e {
-            Some(e) => quote!(Some(#e)),
-            None => quote!(None),
-        };
-        let limits = [&attr.min, &attr.max, &attr.off].map(limit);
-        let [min, max, off] = &limits;
-        let check = if limited {
-            quote!(|v: &#own| ::castanet_element::spec::within(v, #min, #max, #off))
-        } else {
-            quote!(|_: &#own| Ok(()))
-        };
-        let (value, mandatory, take) = if attr.rest {
-            let t = inner(ty, "Vec").ok_or_else(|| Error::new_spanned(ty, "the type of a rest is Vec<T>"))?;
-            (t, false, quote!(parser.rest::<#t>(#index)))
-        } else if let Some(default) = &attr.default {
-            let take = match limited {
-                true => quote!(parser.optional_if::<#ty>(#index, #check)),
-                false => quote!(parser.optional::<#ty>(#index)),
-            };
-            (ty, false, quote!(#take.map(|v| v.unwrap_or_else(|| #default))))
-        } else if let Some(t) = inner(ty, "Option") {
-            let take = match limited {
-                true => quote!(parser.optional_if::<#t>(#index, #check)),
-                false => quote!(parser.optional::<#t>(#index)),
-            };
-            (t, false, take)
-        } else {
-            let take = match limited {
-                true => quote!(parser.required_if::<#ty>(#index, #check)),
-                false => quote!(parser.required::<#ty>(#index)),
-            };
-            (ty, true, take)
-        };
-        let kind = match (attr.rest, attr.keyword) {
-            (true, _) => quote!(Rest),
-            (_, true) => quote!(Keyword),
-            _ => quote!(Positional),
-        };
-        let shown = match (&attr.show, &attr.default) {
-            (Some(s), _) => s.clone(),
-            (None, Some(e)) => e.to_token_stream().to_string().replace(' ', ""),
-            _ => String::new(),
-        };
-        let (aliases, deprecated) = (&attr.aliases, &attr.deprecated);
-        specs.push(quote!(::castanet_element::spec::ArgSpec {
-            name: #keyword, aliases: &[#(#aliases),*], deprecated: &[#(#deprecated),*], kind: ::castanet_element::spec::ArgKind::#kind, mandatory: #mandatory,
-            default: #shown, type_name: <#value as ::castanet_element::spec::ArgValue>::TYPE, doc: #doc,
-        }));
-        takes.push(quote!(let #name = #take;));
-        names.push(name);
-        if let Some(flags) = &attr.handler {
-            let shows = match flags.contains('r') {
-                true => quote!(<#ty as ::castanet_element::spec::Show>::KIND),
-                false => quote!(::castanet_element::spec::ValueKind::Text),
-            };
-            let h = attr.handler_name.clone().unwrap_or_else(|| name.to_string());
-            handlers.push(quote!(::castanet_element::spec::HandlerSpec::new(#h, #flags, #doc, #shows)));
-            if flags.contains('r') {
-                reads.push(quote!(#h => Some(::castanet_element::spec::Show::show(&self.#name)),));
-            }
-            if flags.contains('w') {
-                writes.push(if limited {
-                    quote!(#h => Some(
-                        <#own as ::castanet_element::spec::ArgValue>::parse(text.trim(), cx)
-                            .and_then(|v| ::castanet_element::spec::within(&v, #min, #max, #off).map(|()| v))
-                            .map(|v| self.#name = v.into())
-                    ),)
-                } else {
-                    quote!(#h => Some(
-                        <#ty as ::castanet_element::spec::ArgValue>::parse(text.trim(), cx).map(|v| self.#name = v)
-                    ),)
-                });
-            }
+        match attr.flatten {
+            true => parts.flatten(name, &field.ty),
+            false => parts.argument(name, field, attr)?,
         }
     }
-    let specs = specs.joined(&quote!(::castanet_element::spec::ArgSpec));
-    let handlers = handlers.joined(&quote!(::castanet_element::spec::HandlerSpec));
-    let nested: Vec<_> = nested.into_iter().map(|n| n.0).collect();
-    Ok(quote! {
-        impl ::castanet_element::spec::Args for #ident {
-            const SPECS: &'static [::castanet_element::spec::ArgSpec] = #specs;
-            const HANDLERS: &'static [::castanet_element::spec::HandlerSpec] = #handlers;
-            fn take(parser: &mut ::castanet_element::spec::Parser<'_>) -> Option<Self> {
-                #(#takes)*
-                Some(Self { #(#names: #names?),* })
-            }
-            #[allow(clippy::match_single_binding)]
-            fn read(&self, handler: &str) -> Option<String> {
-                match handler {
-                    #(#reads)*
-                    _ => None #(.or_else(|| ::castanet_element::spec::Args::read(&self.#nested, handler)))*
-                }
-            }
-            #[allow(clippy::match_single_binding, unused_variables)]
-            fn write(&mut self, handler: &str, text: &str, cx: &::castanet_element::spec::ArgCx<'_>)
-                -> Option<Result<(), ::castanet_element::spec::ValueError>>
-            {
-                match handler {
-                    #(#writes)*
-                    _ => None #(.or_else(|| ::castanet_element::spec::Args::write(&mut self.#nested, handler, text, cx)))*
-                }
-            }
-        }
-    })
+    Ok(parts.args_impl(ident))
 }
