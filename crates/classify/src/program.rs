@@ -287,11 +287,6 @@ impl Program {
         needs(self.kind, [&self.fast, &self.checked])
     }
 
-    /// Like [`Program::safe_lengths`], but all four bytes of each word that [`Program::steps`] load must be present.
-    pub fn load_lengths(&self) -> [u32; 3] {
-        loads(self.kind, &self.fast, &self.checked)
-    }
-
     /// The program as text: one line for each step, the safe length and the alignment offset.
     pub fn program_text(&self) -> String {
         self.to_string()

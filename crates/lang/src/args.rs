@@ -111,12 +111,6 @@ pub fn keyword(arg: &str) -> Option<(&str, Range<usize>)> {
     (rest > end).then(|| arg.get(start..end)).flatten().map(|k| (k, rest..stop))
 }
 
-/// Whether the text is one plain word: printable ASCII without blanks, quotes, backslash and comma.
-pub fn is_word(text: &str) -> bool {
-    !text.is_empty()
-        && text.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'\\' | b','))
-}
-
 /// Removes quotes and expands escapes. Bytes that are not UTF-8 are replaced; [`data`] returns them unchanged.
 pub fn unquote(arg: &str) -> String {
     match String::from_utf8(unquoted(arg).0) {

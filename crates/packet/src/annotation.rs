@@ -185,12 +185,6 @@ impl Packet {
             m.transport = m.data + m.len;
         }
     }
-    /// Unsets the network and transport headers.
-    pub fn clear_network_header(&mut self) {
-        let m = self.meta_mut();
-        m.network = UNSET;
-        m.transport = UNSET;
-    }
     /// Unsets the MAC header.
     pub fn clear_mac_header(&mut self) {
         self.meta_mut().mac = UNSET;
@@ -319,11 +313,6 @@ mod tests {
             p.set_network_header(offset, length);
             assert_eq!(p.network_offset().zip(p.transport_offset()), want, "{offset} {length}");
             assert_eq!(p.network_header_length() as isize, want.map_or(0, |(n, t)| t - n));
-            p.clear_network_header();
-            assert_eq!(
-                (p.network_offset(), p.transport_offset(), p.network_header_length()),
-                (None, None, 0)
-            );
         }
     }
 

@@ -40,11 +40,6 @@ impl TokenBucket {
         Self::new(rate, if rate < 200 { 2 } else { rate / 100 })
     }
 
-    /// The bucket of RatedUnqueue and RatedSplitter: the tokens that arrive in 20 ms, at least one.
-    pub const fn for_rated_unqueue(rate: u64) -> Self {
-        Self::with_duration(rate, 20_000_000)
-    }
-
     /// The rate in tokens per second.
     #[inline]
     pub const fn rate(&self) -> u64 {
@@ -167,9 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn rated_unqueue_holds_twenty_milliseconds() {
+    fn a_bucket_holds_the_tokens_of_its_duration() {
         for (rate, capacity) in [(0, 1), (1, 1), (49, 1), (50, 1), (100, 2), (1_000_000, 20_000)] {
-            assert_eq!(TokenBucket::for_rated_unqueue(rate).capacity(), capacity, "{rate}");
+            assert_eq!(TokenBucket::with_duration(rate, 20_000_000).capacity(), capacity, "{rate}");
         }
         let mut bucket = TokenBucket::new(10, 3);
         assert_eq!(departures(&mut bucket, 5, 5), [0, 0, 0, SECOND / 10, SECOND / 5]);

@@ -77,15 +77,6 @@ pub fn ipv4_header20_ok(header: &[u8; 20]) -> bool {
     fold64(sum_ne20(header)) == 0xffff
 }
 
-/// Whether the checksum of an IPv4 header is correct. `header` must include the options and nothing after them.
-#[inline]
-pub fn ipv4_header_ok(header: &[u8]) -> bool {
-    match <&[u8; 20]>::try_from(header) {
-        Ok(plain) => ipv4_header20_ok(plain),
-        Err(_) => sum(header) == 0xffff,
-    }
-}
-
 /// Computes the checksum of a 20-byte IPv4 header. The current checksum field is ignored.
 #[inline]
 pub fn ipv4_header20_checksum(header: &[u8; 20]) -> u16 {
@@ -119,19 +110,13 @@ pub const fn update32(checksum: u16, old: u32, new: u32) -> u16 {
     !fold64(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// The checksum after the time-to-live was decremented. This is [`update16`] with `new = old - 0x0100`. Then
-/// `old` cancels out, so it is not a parameter.
-#[inline]
-pub const fn update_ttl_decrement(checksum: u16) -> u16 {
-    // The result is ~(~c + 0xfeff), where c is the checksum. This equals c + 0x0100 with end-around carry, except
-    // for c = 0xfeff: there the result is 0, not 0xffff.
-    checksum.wrapping_add(0x0100).wrapping_add((checksum >= 0xfeff) as u16)
-}
-
-/// Applies [`update_ttl_decrement`] to a checksum field.
+/// Updates a checksum field after the time-to-live was decremented. This is [`update16`] with `new = old - 0x0100`.
+/// Then `old` cancels out, so it is not a parameter.
 #[inline]
 pub fn update_ttl_decrement_field(field: &mut Be16) {
-    // Computing in memory byte order saves two byte swaps (RFC 1071 §2(B)).
+    // The result is ~(~c + 0xfeff), where c is the checksum. This equals c + 0x0100 with end-around carry, except
+    // for c = 0xfeff: there the result is 0, not 0xffff. Computing in memory byte order saves two byte swaps
+    // (RFC 1071 §2(B)).
     const ONE: u16 = u16::from_be(0x0100);
     let word = u16::from_ne_bytes(field.to_bytes());
     let word = word.wrapping_add(ONE).wrapping_add(u16::from(word >= !ONE));

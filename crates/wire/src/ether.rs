@@ -70,12 +70,6 @@ impl EtherAddr {
         self.is_group() && !self.is_broadcast()
     }
 
-    /// Whether the address is locally administered, that is, not assigned by a manufacturer.
-    #[inline]
-    pub const fn is_local(&self) -> bool {
-        self.0[0] & 2 == 2
-    }
-
     /// The Ethernet group address for an IPv4 multicast address (RFC 1112 §6.4), made from the low 23 bits of `addr`.
     #[inline]
     pub const fn from_ipv4_multicast(addr: u32) -> Self {
@@ -212,15 +206,15 @@ mod tests {
 
     #[test]
     fn address_kinds() {
-        let kinds = |a: EtherAddr| (a.is_broadcast(), a.is_group(), a.is_multicast(), a.is_local());
-        assert_eq!(kinds(EtherAddr::BROADCAST), (true, true, false, true));
-        assert_eq!(kinds(EtherAddr::ZERO), (false, false, false, false));
-        assert_eq!(kinds(EtherAddr([0xff, 0xff, 0xff, 0xff, 0xff, 0xfe])), (false, true, true, true));
+        let kinds = |a: EtherAddr| (a.is_broadcast(), a.is_group(), a.is_multicast());
+        assert_eq!(kinds(EtherAddr::BROADCAST), (true, true, false));
+        assert_eq!(kinds(EtherAddr::ZERO), (false, false, false));
+        assert_eq!(kinds(EtherAddr([0xff, 0xff, 0xff, 0xff, 0xff, 0xfe])), (false, true, true));
         // RFC 1112 §6.4: 239.129.2.3 and 224.1.2.3 map to the same address.
         let group = EtherAddr([1, 0, 0x5e, 1, 2, 3]);
         assert_eq!(EtherAddr::from_ipv4_multicast(0xef81_0203), group);
         assert_eq!(EtherAddr::from_ipv4_multicast(0xe001_0203), group);
-        assert_eq!(kinds(group), (false, true, true, false));
+        assert_eq!(kinds(group), (false, true, true));
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl DecIpTtl {
             return self.expire(cx);
         }
         // RFC 1624, in memory order (RFC 1071 section 2(B)): the checksum is incremented, with end-around carry as in
-        // `checksum::update_ttl_decrement`, and the time to live is decremented, without a borrow.
+        // `checksum::update_ttl_decrement_field`, and the time to live is decremented, without a borrow.
         if word >= 0xfffe_0000 {
             std::hint::cold_path();
             word = word.wrapping_add(0x0001_0000);
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(out.len(), 1 << 16);
         for (sum, (_, p)) in (0..=u16::MAX).zip(out) {
             let h = &p.data()[8..12];
-            let want = castanet_wire::checksum::update_ttl_decrement(sum).to_be_bytes();
+            let want = castanet_wire::checksum::update16(sum, 0x4011, 0x3f11).to_be_bytes();
             assert_eq!(*h, [1 + (sum % 254) as u8, 17, want[0], want[1]], "{sum:04x}");
         }
     }

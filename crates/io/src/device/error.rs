@@ -134,11 +134,6 @@ impl DeviceError {
             | DeviceError::System { .. } => String::new(),
         }
     }
-
-    /// Whether the device may become usable again without any action of the router.
-    pub fn may_return(&self) -> bool {
-        matches!(self, DeviceError::Missing { .. } | DeviceError::Down { .. })
-    }
 }
 
 /// The value of `doing` in errors about opening a packet socket.

@@ -109,10 +109,6 @@ impl Shield {
     pub fn is_up_to_date(&self) -> bool {
         facts::index(&self.name) == Ok(self.index)
     }
-    /// Whether the kernel removes the filter when the process ends.
-    pub fn ends_with_process(&self) -> bool {
-        matches!(self.means, Means::Link { .. })
-    }
 }
 
 impl Drop for Shield {

@@ -181,7 +181,7 @@ fn devices_go_and_come_back() {
         let old = r.index();
         run("ip link del vb");
         assert!(readable(r.fd(), LONG));
-        assert!(r.check().unwrap_err().may_return());
+        assert!(matches!(r.check(), Err(DeviceError::Missing { .. } | DeviceError::Down { .. })));
         assert!(matches!(open(), Err(DeviceError::Missing { .. })));
         pair();
         let mut r = open().unwrap();
@@ -253,8 +253,8 @@ fn a_process_with_a_shield() {
     if std::env::var_os(HOLDER).is_none() {
         return println!("SKIP: run by another test");
     }
-    let shield = Shield::raise("va").unwrap();
-    println!("raised {}", shield.ends_with_process());
+    let _shield = Shield::raise("va").unwrap();
+    println!("raised");
     std::thread::sleep(Duration::from_secs(600));
 }
 
@@ -278,29 +278,25 @@ fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = std::io::BufRead::lines(std::io::BufReader::new(holder.stdout.take().unwrap()));
-        let said = lines.map_while(Result::ok).find_map(|l| Some(l.split_once("raised ")?.1.to_owned()));
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(holder.stdout.take().unwrap()));
+        assert!(lines.any(|l| l.unwrap().contains("raised")));
         host.run("sh -c '! ping -c 1 -W 1 10.3.0.1'");
         let running = shield::found().unwrap();
         holder.kill().unwrap();
         holder.wait().unwrap();
-        match said.as_deref() {
-            Some("true") => {
-                assert_eq!(running, []);
-                // The kernel removes the BPF program of the shield shortly after the process has ended.
-                host.run("ping -c 1 -i 0.1 -w 60 10.3.0.1");
-            }
-            Some("false") => {
-                println!("SKIP: this process may make no TCX links, which end with it");
-                assert_eq!(running.iter().map(|f| f.fate).collect::<Vec<_>>(), [Fate::Alive]);
-                host.run("sh -c '! ping -c 1 -W 1 10.3.0.1'");
-                let left = shield::found().unwrap();
-                assert_eq!(left.iter().map(|f| f.fate).collect::<Vec<_>>(), [Fate::Ended]);
-                shield::remove(&left[0]).unwrap();
-                host.run("ping -c 1 -W 60 10.3.0.1");
-                assert!(!run("tc qdisc show dev va").contains("clsact"));
-            }
-            other => panic!("{other:?}"),
+        // Only filters that stay after the process carry its name.
+        if running.is_empty() {
+            // The kernel removes the BPF program of the shield shortly after the process has ended.
+            host.run("ping -c 1 -i 0.1 -w 60 10.3.0.1");
+        } else {
+            println!("SKIP: this process may make no TCX links, which end with it");
+            assert_eq!(running.iter().map(|f| f.fate).collect::<Vec<_>>(), [Fate::Alive]);
+            host.run("sh -c '! ping -c 1 -W 1 10.3.0.1'");
+            let left = shield::found().unwrap();
+            assert_eq!(left.iter().map(|f| f.fate).collect::<Vec<_>>(), [Fate::Ended]);
+            shield::remove(&left[0]).unwrap();
+            host.run("ping -c 1 -W 60 10.3.0.1");
+            assert!(!run("tc qdisc show dev va").contains("clsact"));
         }
     });
 }
