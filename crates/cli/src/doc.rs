@@ -10,7 +10,7 @@ use crate::load::{complain, reason};
 use castanet_classes::Registry;
 use castanet_element::Classes as _;
 use castanet_package::{Packages, WithPackages};
-use castanet_spec::{ClassSpec, Reason, anno};
+use castanet_spec::{ClassSpec, HandlerSpec, Reason, anno};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -120,7 +120,7 @@ fn overview(families: &[Family]) -> String {
 fn class_json(s: &ClassSpec) -> Value {
     let parts = words::Parts::of(s.doc);
     let port = |p: words::Port| json!({ "which": p.which, "moves": p.moves, "packets": p.packets, "optional": p.optional });
-    let handler = |h: castanet_spec::HandlerSpec| {
+    let handler = |h: HandlerSpec| {
         let kind = h.readable().then(|| h.kind.word());
         json!({ "name": h.name, "flags": h.flags, "value": kind, "unit": h.unit, "doc": h.doc })
     };
@@ -166,15 +166,14 @@ fn rows(what: Listed) -> (&'static [&'static str], Vec<Vec<String>>) {
             (&["name", "doc"], Reason::ALL.iter().map(row).collect())
         }
         Listed::Handlers => {
-            use castanet_runtime::handlers::{DROPS, GLOBAL, STANDARD, SWAP, TASK};
-            let global = GLOBAL.iter().chain(SWAP).map(|h| ("", h, words::global(h.0)));
-            let standard = STANDARD.iter().map(|h| ("ELEMENT.", h, words::standard(h.0)));
-            let drops = DROPS.iter().map(|h| ("ELEMENT.", h, words::standard(h.0)));
-            let task = TASK.iter().map(|h| ("TASK.", h, words::standard(h.0)));
-            let row = |(of, h, doc): (&str, &(&str, &str), &str)| {
-                vec![format!("{of}{}", h.0), words::flags(h.1), doc.to_string()]
+            use castanet_runtime::handlers::{DROPS, ELEMENT, GLOBAL, HOT_SWAP, TASK};
+            let global = GLOBAL.iter().chain(&HOT_SWAP).map(|h| ("", h));
+            let element = ELEMENT.iter().chain(DROPS).map(|h| ("ELEMENT.", h));
+            let task = TASK.iter().map(|h| ("TASK.", h));
+            let row = |(of, h): (&str, &HandlerSpec)| {
+                vec![format!("{of}{}", h.name), words::flags(h.flags), h.doc.to_string()]
             };
-            (&["name", "access", "doc"], global.chain(standard).chain(drops).chain(task).map(row).collect())
+            (&["name", "access", "doc"], global.chain(element).chain(task).map(row).collect())
         }
     }
 }

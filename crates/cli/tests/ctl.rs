@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const ROUTER: &str = "i :: InfiniteSource(LENGTH 60, ACTIVE false) -> c :: Counter -> Discard; odd@name :: Null; Idle -> odd@name -> Discard;
-    s :: Script(TYPE PASSIVE, return $(length $args));";
+    Idle -> q :: Queue(5) -> d :: DelayShaper(500ms) -> Discard; s :: Script(TYPE PASSIVE, return $(length $args));";
 
 /// A running router, which is killed when the test ends.
 struct Live(Child);
@@ -63,6 +63,17 @@ fn every_command() {
         ctl(&b, &["read", "--json", "s.run", "ab"]),
         ran("{\"handler\":\"s.run\",\"value\":\"2\"}\n", "", 0)
     );
+    // The class or the runtime declares what a value is, so its text is not guessed at.
+    for (handler, value) in [
+        ("q.config", "\"5\""),
+        ("d.delay", "0.5"),
+        ("i.scheduled", "false"),
+        ("i.tickets", "1024"),
+        ("timewarp", "1"),
+    ] {
+        let want = format!("{{\"handler\":\"{handler}\",\"value\":{value}}}\n");
+        assert_eq!(ctl(&b, &["read", "--json", handler]), ran(&want, "", 0));
+    }
     assert_eq!(ctl(&b, &["write", "i.limit", "7"]), ran("", "", 0));
     assert_eq!(ctl_with(&b, &["write", "i.limit", "-"], "12\n"), ran("", "", 0));
     assert_eq!(ctl(&b, &["write", "i.active", "true"]), ran("", "", 0));

@@ -247,8 +247,11 @@ impl<'a> Parts<'a> {
             true => quote!(<#ty as ::castanet_element::spec::Show>::KIND),
             false => quote!(::castanet_element::spec::ValueKind::Text),
         };
-        self.handlers
-            .push(quote!(::castanet_element::spec::HandlerSpec::new(#handler, #flags, #doc, #shows)));
+        self.handlers.push(quote!(::castanet_element::spec::HandlerSpec {
+            // Every replica has the same arguments, so a rate is not added up.
+            merge: ::castanet_element::spec::Merge::First,
+            ..::castanet_element::spec::HandlerSpec::new(#handler, #flags, #doc, #shows)
+        }));
         if flags.contains('r') {
             self.reads.push(quote!(#handler => Some(::castanet_element::spec::Show::show(&self.#name)),));
         }

@@ -5,41 +5,128 @@ use crate::shared::Shared;
 use castanet_element::CallError;
 use castanet_graph::PortKind;
 use castanet_lang::PortRef;
-use castanet_spec::{HandlerSpec, Workers};
+use castanet_spec::{HandlerSpec, Merge, ValueKind, Workers};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-/// Handlers that every element has: name and flags.
-pub const STANDARD: &[(&str, &str)] =
-    &[("handlers", "r."), ("ports", "r."), ("config", "r."), ("class", "r."), ("name", "r.")];
+/// Handlers that every element has.
+pub const ELEMENT: [HandlerSpec; 5] = [
+    HandlerSpec::new("handlers", "r.", "The element's handlers with their flags.", ValueKind::Text),
+    HandlerSpec::new("ports", "r.", "The ports: push or pull, and their connections.", ValueKind::Text),
+    HandlerSpec::new("config", "r.", "The element's configuration string.", ValueKind::Text),
+    HandlerSpec::new("class", "r.", "The element's class.", ValueKind::Text),
+    HandlerSpec::new("name", "r.", "The element's name.", ValueKind::Text),
+];
 /// The flags of the handler `config` if the class allows live reconfiguration.
 pub const LIVE: &str = "rw.";
 /// Handlers of elements to which the run loop gives turns.
-pub const TASK: &[(&str, &str)] = &[("home_thread", "rw"), ("tickets", "rw"), ("scheduled", "r")];
+pub const TASK: &[HandlerSpec] = &[
+    HandlerSpec::new("home_thread", "rw", "The worker that runs the element's task.", ValueKind::Gauge),
+    HandlerSpec::new(
+        "tickets",
+        "rw",
+        "The tickets of the task: its share of turns relative to other tasks.",
+        ValueKind::Gauge,
+    ),
+    HandlerSpec::new("scheduled", "r", "Whether the task is in the run queue.", ValueKind::Flag),
+];
 /// The handler of elements whose class may drop packets: the number of dropped packets for each reason.
-pub const DROPS: &[(&str, &str)] = &[(DROP_REASONS, "rU")];
+pub const DROPS: &[HandlerSpec] = &[HandlerSpec {
+    unit: "packets",
+    merge: Merge::Sum,
+    ..HandlerSpec::new(
+        DROP_REASONS,
+        "rU",
+        "Packets dropped, one line per reason: the reason, a tab, the number.",
+        ValueKind::Table,
+    )
+}];
 /// The name of the handler in [`DROPS`], and of the global handler that covers all elements.
 /// The version of Click whose language and interfaces the router follows. Clients compare it.
 pub const CLICK_VERSION: &str = "2.1";
 
 pub(crate) const DROP_REASONS: &str = "drop_reasons";
-/// Global handlers: name, flags.
-pub const GLOBAL: &[(&str, &str)] = &[
-    ("version", "r"),
-    ("driver", "r"),
-    ("config", "r"),
-    ("flatconfig", "r"),
-    ("requirements", "r"),
-    ("handlers", "r"),
-    ("list", "r"),
-    ("classes", "r"),
-    ("packages", "r"),
-    ("timewarp", "rw"),
-    ("stop", "w"),
-    (DROP_REASONS, "rU"),
+/// Global handlers.
+pub const GLOBAL: &[HandlerSpec] = &[
+    HandlerSpec::new("version", "r", "The version of this program.", ValueKind::Text),
+    HandlerSpec::new("driver", "r", "The kind of driver: always userlevel.", ValueKind::Text),
+    HandlerSpec::new("config", "r", "The configuration as it was read.", ValueKind::Text),
+    HandlerSpec::new("flatconfig", "r", "The configuration with compounds expanded.", ValueKind::Text),
+    HandlerSpec::new(
+        "requirements",
+        "r",
+        "The requirements of the configuration, one per line.",
+        ValueKind::Text,
+    ),
+    HandlerSpec::new("handlers", "r", "The global handlers with their flags.", ValueKind::Text),
+    HandlerSpec::new("list", "r", "The number of elements, then their names, one per line.", ValueKind::Text),
+    HandlerSpec::new("classes", "r", "The names of all classes, one per line.", ValueKind::Text),
+    HandlerSpec::new("packages", "r", "The loaded packages, one per line.", ValueKind::Text),
+    HandlerSpec::new("timewarp", "rw", "The speed of the router's clock: 1 is real time.", ValueKind::Gauge),
+    HandlerSpec::new(
+        "stop",
+        "w",
+        "Sends the driver requests to stop; the value is their number.",
+        ValueKind::Text,
+    ),
+    HandlerSpec {
+        unit: "packets",
+        merge: Merge::Sum,
+        ..HandlerSpec::new(
+            DROP_REASONS,
+            "rU",
+            "Packets dropped, one line per element and reason: the element, the reason, the number, separated by \
+             tabs.",
+            ValueKind::Table,
+        )
+    },
 ];
 /// Global handlers of a router that may be swapped.
-pub const SWAP: &[(&str, &str)] = &[("hotconfig", "wR"), ("loadpackage", "wR"), ("swapplan", "wR")];
+pub const HOT_SWAP: [HandlerSpec; 3] = [
+    HandlerSpec::new(
+        "hotconfig",
+        "wR",
+        "Replaces the configuration by the written one, if hot swaps are allowed.",
+        ValueKind::Text,
+    ),
+    HandlerSpec::new(
+        "loadpackage",
+        "wR",
+        "Loads a package of classes, by name or file, for later configurations.",
+        ValueKind::Text,
+    ),
+    HandlerSpec::new(
+        "swapplan",
+        "wR",
+        "Returns the changes that a hot swap to the written configuration would make.",
+        ValueKind::Text,
+    ),
+];
+
+/// The name and the flags of a handler.
+type Listed = (&'static str, &'static str);
+/// The handlers in [`ELEMENT`].
+pub(crate) const STANDARD: [Listed; ELEMENT.len()] = listed(ELEMENT);
+/// The handlers in [`HOT_SWAP`].
+pub(crate) const SWAP: [Listed; HOT_SWAP.len()] = listed(HOT_SWAP);
+
+const fn listed<const N: usize>(handlers: [HandlerSpec; N]) -> [Listed; N] {
+    let mut out = [("", ""); N];
+    let mut i = 0;
+    while i < N {
+        out[i] = (handlers[i].name, handlers[i].flags);
+        i += 1;
+    }
+    out
+}
+
+/// Returns the handlers that the runtime adds to those of an element's class: those of tasks if the element has
+/// a `task`, those about drops if its class `drops` packets, and those of every element.
+pub fn provided(task: bool, drops: bool) -> impl Iterator<Item = &'static HandlerSpec> {
+    let task = if task { TASK } else { &[] };
+    let drops = if drops { DROPS } else { &[] };
+    task.iter().chain(drops).chain(&ELEMENT)
+}
 
 /// Returns the error for a handler that does not exist. `kind` is "read" or "write".
 pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
@@ -68,14 +155,10 @@ impl Shared {
     pub(crate) fn has_task(&self, element: u32) -> bool {
         self.tasks.binary_search(&(element as usize)).is_ok()
     }
-    /// Returns the handlers that the runtime adds to those of the element's class.
-    pub(crate) fn provided(
-        &self,
-        element: u32,
-    ) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-        let task = if self.has_task(element) { TASK } else { &[] };
-        let drops = if self.spec(element).is_some_and(|s| !s.drops.is_empty()) { DROPS } else { &[] };
-        task.iter().chain(drops).chain(STANDARD)
+    /// Returns the name and the flags of each handler that the runtime adds to those of the element's class.
+    pub(crate) fn provided(&self, element: u32) -> impl Iterator<Item = Listed> {
+        let drops = self.spec(element).is_some_and(|s| !s.drops.is_empty());
+        provided(self.has_task(element), drops).map(|h| (h.name, h.flags))
     }
     /// Whether a handler is the runtime's own `drop_reasons`, which counts the drops on each worker
     /// separately.
@@ -182,9 +265,10 @@ impl Shared {
         let outputs = side(g.outputs(e), false);
         format!("{}{inputs}{}{outputs}", word(g.inputs(e), "input"), word(g.outputs(e), "output"))
     }
-    /// The global handlers, with their flags.
-    pub fn globals(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-        GLOBAL.iter().chain(SWAP.iter().filter(|_| self.supervisor.allows_swaps()))
+    /// Returns the name and the flags of each global handler.
+    pub fn globals(&self) -> impl Iterator<Item = Listed> {
+        let swap = if self.supervisor.allows_swaps() { &HOT_SWAP[..] } else { &[] };
+        GLOBAL.iter().chain(swap).map(|h| (h.name, h.flags))
     }
     /// Returns the value of a global read handler; none if it does not exist or needs a worker.
     pub fn global(&self, handler: &str) -> Option<String> {

@@ -19,9 +19,9 @@ pub enum ValueKind {
     Counter,
     /// A number that goes up and down.
     Gauge,
-    /// A number per second.
+    /// A number per second, or a bandwidth with its unit, such as `80kbps`.
     Rate,
-    /// Seconds: a time or a span of time.
+    /// A time or a span of time: a number of seconds, or a number with its unit, such as `500ms`.
     Time,
     /// `true` or `false`.
     Flag,
@@ -55,10 +55,6 @@ impl ValueKind {
             ValueKind::Counter | ValueKind::Rate => Merge::Sum,
             _ => Merge::First,
         }
-    }
-    /// Whether the text of a value is one number.
-    pub const fn is_number(self) -> bool {
-        matches!(self, ValueKind::Counter | ValueKind::Gauge | ValueKind::Rate | ValueKind::Time)
     }
 }
 
@@ -100,9 +96,5 @@ impl HandlerSpec {
     /// Whether it can be written.
     pub fn writable(&self) -> bool {
         self.flags.contains('w')
-    }
-    /// Whether reading takes parameters.
-    pub fn takes_parameters(&self) -> bool {
-        self.flags.contains('+')
     }
 }

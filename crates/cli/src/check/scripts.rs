@@ -6,7 +6,7 @@ use crate::load::is_script;
 use castanet_graph::Graph;
 use castanet_lang::args::{split, words};
 use castanet_lang::{Diagnostic, Element, nearest};
-use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
+use castanet_runtime::handlers::provided;
 use castanet_spec::ClassSpec;
 use std::ops::Range;
 
@@ -135,10 +135,8 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
 
 /// Names of the handlers that elements of a class have for writing (if `write`) or for reading.
 fn handlers(spec: &ClassSpec, write: bool) -> Vec<&'static str> {
-    let own = spec.all_handlers().filter(|h| if write { h.writable() } else { h.readable() }).map(|h| h.name);
-    let provided = TASK.iter().chain(DROPS).chain(STANDARD);
-    let provided = provided.filter(|h| h.1.contains(if write { 'w' } else { 'r' })).map(|h| h.0);
-    own.chain(provided).collect()
+    let all = spec.all_handlers().chain(provided(true, true));
+    all.filter(|h| if write { h.writable() } else { h.readable() }).map(|h| h.name).collect()
 }
 
 #[cfg(test)]

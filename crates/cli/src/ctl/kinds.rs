@@ -5,7 +5,9 @@ use castanet_classes::Registry;
 use castanet_control::Client;
 use castanet_control::client::ClientError;
 use castanet_runtime::Classes;
-use castanet_spec::{ClassSpec, ValueKind};
+use castanet_runtime::handlers::{GLOBAL, provided};
+use castanet_spec::value::{Bandwidth, Nanos};
+use castanet_spec::{ArgCx, ArgValue, ClassSpec, HandlerSpec, Names, Origin, ValueKind};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -23,13 +25,17 @@ impl Kinds {
         Kinds { registry: Registry::new(), specs: HashMap::new() }
     }
 
-    /// Returns the kind of a handler's value. `None` if this program does not have the element's class, or if
-    /// the class does not declare the handler.
+    /// Returns the kind of a handler's value. `None` if neither the runtime nor the element's class declares the
+    /// handler, or if this program does not have the class.
     ///
     /// # Errors
     /// When the connection breaks. If the router refuses to name the element's class, that is no error.
     pub fn of(&mut self, client: &mut Client, handler: &str) -> Result<Option<ValueKind>, ClientError> {
-        let Some((element, handler)) = handler.rsplit_once('.') else { return Ok(None) };
+        let readable = |h: &&HandlerSpec| h.readable();
+        let Some((element, handler)) = handler.rsplit_once('.') else {
+            let global = GLOBAL.iter().find(|h| h.name == handler);
+            return Ok(global.filter(readable).map(|h| h.kind));
+        };
         let spec = match self.specs.get(element) {
             Some(spec) => *spec,
             None => {
@@ -38,8 +44,9 @@ impl Kinds {
                 spec
             }
         };
-        let declared = spec.and_then(|s| s.all_handlers().find(|h| h.name == handler));
-        Ok(declared.filter(|h| h.readable()).map(|h| h.kind))
+        let own = spec.into_iter().flat_map(|s| s.all_handlers());
+        let declared = own.chain(provided(true, true)).find(|h| h.name == handler);
+        Ok(declared.filter(readable).map(|h| h.kind))
     }
 
     fn spec(&self, client: &mut Client, element: &str) -> Result<Option<&'static ClassSpec>, ClientError> {
@@ -51,24 +58,27 @@ impl Kinds {
     }
 }
 
-/// Converts a value to JSON: to a number or boolean if its kind says so, otherwise to a string. A whole
-/// number of unknown kind also becomes a number.
+/// Converts a value to JSON: to a number or boolean if its kind says so, otherwise to a string. Times with a unit
+/// become seconds, rates with a unit become bytes per second. A whole number of unknown kind also becomes a
+/// number.
 pub fn json(text: &str, kind: Option<ValueKind>) -> Value {
     let line = text.trim_end_matches('\n');
     let whole =
         || line.parse::<u64>().map(|n| json!(n)).or_else(|_| line.parse::<i64>().map(|n| json!(n))).ok();
+    let real = || line.parse::<f64>().ok().filter(|n| n.is_finite()).map(|n| json!(n));
     let value = match kind {
         None => whole(),
         Some(ValueKind::Flag) => line.parse::<bool>().ok().map(|b| json!(b)),
-        Some(ValueKind::Counter | ValueKind::Gauge) => whole().or_else(|| real(line)),
-        Some(k) if k.is_number() => real(line),
-        Some(_) => None,
+        Some(ValueKind::Counter | ValueKind::Gauge) => whole().or_else(real),
+        Some(ValueKind::Time) => real().or_else(|| with_unit::<Nanos>(line).map(|t| json!(t.seconds()))),
+        Some(ValueKind::Rate) => real().or_else(|| with_unit::<Bandwidth>(line).map(|b| json!(b.0 as f64))),
+        Some(ValueKind::Address | ValueKind::Table | ValueKind::Text) => None,
     };
     value.unwrap_or_else(|| json!(text))
 }
 
-fn real(text: &str) -> Option<Value> {
-    text.parse::<f64>().ok().filter(|n| n.is_finite()).map(|n| json!(n))
+fn with_unit<T: ArgValue>(text: &str) -> Option<T> {
+    T::parse(text, &ArgCx { scope: "", names: &Names::default(), origin: Origin::default() }).ok()
 }
 
 #[cfg(test)]
@@ -77,7 +87,7 @@ mod tests {
 
     #[test]
     fn values_are_numbers_where_they_are_known_to_be() {
-        use ValueKind::{Counter, Flag, Gauge, Rate, Text};
+        use ValueKind::{Counter, Flag, Gauge, Rate, Text, Time};
         for (text, kind, want) in [
             ("7", None, json!(7)),
             ("7.5", None, json!("7.5")),
@@ -85,6 +95,11 @@ mod tests {
             ("7", Some(Counter), json!(7)),
             ("-7", Some(Gauge), json!(-7)),
             ("7\n", Some(Rate), json!(7.0)),
+            ("80kbps", Some(Rate), json!(10_000.0)),
+            ("0.005", Some(Time), json!(0.005)),
+            ("0.005000s", Some(Time), json!(0.005)),
+            ("500ms", Some(Time), json!(0.5)),
+            ("soon", Some(Time), json!("soon")),
             ("true", Some(Flag), json!(true)),
             ("", Some(Counter), json!("")),
         ] {

@@ -2,7 +2,7 @@
 //! The manual as Markdown: one class, and the whole element reference.
 
 use super::words::{self, Parts};
-use castanet_spec::ClassSpec;
+use castanet_spec::{ClassSpec, HandlerSpec};
 use std::fmt::Write as _;
 
 /// Returns the whole element reference.
@@ -17,11 +17,11 @@ pub fn reference(families: &[(&'static str, Vec<&'static ClassSpec>)]) -> String
         let _ = writeln!(out, "- {}: {}", words::family(family), links.join(", "));
     }
     out.push_str(
-        "\nEvery element also has these handlers. Only elements that may drop packets have `drop_reasons`; only elements with a task have the last three.\n\n| handler | access | |\n|---|---|---|\n",
+        "\nEvery element also has these handlers. Only elements that may drop packets have `drop_reasons`; only elements with a task have the last three.\n\n| handler | access | value | |\n|---|---|---|---|\n",
     );
-    use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
-    for (name, flags) in STANDARD.iter().chain(DROPS).chain(TASK) {
-        row(&mut out, &[&code(name), &words::flags(flags), words::standard(name)]);
+    use castanet_runtime::handlers::{DROPS, ELEMENT, TASK};
+    for h in ELEMENT.iter().chain(DROPS).chain(TASK) {
+        handler(&mut out, h);
     }
     for (family, classes) in families {
         let _ = write!(out, "\n## {}\n", words::family(family));
@@ -40,6 +40,10 @@ fn code(text: &str) -> String {
 fn row(out: &mut String, cells: &[&str]) {
     let cells: Vec<String> = cells.iter().map(|c| c.replace('|', "\\|").replace('\n', " ")).collect();
     let _ = writeln!(out, "| {} |", cells.join(" | "));
+}
+
+fn handler(out: &mut String, h: &HandlerSpec) {
+    row(out, &[&code(h.name), &words::flags(h.flags), &words::value(h), h.doc]);
 }
 
 /// Returns the manual of one class, with a heading of this level. `all` adds the handlers that every element
@@ -77,13 +81,11 @@ pub fn class(spec: &ClassSpec, level: usize, all: bool) -> String {
             row(&mut out, &[&code(a.name), a.type_name, &code(a.default), words::kind(a), &words::about(a)]);
         }
     }
-    let standard =
-        |name: &str| !words::standard(name).is_empty() && spec.all_handlers().all(|h| h.name != name);
-    let handlers: Vec<_> = words::handlers(spec).into_iter().filter(|h| all || !standard(h.name)).collect();
+    let handlers = if all { words::handlers(spec) } else { spec.all_handlers().copied().collect() };
     if !handlers.is_empty() {
         out.push_str("\n| handler | access | value | |\n|---|---|---|---|\n");
-        for h in handlers {
-            row(&mut out, &[&code(h.name), &words::flags(h.flags), &words::value(&h), h.doc]);
+        for h in &handlers {
+            handler(&mut out, h);
         }
     }
     out.push('\n');

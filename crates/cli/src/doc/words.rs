@@ -4,7 +4,7 @@
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
 use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
 use castanet_spec::{
-    ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Offload, Reconfigure, ValueKind, Workers,
+    ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Offload, Reconfigure, Workers,
 };
 
 /// The parts of the doc comment of a class.
@@ -193,56 +193,16 @@ pub fn flags(flags: &str) -> String {
     words.join(", ")
 }
 
-/// The description of a handler that every element has.
-pub fn standard(name: &str) -> &'static str {
-    match name {
-        "name" => "The element's name.",
-        "class" => "The element's class.",
-        "config" => "The element's configuration string.",
-        "ports" => "The ports: push or pull, and their connections.",
-        "handlers" => "The element's handlers with their flags.",
-        "home_thread" => "The worker that runs the element's task.",
-        "tickets" => "The tickets of the task: its share of turns relative to other tasks.",
-        "scheduled" => "Whether the task is in the run queue.",
-        "drop_reasons" => "Packets dropped, one line per reason: the reason, a tab, the number.",
-        _ => "",
-    }
-}
-
-/// The description of a global handler.
-pub fn global(name: &str) -> &'static str {
-    match name {
-        "version" => "The version of this program.",
-        "driver" => "The kind of driver: always userlevel.",
-        "config" => "The configuration as it was read.",
-        "flatconfig" => "The configuration with compounds expanded.",
-        "requirements" => "The requirements of the configuration, one per line.",
-        "handlers" => "The global handlers with their flags.",
-        "list" => "The number of elements, then their names, one per line.",
-        "classes" => "The names of all classes, one per line.",
-        "packages" => "The loaded packages, one per line.",
-        "timewarp" => "The speed of the router's clock: 1 is real time.",
-        "hotconfig" => "Replaces the configuration by the written one, if hot swaps are allowed.",
-        "loadpackage" => "Loads a package of classes, by name or file, for later configurations.",
-        "swapplan" => "Returns the changes that a hot swap to the written configuration would make.",
-        "drop_reasons" => {
-            "Packets dropped, one line per element and reason: the element, the reason, the number, separated by tabs."
-        }
-        "stop" => "Sends the driver requests to stop; the value is their number.",
-        _ => "",
-    }
-}
-
-/// Returns the handlers of a class: its own and those of its arguments, then those of its task, those about
-/// drops, and those of every element.
+/// Returns the handlers of a class: its own and those of its arguments, then those that the runtime adds.
 pub fn handlers(spec: &ClassSpec) -> Vec<HandlerSpec> {
-    use castanet_runtime::handlers::{DROPS, STANDARD, TASK};
-    let own: Vec<HandlerSpec> = spec.all_handlers().copied().collect();
-    let task = if spec.task { TASK } else { &[] };
-    let drops = if spec.drops.is_empty() { &[] } else { DROPS };
-    let more = task.iter().chain(drops).chain(STANDARD).filter(|h| own.iter().all(|o| o.name != h.0));
-    let more = more.map(|h| HandlerSpec::new(h.0, h.1, standard(h.0), ValueKind::Text));
-    own.iter().copied().chain(more).collect()
+    let mut all: Vec<HandlerSpec> = spec.all_handlers().copied().collect();
+    let own = all.len();
+    for h in castanet_runtime::handlers::provided(spec.task, !spec.drops.is_empty()) {
+        if all[..own].iter().all(|o| o.name != h.name) {
+            all.push(*h);
+        }
+    }
+    all
 }
 
 /// Describes the kind of a handler's value, with its unit if it has one. Empty if the handler cannot be read.
@@ -368,6 +328,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use castanet_classes::Registry;
+    use castanet_spec::ValueKind;
 
     #[test]
     fn doc_comments_fall_into_parts() {
@@ -429,12 +390,9 @@ mod tests {
 
     #[test]
     fn every_handler_and_class_has_words() {
-        use castanet_runtime::handlers::{DROPS, GLOBAL, STANDARD, TASK};
-        for (name, f) in STANDARD.iter().chain(TASK).chain(DROPS) {
-            assert!(!standard(name).is_empty() && !flags(f).is_empty(), "{name}");
-        }
-        for (name, f) in GLOBAL {
-            assert!(!global(name).is_empty() && !flags(f).is_empty(), "{name}");
+        use castanet_runtime::handlers::{GLOBAL, HOT_SWAP, provided};
+        for h in provided(true, true).chain(GLOBAL).chain(&HOT_SWAP) {
+            assert!(!h.doc.is_empty() && !flags(h.flags).is_empty(), "{}", h.name);
         }
         for spec in Registry::new().classes() {
             assert!(!synopsis(spec).is_empty() && !Parts::of(spec.doc).summary.is_empty(), "{}", spec.name);

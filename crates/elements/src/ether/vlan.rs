@@ -2,7 +2,7 @@
 //! The common part of the classes for 802.1Q tags: their arguments, and putting a tag into a frame.
 
 use castanet_element::prelude::*;
-use castanet_spec::anno;
+use castanet_spec::{ValueKind, anno};
 use castanet_wire::ether::EtherHeader;
 
 /// The bits of a tag that hold the VLAN identifier.
@@ -41,6 +41,7 @@ impl ArgValue for Native {
 }
 
 impl Show for Native {
+    const KIND: ValueKind = ValueKind::Gauge;
     fn show(&self) -> String {
         self.0.to_string()
     }

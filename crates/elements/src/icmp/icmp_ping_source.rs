@@ -12,7 +12,7 @@ use crate::transport::segment;
 use castanet_element::prelude::*;
 use castanet_wire::icmp::{IcmpHeader, kind};
 use castanet_wire::ipv4::protocol::ICMP;
-use statistics::{Statistics, span};
+use statistics::{RoundTrip, Statistics};
 use std::net::Ipv4Addr;
 
 /// Sends ICMP echo requests (RFC 792) and measures how long replies take.
@@ -211,18 +211,18 @@ impl IcmpPingSource {
     }
     /// The shortest round trip time.
     #[read]
-    fn rtt_min(&self) -> String {
-        span(self.statistics.min())
+    fn rtt_min(&self) -> RoundTrip {
+        RoundTrip(self.statistics.min())
     }
     /// The mean round trip time.
     #[read]
-    fn rtt_avg(&self) -> String {
-        span(self.statistics.mean())
+    fn rtt_avg(&self) -> RoundTrip {
+        RoundTrip(self.statistics.mean())
     }
     /// The longest round trip time.
     #[read]
-    fn rtt_max(&self) -> String {
-        span(self.statistics.max())
+    fn rtt_max(&self) -> RoundTrip {
+        RoundTrip(self.statistics.max())
     }
     /// Sets all counts to 0, and ignores replies to the requests sent so far.
     #[write(button)]

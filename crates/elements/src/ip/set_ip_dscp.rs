@@ -2,6 +2,7 @@
 //! SetIPDSCP: sets the differentiated services code point.
 
 use castanet_element::prelude::*;
+use castanet_spec::ValueKind;
 use castanet_wire::Ipv4Header;
 
 /// Sets the differentiated services code point (RFC 2474 section 3).
@@ -47,6 +48,7 @@ impl ArgValue for Dscp {
 }
 
 impl Show for Dscp {
+    const KIND: ValueKind = ValueKind::Gauge;
     fn show(&self) -> String {
         self.0.to_string()
     }

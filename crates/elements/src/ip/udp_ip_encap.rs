@@ -3,6 +3,7 @@
 
 use super::numbers::Numbers;
 use castanet_element::prelude::*;
+use castanet_spec::ValueKind;
 use castanet_wire::ipv4::protocol::UDP;
 use castanet_wire::{Ipv4Header, UdpHeader, checksum};
 use std::net::Ipv4Addr;
@@ -63,6 +64,7 @@ impl ArgValue for UdpPort {
 }
 
 impl Show for UdpPort {
+    const KIND: ValueKind = ValueKind::Gauge;
     fn show(&self) -> String {
         self.0.to_string()
     }

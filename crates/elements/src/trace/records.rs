@@ -2,7 +2,7 @@
 //! The common part of FromIPSummaryDump and FromTcpdump, which make packets from records. A record lists the
 //! fields of a packet.
 
-use super::replay::{Next, Replay, Source};
+use super::replay::{FileSize, Next, Replay, Source};
 use crate::handover;
 use castanet_element::prelude::*;
 use castanet_io::CaptureError;
@@ -193,11 +193,11 @@ impl<A: RecordArgs> Records<A> {
     }
     /// Size of the file; `-` if it is unknown.
     #[read(unit = "bytes")]
-    fn filesize(&self) -> Result<String, HandlerError> {
+    fn filesize(&self) -> Result<FileSize, HandlerError> {
         if self.args.filename().is_none() {
-            return Ok("-".into());
+            return Ok(FileSize(None));
         }
-        Ok(self.reader()?.filesize().map_or("-".into(), |n| n.to_string()))
+        Ok(FileSize(self.reader()?.filesize()))
     }
     /// Byte position of the next line.
     #[read(unit = "bytes")]

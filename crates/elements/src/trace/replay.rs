@@ -3,6 +3,17 @@
 //! source sleeps.
 
 use castanet_element::prelude::*;
+use castanet_spec::ValueKind;
+
+/// The size of a file in bytes, which handlers show as `-` if it is unknown.
+pub(super) struct FileSize(pub(super) Option<u64>);
+
+impl Show for FileSize {
+    const KIND: ValueKind = ValueKind::Gauge;
+    fn show(&self) -> String {
+        self.0.map_or("-".into(), |n| n.to_string())
+    }
+}
 
 /// The next step of a source.
 pub(super) enum Next {

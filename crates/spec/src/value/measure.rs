@@ -78,6 +78,7 @@ impl ArgValue for Elapsed {
 }
 
 impl Show for Elapsed {
+    const KIND: ValueKind = ValueKind::Time;
     fn show(&self) -> String {
         Timestamp(self.0).show() + "s"
     }

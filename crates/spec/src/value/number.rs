@@ -239,6 +239,7 @@ impl ArgValue for Interval {
 }
 
 impl Show for Interval {
+    const KIND: ValueKind = ValueKind::Time;
     fn show(&self) -> String {
         let n = self.0;
         match n.unsigned_abs() {
@@ -279,6 +280,7 @@ impl ArgValue for Bandwidth {
 }
 
 impl Show for Bandwidth {
+    const KIND: ValueKind = ValueKind::Rate;
     fn show(&self) -> String {
         let bits = u128::from(self.0) * 8;
         let units = [(1_000_000_000, "Gbps"), (1_000_000, "Mbps"), (1_000, "kbps")];

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The times when requests were sent, and the times that their replies took.
 
+use castanet_spec::{Show, ValueKind};
+
 /// The times of requests and replies. Times are in nanoseconds.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
@@ -73,13 +75,18 @@ impl Statistics {
     }
 }
 
-/// Formats a time span, given in nanoseconds, with a suitable unit.
-pub(super) fn span(ns: u64) -> String {
-    let us = ns / 1000;
-    match us {
-        0 if ns == 0 => "0s".into(),
-        0..1000 => format!("{us}us"),
-        1000..1_000_000 => format!("{}.{:03}ms", us / 1000, us % 1000),
-        _ => format!("{}.{:06}s", us / 1_000_000, us % 1_000_000),
+/// A round trip time in nanoseconds, which handlers show with a suitable unit.
+pub(super) struct RoundTrip(pub u64);
+
+impl Show for RoundTrip {
+    const KIND: ValueKind = ValueKind::Time;
+    fn show(&self) -> String {
+        let us = self.0 / 1000;
+        match us {
+            0 if self.0 == 0 => "0s".into(),
+            0..1000 => format!("{us}us"),
+            1000..1_000_000 => format!("{}.{:03}ms", us / 1000, us % 1000),
+            _ => format!("{}.{:06}s", us / 1_000_000, us % 1_000_000),
+        }
     }
 }

@@ -100,7 +100,7 @@ fn statistics_as_the_definition_says() {
         (1_000_000, "1.000ms"),
         (12_345_678_000, "12.345678s"),
     ] {
-        assert_eq!(span(ns), text);
+        assert_eq!(RoundTrip(ns).show(), text);
     }
 }
 

@@ -2,7 +2,7 @@
 //! The arguments of FromDump.
 
 use castanet_element::prelude::*;
-use castanet_spec::Show;
+use castanet_spec::ValueKind;
 
 /// Arguments of FromDump.
 #[derive(Args)]
@@ -66,6 +66,7 @@ impl ArgValue for Probability {
 }
 
 impl Show for Probability {
+    const KIND: ValueKind = ValueKind::Gauge;
     fn show(&self) -> String {
         self.0.to_string()
     }

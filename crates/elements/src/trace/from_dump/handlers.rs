@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The handlers of FromDump.
 
-use super::super::replay::Source as _;
+use super::super::replay::{FileSize, Source as _};
 use super::FromDump;
 use castanet_element::prelude::*;
 use castanet_io::CaptureReader;
@@ -27,8 +27,8 @@ impl FromDump {
     }
     /// Size of the file; `-` if it is unknown.
     #[read(unit = "bytes")]
-    fn filesize(&self) -> Result<String, HandlerError> {
-        Ok(self.reader()?.filesize().map_or("-".into(), |n| n.to_string()))
+    fn filesize(&self) -> Result<FileSize, HandlerError> {
+        Ok(FileSize(self.reader()?.filesize()))
     }
     /// Byte position of the next record.
     #[read(unit = "bytes")]
