@@ -10,12 +10,18 @@ use std::path::PathBuf;
     name = "castanet",
     version,
     propagate_version = true,
+    mut_subcommands(named_castanet),
     after_help = "Exit codes: 0 success, 1 an error in the configuration or the run \
     (reported on standard error), 2 a wrong command line."
 )]
 pub struct Castanet {
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Makes `--version` of a subcommand print the name of the program instead of `castanet-SUBCOMMAND`.
+fn named_castanet(subcommand: clap::Command) -> clap::Command {
+    subcommand.display_name("castanet").mut_subcommands(named_castanet)
 }
 
 /// The subcommands.

@@ -15,7 +15,11 @@ fn castanet(args: &[&str]) -> Ran {
 #[test]
 fn the_version_names_castanet() {
     let want = format!("castanet {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(castanet(&["--version"]), Ran { out: want, err: String::new(), code: 0 });
+    for args in
+        [&["--version"][..], &["run", "--version"], &["ctl", "--version"], &["ctl", "a", "read", "-V"]]
+    {
+        assert_eq!(castanet(args), Ran { out: want.clone(), err: String::new(), code: 0 }, "{args:?}");
+    }
 }
 
 #[test]
