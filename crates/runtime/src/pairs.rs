@@ -33,7 +33,7 @@ pub(crate) struct Pairs {
 
 /// The place of a neighbour: whether an output leads to it, the port of the element, the port of the
 /// neighbour, and the neighbour's kind and configuration. The configuration is empty if any is allowed.
-type Place<'a> = (bool, usize, usize, &'a Kind, &'a str);
+type NeighbourKey<'a> = (bool, usize, usize, &'a ElementKind, &'a str);
 
 impl Pairs {
     /// Pairs the elements of two configurations. `held` lists pairs (old, new) of elements that hold the same
@@ -84,7 +84,7 @@ fn is_unnamed(part: &str, class: &str) -> bool {
 }
 
 /// The class of an unnamed element, and its generated name without the numbers.
-type Kind = (&'static str, String);
+type ElementKind = (&'static str, String);
 
 /// A connection of an element: whether it is an output, the port, and the connected port of the peer.
 type Edge = (bool, usize, PortRef);
@@ -93,7 +93,7 @@ type Edge = (bool, usize, PortRef);
 struct Side<'a> {
     graph: &'a Graph,
     /// The kinds of unnamed elements; none for an element with a name.
-    kinds: Vec<Option<Kind>>,
+    kinds: Vec<Option<ElementKind>>,
     /// For each element, the element of the other side that it is paired with.
     twins: Vec<Option<u32>>,
 }
@@ -106,12 +106,12 @@ impl<'a> Side<'a> {
     fn config(&self, e: usize) -> &str {
         self.graph.element(e).map_or("", |x| x.config.as_str())
     }
-    fn open(&self, e: usize) -> Option<&Kind> {
+    fn open(&self, e: usize) -> Option<&ElementKind> {
         let kind = self.kinds.get(e)?.as_ref()?;
         (self.twins.get(e) == Some(&None)).then_some(kind)
     }
     /// The unnamed elements that are not paired.
-    fn all_open(&self) -> impl Iterator<Item = (usize, &Kind)> {
+    fn all_open(&self) -> impl Iterator<Item = (usize, &ElementKind)> {
         (0..self.graph.len()).filter_map(|e| Some((e, self.open(e)?)))
     }
     fn edges(&self, e: usize) -> impl Iterator<Item = Edge> + '_ {
@@ -133,7 +133,7 @@ impl<'a> Side<'a> {
     }
 }
 
-fn kind(graph: &Graph, e: usize) -> Option<Kind> {
+fn kind(graph: &Graph, e: usize) -> Option<ElementKind> {
     let (element, spec) = (graph.element(e)?, graph.spec(e)?);
     let mut unnamed = false;
     let mut parts: Vec<&str> = element.name.split('/').collect();
@@ -214,10 +214,10 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Makes the neighbours of a pair candidates for each other if they have the same [`Place`] on both
+    /// Makes the neighbours of a pair candidates for each other if they have the same [`NeighbourKey`] on both
     /// sides.
     fn compare(&self, o: usize, e: usize, same: bool, of_old: &mut Candidates, of_new: &mut Candidates) {
-        let mut places: HashMap<Place<'_>, [Vec<u32>; 2]> = HashMap::new();
+        let mut places: HashMap<NeighbourKey<'_>, [Vec<u32>; 2]> = HashMap::new();
         for (i, (side, element)) in [(&self.old, o), (&self.new, e)].into_iter().enumerate() {
             for (output, port, peer) in side.edges(element) {
                 if let Some(kind) = side.open(peer.element) {
@@ -254,7 +254,7 @@ impl<'a> Matcher<'a> {
     /// Pairs elements whose class and configuration occur once on each side, and unconnected elements whose
     /// class occurs once on each side. Returns whether there are new pairs.
     fn single(&mut self) -> bool {
-        let mut places: HashMap<(&Kind, Option<&str>), [Vec<u32>; 2]> = HashMap::new();
+        let mut places: HashMap<(&ElementKind, Option<&str>), [Vec<u32>; 2]> = HashMap::new();
         for (i, side) in [&self.old, &self.new].into_iter().enumerate() {
             for (e, kind) in side.kinds.iter().enumerate().filter_map(|(e, k)| Some((e, k.as_ref()?))) {
                 places.entry((kind, Some(side.config(e)))).or_default()[i].push(e as u32);

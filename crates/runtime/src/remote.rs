@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// How long a thread that waits for a worker's answer spins before it sleeps.
-const AWAKE: Duration = Duration::from_micros(150);
+const SPIN: Duration = Duration::from_micros(150);
 
 /// Why a worker gave no answer.
 enum Silent {
@@ -41,7 +41,7 @@ fn ask<T>(
     inbox.send(mail(tx));
     // Spin first: a busy worker answers after a few turns of tasks, and waking this thread would cost the
     // worker more than the answer.
-    let soon = Instant::now() + AWAKE;
+    let soon = Instant::now() + SPIN;
     while Instant::now() < soon {
         match rx.try_recv() {
             Ok(answer) => return Ok(answer),

@@ -10,8 +10,8 @@ use castanet_testkit::*;
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
-struct Ear(Mutex<Vec<String>>);
-impl Listener for Ear {
+struct Subscriber(Mutex<Vec<String>>);
+impl Listener for Subscriber {
     fn hear(&self, text: &str) {
         self.0.lock().unwrap().push(text.into());
     }
@@ -75,17 +75,17 @@ fn handlers_are_called_while_packets_move() {
 fn listeners_hear_their_channel_as_long_as_they_exist() {
     let (options, log) = real(1);
     let r = router("Idle -> Discard", options);
-    let (ear, other) = (Arc::new(Ear::default()), Arc::new(Ear::default()));
-    r.running().listen("default", Arc::downgrade(&ear) as _);
+    let (subscriber, other) = (Arc::new(Subscriber::default()), Arc::new(Subscriber::default()));
+    r.running().listen("default", Arc::downgrade(&subscriber) as _);
     r.running().listen("news", Arc::downgrade(&other) as _);
     r.shared().message("one");
     r.shared().message_on("news", "two");
-    let heard = |e: &Ear| e.0.lock().unwrap().join(" ");
+    let heard = |e: &Subscriber| e.0.lock().unwrap().join(" ");
     assert_eq!(
-        (heard(&ear), heard(&other), log.lines().join(" ")),
+        (heard(&subscriber), heard(&other), log.lines().join(" ")),
         ("one".into(), "two".into(), "one".into())
     );
-    drop(ear);
+    drop(subscriber);
     r.shared().message("three");
     assert_eq!(log.len(), 2);
 }

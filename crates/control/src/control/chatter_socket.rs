@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ChatterSocket: messages for other programs.
 
-use super::serving::{Kind, Serving, place};
+use super::serving::{ListenerKind, Serving, place};
 use crate::server::Service;
 use castanet_element::prelude::*;
 
@@ -36,7 +36,7 @@ pub struct ChatterSocket {
 pub struct Args {
     /// `TCP` or `UNIX`.
     #[arg(name = "TYPE")]
-    kind: Kind,
+    kind: ListenerKind,
     /// The port (`PORT+` for the first free port from PORT on), or the file of the Unix socket.
     #[arg(name = "PORT", alias = "FILENAME")]
     place: String,
@@ -62,7 +62,7 @@ pub struct Args {
 
 impl Build for ChatterSocket {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.kind == Kind::Socket {
+        if args.kind == ListenerKind::Socket {
             return Err("TYPE: expected TCP or UNIX".into());
         }
         let place = place(args.kind, &args.place, !args.localhost, &cx.arg_cx())?;

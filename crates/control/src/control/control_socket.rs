@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ControlSocket: handlers for other programs.
 
-use super::serving::{Kind, Serving, place};
+use super::serving::{ListenerKind, Serving, place};
 use crate::server::Service;
 use crate::session::Rules;
 use crate::{Token, TokenError};
@@ -50,7 +50,7 @@ pub struct ControlSocket {
 pub struct Args {
     /// `TCP`, `UNIX` or `SOCKET`.
     #[arg(name = "TYPE")]
-    kind: Kind,
+    kind: ListenerKind,
     /// The port (`PORT+` for the first free port from PORT on), the file of the Unix socket, or the
     /// descriptor.
     #[arg(name = "PORT", alias = "FILENAME", alias = "FD")]

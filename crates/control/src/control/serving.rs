@@ -16,7 +16,7 @@ const PAUSE: i64 = 1_000_000_000;
 
 /// Where a server listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ListenerKind {
     /// A TCP port.
     Tcp,
     /// A Unix socket.
@@ -25,14 +25,14 @@ pub enum Kind {
     Socket,
 }
 
-impl ArgValue for Kind {
+impl ArgValue for ListenerKind {
     const TYPE: &'static str = "TCP, UNIX or SOCKET";
     const WORD: bool = true;
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<ListenerKind, ValueError> {
         match text.to_ascii_uppercase().as_str() {
-            "TCP" => Ok(Kind::Tcp),
-            "UNIX" => Ok(Kind::Unix),
-            "SOCKET" => Ok(Kind::Socket),
+            "TCP" => Ok(ListenerKind::Tcp),
+            "UNIX" => Ok(ListenerKind::Unix),
+            "SOCKET" => Ok(ListenerKind::Socket),
             _ => Err("expected TCP, UNIX or SOCKET".into()),
         }
     }
@@ -41,13 +41,13 @@ impl ArgValue for Kind {
 /// Parses the address in the arguments: a port, `7777+` for the first free port from 7777 on, a file, or a
 /// descriptor.
 pub(super) fn place(
-    kind: Kind,
+    kind: ListenerKind,
     text: &str,
     anywhere: bool,
     cx: &ArgCx<'_>,
 ) -> Result<ListenAddress, ValueError> {
     Ok(match kind {
-        Kind::Tcp => {
+        ListenerKind::Tcp => {
             let (number, following) = match text.strip_suffix('+') {
                 Some(n) => (n, true),
                 None => (text, false),
@@ -58,11 +58,13 @@ pub(super) fn place(
             let address = if anywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
             ListenAddress::Tcp { address: IpAddr::V4(address), port, following }
         }
-        Kind::Unix => {
+        ListenerKind::Unix => {
             let name = Filename::of_file(text, cx).map_err(|e| format!("FILENAME: {e}"))?;
             ListenAddress::Unix(name.0.into())
         }
-        Kind::Socket => ListenAddress::Descriptor(i32::parse(text, cx).map_err(|e| format!("FD: {e}"))?),
+        ListenerKind::Socket => {
+            ListenAddress::Descriptor(i32::parse(text, cx).map_err(|e| format!("FD: {e}"))?)
+        }
     })
 }
 

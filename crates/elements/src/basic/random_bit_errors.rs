@@ -34,8 +34,8 @@ pub struct Args {
     #[arg(handler = "rw", handler_name = "p_bit_error")]
     p: Probability,
     /// `flip`, `set` or `clear`.
-    #[arg(default = Kind::Flip, show = "flip", handler = "rw", handler_name = "error_kind")]
-    kind: Kind,
+    #[arg(default = BitError::Flip, show = "flip", handler = "rw", handler_name = "error_kind")]
+    kind: BitError,
     /// When false, packets pass unchanged.
     #[arg(default = true, handler = "rw")]
     active: bool,
@@ -43,31 +43,31 @@ pub struct Args {
 
 /// The effect of an error on a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BitError {
     Flip,
     Set,
     Clear,
 }
 
-impl ArgValue for Kind {
+impl ArgValue for BitError {
     const TYPE: &'static str = "kind of error";
     const WORD: bool = true;
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<BitError, ValueError> {
         match castanet_lang::args::unquote(text).as_str() {
-            "flip" => Ok(Kind::Flip),
-            "set" => Ok(Kind::Set),
-            "clear" => Ok(Kind::Clear),
+            "flip" => Ok(BitError::Flip),
+            "set" => Ok(BitError::Set),
+            "clear" => Ok(BitError::Clear),
             _ => Err("expected flip, set or clear".into()),
         }
     }
 }
 
-impl Show for Kind {
+impl Show for BitError {
     fn show(&self) -> String {
         match self {
-            Kind::Flip => "flip",
-            Kind::Set => "set",
-            Kind::Clear => "clear",
+            BitError::Flip => "flip",
+            BitError::Set => "set",
+            BitError::Clear => "clear",
         }
         .into()
     }
@@ -107,9 +107,9 @@ impl RandomBitErrors {
         let place = |bit: u64| Some((usize::try_from(bit / 8).ok()?, 0x80 >> (bit % 8)));
         while let Some((byte, mask)) = place(self.next).and_then(|(i, mask)| Some((data.get_mut(i)?, mask))) {
             match self.args.kind {
-                Kind::Flip => *byte ^= mask,
-                Kind::Set => *byte |= mask,
-                Kind::Clear => *byte &= !mask,
+                BitError::Flip => *byte ^= mask,
+                BitError::Set => *byte |= mask,
+                BitError::Clear => *byte &= !mask,
             }
             self.next = self.next.saturating_add(1).saturating_add(gap(self.args.p.0, &mut self.random));
         }

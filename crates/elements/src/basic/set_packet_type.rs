@@ -24,18 +24,18 @@ pub struct SetPacketType {
 pub struct Args {
     /// `HOST`, `BROADCAST`, `MULTICAST`, `OTHERHOST`, `OUTGOING` or `LOOPBACK`.
     #[arg(name = "TYPE")]
-    kind: Kind,
+    kind: PacketTypeName,
 }
 
 /// A packet type, by word.
 #[derive(Clone, Copy, Debug)]
-struct Kind(PacketType);
+struct PacketTypeName(PacketType);
 
-impl ArgValue for Kind {
+impl ArgValue for PacketTypeName {
     const TYPE: &'static str = "packet type";
     const WORD: bool = true;
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
-        Ok(Kind(match text.to_ascii_uppercase().as_str() {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<PacketTypeName, ValueError> {
+        Ok(PacketTypeName(match text.to_ascii_uppercase().as_str() {
             "HOST" => PacketType::Host,
             "BROADCAST" => PacketType::Broadcast,
             "MULTICAST" => PacketType::Multicast,

@@ -7,11 +7,11 @@ mod function;
 mod handlers;
 mod instruction;
 mod kill;
-pub(super) mod kind;
 pub(super) mod machine;
 mod number;
 mod output;
 mod report;
+pub(super) mod script_type;
 mod sprintf;
 mod substitute;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::socket_tables::{Table, Tables};
 use castanet_element::prelude::*;
 use castanet_io::socket::{Datagrams, Listener, Options, SocketError, Stream};
 pub use plan::PortArg;
-use plan::{Kind, Plan};
+use plan::{Plan, SocketKind};
 use std::time::Duration;
 
 /// Receives packets from another program, or sends packets to one.
@@ -97,7 +97,7 @@ enum Link {
 pub struct Args {
     /// `TCP`, `UDP`, `UNIX` or `UNIX_DGRAM`.
     #[arg(name = "TYPE")]
-    kind: Kind,
+    kind: SocketKind,
     /// The address, or for Unix sockets the file.
     #[arg(alias = "FILENAME")]
     addr: String,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! GetEtherAddress: an Ethernet address taken from packets.
 
-use super::place::{Anno6, Place};
+use super::address_offset::{AddressOffset, Anno6};
 use castanet_element::prelude::*;
 
 /// Copies an Ethernet address from packets into an annotation of six bytes.
@@ -30,7 +30,7 @@ pub struct Args {
     /// The annotation.
     anno: Anno6,
     /// Where the address is: bytes from the start, src or dst.
-    offset: Place,
+    offset: AddressOffset,
 }
 
 impl Action for GetEtherAddress {

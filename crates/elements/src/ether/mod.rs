@@ -3,6 +3,7 @@
 
 use castanet_element::{ClassDef, action, element};
 
+pub mod address_offset;
 pub mod check_crc32;
 pub mod ether_encap;
 pub mod ether_mirror;
@@ -13,7 +14,6 @@ pub mod ether_vlan_encap;
 pub mod get_ether_address;
 pub mod host_ether_filter;
 pub mod listen_ether_switch;
-pub mod place;
 pub mod port_flags;
 pub mod set_crc32;
 pub mod set_ether_address;

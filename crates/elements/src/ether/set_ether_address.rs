@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! SetEtherAddress: an Ethernet address as annotation.
 
-use super::place::Anno6;
+use super::address_offset::Anno6;
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! StoreEtherAddress: an Ethernet address put into packets.
 
-use super::place::{Anno6, Place};
+use super::address_offset::{AddressOffset, Anno6};
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;
 
@@ -31,7 +31,7 @@ pub struct Args {
     /// The address.
     addr: Option<EtherAddr>,
     /// Where the address is put: bytes from the start, src or dst.
-    offset: Place,
+    offset: AddressOffset,
     /// The annotation that holds the address.
     #[arg(keyword)]
     anno: Option<Anno6>,

@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 #[class(drops(TooShort, NoIpHeader), build)]
 pub struct GetIpAddress {
     args: Args,
-    place: Place,
+    place: FieldToRead,
 }
 
 /// Arguments of GetIPAddress.
@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum FieldToRead {
     /// The address is at this offset in the packet data, and is copied to the destination address annotation.
     /// This is the most common case.
     DataToDst(u32),
@@ -50,10 +50,10 @@ enum Place {
 impl Build for GetIpAddress {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let place = match (usize::try_from(args.offset), args.ip.as_deref().map(str::trim)) {
-            (Ok(_), None) if args.anno.0 == 0 => Place::DataToDst(args.offset.unsigned_abs()),
-            (Ok(at), None) => Place::Data(at),
-            (Err(_), Some("src" | "ip src")) => Place::Header(12),
-            (Err(_), Some("dst" | "ip dst")) => Place::Header(16),
+            (Ok(_), None) if args.anno.0 == 0 => FieldToRead::DataToDst(args.offset.unsigned_abs()),
+            (Ok(at), None) => FieldToRead::Data(at),
+            (Err(_), Some("src" | "ip src")) => FieldToRead::Header(12),
+            (Err(_), Some("dst" | "ip dst")) => FieldToRead::Header(16),
             (Err(_), Some(_)) => return Err("IP: expected 'src' or 'dst'".into()),
             (Err(_), None) => return Err("OFFSET: required argument missing".into()),
             (Ok(_), Some(_)) => return Err("specify at most one of OFFSET and IP".into()),
@@ -66,7 +66,7 @@ impl Action for GetIpAddress {
     #[inline(always)]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let (bytes, at) = match self.place {
-            Place::DataToDst(at) => {
+            FieldToRead::DataToDst(at) => {
                 let at = at as usize;
                 let Some(&address) = p.data().get(at..at + 4).and_then(|b| b.first_chunk()) else {
                     return Verdict::Drop(Reason::TooShort);
@@ -74,8 +74,8 @@ impl Action for GetIpAddress {
                 p.set_dst_ip(u32::from_be_bytes(address));
                 return Verdict::Next;
             }
-            Place::Data(at) => (p.data(), at),
-            Place::Header(at) => match p.network() {
+            FieldToRead::Data(at) => (p.data(), at),
+            FieldToRead::Header(at) => match p.network() {
                 Some(n) => (n, at),
                 None => return Verdict::Drop(Reason::NoIpHeader),
             },

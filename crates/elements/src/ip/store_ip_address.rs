@@ -28,7 +28,7 @@ use std::net::Ipv4Addr;
 pub struct StoreIpAddress {
     args: Args,
     addr: Option<Ipv4Addr>,
-    place: Place,
+    place: FieldToWrite,
 }
 
 /// Arguments of StoreIPAddress.
@@ -42,7 +42,7 @@ pub struct Args {
 
 /// Where the address is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum FieldToWrite {
     /// Bytes from the start of the packet.
     Data(usize),
     /// The field at this byte of the IP header.
@@ -61,10 +61,10 @@ impl Build for StoreIpAddress {
             None => (None, &args.addr),
         };
         let place = match place.trim() {
-            "src" => Place::Header(12),
-            "dst" => Place::Header(16),
+            "src" => FieldToWrite::Header(12),
+            "dst" => FieldToWrite::Header(16),
             number => match u32::parse(number, &arg_cx) {
-                Ok(n) => Place::Data(n as usize),
+                Ok(n) => FieldToWrite::Data(n as usize),
                 Err(_) => return Err("OFFSET: expected a number of bytes, 'src' or 'dst'".into()),
             },
         };
@@ -120,7 +120,7 @@ impl Action for StoreIpAddress {
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let addr = self.addr.map_or(p.dst_ip(), Ipv4Addr::to_bits);
         match self.place {
-            Place::Header(at) => match p.network() {
+            FieldToWrite::Header(at) => match p.network() {
                 None => cx.out_or(1, Reason::NoIpHeader),
                 Some(n) if n.len() < Ipv4Header::LEN => cx.out_or(1, Reason::TooShort),
                 Some(_) => match p.network_mut().is_some_and(|n| rewrite(n, at, addr)) {
@@ -128,7 +128,7 @@ impl Action for StoreIpAddress {
                     false => cx.out_or(1, Reason::TooShort),
                 },
             },
-            Place::Data(at) => {
+            FieldToWrite::Data(at) => {
                 if p.len().checked_sub(4).is_none_or(|room| room < at) {
                     return cx.out_or(1, Reason::TooShort);
                 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Arguments that rewriters have in common.
 
-use super::flow::{Kind, Timeouts};
+use super::flow::{RewriterKind, Timeouts};
 use super::handle::{Capacity, UNBOUNDED};
 use super::rewriter::Settings;
 use super::spec::SpecText;
@@ -30,7 +30,7 @@ pub struct Common {
 
 impl Common {
     /// The settings of a rewriter with these arguments.
-    pub fn settings(&self, kind: Kind, timeouts: Timeouts, dst_anno: bool) -> Settings {
+    pub fn settings(&self, kind: RewriterKind, timeouts: Timeouts, dst_anno: bool) -> Settings {
         Settings {
             kind,
             timeouts,

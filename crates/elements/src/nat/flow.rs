@@ -5,7 +5,7 @@ use super::tuple::{Change, Tuple, both};
 
 /// The kinds of rewriters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RewriterKind {
     /// Addresses and ports of TCP and UDP. Each protocol has its own flows.
     Ports,
     /// Addresses and ports of TCP, UDP and DCCP. The protocols share their flows, with the timeouts of UDP.
@@ -18,28 +18,28 @@ pub enum Kind {
     Pair,
 }
 
-impl Kind {
+impl RewriterKind {
     /// Whether a pattern may choose a port for these flows, or for pings an identifier.
     pub fn has_ports(self) -> bool {
-        self.is_by_ports() || self == Kind::Ping
+        self.is_by_ports() || self == RewriterKind::Ping
     }
     /// Whether flows have a source and a destination port.
     #[inline(always)]
     pub fn is_by_ports(self) -> bool {
-        matches!(self, Kind::Ports | Kind::AnyPorts)
+        matches!(self, RewriterKind::Ports | RewriterKind::AnyPorts)
     }
     /// Returns the protocol number to use in flow keys: 0 if flows are not kept per protocol.
     #[inline(always)]
     pub fn table(self, proto: u8) -> u8 {
-        if self == Kind::Ports { proto } else { 0 }
+        if self == RewriterKind::Ports { proto } else { 0 }
     }
     /// Returns the change of the transport checksum. New addresses do not change the ICMP checksum of a ping,
     /// because ICMP has no pseudo-header.
     pub fn transport_change(self, c: Change) -> u16 {
         match self {
-            Kind::Ports | Kind::AnyPorts => both(c.addrs, c.ports),
-            Kind::Ping => c.ports,
-            Kind::Addr | Kind::Pair => c.addrs,
+            RewriterKind::Ports | RewriterKind::AnyPorts => both(c.addrs, c.ports),
+            RewriterKind::Ping => c.ports,
+            RewriterKind::Addr | RewriterKind::Pair => c.addrs,
         }
     }
 }

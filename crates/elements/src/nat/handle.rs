@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A rewriter as other elements see it: its settings, and where its flows are.
 
-use super::flow::{Kind, Timeouts};
+use super::flow::{RewriterKind, Timeouts};
 use super::registry::Registry;
 use super::store::Store;
 use castanet_element::prelude::*;
@@ -50,7 +50,7 @@ pub fn rewriter(name: &str, classes: &[&str], cx: &ArgCx<'_>) -> Result<u32, Val
 
 /// The state that all replicas of a rewriter share, and other elements use.
 pub struct Handle {
-    kind: Kind,
+    kind: RewriterKind,
     timeouts: Timeouts,
     inputs: usize,
     capacity: Capacity,
@@ -84,7 +84,7 @@ impl Link {
 impl Handle {
     /// Makes the handle of a rewriter with `inputs` inputs.
     pub fn new(
-        kind: Kind,
+        kind: RewriterKind,
         timeouts: Timeouts,
         inputs: usize,
         capacity: Capacity,
@@ -94,7 +94,7 @@ impl Handle {
         Handle { kind, timeouts, inputs, capacity, secret, label, link: OnceLock::new() }
     }
     /// The kind of the rewriter.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> RewriterKind {
         self.kind
     }
     /// Returns the link to the rewriter's store, if [`Handle::link`] has made it.

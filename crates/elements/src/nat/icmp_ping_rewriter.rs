@@ -2,7 +2,7 @@
 //! ICMPPingRewriter: addresses and identifiers of ICMP echo messages.
 
 use super::args::Common;
-use super::flow::{Kind, Timeouts};
+use super::flow::{RewriterKind, Timeouts};
 use super::header;
 use super::rewriter::{Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
@@ -59,7 +59,7 @@ impl RewriterArgs for Args {
     type Family = header::Ping;
     fn settings(&self) -> Settings {
         let timeouts = Timeouts::all(self.timeout.0, self.guarantee.0);
-        self.common.settings(Kind::Ping, timeouts, self.dst_anno)
+        self.common.settings(RewriterKind::Ping, timeouts, self.dst_anno)
     }
     fn specs(&self) -> &[SpecText] {
         &self.common.inputspec

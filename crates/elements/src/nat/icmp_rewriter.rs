@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ICMPRewriter: ICMP errors about packets that rewriters rewrote.
 
-use super::flow::{Kind, bit};
+use super::flow::{RewriterKind, bit};
 use super::handle::{self, Link};
 use super::header::{self, Addr, AddrPair, Family, Key, Ping, Ports};
 use super::pattern::words;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 pub struct IcmpRewriter {
     args: Args,
     registry: Arc<Registry>,
-    maps: Vec<(Link, Kind, Option<u16>)>,
+    maps: Vec<(Link, RewriterKind, Option<u16>)>,
 }
 
 /// Arguments of ICMPRewriter.
@@ -151,15 +151,15 @@ fn quote(net: &[u8]) -> Option<Quote> {
 impl Quote {
     /// Returns the quoted packet's tuple as a rewriter of `kind` sees it, and the protocol number of its flow
     /// key.
-    fn tuple(&self, kind: Kind) -> Option<(Tuple, u8)> {
+    fn tuple(&self, kind: RewriterKind) -> Option<(Tuple, u8)> {
         let addrs = self.addrs;
         match kind {
-            Kind::Ports | Kind::AnyPorts => {
+            RewriterKind::Ports | RewriterKind::AnyPorts => {
                 let has_ports = matches!(self.proto, protocol::TCP | protocol::UDP | protocol::DCCP);
                 let [a, b, c, d, ..] = self.first.filter(|_| has_ports)?;
                 Some((Tuple { addrs, ports: u32::from_le_bytes([a, b, c, d]) }, kind.table(self.proto)))
             }
-            Kind::Ping if self.proto == protocol::ICMP => {
+            RewriterKind::Ping if self.proto == protocol::ICMP => {
                 let [kind, _, _, _, a, b, ..] = self.first?;
                 let ports = match kind {
                     icmp::kind::ECHO => [a, b, 0, 0],
@@ -168,8 +168,8 @@ impl Quote {
                 };
                 Some((Tuple { addrs, ports: u32::from_le_bytes(ports) }, 0))
             }
-            Kind::Ping => None,
-            Kind::Addr | Kind::Pair => Some((Tuple { addrs, ports: 0 }, 0)),
+            RewriterKind::Ping => None,
+            RewriterKind::Addr | RewriterKind::Pair => Some((Tuple { addrs, ports: 0 }, 0)),
         }
     }
 }
@@ -188,7 +188,7 @@ impl IcmpRewriter {
             }
             let mut store = link.store();
             let found = match kind {
-                Kind::Addr => {
+                RewriterKind::Addr => {
                     let key = Key { tuple: back, proto, header: 20 };
                     let forward = store.look_up(link.space, proto, Addr::forward_key(key), now);
                     forward.or_else(|| store.look_up(link.space, proto, Addr::reply_key(key)?, now))
@@ -199,7 +199,7 @@ impl IcmpRewriter {
             let (place, reply) = (value >> 1, value & 1 == 1);
             let flow = store.flow(place)?;
             let mut to = flow.rewritten(reply);
-            if *kind == Kind::Addr {
+            if *kind == RewriterKind::Addr {
                 to = Addr::become_of(Key { tuple: back, proto, header: 20 }, to, reply);
             }
             let (out, anno) = (flow.outs[usize::from(reply)], flow.anno);
@@ -229,7 +229,7 @@ impl IcmpRewriter {
 /// Restores the quoted packet as it was sent, and readdresses the error to its sender. `to` is the tuple that
 /// packets in the direction of the error are rewritten to. `seq` is the original sequence number, if it was
 /// shifted.
-fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: Option<u32>) {
+fn mend(net: &mut [u8], quote: &Quote, kind: RewriterKind, sent: Tuple, to: Tuple, seq: Option<u32>) {
     let original = to.reversed();
     let change = sent.change(original);
     let key = Key { tuple: sent, proto: quote.proto, header: quote.header };
@@ -239,13 +239,13 @@ fn mend(net: &mut [u8], quote: &Quote, kind: Kind, sent: Tuple, to: Tuple, seq: 
     let reach = (usize::from(quote.header) + TcpHeader::LEN).min(quoted.len());
     let before = checksum::sum(quoted.get(..reach).unwrap_or_default());
     match kind {
-        Kind::Ports | Kind::AnyPorts => {
+        RewriterKind::Ports | RewriterKind::AnyPorts => {
             header::rewrite::<Ports<true, true, true>>(
                 quoted, key, key.proto, original, false, ip, transport,
             );
         }
-        Kind::Ping => header::rewrite::<Ping>(quoted, key, key.proto, original, false, ip, transport),
-        Kind::Addr | Kind::Pair => {
+        RewriterKind::Ping => header::rewrite::<Ping>(quoted, key, key.proto, original, false, ip, transport),
+        RewriterKind::Addr | RewriterKind::Pair => {
             header::rewrite::<AddrPair>(quoted, key, key.proto, original, false, ip, transport);
         }
     }

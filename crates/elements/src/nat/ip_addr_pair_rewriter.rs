@@ -2,7 +2,7 @@
 //! IPAddrPairRewriter: pairs of addresses.
 
 use super::args::Common;
-use super::flow::{Kind, Timeouts};
+use super::flow::{RewriterKind, Timeouts};
 use super::header;
 use super::rewriter::{Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
@@ -50,7 +50,7 @@ impl RewriterArgs for Args {
     type Family = header::AddrPair;
     fn settings(&self) -> Settings {
         let timeouts = Timeouts::all(self.timeout.0, self.guarantee.0);
-        self.common.settings(Kind::Pair, timeouts, true)
+        self.common.settings(RewriterKind::Pair, timeouts, true)
     }
     fn specs(&self) -> &[SpecText] {
         &self.common.inputspec

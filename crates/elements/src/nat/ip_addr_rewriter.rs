@@ -2,7 +2,7 @@
 //! IPAddrRewriter: source addresses of forward packets, and destination addresses of replies.
 
 use super::args::Common;
-use super::flow::{Kind, Timeouts};
+use super::flow::{RewriterKind, Timeouts};
 use super::header;
 use super::rewriter::{Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
@@ -55,7 +55,7 @@ impl RewriterArgs for Args {
     type Family = header::Addr;
     fn settings(&self) -> Settings {
         let timeouts = Timeouts::all(self.timeout.0, self.guarantee.0);
-        self.common.settings(Kind::Addr, timeouts, true)
+        self.common.settings(RewriterKind::Addr, timeouts, true)
     }
     fn specs(&self) -> &[SpecText] {
         &self.common.inputspec

@@ -2,7 +2,7 @@
 //! IPRewriter: addresses and ports of TCP and UDP.
 
 use super::args::{Common, TcpTimeouts};
-use super::flow::{Kind, Timeouts};
+use super::flow::{RewriterKind, Timeouts};
 use super::header;
 use super::rewriter::{FlowText, Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
@@ -79,7 +79,7 @@ impl RewriterArgs for Args {
             self.tcp_timeouts.nanos(),
             guarantee(self.tcp_guarantee),
         );
-        self.common.settings(Kind::Ports, timeouts, self.dst_anno)
+        self.common.settings(RewriterKind::Ports, timeouts, self.dst_anno)
     }
     fn specs(&self) -> &[SpecText] {
         &self.common.inputspec

@@ -7,7 +7,7 @@ mod text;
 pub use search::{Cursor, MOST_TRIES};
 pub use text::words;
 
-use super::flow::Kind;
+use super::flow::RewriterKind;
 use super::tuple::Tuple;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,14 +43,14 @@ impl Pattern {
     }
 
     /// Whether the pattern could have made a flow that rewrites `from` to `to`.
-    pub fn makes(&self, from: Tuple, to: Tuple, kind: Kind) -> bool {
+    pub fn makes(&self, from: Tuple, to: Tuple, kind: RewriterKind) -> bool {
         let (src, sport) = (to.src(), to.sport());
         let with_ports = kind.has_ports();
         self.addrs.map_or(src == from.src(), |(lo, hi)| (lo..=hi).contains(&src))
             && to.dst() == self.daddr.unwrap_or(from.dst())
             && self.ports.filter(|_| with_ports).map_or(sport == from.sport(), |(lo, hi)| (lo..=hi).contains(&sport))
             // Echo requests have no destination port, whatever the pattern says.
-            && (kind == Kind::Ping || to.dport() == self.dport.filter(|_| with_ports).unwrap_or(from.dport()))
+            && (kind == RewriterKind::Ping || to.dport() == self.dport.filter(|_| with_ports).unwrap_or(from.dport()))
     }
     /// Whether another pattern has the same definition.
     pub fn is_like(&self, other: &Pattern) -> bool {

@@ -7,7 +7,7 @@ mod handlers;
 
 pub use handlers::FlowText;
 
-use super::flow::{Kind, Timeouts, after_datagram, after_segment, bit, class};
+use super::flow::{RewriterKind, Timeouts, after_datagram, after_segment, bit, class};
 use super::handle::{Capacity, Handle, Link};
 use super::header::{self, Family, Key};
 use super::registry::Registry;
@@ -28,7 +28,7 @@ const AHEAD: usize = 64;
 /// The settings of a rewriter.
 pub struct Settings {
     /// The kind of the rewriter.
-    pub kind: Kind,
+    pub kind: RewriterKind,
     /// How long flows live.
     pub timeouts: Timeouts,
     /// The most flows.
@@ -69,7 +69,7 @@ pub struct Rewriter<A> {
     scope: String,
     specs: Vec<SpecText>,
     outputs: usize,
-    kind: Kind,
+    kind: RewriterKind,
     link: Option<Link>,
     reap: i64,
     dst_anno: bool,
@@ -89,7 +89,7 @@ enum Fate {
 
 impl<A: RewriterArgs> Rewriter<A> {
     fn check(&self, spec: &super::spec::Spec) -> Result<(), ValueError> {
-        let bad = self.kind == Kind::Addr && spec.patterns().iter().any(|p| p.sets_destination());
+        let bad = self.kind == RewriterKind::Addr && spec.patterns().iter().any(|p| p.sets_destination());
         if bad { Err("a pattern of addresses alone cannot set the destination".into()) } else { Ok(()) }
     }
 

@@ -69,17 +69,18 @@ fn check_outputs(outs: Outs, outputs: usize) -> Result<(), ValueError> {
 /// An input specification as it is written.
 #[derive(Clone, Debug)]
 pub struct SpecText {
-    kind: Kind<Target<PatternText>, u32>,
+    spec: UnresolvedSpec,
     text: String,
 }
 
+/// Like [`Spec`], before the names of patterns and mappers are looked up.
 #[derive(Clone, Debug)]
-enum Kind<T, M> {
+enum UnresolvedSpec {
     Drop,
     Pass(u16),
     Keep(Outs),
-    Pattern(T),
-    Mapper(M),
+    Pattern(Target<PatternText>),
+    Mapper(u32),
 }
 
 /// An input specification: what happens to packets of unknown flows.
@@ -102,13 +103,13 @@ impl ArgValue for SpecText {
     const NUMBERED: &'static str = "input spec";
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<SpecText, ValueError> {
         let all = words(text);
-        let kind = match all.as_slice() {
+        let spec = match all.as_slice() {
             [] => return Err("empty argument".into()),
-            ["drop" | "discard"] => Kind::Drop,
-            ["pass" | "passthrough" | "nochange"] => Kind::Pass(0),
-            ["pass" | "passthrough" | "nochange", out] => Kind::Pass(output("forward", out, cx)?),
-            ["keep", f, r] => Kind::Keep([output("forward", f, cx)?, output("reply", r, cx)?]),
-            ["pattern" | "xpattern", rest @ ..] => Kind::Pattern(Target::parse(rest, cx)?),
+            ["drop" | "discard"] => UnresolvedSpec::Drop,
+            ["pass" | "passthrough" | "nochange"] => UnresolvedSpec::Pass(0),
+            ["pass" | "passthrough" | "nochange", out] => UnresolvedSpec::Pass(output("forward", out, cx)?),
+            ["keep", f, r] => UnresolvedSpec::Keep([output("forward", f, cx)?, output("reply", r, cx)?]),
+            ["pattern" | "xpattern", rest @ ..] => UnresolvedSpec::Pattern(Target::parse(rest, cx)?),
             ["drop" | "discard" | "pass" | "passthrough" | "nochange" | "keep", ..] => {
                 return Err(ValueError::from("syntax error")
                     .help("write 'drop', 'pass [PORT]' or 'keep FPORT RPORT'"));
@@ -120,7 +121,7 @@ impl ArgValue for SpecText {
                     Some((_, class)) if !super::mapper::CLASSES.contains(&class) => {
                         return Err(format!("'{name}' is of class {class}, which is no mapper").into());
                     }
-                    _ => Kind::Mapper(u32::try_from(e).map_err(|_| "no such element")?),
+                    _ => UnresolvedSpec::Mapper(u32::try_from(e).map_err(|_| "no such element")?),
                 }
             }
             [word, ..] => {
@@ -128,7 +129,7 @@ impl ArgValue for SpecText {
                 return Err(ValueError::from("unknown specification").help(help));
             }
         };
-        Ok(SpecText { kind, text: text.to_string() })
+        Ok(SpecText { spec, text: text.to_string() })
     }
 }
 
@@ -136,12 +137,12 @@ impl SpecText {
     /// Looks up the names in the specification. It is an error if a name is unknown, or if an output is not
     /// below `outputs`.
     pub fn resolve(&self, registry: &Registry, scope: &str, outputs: usize) -> Result<Spec, ValueError> {
-        let spec = match &self.kind {
-            Kind::Drop => Spec::Drop,
-            Kind::Pass(out) => Spec::Pass(*out),
-            Kind::Keep(outs) => Spec::Keep(*outs),
-            Kind::Pattern(t) => Spec::Pattern(t.resolve(registry, scope)?),
-            Kind::Mapper(e) => {
+        let spec = match &self.spec {
+            UnresolvedSpec::Drop => Spec::Drop,
+            UnresolvedSpec::Pass(out) => Spec::Pass(*out),
+            UnresolvedSpec::Keep(outs) => Spec::Keep(*outs),
+            UnresolvedSpec::Pattern(t) => Spec::Pattern(t.resolve(registry, scope)?),
+            UnresolvedSpec::Mapper(e) => {
                 Spec::Mapper(registry.mapper(*e)?.ok_or_else(|| format!("'{}' is no mapper", self.text))?)
             }
         };
@@ -151,10 +152,12 @@ impl SpecText {
     /// Makes the checks that do not depend on other elements. It is an error if an output is not below
     /// `outputs`.
     pub fn check(&self, outputs: usize) -> Result<(), ValueError> {
-        match &self.kind {
-            Kind::Drop | Kind::Mapper(_) => Ok(()),
-            Kind::Pass(out) => check_outputs([*out; 2], outputs),
-            Kind::Keep(outs) | Kind::Pattern(Target { outs, .. }) => check_outputs(*outs, outputs),
+        match &self.spec {
+            UnresolvedSpec::Drop | UnresolvedSpec::Mapper(_) => Ok(()),
+            UnresolvedSpec::Pass(out) => check_outputs([*out; 2], outputs),
+            UnresolvedSpec::Keep(outs) | UnresolvedSpec::Pattern(Target { outs, .. }) => {
+                check_outputs(*outs, outputs)
+            }
         }
     }
     /// The specification as it was written.
@@ -206,7 +209,7 @@ impl Spec {
         }
     }
     /// Formats the specification for handlers.
-    pub fn show(&self, kind: super::flow::Kind) -> String {
+    pub fn show(&self, kind: super::flow::RewriterKind) -> String {
         match self {
             Spec::Drop => "<drop>".into(),
             Spec::Pass(_) => "<nochange>".into(),

@@ -8,7 +8,7 @@ mod make;
 mod moving;
 mod places;
 
-use super::flow::{Flow, Kind, Timeouts, bit, class};
+use super::flow::{Flow, RewriterKind, Timeouts, bit, class};
 use super::handle::UNBOUNDED;
 use super::pattern::Cursor;
 use super::seq::Shift;
@@ -49,7 +49,7 @@ pub struct Input {
 
 /// One rewriter's part of the store.
 pub struct Space {
-    kind: Kind,
+    kind: RewriterKind,
     /// The name and class of its element.
     label: String,
     classes: [Class; class::COUNT],
@@ -152,7 +152,13 @@ impl Store {
         }
     }
     /// Adds a rewriter and returns its number. Its inputs drop everything at first.
-    pub fn join(&mut self, kind: Kind, timeouts: Timeouts, inputs: usize, label: &str) -> Option<u16> {
+    pub fn join(
+        &mut self,
+        kind: RewriterKind,
+        timeouts: Timeouts,
+        inputs: usize,
+        label: &str,
+    ) -> Option<u16> {
         let n = u16::try_from(self.spaces.len()).ok()?;
         let input = || Input { spec: Spec::Drop, flows: 0, failures: 0 };
         let of = |(timeout, guarantee): (i64, i64)| Class { timeout, guarantee, ..Class::default() };

@@ -2,7 +2,7 @@
 //! TCPRewriter: addresses and ports of TCP.
 
 use super::args::{Common, TcpTimeouts};
-use super::flow::{Kind, Timeouts};
+use super::flow::{RewriterKind, Timeouts};
 use super::header;
 use super::rewriter::{FlowText, Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
@@ -59,7 +59,7 @@ impl RewriterArgs for Args {
     type Family = header::Ports<true, false, false>;
     fn settings(&self) -> Settings {
         let timeouts = Timeouts::ports([0; 2], 0, self.tcp_timeouts.nanos(), self.tcp_guarantee.0);
-        self.common.settings(Kind::Ports, timeouts, self.dst_anno)
+        self.common.settings(RewriterKind::Ports, timeouts, self.dst_anno)
     }
     fn specs(&self) -> &[SpecText] {
         &self.common.inputspec

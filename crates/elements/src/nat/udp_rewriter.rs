@@ -2,7 +2,7 @@
 //! UDPRewriter: addresses and ports of UDP, DCCP and TCP.
 
 use super::args::Common;
-use super::flow::{Kind, Timeouts};
+use super::flow::{RewriterKind, Timeouts};
 use super::header;
 use super::rewriter::{Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
@@ -64,7 +64,7 @@ impl RewriterArgs for Args {
     fn settings(&self) -> Settings {
         let streaming = self.udp_streaming_timeout.unwrap_or(self.udp_timeout);
         let timeouts = Timeouts::ports([self.udp_timeout.0, streaming.0], self.udp_guarantee.0, [0; 3], 0);
-        self.common.settings(Kind::AnyPorts, timeouts, self.dst_anno)
+        self.common.settings(RewriterKind::AnyPorts, timeouts, self.dst_anno)
     }
     fn specs(&self) -> &[SpecText] {
         &self.common.inputspec

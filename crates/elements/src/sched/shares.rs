@@ -9,7 +9,7 @@ const ONE_TICKET: u64 = 1 << 32;
 const LARGE_PASS: u64 = 1 << 62;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct ClientPass {
     pass: u64,
     client: usize,
 }
@@ -20,7 +20,7 @@ struct Place {
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
     /// The clients, in the order of their next turns.
-    order: Vec<Place>,
+    order: Vec<ClientPass>,
     tickets: Vec<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Shares {
     fn new(tickets: Vec<u32>) -> Shares {
         let mut shares = Shares { order: Vec::with_capacity(tickets.len()), tickets };
         for client in 0..shares.tickets.len() {
-            shares.enter(Place { pass: shares.stride(client), client });
+            shares.enter(ClientPass { pass: shares.stride(client), client });
         }
         shares
     }
@@ -51,7 +51,7 @@ impl Shares {
         ONE_TICKET / u64::from(self.tickets.get(client).copied().unwrap_or(1).max(1))
     }
     #[inline]
-    fn enter(&mut self, place: Place) {
+    fn enter(&mut self, place: ClientPass) {
         let at = self.order.partition_point(|other| other.pass < place.pass);
         self.order.insert(at, place);
     }
@@ -175,7 +175,7 @@ mod tests {
                 }
                 assert_eq!(turn(&mut shares, has), Some(want[first].client));
                 assert!(shares.order.is_sorted_by_key(|p| p.pass));
-                let by_client = |mut list: Vec<Place>| {
+                let by_client = |mut list: Vec<ClientPass>| {
                     list.sort_by_key(|p| p.client);
                     list
                 };

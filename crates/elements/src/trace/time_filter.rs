@@ -143,28 +143,28 @@ impl TimeFilter {
 
     /// Returns where a time lies: inside the span, at or after its end, or before its start.
     #[inline]
-    fn place(&mut self, time: i64) -> Place {
+    fn relation(&mut self, time: i64) -> TimeRelation {
         if !self.begun {
             self.begin(time);
         }
         if self.end.is_some_and(|e| time >= e) {
-            Place::After
+            TimeRelation::After
         } else if self.start.is_some_and(|s| time < s) {
-            Place::Before
+            TimeRelation::Before
         } else {
-            Place::Inside
+            TimeRelation::Inside
         }
     }
 
     /// Tests a packet. Returns a packet inside the span; a packet outside leaves by output 1. A packet that has to
     /// wait for END_CALL is put before all other waiting packets. `again` says that the packet has waited already.
     fn test(&mut self, p: Packet, again: bool, cx: &mut Cx<'_>) -> Option<Packet> {
-        match self.place(p.timestamp()) {
-            Place::Inside => return Some(p),
-            Place::After if !again && !self.reached && self.finish(p.timestamp(), cx) => {
+        match self.relation(p.timestamp()) {
+            TimeRelation::Inside => return Some(p),
+            TimeRelation::After if !again && !self.reached && self.finish(p.timestamp(), cx) => {
                 self.waiting.push_front(p)
             }
-            Place::After | Place::Before => cx.emit_or(1, p, Reason::OutsideTime),
+            TimeRelation::After | TimeRelation::Before => cx.emit_or(1, p, Reason::OutsideTime),
         }
         None
     }
@@ -187,7 +187,7 @@ impl TimeFilter {
 }
 
 /// Where the time of a packet lies.
-enum Place {
+enum TimeRelation {
     Before,
     Inside,
     After,

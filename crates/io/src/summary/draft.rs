@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fields of a record, and the packet made from them.
 
-use super::kind::Value;
+use super::field_type::Value;
 use super::words::LATER;
 use castanet_classify::names;
 use castanet_wire::checksum;

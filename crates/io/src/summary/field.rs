@@ -2,11 +2,11 @@
 //! The table of fields: name, type, how to read the field from a packet, and how to write it to a draft.
 
 use super::draft::Draft;
-use super::kind::{Kind, Value};
+use super::field_type::{FieldType, Value};
 use super::md5::md5;
 use super::options::TcpOptions;
 use super::view::View;
-use Kind::{Address, Ether, EtherType, Link, Number, Protocol, Time};
+use FieldType::{Address, Ether, EtherType, Link, Number, Protocol, Time};
 
 /// A field of summary dumps.
 pub struct Field {
@@ -15,7 +15,7 @@ pub struct Field {
     /// Other accepted names.
     pub synonyms: &'static [&'static str],
     /// The type of its values.
-    pub kind: Kind,
+    pub kind: FieldType,
     /// A description in one line.
     pub doc: &'static str,
     get: for<'a> fn(&View<'a>) -> Option<Value<'a>>,
@@ -87,7 +87,7 @@ fields! {
     /// The time of the packet.
     "timestamp" ["utimestamp" "ts"], Time, |v| Some(Value::Time(v.time)), |d, v| d.time = Some(v.time());
     /// The time of the packet, with nanoseconds in binary dumps.
-    "ntimestamp", Kind::NanoTime, |v| Some(Value::Time(v.time)), |d, v| d.time = Some(v.time());
+    "ntimestamp", FieldType::NanoTime, |v| Some(Value::Time(v.time)), |d, v| d.time = Some(v.time());
     /// Whole seconds of the time.
     "ts_sec" ["sec"], Number(4), |v| number(u32::try_from(v.time.div_euclid(1_000_000_000)).ok()), set!(seconds: u32);
     /// Microseconds within the second.
@@ -99,7 +99,7 @@ fields! {
     "first_timestamp" ["first_utimestamp" "first_ts"], Time, |v| Some(Value::Time(v.first_time)),
         |d, v| d.first_time = Some(v.time());
     /// The time of the first packet that this one represents, with nanoseconds in binary dumps.
-    "first_ntimestamp", Kind::NanoTime, |v| Some(Value::Time(v.first_time)), |d, v| d.first_time = Some(v.time());
+    "first_ntimestamp", FieldType::NanoTime, |v| Some(Value::Time(v.first_time)), |d, v| d.first_time = Some(v.time());
     /// The number of packets that this one represents.
     "count" ["pkt_count" "packet_count"], Number(4), |v| number(Some(u64::from(v.extra_packets) + 1)), set!(count: u32);
     /// The paint annotation, as the number of a link.
@@ -107,7 +107,7 @@ fields! {
     /// The paint annotation.
     "paint", Number(1), |v| number(Some(v.paint)), set!(paint: u8);
     /// The paint annotation, as a direction.
-    "direction", Kind::Direction, |v| number(Some(v.paint)), set!(paint: u8);
+    "direction", FieldType::Direction, |v| number(Some(v.paint)), set!(paint: u8);
     /// The aggregate annotation.
     "aggregate" ["agg"], Number(4), |v| number(Some(v.aggregate)), set!(aggregate: u32);
     /// Bytes of the packet, link header included.
@@ -124,13 +124,13 @@ fields! {
     /// The differentiated services code point (RFC 2474).
     "ip_dscp", Number(1), |v| number(v.ip8(1).map(|t| t >> 2)), set!(dscp: u8);
     /// Explicit congestion notification (RFC 3168).
-    "ip_ecn", Kind::Ecn, |v| number(v.ip8(1).map(|t| t & 3)), set!(ecn: u8);
+    "ip_ecn", FieldType::Ecn, |v| number(v.ip8(1).map(|t| t & 3)), set!(ecn: u8);
     /// The time to live.
     "ip_ttl", Number(1), |v| number(v.ip8(8)), set!(ttl: u8);
     /// The kind of fragment: first, later, or not fragmented.
-    "ip_frag", Kind::Fragment, |v| number(v.fragment_letter()), set!(fragment: u8);
+    "ip_frag", FieldType::Fragment, |v| number(v.fragment_letter()), set!(fragment: u8);
     /// The offset of the fragment.
-    "ip_fragoff", Kind::FragmentOffset, |v| number(v.ip16(6).map(|f| f & 0x7fff)), set!(fragment_offset: u16);
+    "ip_fragoff", FieldType::FragmentOffset, |v| number(v.ip16(6).map(|f| f & 0x7fff)), set!(fragment_offset: u16);
     /// The identification.
     "ip_id", Number(2), |v| number(v.ip16(4)), set!(id: u16);
     /// The checksum of the IP header.
@@ -144,19 +144,19 @@ fields! {
     /// Bytes of the IP packet that were captured.
     "ip_capture_len", Number(4), |v| number(v.ip().map(|ip| ip.captured.len() as u64)), set!(capture_len: u32);
     /// IP options.
-    "ip_opt", Kind::IpOptions, |v| bytes(v.ip().and_then(|ip| ip.header.get(20..))), set_bytes!(ip_options);
+    "ip_opt", FieldType::IpOptions, |v| bytes(v.ip().and_then(|ip| ip.header.get(20..))), set_bytes!(ip_options);
     /// The source port.
     "sport", Number(2), |v| number(v.port(0)), set!(sport: u16);
     /// The destination port.
     "dport", Number(2), |v| number(v.port(2)), set!(dport: u16);
     /// The ICMP type.
-    "icmp_type", Kind::IcmpTypeNumber, |v| number(v.icmp8(0)), set!(icmp_type: u8);
+    "icmp_type", FieldType::IcmpTypeNumber, |v| number(v.icmp8(0)), set!(icmp_type: u8);
     /// The ICMP code.
-    "icmp_code", Kind::IcmpCodeNumber, |v| number(v.icmp8(1)), set!(icmp_code: u16);
+    "icmp_code", FieldType::IcmpCodeNumber, |v| number(v.icmp8(1)), set!(icmp_code: u16);
     /// The name of the ICMP type.
-    "icmp_type_name", Kind::IcmpType, |v| number(v.icmp8(0)), set!(icmp_type: u8);
+    "icmp_type_name", FieldType::IcmpType, |v| number(v.icmp8(0)), set!(icmp_type: u8);
     /// The name of the ICMP code.
-    "icmp_code_name", Kind::IcmpCode,
+    "icmp_code_name", FieldType::IcmpCode,
         |v| number(v.icmp8(0).zip(v.icmp8(1)).map(|(t, c)| u16::from_be_bytes([t, c]))), set!(icmp_code: u16);
     /// The identifier of an ICMP query.
     "icmp_flowid", Number(2), |v| number(v.icmp_query(4)), set!(icmp_id: u16);
@@ -172,13 +172,13 @@ fields! {
     "eth_type" ["ether_type"], EtherType, |v| number(v.mac(12..14).map(|t| t.iter().fold(0_u16, |n, b| n << 8 | u16::from(*b)))),
         set!(eth_type: u16);
     /// The payload: the data after the transport header.
-    "payload", Kind::Text, |v| bytes(v.payload()), set_bytes!(payload);
+    "payload", FieldType::Text, |v| bytes(v.payload()), set_bytes!(payload);
     /// The length of the payload, captured or not.
     "payload_len" ["payload_length"], Number(4), |v| number(v.payload_len().map(|n| n as u64)), set!(payload_len: u32);
     /// The MD5 digest of the payload.
-    "payload_md5", Kind::Md5, |v| v.payload().map(|p| Value::Bytes(md5(p).to_vec().into())), |_, _| {};
+    "payload_md5", FieldType::Md5, |v| v.payload().map(|p| Value::Bytes(md5(p).to_vec().into())), |_, _| {};
     /// The MD5 digest of the payload in hexadecimal digits.
-    "payload_md5_hex", Kind::Md5Hex, |v| v.payload().map(|p| Value::Bytes(md5(p).to_vec().into())), |_, _| {};
+    "payload_md5_hex", FieldType::Md5Hex, |v| v.payload().map(|p| Value::Bytes(md5(p).to_vec().into())), |_, _| {};
     /// The TCP sequence number.
     "tcp_seq" ["tcp_seqno"], Number(4), |v| number(v.tcp32(4)), set!(tcp_seq: u32);
     /// The TCP acknowledgement number.
@@ -186,17 +186,17 @@ fields! {
     /// Bytes of the TCP header.
     "tcp_off", Number(1), |v| number(v.tcp16(12).map(|w| (w >> 12) * 4)), set!(tcp_off: u8);
     /// The TCP flags.
-    "tcp_flags", Kind::TcpFlags, |v| number(v.tcp16(12).map(|w| w & 0xfff)), set!(tcp_flags: u16);
+    "tcp_flags", FieldType::TcpFlags, |v| number(v.tcp16(12).map(|w| w & 0xfff)), set!(tcp_flags: u16);
     /// The TCP window.
     "tcp_window" ["tcp_win"], Number(2), |v| number(v.tcp16(14)), set!(tcp_window: u16);
     /// The TCP urgent pointer.
     "tcp_urp", Number(2), |v| number(v.tcp16(18)), set!(tcp_urgent: u16);
     /// TCP options.
-    "tcp_opt", Kind::TcpOptions(TcpOptions::All), |v| bytes(v.tcp_options()), set_bytes!(tcp_options);
+    "tcp_opt", FieldType::TcpOptions(TcpOptions::All), |v| bytes(v.tcp_options()), set_bytes!(tcp_options);
     /// TCP options without timestamps.
-    "tcp_ntopt", Kind::TcpOptions(TcpOptions::NoTimestamp), |v| bytes(v.tcp_options()), |d, v| d.some_tcp_options(v);
+    "tcp_ntopt", FieldType::TcpOptions(TcpOptions::NoTimestamp), |v| bytes(v.tcp_options()), |d, v| d.some_tcp_options(v);
     /// TCP options of selective acknowledgement.
-    "tcp_sack", Kind::TcpOptions(TcpOptions::Sack), |v| bytes(v.tcp_options()), |d, v| d.some_tcp_options(v);
+    "tcp_sack", FieldType::TcpOptions(TcpOptions::Sack), |v| bytes(v.tcp_options()), |d, v| d.some_tcp_options(v);
     /// The length in the UDP header.
     "udp_len", Number(2), |v| number(v.udp16(4)), set!(udp_len: u16);
 }

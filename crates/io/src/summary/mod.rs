@@ -7,8 +7,8 @@
 
 mod draft;
 mod field;
+mod field_type;
 mod flow;
-mod kind;
 mod md5;
 mod options;
 mod reader;
@@ -21,8 +21,8 @@ mod writer;
 
 pub use draft::{Defaults, Draft, Made, Making};
 pub use field::{FIELDS, Field};
+pub use field_type::{FieldType, Value};
 pub use flow::Flow;
-pub use kind::{Kind, Value};
 pub use options::TcpOptions;
 pub use reader::{Item, SummaryReader};
 pub use view::{Bad, Ip, View};

@@ -3,8 +3,8 @@
 
 use super::draft::{Defaults, Draft};
 use super::field::Field;
+use super::field_type::{FieldType, Value};
 use super::flow::Flow;
-use super::kind::{Kind, Value};
 use super::tcpdump::{self, Parsed};
 use super::words::{parse_number, protocol};
 use crate::CaptureError;
@@ -247,7 +247,11 @@ impl SummaryReader {
     /// start of a header line.
     fn is_mark(&self, after: &[u8]) -> bool {
         let alone = after.first().is_none_or(u8::is_ascii_whitespace);
-        alone && self.fields.first().is_some_and(|f| matches!(f.kind, Kind::Fragment | Kind::FragmentOffset))
+        alone
+            && self
+                .fields
+                .first()
+                .is_some_and(|f| matches!(f.kind, FieldType::Fragment | FieldType::FragmentOffset))
     }
 
     /// Reads a header line, which begins with `!`.
@@ -360,9 +364,9 @@ impl SummaryReader {
 /// in fields where zero is not a valid value.
 fn put_binary(field: &Field, draft: &mut Draft, value: &Value<'_>) {
     let said = match field.kind {
-        Kind::Fragment => b".!Ff".iter().any(|l| u64::from(*l) == value.number()),
-        Kind::Ether => value.bytes() != [0; 6],
-        Kind::EtherType => value.number() != 0,
+        FieldType::Fragment => b".!Ff".iter().any(|l| u64::from(*l) == value.number()),
+        FieldType::Ether => value.bytes() != [0; 6],
+        FieldType::EtherType => value.number() != 0,
         _ => value.number() != 0 || !["ip_hl", "tcp_off", "ip_capture_len"].contains(&field.name),
     };
     if said {

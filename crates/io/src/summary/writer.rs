@@ -2,7 +2,7 @@
 //! Writes summary dumps, text and binary.
 
 use super::field::Field;
-use super::kind::Kind;
+use super::field_type::FieldType;
 use super::view::View;
 use super::words::{print_time, quote};
 use crate::CaptureError;
@@ -86,7 +86,7 @@ impl SummaryWriter {
             text.push(' ');
             // In text, `timestamp` and `ntimestamp` have the same form. More readers support the name
             // `timestamp`.
-            let nano = field.kind == Kind::NanoTime && !self.binary;
+            let nano = field.kind == FieldType::NanoTime && !self.binary;
             text.push_str(&if nano {
                 field.name.replace("ntimestamp", "timestamp")
             } else {

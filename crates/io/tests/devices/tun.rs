@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TUN and TAP devices, whose other end is the host's stack.
 
-use castanet_io::device::{
-    DeviceError, Outgoing, Refusal, Setup, Tun, TunOptions, VnetHeader, info, set_up,
-};
+use castanet_io::device::{DeviceError, Outgoing, Refusal, Setup, Tun, TunOptions, VnetHeader, info, set_up};
 use castanet_testkit::namespace::{has_tun, inside, pair, run};
 use std::time::Duration;
 

@@ -3,10 +3,10 @@
 
 use super::function::{self, first_word, truth, words};
 use super::kill::kill;
-use super::kind::Kind;
 use super::machine::{Frame, Machine};
 use super::number::value;
 use super::output;
+use super::script_type::ScriptType;
 use super::substitute::{Values, is_name};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
@@ -109,7 +109,7 @@ impl Machine {
     /// Returns the handlers that only this script has: its exported variables, and `*` (any name) if it is a PROXY.
     pub fn handlers(&self) -> Vec<(String, &'static str)> {
         let mut all: Vec<_> = self.program.exports().into_iter().map(|v| (v.to_string(), "r")).collect();
-        if self.kind == Kind::Proxy {
+        if self.kind == ScriptType::Proxy {
             all.push(("*".into(), "rw+"));
         }
         all
@@ -123,7 +123,7 @@ impl Machine {
         let scope = cx.info().map_or("", |i| i.scope.as_str());
         let found = cx.names().element(scope, element).and_then(|e| u32::try_from(e).ok());
         match found {
-            Some(e) if e == me && (self.own(handler).is_some() || self.kind == Kind::Proxy) => {
+            Some(e) if e == me && (self.own(handler).is_some() || self.kind == ScriptType::Proxy) => {
                 Ok(Callee::Own)
             }
             Some(e) => Ok(Callee::Other(e)),
@@ -192,7 +192,9 @@ impl Machine {
         match self.own(handler) {
             Some((false, _)) => Err(CallError::Missing(format!("no '{handler}' read handler"))),
             Some(_) => Ok(self.value_of(handler, parameters, cx)?),
-            None if self.kind == Kind::Proxy => Ok(self.run_as(handler, parameters, Some(false), cx)?),
+            None if self.kind == ScriptType::Proxy => {
+                Ok(self.run_as(handler, parameters, Some(false), cx)?)
+            }
             None => Err(CallError::Missing(format!("no '{handler}' read handler"))),
         }
     }
@@ -255,7 +257,7 @@ impl Machine {
                 self.set(variable, text.to_string());
                 Ok(())
             }
-            _ if self.kind == Kind::Proxy && self.own(handler).is_none() => {
+            _ if self.kind == ScriptType::Proxy && self.own(handler).is_none() => {
                 Ok(self.run_as(handler, value, Some(true), cx).map(drop)?)
             }
             _ => Err(CallError::Missing(format!("no '{handler}' write handler"))),

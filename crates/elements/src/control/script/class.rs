@@ -2,8 +2,8 @@
 //! The common part of the script classes: arguments, lifecycle, calls from the element to its script.
 
 use super::instruction::{Line, Program};
-use super::kind::Kind;
 use super::machine::Machine;
+use super::script_type::ScriptType;
 use crate::sched::own_note::OwnNote;
 use castanet_element::prelude::*;
 use castanet_element::{BuildCx, ConfigError};
@@ -24,15 +24,19 @@ pub struct Args {
     pub instructions: Vec<Line>,
     /// The event that starts the script: ACTIVE, PASSIVE, PACKET (or PUSH), PROXY, DRIVER, or SIGNAL and signals.
     #[arg(keyword, name = "TYPE")]
-    pub kind: Option<Kind>,
+    pub kind: Option<ScriptType>,
 }
 
 /// Makes the script of an element. The errors say what is wrong with its instructions or its ports.
-fn machine(args: &Args, class_kind: Option<Kind>, cx: &mut BuildCx<'_>) -> Result<Machine, ConfigError> {
+fn machine(
+    args: &Args,
+    class_kind: Option<ScriptType>,
+    cx: &mut BuildCx<'_>,
+) -> Result<Machine, ConfigError> {
     let ports = cx.inputs > 0 || cx.outputs > 0;
-    let usual = class_kind.unwrap_or(if ports { Kind::Packet } else { Kind::Active });
+    let usual = class_kind.unwrap_or(if ports { ScriptType::Packet } else { ScriptType::Active });
     let kind = args.kind.clone().unwrap_or(usual);
-    let packet = kind == Kind::Packet;
+    let packet = kind == ScriptType::Packet;
     if packet && cx.inputs == 0 {
         return Err("a script of type PACKET needs an input".into());
     }
@@ -47,13 +51,13 @@ fn machine(args: &Args, class_kind: Option<Kind>, cx: &mut BuildCx<'_>) -> Resul
     let lines: Vec<_> = places.into_iter().zip(args.instructions.iter().map(|l| l.0.as_str())).collect();
     let mut program = Program::parse(&lines).map_err(ConfigError)?;
     match &kind {
-        Kind::Driver => {
+        ScriptType::Driver => {
             if !cx.claim_driver() {
                 return Err("router has more than one driver script".into());
             }
             program.wait_if_empty();
         }
-        Kind::Signal(all) => cx.signals.extend(all.iter().map(|&s| (cx.me, s))),
+        ScriptType::Signal(all) => cx.signals.extend(all.iter().map(|&s| (cx.me, s))),
         _ => {}
     }
     Ok(Machine::new(program, kind, cx.random()))
@@ -72,7 +76,7 @@ pub struct Scripted<const DRIVER: bool> {
 impl<const DRIVER: bool> Engine for Scripted<DRIVER> {
     type Args = Args;
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let machine = machine(&args, DRIVER.then_some(Kind::Driver), cx)?;
+        let machine = machine(&args, DRIVER.then_some(ScriptType::Driver), cx)?;
         let pulls = cx.inputs > 0 && !cx.is_push_input(0);
         let upstream = pulls.then(Signal::default);
         Ok(Scripted { args, machine, upstream, note: OwnNote::default() })

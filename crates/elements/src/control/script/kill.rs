@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The function `kill`: signals to processes.
 
-use super::kind::signal;
 use super::number::value;
+use super::script_type::signal;
 use castanet_element::prelude::*;
 use rustix::process::{Pid, kill_current_process_group, kill_process, kill_process_group, test_kill_process};
 

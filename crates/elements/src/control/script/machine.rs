@@ -4,9 +4,9 @@
 mod execute;
 
 use super::instruction::{Ending, Op, Program, Target};
-use super::kind::{Kind, stops_driver};
 use super::number::value;
 use super::output::Output;
+use super::script_type::{ScriptType, stops_driver};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
 use std::collections::{HashMap, HashSet};
@@ -67,7 +67,7 @@ pub(super) struct Frame {
 /// A script.
 pub struct Machine {
     pub(super) program: Arc<Program>,
-    pub(super) kind: Kind,
+    pub(super) kind: ScriptType,
     pub(super) variables: HashMap<String, String>,
     pub(super) frame: Frame,
     /// Variables that were reported as not defined.
@@ -112,8 +112,8 @@ enum Flow {
 
 impl Machine {
     /// Makes a script that has not run.
-    pub fn new(program: Program, kind: Kind, random: Random) -> Machine {
-        let starting = kind == Kind::Driver;
+    pub fn new(program: Program, kind: ScriptType, random: Random) -> Machine {
+        let starting = kind == ScriptType::Driver;
         Machine {
             program: Arc::new(program),
             kind,
@@ -154,8 +154,8 @@ impl Machine {
             // The driver script starts with a request to stop that it makes itself. Requests are answered before
             // tasks run, so the script starts before any task. Requests from other elements come later, and count as
             // steps.
-            Kind::Driver => cx.stop(1),
-            Kind::Active => {
+            ScriptType::Driver => cx.stop(1),
+            ScriptType::Active => {
                 let now = cx.now();
                 cx.set_timer(TIMER, now);
             }
@@ -246,7 +246,7 @@ impl Machine {
         if outcome == Outcome::GivenUp {
             self.state = State::GivenUp;
             cx.message(&format!("{}: too many jumps, giving up", cx.declaration()));
-        } else if self.kind == Kind::Driver {
+        } else if self.kind == ScriptType::Driver {
             if !self.driving && !std::mem::take(&mut self.replaced) {
                 cx.stop(1);
             }

@@ -6,8 +6,8 @@
 
 use super::call::Callee;
 use super::function::first_word;
-use super::kind::Kind;
 use super::machine::Machine;
+use super::script_type::ScriptType;
 use castanet_element::prelude::*;
 
 /// If a handler refuses a configuration, each line of its error begins with this and a line number: `config:3: `.
@@ -53,7 +53,8 @@ impl Machine {
     pub(super) fn complain(&mut self, call: Option<&str>, e: &CallError, cx: &mut Cx<'_>) {
         // The error counts as a failure of the router only if the script runs by itself: neither a caller nor a packet
         // started it.
-        let alone = matches!(self.kind, Kind::Active | Kind::Driver) && self.frame.arguments.is_none();
+        let alone =
+            matches!(self.kind, ScriptType::Active | ScriptType::Driver) && self.frame.arguments.is_none();
         if self.offline && self.foreign {
             return;
         }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// A kind of socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SocketKind {
     /// TCP over IPv4.
     Tcp,
     /// UDP over IPv4.
@@ -22,26 +22,26 @@ pub enum Kind {
     UnixDatagrams,
 }
 
-impl ArgValue for Kind {
+impl ArgValue for SocketKind {
     const TYPE: &'static str = "TCP, UDP, UNIX or UNIX_DGRAM";
     const WORD: bool = true;
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<SocketKind, ValueError> {
         match text.to_ascii_uppercase().as_str() {
-            "TCP" => Ok(Kind::Tcp),
-            "UDP" => Ok(Kind::Udp),
-            "UNIX" => Ok(Kind::Unix),
-            "UNIX_DGRAM" => Ok(Kind::UnixDatagrams),
+            "TCP" => Ok(SocketKind::Tcp),
+            "UDP" => Ok(SocketKind::Udp),
+            "UNIX" => Ok(SocketKind::Unix),
+            "UNIX_DGRAM" => Ok(SocketKind::UnixDatagrams),
             _ => Err("expected TCP, UDP, UNIX or UNIX_DGRAM".into()),
         }
     }
 }
 
-impl Kind {
+impl SocketKind {
     pub(super) fn is_stream(self) -> bool {
-        matches!(self, Kind::Tcp | Kind::Unix)
+        matches!(self, SocketKind::Tcp | SocketKind::Unix)
     }
     fn is_unix(self) -> bool {
-        matches!(self, Kind::Unix | Kind::UnixDatagrams)
+        matches!(self, SocketKind::Unix | SocketKind::UnixDatagrams)
     }
 }
 
@@ -77,7 +77,7 @@ fn port(text: &str, protocol: u8, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
 /// Which socket to open.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) kind: Kind,
+    pub(super) kind: SocketKind,
     /// The address that a client connects to, or that a server listens on.
     pub(super) place: SocketAddress,
     /// The address that a client connects from.
@@ -105,7 +105,7 @@ impl Plan {
     }
 
     fn inet(args: &Args, cx: &ArgCx<'_>) -> Result<(SocketAddress, Option<SocketAddress>), ConfigError> {
-        let protocol = if args.kind == Kind::Tcp { TCP } else { UDP };
+        let protocol = if args.kind == SocketKind::Tcp { TCP } else { UDP };
         let mut errors = ConfigError::default();
         let mut note = |name: &str, e: ValueError| {
             errors.0.extend(ConfigError::from(format!("{name}: {e}")).0);

@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 pub const TIMES: Times = Times { max_age: 6 * SECOND, hello: SECOND, forward_delay: 4 * SECOND };
 
 /// The numbers of a bridge and of one of its ports.
-pub type Place = (usize, usize);
+pub type BridgePort = (usize, usize);
 
 enum Event {
     /// A bridge is switched on.
     Start(usize),
     /// A message arrives at a LAN, from a port.
-    Message(Place, Bpdu),
+    Message(BridgePort, Bpdu),
     /// A bridge has something to do.
     Timer(usize),
 }
@@ -129,10 +129,10 @@ impl Net {
     }
 
     /// The ports on a LAN.
-    fn on(&self, lan: usize) -> Vec<Place> {
+    fn on(&self, lan: usize) -> Vec<BridgePort> {
         let all = self.lans.iter().enumerate();
         let all = all.flat_map(|(i, ports)| ports.iter().enumerate().map(move |(p, l)| ((i, p), *l)));
-        all.filter(|(_, l)| *l == Some(lan)).map(|(place, _)| place).collect()
+        all.filter(|(_, l)| *l == Some(lan)).map(|(port, _)| port).collect()
     }
 
     fn lan_count(&self) -> usize {
@@ -187,7 +187,7 @@ impl Net {
             }
         }
         // The designated port of a LAN is the one nearest to the root, by cost, bridge and port.
-        let offer = |(i, port): Place| (best[i].1, self.ids[i], port);
+        let offer = |(i, port): BridgePort| (best[i].1, self.ids[i], port);
         let mut roles: Vec<Vec<Role>> = self.lans.iter().map(|p| vec![Role::Alternate; p.len()]).collect();
         let mut chosen = BTreeMap::new();
         for lan in 0..self.lan_count() {

@@ -2,7 +2,7 @@
 //! Patterns as text: parsing, and showing them in handlers.
 
 use super::{Order, Pattern};
-use crate::nat::flow::Kind;
+use crate::nat::flow::RewriterKind;
 use castanet_element::prelude::*;
 use castanet_lang::args;
 use std::net::Ipv4Addr;
@@ -95,7 +95,7 @@ impl Pattern {
     }
 
     /// Formats the pattern for handlers: without the order, and without ports for rewriters that use none.
-    pub fn show(&self, kind: Kind) -> String {
+    pub fn show(&self, kind: RewriterKind) -> String {
         let mut out = match self.addrs {
             None => "-".to_string(),
             Some((a, b)) if a == b => Ipv4Addr::from_bits(a).to_string(),
@@ -144,12 +144,12 @@ mod tests {
             ("1.0.0.7/32 -", "1.0.0.7 - - -"),
             ("9.9.9.9 2.2.2.2 77", "9.9.9.9 77 2.2.2.2 -"),
         ] {
-            assert_eq!(pattern(given).unwrap().show(Kind::Ports), shown, "{given}");
+            assert_eq!(pattern(given).unwrap().show(RewriterKind::Ports), shown, "{given}");
         }
         let shown = |text: &str, kind| pattern(text).unwrap().show(kind);
-        assert_eq!(shown("1.0.0.1-1.0.0.9# -", Kind::Addr), "1.0.0.1-1.0.0.9 -");
-        assert_eq!(shown("1.1.1.1 2.2.2.2", Kind::Pair), "1.1.1.1 2.2.2.2");
-        assert_eq!(shown("9.9.9.9 5-9? - -", Kind::Ping), "9.9.9.9 5-9 - -");
+        assert_eq!(shown("1.0.0.1-1.0.0.9# -", RewriterKind::Addr), "1.0.0.1-1.0.0.9 -");
+        assert_eq!(shown("1.1.1.1 2.2.2.2", RewriterKind::Pair), "1.1.1.1 2.2.2.2");
+        assert_eq!(shown("9.9.9.9 5-9? - -", RewriterKind::Ping), "9.9.9.9 5-9 - -");
         for t in [
             "",
             "-",

@@ -121,7 +121,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nat::flow::{Kind, Timeouts};
+    use crate::nat::flow::{RewriterKind, Timeouts};
     use crate::nat::handle::UNBOUNDED;
     use crate::nat::spec::Spec;
     use crate::nat::store::Made;
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn heaps_do_not_outgrow_their_flows() {
         let mut store = Store::new(UNBOUNDED, Secret::of(Seed::Fixed(1), "rw"));
-        assert_eq!(store.join(Kind::Ports, Timeouts::all(100_000, 0), 1, "rw"), Some(0));
+        assert_eq!(store.join(RewriterKind::Ports, Timeouts::all(100_000, 0), 1, "rw"), Some(0));
         store.set_spec(0, 0, Spec::Keep([0, 1]));
         for i in 0..5000 {
             let from = Tuple::new(i, 1, 2, 3);

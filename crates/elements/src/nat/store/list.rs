@@ -2,7 +2,7 @@
 //! Flows as handlers list them.
 
 use super::Store;
-use crate::nat::flow::{Flow, Kind};
+use crate::nat::flow::{Flow, RewriterKind};
 use crate::nat::tuple::Tuple;
 
 impl Store {
@@ -16,7 +16,7 @@ impl Store {
     pub fn list(&mut self, space: u16, proto: Option<u8>, now: i64) -> String {
         use std::fmt::Write as _;
         self.clean(space, now, usize::MAX);
-        let kind = self.space(space).map_or(Kind::Ports, |s| s.kind);
+        let kind = self.space(space).map_or(RewriterKind::Ports, |s| s.kind);
         let mut out = String::new();
         for place in self.places(space) {
             let Some(f) = self.flow(place) else { continue };
@@ -26,9 +26,11 @@ impl Store {
             for reply in [false, true].into_iter().filter(|r| f.has(*r)) {
                 let (from, to) = (f.tuples[usize::from(reply)], f.rewritten(reply));
                 let _ = match kind {
-                    Kind::Ports | Kind::AnyPorts | Kind::Ping => write!(out, "{from} => {to}"),
-                    Kind::Pair => write!(out, "{} => {}", Pair(from), Pair(to)),
-                    Kind::Addr => {
+                    RewriterKind::Ports | RewriterKind::AnyPorts | RewriterKind::Ping => {
+                        write!(out, "{from} => {to}")
+                    }
+                    RewriterKind::Pair => write!(out, "{} => {}", Pair(from), Pair(to)),
+                    RewriterKind::Addr => {
                         let end = |t: Tuple| ip(if reply { t.dst() } else { t.src() });
                         write!(out, "{} => {}", end(from), end(to))
                     }

@@ -2,7 +2,7 @@
 //! Making new flows by the specifications of inputs.
 
 use super::{Made, New, SEARCHES, Search, Store, Wish};
-use crate::nat::flow::Kind;
+use crate::nat::flow::RewriterKind;
 use crate::nat::pattern::Pattern;
 use crate::nat::spec::{Outs, Spec};
 use crate::nat::tuple::Tuple;
@@ -52,7 +52,7 @@ impl Store {
 
     /// Makes a flow by a pattern.
     fn make_by(&mut self, pattern: &Arc<Pattern>, outs: Outs, new: &New) -> Result<u32, Reason> {
-        let kind = self.space(new.space).map_or(Kind::Ports, |s| s.kind);
+        let kind = self.space(new.space).map_or(RewriterKind::Ports, |s| s.kind);
         let wish = Wish {
             pattern: Arc::as_ptr(pattern) as usize,
             key: (new.space, new.proto, pattern.decisive(new.from)),
@@ -64,7 +64,8 @@ impl Store {
             search.map(|s| if s.removals == self.removals { s.cursor } else { s.cursor.renewed() });
         let searched = cursor.is_some();
         // Echo requests have no destination port, whatever the pattern says.
-        let real = |t: Tuple| if kind == Kind::Ping { Tuple { ports: t.ports & 0xffff, ..t } } else { t };
+        let real =
+            |t: Tuple| if kind == RewriterKind::Ping { Tuple { ports: t.ports & 0xffff, ..t } } else { t };
         let (mut secret, mut probes) = (self.secret.clone(), 0);
         let to = pattern.choose(new.from, kind.has_ports(), &mut secret, &mut cursor, |t| {
             probes += 1;

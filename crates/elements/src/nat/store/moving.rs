@@ -7,14 +7,14 @@
 //! failed swap can be undone.
 
 use super::{Flow, Store};
-use crate::nat::flow::{Kind, bit};
+use crate::nat::flow::{RewriterKind, bit};
 use crate::nat::seq::Shift;
 use crate::nat::spec::{Outs, Spec};
 use std::mem::swap;
 
 /// Returns the outputs that a specification would give to an existing flow; `None` if it would not make that
 /// flow.
-fn outs(spec: &Spec, f: &Flow, kind: Kind) -> Option<Outs> {
+fn outs(spec: &Spec, f: &Flow, kind: RewriterKind) -> Option<Outs> {
     let (from, to) = (f.tuples[0], f.rewritten(false));
     match spec {
         Spec::Drop | Spec::Pass(_) => None,
@@ -186,7 +186,7 @@ mod tests {
 
     fn store(label: &str, spec: Spec) -> Store {
         let mut store = Store::new(UNBOUNDED, Secret::of(Seed::Fixed(1), label));
-        let space = store.join(Kind::Ports, Timeouts::all(100_000, 0), 1, label).unwrap();
+        let space = store.join(RewriterKind::Ports, Timeouts::all(100_000, 0), 1, label).unwrap();
         store.set_spec(space, 0, spec);
         store
     }
@@ -253,7 +253,7 @@ mod tests {
         fill(&mut old, 100);
         // In the new store the rewriter has number 1, because another one joined first. Its input 2 makes such flows.
         let mut new = store("other", Spec::Keep([7, 7]));
-        assert_eq!(new.join(Kind::Ports, Timeouts::all(100_000, 0), 3, "rw"), Some(1));
+        assert_eq!(new.join(RewriterKind::Ports, Timeouts::all(100_000, 0), 3, "rw"), Some(1));
         new.set_spec(1, 2, Spec::Keep([3, 4]));
         assert_eq!(new.take_over(1, &mut old, 0), 0);
         for reply in [false, true] {
@@ -271,7 +271,7 @@ mod tests {
     fn inputs_count_their_flows_when_all_flows_are_exchanged() {
         let of = |specs: [Spec; 2]| {
             let mut store = Store::new(UNBOUNDED, Secret::of(Seed::Fixed(1), "rw"));
-            let space = store.join(Kind::Ports, Timeouts::all(100_000, 0), 2, "rw").unwrap();
+            let space = store.join(RewriterKind::Ports, Timeouts::all(100_000, 0), 2, "rw").unwrap();
             (0..).zip(specs).for_each(|(i, spec)| store.set_spec(space, i, spec));
             store
         };

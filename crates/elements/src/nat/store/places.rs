@@ -2,14 +2,14 @@
 //! Adding and removing flows: their places in memory, their keys in the index, and their numbers.
 
 use super::{New, Space, Store};
-use crate::nat::flow::{Flow, Kind, bit};
+use crate::nat::flow::{Flow, RewriterKind, bit};
 use crate::nat::spec::Outs;
 use crate::nat::tuple::Tuple;
 use castanet_element::prelude::*;
 use std::cmp::Reverse;
 
 /// Returns the flow that rewrites packets to `to`.
-fn flow(new: &New, to: Tuple, outs: Outs, kind: Kind) -> Flow {
+fn flow(new: &New, to: Tuple, outs: Outs, kind: RewriterKind) -> Flow {
     let reply = to.reversed();
     let change = new.from.change(to);
     Flow {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of the limits of the store: a full table, flows that collide, and exhausted ports.
 
-use crate::nat::flow::{Kind, Timeouts, class};
+use crate::nat::flow::{RewriterKind, Timeouts, class};
 use crate::nat::handle::UNBOUNDED;
 use crate::nat::pattern::{MOST_TRIES, Pattern};
 use crate::nat::spec::{Spec, Target};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 fn flood(flows: u32, guarantee: i64) -> u32 {
     const ROOM: u32 = 4096;
     let mut store = Store::new(ROOM, Secret::of(Seed::Fixed(1), "flood"));
-    let space = store.join(Kind::Ports, Timeouts::all(300_000_000_000, guarantee), 1, "e").unwrap();
+    let space = store.join(RewriterKind::Ports, Timeouts::all(300_000_000_000, guarantee), 1, "e").unwrap();
     store.input(space, 0).unwrap().spec = Spec::Keep([0, 1]);
     let mut refused = 0;
     for i in 0..flows {
@@ -60,7 +60,7 @@ fn ten_million_flows() {
 /// A store of one rewriter whose input has this specification.
 fn store(seed: Seed, spec: Spec) -> Store {
     let mut store = Store::new(UNBOUNDED, Secret::of(seed, "rw"));
-    let space = store.join(Kind::Ports, Timeouts::all(300_000_000_000, 0), 1, "rw").unwrap();
+    let space = store.join(RewriterKind::Ports, Timeouts::all(300_000_000_000, 0), 1, "rw").unwrap();
     store.set_spec(space, 0, spec);
     store
 }

@@ -11,17 +11,17 @@ use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
-struct Place {
+struct DumpFile {
     _dir: TempDir,
     path: PathBuf,
 }
-fn place() -> Place {
+fn dump_file() -> DumpFile {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("x.dump");
-    Place { _dir: dir, path }
+    DumpFile { _dir: dir, path }
 }
-fn kit(place: &Place, outputs: usize, more: &str) -> Kit<ToIpSummaryDump> {
-    Kit::with_ports(&format!("{}{more}", place.path.display()), 1, outputs).unwrap()
+fn kit(dump_file: &DumpFile, outputs: usize, more: &str) -> Kit<ToIpSummaryDump> {
+    Kit::with_ports(&format!("{}{more}", dump_file.path.display()), 1, outputs).unwrap()
 }
 /// Packets from a dump.
 fn packets(dump: &str) -> Vec<Packet> {
@@ -32,15 +32,15 @@ fn packets(dump: &str) -> Vec<Packet> {
     }
     out
 }
-fn text(place: &Place) -> String {
-    std::fs::read_to_string(&place.path).unwrap()
+fn text(dump_file: &DumpFile) -> String {
+    std::fs::read_to_string(&dump_file.path).unwrap()
 }
 fn written(packets: Vec<Packet>, more: &str) -> String {
-    let place = place();
-    let mut k = kit(&place, 0, more);
+    let dump_file = dump_file();
+    let mut k = kit(&dump_file, 0, more);
     k.push(0, packets);
     k.cleanup().unwrap();
-    text(&place)
+    text(&dump_file)
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn every_way_through() {
     let dump = "!data ip_id\n1\n2\n3\n4\n5\n";
     for batch in [1, 2, 3, 32] {
         for outputs in [0, 1] {
-            let place = place();
-            let mut k = kit(&place, outputs, ", FIELDS ip_id, HEADER false");
+            let dump_file = dump_file();
+            let mut k = kit(&dump_file, outputs, ", FIELDS ip_id, HEADER false");
             let mut all = packets(dump);
             let mut out = 0;
             while !all.is_empty() {
@@ -84,14 +84,14 @@ fn every_way_through() {
             }
             assert_eq!((out, k.dropped(Reason::Consumed)), (5 * outputs, 5 * (1 - outputs as u64)));
             k.write("flush", "").unwrap();
-            assert_eq!(text(&place), "1\n2\n3\n4\n5\n");
+            assert_eq!(text(&dump_file), "1\n2\n3\n4\n5\n");
         }
     }
-    let place = place();
-    let mut k = kit(&place, 1, "");
-    assert_eq!(text(&place), "", "emptied and given its head when the router runs");
+    let dump_file = dump_file();
+    let mut k = kit(&dump_file, 1, "");
+    assert_eq!(text(&dump_file), "", "emptied and given its head when the router runs");
     k.task();
-    assert_eq!(text(&place).lines().count(), 2);
+    assert_eq!(text(&dump_file).lines().count(), 2);
 }
 
 #[test]
@@ -103,11 +103,11 @@ fn one_line_for_each_of_several() {
     assert_eq!(lines(", FIELDS ts wire_len"), "3.000000 1000\n");
     assert_eq!(lines(", FIELDS wire_len, EXTRA_LENGTH false"), "40\n");
     let many = packets("!data count\n4294967295\n");
-    let place = place();
-    let mut k = kit(&place, 0, ", MULTIPACKET true, HEADER false");
+    let dump_file = dump_file();
+    let mut k = kit(&dump_file, 0, ", MULTIPACKET true, HEADER false");
     k.push(0, many);
     k.cleanup().unwrap();
-    assert_eq!((text(&place).lines().count(), k.messages().len()), (1 << 16, 1));
+    assert_eq!((text(&dump_file).lines().count(), k.messages().len()), (1 << 16, 1));
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn every_length_is_written() {
             p.truncate(n);
             p
         });
-        let place = place();
-        let mut k = kit(&place, 0, &format!(", FIELDS {fields}{more}"));
+        let dump_file = dump_file();
+        let mut k = kit(&dump_file, 0, &format!(", FIELDS {fields}{more}"));
         k.push(0, cut);
         k.cleanup().unwrap();
-        assert!(std::fs::metadata(&place.path).unwrap().len() > 60 * 20);
+        assert!(std::fs::metadata(&dump_file.path).unwrap().len() > 60 * 20);
     }
 }
 
@@ -141,14 +141,14 @@ fn a_full_disk_is_told_once() {
 
 #[test]
 fn the_file_moves_to_a_new_router() {
-    let place = place();
-    let (mut old, mut new) = (kit(&place, 0, ", FIELDS ip_id"), kit(&place, 0, ", FIELDS ip_id"));
+    let dump_file = dump_file();
+    let (mut old, mut new) = (kit(&dump_file, 0, ", FIELDS ip_id"), kit(&dump_file, 0, ", FIELDS ip_id"));
     old.push(0, packets("!data ip_id\n1\n"));
     new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
     new.push(0, packets("!data ip_id\n2\n"));
     new.cleanup().unwrap();
     old.cleanup().unwrap();
-    assert_eq!(text(&place), "!IPSummaryDump 1.3\n!data ip_id\n1\n2\n");
+    assert_eq!(text(&dump_file), "!IPSummaryDump 1.3\n!data ip_id\n1\n2\n");
 }
 
 /// Whether the IP header has a correct checksum and a possible length, as in the filter for tshark below.

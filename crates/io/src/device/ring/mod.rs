@@ -59,29 +59,29 @@ impl Layout {
     }
     /// Returns the slot that follows this one. The first slot follows the last.
     #[inline(always)]
-    fn after(&self, Place { at, slot }: Place) -> Place {
+    fn after(&self, SlotPosition { at, slot }: SlotPosition) -> SlotPosition {
         if slot + 1 < self.per_block {
-            return Place { at: at + self.slot, slot: slot + 1 };
+            return SlotPosition { at: at + self.slot, slot: slot + 1 };
         }
         // INVARIANT: per_block * slot <= block: all slots of a block lie inside it. So `at - slot * self.slot` is the
         // start of the current block.
         let next = (at - slot * self.slot) + self.block;
-        Place { at: if next == self.bytes() { 0 } else { next }, slot: 0 }
+        SlotPosition { at: if next == self.bytes() { 0 } else { next }, slot: 0 }
     }
 }
 
 /// The position of a slot: its offset in the ring, and its number in its block.
 ///
-/// INVARIANT: a place is [`Place::FIRST`], or was returned by [`Layout::after`] of the ring that it is used
+/// INVARIANT: a position is [`SlotPosition::FIRST`], or was returned by [`Layout::after`] of the ring that it is used
 /// with. So `at` plus the length of a slot does not exceed the length of that ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct SlotPosition {
     at: usize,
     slot: usize,
 }
 
-impl Place {
-    const FIRST: Place = Place { at: 0, slot: 0 };
+impl SlotPosition {
+    const FIRST: SlotPosition = SlotPosition { at: 0, slot: 0 };
 }
 
 /// The memory of a ring.
@@ -118,8 +118,8 @@ impl Mapping {
 
     /// The status word at the start of a slot.
     #[inline(always)]
-    fn status(&self, place: Place) -> &AtomicU32 {
-        // SAFETY: by the invariant of `Place` the slot lies inside of the mapping, which lives as long as
+    fn status(&self, place: SlotPosition) -> &AtomicU32 {
+        // SAFETY: by the invariant of `SlotPosition` the slot lies inside of the mapping, which lives as long as
         // self. Slots start at multiples of 64 in a page-aligned mapping, so the status is aligned; it is
         // shared with the kernel, which accesses it as one word too, and no other reference to the status is
         // ever made (the bytes of a slot begin after it).
@@ -128,8 +128,8 @@ impl Mapping {
 
     /// Pointer to the bytes of a slot after its status word. There are `layout.slot - 4` of them.
     #[inline(always)]
-    fn behind_status(&self, place: Place) -> NonNull<u8> {
-        // SAFETY: by the invariant of `Place` the slot lies inside of the mapping, and a slot is longer than
+    fn behind_status(&self, place: SlotPosition) -> NonNull<u8> {
+        // SAFETY: by the invariant of `SlotPosition` the slot lies inside of the mapping, and a slot is longer than
         // four bytes.
         unsafe { self.base.add(place.at + 4) }
     }
@@ -156,12 +156,12 @@ mod tests {
                 assert_eq!((l.slot % 16, l.block % 4096), (0, 0));
                 assert!(l.per_block * l.slot <= l.block && l.block < (l.per_block + 1) * l.slot);
                 // One pass over the ring visits every slot once, each in its block.
-                let mut place = Place::FIRST;
+                let mut place = SlotPosition::FIRST;
                 for i in 0..l.slots() {
                     assert_eq!(place.at, i / l.per_block * l.block + i % l.per_block * l.slot);
                     place = l.after(place);
                 }
-                assert_eq!(place, Place::FIRST);
+                assert_eq!(place, SlotPosition::FIRST);
             }
         }
     }

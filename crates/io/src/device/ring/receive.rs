@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ring of received frames: the kernel fills slots, the reader releases them.
 
-use super::{ADDRESS, HEADER, Layout, Mapping, Place};
+use super::{ADDRESS, HEADER, Layout, Mapping, SlotPosition};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 pub struct ReceiveRing {
     mapping: Mapping,
     /// The next slot to read.
-    next: Place,
+    next: SlotPosition,
 }
 
 /// A filled slot: its header fields (struct tpacket2_hdr, struct sockaddr_ll) and its bytes.
@@ -75,7 +75,7 @@ impl<'a> Slot<'a> {
 impl ReceiveRing {
     /// Maps the ring of a socket, which must have been requested with this layout.
     pub fn map(fd: BorrowedFd<'_>, layout: Layout) -> Result<ReceiveRing, Errno> {
-        Ok(ReceiveRing { mapping: Mapping::new(fd, layout)?, next: Place::FIRST })
+        Ok(ReceiveRing { mapping: Mapping::new(fd, layout)?, next: SlotPosition::FIRST })
     }
 
     /// The next slot, if the kernel has filled it.

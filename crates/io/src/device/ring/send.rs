@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ring of frames to send: this program fills slots, and one system call sends all of them.
 
-use super::{HEADER, Layout, Mapping, Place};
+use super::{HEADER, Layout, Mapping, SlotPosition};
 use crate::device::send::Outgoing;
 use crate::device::sys;
 use crate::device::vnet::VnetHeader;
@@ -28,9 +28,9 @@ pub struct SendRing {
     mapping: Mapping,
     fd: Arc<OwnedFd>,
     /// The first filled slot, at which the kernel continues to send.
-    first: Place,
+    first: SlotPosition,
     /// The slot after the last filled one.
-    next: Place,
+    next: SlotPosition,
     /// The number of filled slots.
     waiting: usize,
 }
@@ -43,7 +43,7 @@ impl SendRing {
         sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_VERSION, &1u32)?;
         sys::set_option(fd.as_fd(), libc::SOL_PACKET, libc::PACKET_TX_RING, &layout.request())?;
         let mapping = Mapping::new(fd.as_fd(), layout)?;
-        Ok(SendRing { mapping, fd, first: Place::FIRST, next: Place::FIRST, waiting: 0 })
+        Ok(SendRing { mapping, fd, first: SlotPosition::FIRST, next: SlotPosition::FIRST, waiting: 0 })
     }
     /// The socket. It is writable while a slot is free.
     pub fn fd(&self) -> &Arc<OwnedFd> {

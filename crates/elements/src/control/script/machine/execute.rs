@@ -5,8 +5,8 @@ use super::{Flow, Machine, Outcome, State, TIMER};
 use crate::control::script::call::Scope;
 use crate::control::script::function::{first_word, truth};
 use crate::control::script::instruction::{Ending, File, Instruction, Op};
-use crate::control::script::kind::Kind;
 use crate::control::script::number::value;
+use crate::control::script::script_type::ScriptType;
 use crate::control::script::substitute::{self, TooLong};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
@@ -117,7 +117,7 @@ impl Machine {
 
     /// Whether this run can wait. A run for a packet, a run for a caller of a PROXY script, and a nested run cannot.
     fn can_wait(&self) -> bool {
-        self.depth == 0 && !matches!(self.kind, Kind::Packet | Kind::Proxy)
+        self.depth == 0 && !matches!(self.kind, ScriptType::Packet | ScriptType::Proxy)
     }
 
     fn pause(&mut self, i: &Instruction, cx: &mut Cx<'_>) -> Flow {

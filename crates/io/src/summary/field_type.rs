@@ -45,7 +45,7 @@ impl Value<'_> {
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldType {
     /// A time. Binary records hold seconds, then microseconds.
     Time,
     /// A time. Binary records hold nanoseconds, then seconds.
@@ -112,38 +112,45 @@ fn digest(bytes: Option<Vec<u8>>) -> Option<Value<'static>> {
     bytes.filter(|b| b.len() == 16).map(|b| Value::Bytes(b.into()))
 }
 
-impl Kind {
+impl FieldType {
     /// The name of the type in the manual.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Time | Kind::NanoTime => "time",
-            Kind::Number(_) | Kind::Link | Kind::IcmpTypeNumber | Kind::IcmpCodeNumber => "number",
-            Kind::Direction => "direction",
-            Kind::Address => "IP address",
-            Kind::Protocol => "protocol",
-            Kind::Ecn => "ECN",
-            Kind::Fragment => "fragment",
-            Kind::FragmentOffset => "fragment offset",
-            Kind::TcpFlags => "TCP flags",
-            Kind::Ether => "Ethernet address",
-            Kind::EtherType => "hexadecimal number",
-            Kind::Text => "quoted bytes",
-            Kind::Md5 | Kind::Md5Hex => "digest",
-            Kind::IcmpType | Kind::IcmpCode => "ICMP name",
-            Kind::TcpOptions(_) => "TCP options",
-            Kind::IpOptions => "IP options",
+            FieldType::Time | FieldType::NanoTime => "time",
+            FieldType::Number(_)
+            | FieldType::Link
+            | FieldType::IcmpTypeNumber
+            | FieldType::IcmpCodeNumber => "number",
+            FieldType::Direction => "direction",
+            FieldType::Address => "IP address",
+            FieldType::Protocol => "protocol",
+            FieldType::Ecn => "ECN",
+            FieldType::Fragment => "fragment",
+            FieldType::FragmentOffset => "fragment offset",
+            FieldType::TcpFlags => "TCP flags",
+            FieldType::Ether => "Ethernet address",
+            FieldType::EtherType => "hexadecimal number",
+            FieldType::Text => "quoted bytes",
+            FieldType::Md5 | FieldType::Md5Hex => "digest",
+            FieldType::IcmpType | FieldType::IcmpCode => "ICMP name",
+            FieldType::TcpOptions(_) => "TCP options",
+            FieldType::IpOptions => "IP options",
         }
     }
 
     /// The size of a number in binary records, in bytes; `None` for other types.
     fn size(self) -> Option<usize> {
         Some(match self {
-            Kind::Number(n) => usize::from(n),
-            Kind::Address => 4,
-            Kind::FragmentOffset | Kind::EtherType => 2,
-            Kind::Link | Kind::Direction | Kind::Protocol | Kind::Ecn | Kind::Fragment => 1,
-            Kind::TcpFlags | Kind::IcmpType | Kind::IcmpCode => 1,
-            Kind::IcmpTypeNumber | Kind::IcmpCodeNumber => 1,
+            FieldType::Number(n) => usize::from(n),
+            FieldType::Address => 4,
+            FieldType::FragmentOffset | FieldType::EtherType => 2,
+            FieldType::Link
+            | FieldType::Direction
+            | FieldType::Protocol
+            | FieldType::Ecn
+            | FieldType::Fragment => 1,
+            FieldType::TcpFlags | FieldType::IcmpType | FieldType::IcmpCode => 1,
+            FieldType::IcmpTypeNumber | FieldType::IcmpCodeNumber => 1,
             _ => return None,
         })
     }
@@ -151,9 +158,9 @@ impl Kind {
     /// The size of a value in binary records, in bytes, if it is fixed.
     fn width(self) -> Option<usize> {
         self.size().or(match self {
-            Kind::Time | Kind::NanoTime => Some(8),
-            Kind::Ether => Some(6),
-            Kind::Md5 | Kind::Md5Hex => Some(16),
+            FieldType::Time | FieldType::NanoTime => Some(8),
+            FieldType::Ether => Some(6),
+            FieldType::Md5 | FieldType::Md5Hex => Some(16),
             _ => None,
         })
     }
@@ -162,61 +169,64 @@ impl Kind {
     pub fn print(self, value: &Value<'_>, out: &mut String) {
         let n = value.number();
         let _ = match self {
-            Kind::Time | Kind::NanoTime => {
+            FieldType::Time | FieldType::NanoTime => {
                 print_time(value.time(), out);
                 Ok(())
             }
-            Kind::Number(_) | Kind::Link | Kind::IcmpTypeNumber | Kind::IcmpCodeNumber => write!(out, "{n}"),
-            Kind::Direction => match n {
+            FieldType::Number(_)
+            | FieldType::Link
+            | FieldType::IcmpTypeNumber
+            | FieldType::IcmpCodeNumber => write!(out, "{n}"),
+            FieldType::Direction => match n {
                 0 => write!(out, ">"),
                 1 => write!(out, "<"),
                 _ => write!(out, "{n}"),
             },
-            Kind::Address => write!(out, "{}", Ipv4Addr::from((n & 0xffff_ffff) as u32)),
-            Kind::Protocol => match n {
+            FieldType::Address => write!(out, "{}", Ipv4Addr::from((n & 0xffff_ffff) as u32)),
+            FieldType::Protocol => match n {
                 6 => write!(out, "T"),
                 17 => write!(out, "U"),
                 1 => write!(out, "I"),
                 _ => write!(out, "{n}"),
             },
-            Kind::Ecn => write!(out, "{}", ECN.iter().find(|e| e.1 == n & 3).map_or("", |e| e.0)),
-            Kind::Fragment => write!(out, "{}", char::from((n & 127) as u8)),
-            Kind::FragmentOffset => {
+            FieldType::Ecn => write!(out, "{}", ECN.iter().find(|e| e.1 == n & 3).map_or("", |e| e.0)),
+            FieldType::Fragment => write!(out, "{}", char::from((n & 127) as u8)),
+            FieldType::FragmentOffset => {
                 let mark = |bit, text| if n & bit != 0 { text } else { "" };
                 write!(out, "{}{}{}", (n & OFFSET) * 8, mark(MORE, "+"), mark(DONT, "!"))
             }
-            Kind::TcpFlags => {
+            FieldType::TcpFlags => {
                 print_flags(n, out);
                 Ok(())
             }
-            Kind::Ether => value
+            FieldType::Ether => value
                 .bytes()
                 .iter()
                 .enumerate()
                 .try_for_each(|(i, b)| write!(out, "{}{b:02X}", if i > 0 { "-" } else { "" })),
-            Kind::EtherType => write!(out, "{n:04X}"),
-            Kind::Text => {
+            FieldType::EtherType => write!(out, "{n:04X}"),
+            FieldType::Text => {
                 quote(value.bytes(), out);
                 Ok(())
             }
-            Kind::Md5 => {
+            FieldType::Md5 => {
                 print_digest(value.bytes(), out);
                 Ok(())
             }
-            Kind::Md5Hex => value.bytes().iter().try_for_each(|b| write!(out, "{b:02x}")),
-            Kind::IcmpType => match names::icmp_type_name((n & 255) as u8) {
+            FieldType::Md5Hex => value.bytes().iter().try_for_each(|b| write!(out, "{b:02x}")),
+            FieldType::IcmpType => match names::icmp_type_name((n & 255) as u8) {
                 Some(name) => write!(out, "{name}"),
                 None => write!(out, "{n}"),
             },
-            Kind::IcmpCode => match names::icmp_code_name((n >> 8 & 255) as u8, (n & 255) as u8) {
+            FieldType::IcmpCode => match names::icmp_code_name((n >> 8 & 255) as u8, (n & 255) as u8) {
                 Some(name) => write!(out, "{name}"),
                 None => write!(out, "{}", n & 255),
             },
-            Kind::TcpOptions(which) => {
+            FieldType::TcpOptions(which) => {
                 options::print_tcp(value.bytes(), which, out);
                 Ok(())
             }
-            Kind::IpOptions => {
+            FieldType::IpOptions => {
                 options::print_ip(value.bytes(), out);
                 Ok(())
             }
@@ -225,7 +235,7 @@ impl Kind {
 
     /// Parses a word. Returns `None` for an invalid value.
     pub fn parse(self, word: &[u8]) -> Option<Value<'static>> {
-        if self == Kind::Text {
+        if self == FieldType::Text {
             return Some(Value::Bytes(unquote(word).into()));
         }
         let text = std::str::from_utf8(word).ok()?;
@@ -235,47 +245,49 @@ impl Kind {
         };
         let number = |n: Option<u64>| n.map(Value::Number);
         match self {
-            Kind::Time | Kind::NanoTime => parse_time(text).map(Value::Time),
-            Kind::Number(size) => number_of(usize::from(size)),
-            Kind::Link | Kind::Direction => match text {
+            FieldType::Time | FieldType::NanoTime => parse_time(text).map(Value::Time),
+            FieldType::Number(size) => number_of(usize::from(size)),
+            FieldType::Link | FieldType::Direction => match text {
                 ">" | "L" => number(Some(0)),
                 "<" | "R" | "X" => number(Some(1)),
                 _ => number_of(1),
             },
-            Kind::Address => number(text.parse::<Ipv4Addr>().ok().map(|a| u64::from(u32::from(a)))),
-            Kind::Protocol => number(protocol(text).map(u64::from)),
-            Kind::Ecn => number(ECN.iter().find(|e| e.0 == text).map(|e| e.1)),
-            Kind::Fragment => match *word {
+            FieldType::Address => number(text.parse::<Ipv4Addr>().ok().map(|a| u64::from(u32::from(a)))),
+            FieldType::Protocol => number(protocol(text).map(u64::from)),
+            FieldType::Ecn => number(ECN.iter().find(|e| e.0 == text).map(|e| e.1)),
+            FieldType::Fragment => match *word {
                 [letter @ (b'.' | b'!' | b'F' | b'f')] => number(Some(letter.into())),
                 _ => None,
             },
-            Kind::FragmentOffset => number(fragment_offset(text)),
-            Kind::TcpFlags => number(parse_flags(text)),
-            Kind::Ether => {
+            FieldType::FragmentOffset => number(fragment_offset(text)),
+            FieldType::TcpFlags => number(parse_flags(text)),
+            FieldType::Ether => {
                 let parts: Option<Vec<u8>> = text
                     .split(['-', ':'])
                     .map(|p| u8::from_str_radix(p, 16).ok().filter(|_| p.len() <= 2 && !p.starts_with('+')))
                     .collect();
                 parts.filter(|p| p.len() == 6).map(|p| Value::Bytes(p.into()))
             }
-            Kind::EtherType => {
+            FieldType::EtherType => {
                 let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
                 let hex = digits.len() <= 4 && digits.bytes().all(|b| b.is_ascii_hexdigit());
                 number(u64::from_str_radix(digits, 16).ok().filter(|_| hex))
             }
-            Kind::Md5 => digest(parse_digest(text)),
-            Kind::Md5Hex => digest(hex_bytes(text)),
-            Kind::IcmpType | Kind::IcmpTypeNumber => match names::icmp_type_number(text) {
+            FieldType::Md5 => digest(parse_digest(text)),
+            FieldType::Md5Hex => digest(hex_bytes(text)),
+            FieldType::IcmpType | FieldType::IcmpTypeNumber => match names::icmp_type_number(text) {
                 Some(n) => number(Some(n.into())),
                 None => number_of(1),
             },
-            Kind::IcmpCode | Kind::IcmpCodeNumber => match names::ICMP_CODES.iter().find(|c| c.1 == text) {
-                Some(code) => number(Some(u64::from(code.0) << 8 | u64::from(code.2))),
-                None => number_of(1),
-            },
-            Kind::TcpOptions(_) => options::parse_tcp(text).map(|b| Value::Bytes(b.into())),
-            Kind::IpOptions => options::parse_ip(text).map(|b| Value::Bytes(b.into())),
-            Kind::Text => None,
+            FieldType::IcmpCode | FieldType::IcmpCodeNumber => {
+                match names::ICMP_CODES.iter().find(|c| c.1 == text) {
+                    Some(code) => number(Some(u64::from(code.0) << 8 | u64::from(code.2))),
+                    None => number_of(1),
+                }
+            }
+            FieldType::TcpOptions(_) => options::parse_tcp(text).map(|b| Value::Bytes(b.into())),
+            FieldType::IpOptions => options::parse_ip(text).map(|b| Value::Bytes(b.into())),
+            FieldType::Text => None,
         }
     }
 
@@ -293,19 +305,19 @@ impl Kind {
         let seconds = u32::try_from(time.div_euclid(1_000_000_000)).unwrap_or(0);
         let ns = time.rem_euclid(1_000_000_000) as u32;
         match self {
-            Kind::Time => {
+            FieldType::Time => {
                 out.extend(seconds.to_be_bytes());
                 out.extend((ns / 1000).to_be_bytes());
             }
-            Kind::NanoTime => {
+            FieldType::NanoTime => {
                 out.extend(ns.to_be_bytes());
                 out.extend(seconds.to_be_bytes());
             }
-            Kind::Text => {
+            FieldType::Text => {
                 out.extend(u32::try_from(bytes.len()).unwrap_or(0).to_be_bytes());
                 out.extend_from_slice(bytes);
             }
-            Kind::TcpOptions(_) | Kind::IpOptions => {
+            FieldType::TcpOptions(_) | FieldType::IpOptions => {
                 let bytes = bytes.get(..options::MOST).unwrap_or(bytes);
                 out.push(u8::try_from(bytes.len()).unwrap_or(0));
                 out.extend_from_slice(bytes);
@@ -338,13 +350,13 @@ impl Kind {
             Some((u32::from_be_bytes(a), u32::from_be_bytes(b)))
         };
         match self {
-            Kind::Time => two(take(8)?).and_then(|(s, us)| time(s, u64::from(us) * 1000)),
-            Kind::NanoTime => two(take(8)?).and_then(|(ns, s)| time(s, ns.into())),
-            Kind::Text => {
+            FieldType::Time => two(take(8)?).and_then(|(s, us)| time(s, u64::from(us) * 1000)),
+            FieldType::NanoTime => two(take(8)?).and_then(|(ns, s)| time(s, ns.into())),
+            FieldType::Text => {
                 let length = u32::from_be_bytes(*take(4)?.first_chunk()?);
                 Some(Value::Bytes(take(usize::try_from(length).ok()?)?.to_vec().into()))
             }
-            Kind::TcpOptions(_) | Kind::IpOptions => {
+            FieldType::TcpOptions(_) | FieldType::IpOptions => {
                 let length = usize::from(*take(1)?.first()?);
                 let mut bytes = take(length)?.to_vec();
                 bytes.resize(bytes.len().next_multiple_of(4), 0);

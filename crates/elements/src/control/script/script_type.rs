@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 /// The event that starts a script, and the effect of its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScriptType {
     /// Starts with the router.
     Active,
     /// Starts when its handler `run` is called.
@@ -69,25 +69,25 @@ pub fn stops_driver(signo: i32) -> bool {
     signo == Signal::INT.as_raw() || signo == Signal::TERM.as_raw()
 }
 
-impl ArgValue for Kind {
+impl ArgValue for ScriptType {
     const TYPE: &'static str = "script type";
     const WORD: bool = true;
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Kind, ValueError> {
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<ScriptType, ValueError> {
         let mut words = text.split_ascii_whitespace();
         let first = words.next().unwrap_or("").to_ascii_uppercase();
         let kind = match first.as_str() {
-            "ACTIVE" => Kind::Active,
-            "PASSIVE" => Kind::Passive,
-            "PACKET" | "PUSH" => Kind::Packet,
-            "PROXY" => Kind::Proxy,
-            "DRIVER" => Kind::Driver,
+            "ACTIVE" => ScriptType::Active,
+            "PASSIVE" => ScriptType::Passive,
+            "PACKET" | "PUSH" => ScriptType::Packet,
+            "PROXY" => ScriptType::Proxy,
+            "DRIVER" => ScriptType::Driver,
             "SIGNAL" => {
                 let number = |w| signal(w).map(Signal::as_raw).ok_or_else(|| format!("unknown signal '{w}'"));
                 let all: Vec<i32> = words.by_ref().map(number).collect::<Result<_, _>>()?;
                 if all.is_empty() {
                     return Err("SIGNAL is followed by one signal or more".into());
                 }
-                Kind::Signal(all)
+                ScriptType::Signal(all)
             }
             _ => return Err("expected ACTIVE, PASSIVE, PACKET, PROXY, DRIVER or SIGNAL".into()),
         };
@@ -106,13 +106,13 @@ mod tests {
     #[test]
     fn types() {
         for (text, kind) in [
-            ("ACTIVE", Some(Kind::Active)),
-            ("passive", Some(Kind::Passive)),
-            ("PACKET", Some(Kind::Packet)),
-            ("PUSH", Some(Kind::Packet)),
-            ("PROXY", Some(Kind::Proxy)),
-            ("DRIVER", Some(Kind::Driver)),
-            ("SIGNAL 1 INT SIGTERM", Some(Kind::Signal(vec![1, 2, 15]))),
+            ("ACTIVE", Some(ScriptType::Active)),
+            ("passive", Some(ScriptType::Passive)),
+            ("PACKET", Some(ScriptType::Packet)),
+            ("PUSH", Some(ScriptType::Packet)),
+            ("PROXY", Some(ScriptType::Proxy)),
+            ("DRIVER", Some(ScriptType::Driver)),
+            ("SIGNAL 1 INT SIGTERM", Some(ScriptType::Signal(vec![1, 2, 15]))),
             ("SIGNAL", None),
             ("SIGNAL FOO", None),
             ("SIGNAL 0", None),
@@ -121,7 +121,7 @@ mod tests {
             ("", None),
             ("LAZY", None),
         ] {
-            assert_eq!(value::<Kind>(text), kind, "{text}");
+            assert_eq!(value::<ScriptType>(text), kind, "{text}");
         }
     }
 }

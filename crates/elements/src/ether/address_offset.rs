@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Places of Ethernet addresses: offsets in packets, and annotations.
+//! Arguments that say where an Ethernet address is: offsets in packets, and annotations.
 
 use castanet_element::prelude::*;
 
 /// An offset in a packet, in bytes; `src` and `dst` stand for the offsets of the two addresses in an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(pub usize);
+pub struct AddressOffset(pub usize);
 
-impl ArgValue for Place {
+impl ArgValue for AddressOffset {
     const TYPE: &'static str = "offset, 'src' or 'dst'";
     const WORD: bool = true;
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Place, ValueError> {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<AddressOffset, ValueError> {
         match text {
-            "dst" => Ok(Place(0)),
-            "src" => Ok(Place(6)),
-            _ => u32::parse(text, cx).map(|n| Place(n as usize)),
+            "dst" => Ok(AddressOffset(0)),
+            "src" => Ok(AddressOffset(6)),
+            _ => u32::parse(text, cx).map(|n| AddressOffset(n as usize)),
         }
     }
 }
 
-impl Place {
-    /// Returns the address at this place.
+impl AddressOffset {
+    /// Returns the address at this offset.
     #[inline(always)]
     pub fn get(self, data: &[u8]) -> Option<[u8; 6]> {
         data.get(self.0..)?.first_chunk().copied()
     }
-    /// Whether there is room for an address at this place.
+    /// Whether there is room for an address at this offset.
     #[inline(always)]
     pub fn is_in(self, data: &[u8]) -> bool {
         data.len() >= self.0.saturating_add(6)
     }
-    /// Writes an address to this place.
+    /// Writes an address to this offset.
     #[inline(always)]
     pub fn put(self, data: &mut [u8], address: [u8; 6]) {
         if let Some(place) = data.get_mut(self.0..).and_then(|d| d.first_chunk_mut()) {
