@@ -3,7 +3,7 @@
 //! `castanet-control`.
 #![forbid(unsafe_code)]
 
-use castanet_element::spec::ClassSpec;
+use castanet_element::spec::{ClassNames, ClassSpec, ClassSpecs};
 use castanet_element::{ClassDef, Classes};
 use std::collections::HashMap;
 
@@ -60,14 +60,26 @@ impl Registry {
     }
 }
 
-impl Classes for Registry {
-    fn get(&self, name: &str) -> Option<ClassDef> {
-        self.0.get(name).copied()
+impl ClassNames for Registry {
+    fn knows(&self, name: &str) -> bool {
+        self.0.contains_key(name)
     }
-    fn names(&self) -> Vec<&'static str> {
+    fn names(&self) -> Vec<&str> {
         let mut all: Vec<_> = self.0.keys().copied().collect();
         all.sort_unstable();
         all
+    }
+}
+
+impl ClassSpecs for Registry {
+    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
+        self.get(name).map(|d| d.spec)
+    }
+}
+
+impl Classes for Registry {
+    fn get(&self, name: &str) -> Option<ClassDef> {
+        self.0.get(name).copied()
     }
     fn devices(&self) -> Option<castanet_element::spec::names::Devices> {
         Some(castanet_elements::device::addresses)

@@ -57,12 +57,12 @@ fn check(source: &Source, args: &Check) -> (Sources, Vec<Diagnostic>) {
     if errors(&diagnostics) == 0 {
         diagnostics.extend(paint::redirects(&loaded.graph));
         diagnostics.extend(scripts::calls(&loaded.graph));
-        diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.0.clone(), &options));
+        diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.clone(), &options));
     } else if diagnostics.iter().filter(|d| d.is_error()).all(|d| d.flat) {
         let held_back = std::mem::take(&mut loaded.held_back);
         diagnostics.extend(held_back.into_iter().filter(Diagnostic::is_error));
         let elements: Vec<Span> = loaded.graph.flat.elements.iter().map(|e| e.span).collect();
-        let arguments = castanet_runtime::check_arguments(loaded.graph, loaded.classes.0.as_ref());
+        let arguments = castanet_runtime::check_arguments(loaded.graph, loaded.classes.as_ref());
         merge::independent(&mut diagnostics, arguments, &elements);
         diagnostics.sort_by_key(|d| d.span.or_else(|| d.labels.iter().map(|l| l.span).min()));
     }

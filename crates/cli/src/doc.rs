@@ -9,6 +9,7 @@ use crate::args::{Doc, List, Listed};
 use crate::load::{complain, reason};
 use castanet_classes::Registry;
 use castanet_element::Classes as _;
+use castanet_lang::ClassNames as _;
 use castanet_package::{Packages, WithPackages};
 use castanet_spec::{ClassSpec, HandlerSpec, Reason, anno};
 use serde_json::{Value, json};

@@ -20,9 +20,9 @@ pub fn main(args: &Explain) -> ExitCode {
     let mut text = String::new();
     if !diagnostics.iter().any(Diagnostic::is_error) {
         // Add the CompleteOffload elements that `run` inserts, so that the placement includes them.
-        let (graph, more) = castanet_graph::offload::complete(loaded.graph, &loaded.classes);
+        let (graph, more) = castanet_graph::offload::complete(loaded.graph, loaded.classes.as_ref());
         diagnostics.extend(more);
-        let (placement, more) = castanet_runtime::place(&graph, loaded.classes.0.as_ref(), args.workers);
+        let (placement, more) = castanet_runtime::place(&graph, loaded.classes.as_ref(), args.workers);
         text = placement.explain(&graph);
         diagnostics.extend(more);
     }

@@ -5,19 +5,14 @@ use crate::args::Configuration;
 use crate::control::FromClients;
 use castanet_classes::Registry;
 pub use castanet_control::reason;
-use castanet_graph::{Classes as _, Graph};
+use castanet_element::Classes;
+use castanet_graph::Graph;
 use castanet_lang::elaborate::{Globals, Library, undefined_variables};
 use castanet_lang::library::{Confined, SearchPath};
 use castanet_lang::{Diagnostic, Flat, Sources, Unknown, read};
-use castanet_package::Packages;
-pub use castanet_runtime::Table;
+use castanet_package::{Packages, WithPackages};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
-
-/// The classes of this binary.
-pub fn known() -> Table {
-    Table(Arc::new(Registry::new()))
-}
 
 /// The text of a configuration and its context.
 pub struct Source {
@@ -119,7 +114,7 @@ pub struct Loaded {
     /// The text of the configuration.
     pub text: String,
     /// The known classes.
-    pub classes: Table,
+    pub classes: Arc<dyn Classes>,
 }
 
 impl Loaded {
@@ -134,7 +129,7 @@ pub fn elaborate(
     source: &Source,
     clickpath: Option<&str>,
     unknown: Unknown,
-) -> (Flat, Sources, Vec<Diagnostic>, Table) {
+) -> (Flat, Sources, Vec<Diagnostic>, Arc<dyn Classes>) {
     let (loaded, sources, classes) = elaborate_with(source, clickpath, unknown, Globals::Substitute);
     (loaded.flat, sources, loaded.diagnostics, classes)
 }
@@ -146,7 +141,7 @@ pub fn elaborate_with(
     clickpath: Option<&str>,
     unknown: Unknown,
     globals: Globals,
-) -> (castanet_lang::elaborate::Loaded, Sources, Table) {
+) -> (castanet_lang::elaborate::Loaded, Sources, Arc<dyn Classes>) {
     elaborate_in(&packages(clickpath), source, unknown, globals)
 }
 
@@ -162,16 +157,16 @@ pub const NO_PACKAGES: &str =
     "clients may not load packages; 'castanet run --allow-packages' starts a router that allows it";
 
 /// Elaborates a source with the packages of this process. The configuration can use the classes of all loaded
-/// packages, and packages that it requires are loaded. The returned table keeps only the packages that the
+/// packages, and packages that it requires are loaded. The returned set keeps only the packages that the
 /// configuration uses.
 pub fn elaborate_in(
     packages: &Packages,
     source: &Source,
     unknown: Unknown,
     globals: Globals,
-) -> (castanet_lang::elaborate::Loaded, Sources, Table) {
-    let base = known();
-    let mut classes = packages.classes(base.0.clone());
+) -> (castanet_lang::elaborate::Loaded, Sources, Arc<dyn Classes>) {
+    let base = Arc::new(Registry::new());
+    let mut classes = packages.classes(base.clone());
     let mut wrong: Vec<Diagnostic> = Vec::new();
     for name in &source.packages {
         match packages.load_file(name) {
@@ -188,7 +183,7 @@ pub fn elaborate_in(
             &confined
         }
     };
-    let read = |classes: &Table| {
+    let read = |classes: &WithPackages| {
         let mut sources = Sources::new();
         let options = castanet_lang::Options { classes, defines: &source.defines, library, unknown };
         let loaded = castanet_lang::elaborate::load_bytes_with(
@@ -200,11 +195,11 @@ pub fn elaborate_in(
         );
         (loaded, sources)
     };
-    let (mut loaded, mut sources) = read(&Table(Arc::new(classes.clone())));
+    let (mut loaded, mut sources) = read(&classes);
     // Which packages are required is known only after the first elaboration. If packages are loaded then, there
     // are more known classes, and the source is elaborated again.
     let before = classes.libraries().len();
-    let provided = |name: &str| crate::provides::has(&base, name);
+    let provided = |name: &str| crate::provides::has(base.as_ref(), name);
     let missing = match &source.reach {
         Reach::Client(allowed) if !allowed.allow_packages => {
             let loaded_already = |name: &str| classes.libraries().iter().any(|l| l.name() == name);
@@ -215,7 +210,7 @@ pub fn elaborate_in(
         _ => packages.require(&loaded.flat, &source.name, &provided, &mut classes),
     };
     if classes.libraries().len() > before {
-        (loaded, sources) = read(&Table(Arc::new(classes.clone())));
+        (loaded, sources) = read(&classes);
     }
     // Tools that accept unknown classes do not need the packages.
     if unknown == Unknown::Error {
@@ -223,8 +218,8 @@ pub fn elaborate_in(
     }
     // Errors of packages come first, because they explain why classes are unknown.
     loaded.diagnostics.splice(..0, wrong);
-    let classes = classes.used_by(&loaded.flat);
-    (loaded, sources, Table(Arc::new(classes)))
+    let classes = Arc::new(classes.used_by(&loaded.flat));
+    (loaded, sources, classes)
 }
 
 /// Whether elements of the class have their own variables. If so, a `$` in their configuration does not mean
@@ -251,7 +246,7 @@ pub fn load_in(packages: &Packages, source: &Source, unknown: Unknown) -> Loaded
         let elements = flat.elements.iter().filter(|e| e.config.contains('$') && fixed(&e.class));
         diagnostics.extend(elements.flat_map(|e| undefined_variables(e, &defined)));
     }
-    let (graph, mut held_back) = Graph::new(flat, &classes);
+    let (graph, mut held_back) = Graph::new(flat, classes.as_ref());
     held_back.iter_mut().for_each(|d| d.flat = true);
     let misread = diagnostics.iter().any(Diagnostic::is_error);
     if !misread {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Classes and features that this binary provides, for configurations that require them.
 
-use crate::load::Table;
 use castanet_lang::ClassNames;
 
 /// Features other than classes, by the names that `require` and scripts use.
@@ -15,13 +14,13 @@ const FEATURES: &[&str] = &[
 ];
 
 /// Whether a class or feature of that name exists.
-pub fn has(classes: &Table, name: &str) -> bool {
+pub fn has(classes: &dyn ClassNames, name: &str) -> bool {
     FEATURES.contains(&name) || classes.knows(name)
 }
 
 /// The names of all classes and features, sorted.
-pub fn all(classes: &Table) -> Vec<&str> {
-    let mut all = ClassNames::names(classes);
+pub fn all(classes: &dyn ClassNames) -> Vec<&str> {
+    let mut all = classes.names();
     all.extend(FEATURES);
     all.sort_unstable();
     all.dedup();
@@ -34,7 +33,7 @@ mod tests {
 
     #[test]
     fn classes_and_features() {
-        let classes = crate::load::known();
+        let classes = castanet_classes::Registry::new();
         for name in ["userlevel", "Discard", std::env::consts::ARCH] {
             assert!(has(&classes, name) && all(&classes).contains(&name), "{name}");
         }

@@ -88,7 +88,7 @@ impl Loader for Reader {
             let text = self.rendered(&loaded.sources, &loaded.diagnostics, style, loaded.misread);
             return Err(SwapError::Refused(text));
         }
-        Ok(Loaded { graph: loaded.graph, classes: loaded.classes.0, sources: loaded.sources })
+        Ok(Loaded { graph: loaded.graph, classes: loaded.classes, sources: loaded.sources })
     }
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String {
         self.rendered(sources, diagnostics, style, false)

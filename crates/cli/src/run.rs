@@ -31,7 +31,7 @@ fn build(loaded: Loaded, options: Options, json: bool) -> Option<Router> {
     let built = if diagnostics.iter().any(Diagnostic::is_error) {
         None
     } else {
-        match castanet_runtime::build(graph, classes.0, &sources, options) {
+        match castanet_runtime::build(graph, classes, &sources, options) {
             Ok((router, warnings)) => {
                 diagnostics.extend(warnings);
                 Some(router)

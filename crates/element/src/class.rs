@@ -7,7 +7,7 @@ use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::handler::{HandlerError, Handlers};
 use castanet_packet::{Batch, Packet};
-use castanet_spec::{Args, ClassSpec, Effects, Names, Reason};
+use castanet_spec::{Args, ClassSpec, ClassSpecs, Effects, Names, Reason};
 use std::any::Any;
 
 /// The decision about a packet after an [`Action`].
@@ -295,12 +295,10 @@ pub struct ClassDef {
     pub inform: Option<&'static Inform>,
 }
 
-/// The classes that a router is built from.
-pub trait Classes: Send + Sync {
+/// The classes that a router is built from. Their names are sorted.
+pub trait Classes: ClassSpecs + Send + Sync {
     /// The class of that name or alias.
     fn get(&self, name: &str) -> Option<ClassDef>;
-    /// Every name, aliases included, sorted.
-    fn names(&self) -> Vec<&'static str>;
     /// Returns the lookup of device addresses, for names such as `eth0:eth`; none where there are no devices.
     fn devices(&self) -> Option<castanet_spec::names::Devices> {
         None

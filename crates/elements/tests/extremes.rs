@@ -6,9 +6,8 @@
 use castanet_classes::Registry;
 use castanet_element::spec::{ArgKind, ArgSpec, ClassSpec};
 use castanet_lang::{NoLibrary, Sources, Unknown, args};
+use castanet_runtime::Options;
 use castanet_runtime::swap::Loaded;
-use castanet_runtime::{Options, Table};
-use std::sync::Arc;
 
 /// Largest number of bytes that checking a small configuration may allocate.
 const MOST_BYTES: u64 = 4 << 20;
@@ -67,11 +66,10 @@ fn example(spec: &ClassSpec) -> Option<castanet_lang::Flat> {
     let text = rest.split_once("```")?.0;
     let mut registry = Registry::new();
     castanet_testkit::classes::add_to(&mut registry);
-    let table = Table(Arc::new(registry));
     let mut sources = Sources::new();
     let file = sources.add("example", text);
     let options = castanet_lang::Options {
-        classes: &table,
+        classes: &registry,
         defines: &[],
         library: &NoLibrary,
         unknown: Unknown::Error,

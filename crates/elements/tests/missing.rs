@@ -6,17 +6,15 @@ use castanet_classes::Registry;
 use castanet_element::Classes;
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Options, Sources, Unknown, load, missing_classes};
-use castanet_runtime::Table;
-use std::sync::Arc;
 
 /// Returns all errors of a configuration, each rendered on its own lines.
 fn errors(text: &str) -> Vec<String> {
-    let table = Table(Arc::new(Registry::new()));
+    let classes = Registry::new();
     let mut sources = Sources::new();
     let file = sources.add("config", text);
-    let options = Options { classes: &table, defines: &[], library: &NoLibrary, unknown: Unknown::Error };
+    let options = Options { classes: &classes, defines: &[], library: &NoLibrary, unknown: Unknown::Error };
     let (flat, mut diagnostics) = load(&mut sources, file, &options);
-    let (_, more) = Graph::new(flat, &table);
+    let (_, more) = Graph::new(flat, &classes);
     diagnostics.extend(more);
     let wrong = diagnostics.iter().filter(|d| Diagnostic::is_error(d));
     wrong

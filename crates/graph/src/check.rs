@@ -2,10 +2,10 @@
 //! Checks the ports of a configuration (TOCS 2000, Figure 4; language reference, section 2).
 
 use crate::flow::Side;
-use crate::graph::{Classes, Graph, PortKind};
+use crate::graph::{Graph, PortKind};
 use crate::pull_cycles;
 use crate::resolve::{Resolved, inside};
-use castanet_lang::{Connection, Diagnostic};
+use castanet_lang::{ClassNames, Connection, Diagnostic};
 use castanet_spec::codes::{Count, Outputs};
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ pub(crate) fn all(graph: &Graph, resolved: &Resolved) -> Vec<Diagnostic> {
 }
 
 /// Returns an error for each unknown class, at its first use.
-pub fn unknown_classes(graph: &Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
+pub fn unknown_classes(graph: &Graph, classes: &dyn ClassNames) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     let mut out = Vec::new();
     for (e, element) in graph.flat.elements.iter().enumerate() {

@@ -5,17 +5,9 @@ use crate::csr::Csr;
 use crate::flow::{Codes, Points, Side};
 use crate::{check, resolve};
 use castanet_lang::{Diagnostic, Element, Flat, PortRef};
-use castanet_spec::ClassSpec;
+use castanet_spec::{ClassSpec, ClassSpecs};
 use std::collections::HashMap;
 use std::fmt;
-
-/// The element classes that a graph is checked against.
-pub trait Classes {
-    /// The declaration of the class with this name or alias.
-    fn spec(&self, name: &str) -> Option<&'static ClassSpec>;
-    /// The names of all classes, aliases included.
-    fn names(&self) -> Vec<&'static str>;
-}
 
 /// The kind of a port in a router: push or pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +60,7 @@ impl Graph {
     /// Errors come in the order of the checks: port numbers out of range, push and pull, ports used twice,
     /// unused ports. The graph is built even if there are errors; connections to nonexistent ports are left out
     /// of it.
-    pub fn new(flat: Flat, classes: &dyn Classes) -> (Graph, Vec<Diagnostic>) {
+    pub fn new(flat: Flat, classes: &dyn ClassSpecs) -> (Graph, Vec<Diagnostic>) {
         let n = flat.elements.len();
         let mut known: HashMap<&str, usize> = HashMap::new();
         let mut codes = Vec::new();

@@ -33,5 +33,5 @@ pub use batch::{Constraint, batch_limits};
 pub use check::unknown_classes;
 pub use context::Visit;
 pub use drawing::{Drawing, Fold};
-pub use graph::{Classes, Graph, PortKind};
+pub use graph::{Graph, PortKind};
 pub use placement::{Mode, Placement};

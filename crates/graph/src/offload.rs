@@ -3,9 +3,9 @@
 //! super-packets split before these inputs.
 
 use crate::context::Visit;
-use crate::graph::{Classes, Graph};
+use crate::graph::Graph;
 use castanet_lang::{Connection, Diagnostic, Element, Flat, PortRef};
-use castanet_spec::{Capability, Offload};
+use castanet_spec::{Capability, ClassSpecs, Offload};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ pub fn inputs(graph: &Graph) -> Vec<PortRef> {
 
 /// Inserts an element of [`CLASS`] before each of [`inputs`]. Returns the graph unchanged if there are none, or
 /// if the class is unknown.
-pub fn complete(graph: Graph, classes: &dyn Classes) -> (Graph, Vec<Diagnostic>) {
+pub fn complete(graph: Graph, classes: &dyn ClassSpecs) -> (Graph, Vec<Diagnostic>) {
     let inputs = if classes.spec(CLASS).is_some() { inputs(&graph) } else { Vec::new() };
     if inputs.is_empty() {
         return (graph, Vec::new());

@@ -2,12 +2,12 @@
 //! Classes and configurations for the tests of this crate.
 #![allow(clippy::unwrap_used)]
 
-use crate::graph::{Classes, Graph, PortKind};
+use crate::graph::{Graph, PortKind};
 use castanet_lang::{
     ClassNames, Connection, Diagnostic, Element, Flat, NoLibrary, Options, PortRef, Sources, Span,
 };
 use castanet_lang::{Unknown, load};
-use castanet_spec::{Books, Capability, ClassSpec, Effects, Offload, Reconfigure, Workers};
+use castanet_spec::{Books, Capability, ClassSpec, ClassSpecs, Effects, Offload, Reconfigure, Workers};
 
 const BASE: ClassSpec = ClassSpec {
     name: "",
@@ -84,21 +84,18 @@ static CLASSES: &[ClassSpec] = &[
 /// The registry of the classes above.
 pub(crate) struct TestClasses;
 
-impl Classes for TestClasses {
-    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
-        CLASSES.iter().find(|c| c.name == name || c.aliases.contains(&name))
-    }
-    fn names(&self) -> Vec<&'static str> {
-        CLASSES.iter().flat_map(|c| std::iter::once(c.name).chain(c.aliases.iter().copied())).collect()
-    }
-}
-
 impl ClassNames for TestClasses {
     fn knows(&self, name: &str) -> bool {
         self.spec(name).is_some()
     }
     fn names(&self) -> Vec<&str> {
-        Classes::names(self)
+        CLASSES.iter().flat_map(|c| std::iter::once(c.name).chain(c.aliases.iter().copied())).collect()
+    }
+}
+
+impl ClassSpecs for TestClasses {
+    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
+        CLASSES.iter().find(|c| c.name == name || c.aliases.contains(&name))
     }
 }
 

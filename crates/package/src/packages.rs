@@ -4,8 +4,8 @@
 use crate::header::Refusal;
 use crate::library::{Content, Library};
 use castanet_element::{ClassDef, Classes};
-use castanet_lang::{Diagnostic, Flat};
-use castanet_spec::ClassSpec;
+use castanet_lang::{ClassNames, Diagnostic, Flat};
+use castanet_spec::{ClassSpec, ClassSpecs};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -278,11 +278,11 @@ fn named(library: &Library, requirement: &str) -> bool {
     library.name() == requirement || library.file() == requirement
 }
 
-impl Classes for WithPackages {
-    fn get(&self, name: &str) -> Option<ClassDef> {
-        self.libraries.iter().rev().find_map(|l| l.get(name)).or_else(|| self.base.get(name))
+impl ClassNames for WithPackages {
+    fn knows(&self, name: &str) -> bool {
+        self.get(name).is_some()
     }
-    fn names(&self) -> Vec<&'static str> {
+    fn names(&self) -> Vec<&str> {
         let mut all = self.base.names();
         for spec in self.specs() {
             all.push(spec.name);
@@ -291,6 +291,18 @@ impl Classes for WithPackages {
         all.sort_unstable();
         all.dedup();
         all
+    }
+}
+
+impl ClassSpecs for WithPackages {
+    fn spec(&self, name: &str) -> Option<&'static ClassSpec> {
+        self.get(name).map(|d| d.spec)
+    }
+}
+
+impl Classes for WithPackages {
+    fn get(&self, name: &str) -> Option<ClassDef> {
+        self.libraries.iter().rev().find_map(|l| l.get(name)).or_else(|| self.base.get(name))
     }
     fn devices(&self) -> Option<castanet_spec::names::Devices> {
         self.base.devices()

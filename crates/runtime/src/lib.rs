@@ -2,8 +2,7 @@
 //! The runtime: builds and links elements, moves packets, runs tasks and timers, and answers handler calls.
 //!
 //! Each file uses only files that come before it in this list:
-//! - [`options`], `errors`, [`ledger`], `session`: what a router is told, and what it reports. [`table`] is the
-//!   view of the classes that the graph needs.
+//! - [`options`], `errors`, [`ledger`], `session`: what a router is told, and what it reports.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, and how workers meet.
 //! - `build_state`, [`shared`]: the data of one configuration. [`handlers`] lists the standard and global
 //!   handlers, `merge` combines the values of replicas.
@@ -52,7 +51,6 @@ mod session;
 pub mod shared;
 mod sleep;
 pub mod swap;
-pub mod table;
 pub mod tasks;
 pub mod text;
 mod trail;
@@ -66,7 +64,6 @@ pub use prepare::{check, check_arguments, place};
 pub use router::{Router, build};
 pub use running::Running;
 pub use shared::Shared;
-pub use table::Table;
 pub use text::TextError;
 
 #[cfg(test)]

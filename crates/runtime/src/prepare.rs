@@ -9,7 +9,6 @@ use crate::options::{Options, Settings};
 use crate::session::Session;
 use crate::shared::{Held, Shared, Supervisor};
 use crate::sleep::Sleeper;
-use crate::table::Table;
 use castanet_element::build::Shared as Replicas;
 use castanet_element::class::{ClassDef, Classes};
 use castanet_element::{BuildCx, Clock, ConfigError, Info, Instance, Seed};
@@ -187,7 +186,7 @@ fn place_named(graph: &Graph, names: &Names, workers: usize) -> Placement {
 /// Builds the elements of a graph without initialising them, and returns all errors and warnings.
 pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<Diagnostic> {
     // Insert elements that complete offloads upstream of elements whose class cannot handle offloaded packets.
-    let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
+    let (graph, mut diagnostics) = offload::complete(graph, classes.as_ref());
     if failed(&diagnostics) {
         return diagnostics;
     }
@@ -265,7 +264,7 @@ pub(crate) fn prepare(
     config: String,
 ) -> Result<Prepared, Vec<Diagnostic>> {
     // Insert elements that complete offloads upstream of elements whose class cannot handle offloaded packets.
-    let (graph, mut diagnostics) = offload::complete(graph, &Table(classes.clone()));
+    let (graph, mut diagnostics) = offload::complete(graph, classes.as_ref());
     if failed(&diagnostics) {
         return Err(diagnostics);
     }

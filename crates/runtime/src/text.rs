@@ -5,7 +5,6 @@ use crate::errors::failed;
 use crate::options::Options;
 use crate::router::{Router, build};
 use crate::swap::Loaded;
-use crate::table::Table;
 use castanet_element::class::Classes;
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
@@ -46,15 +45,15 @@ impl Loaded {
         defines: &[(String, String)],
         classes: Arc<dyn Classes>,
     ) -> Result<(Loaded, Vec<Diagnostic>), TextError> {
-        let table = Table(classes.clone());
         let mut sources = Sources::new();
+        let known = classes.as_ref();
         let options =
-            castanet_lang::Options { classes: &table, defines, library: &NoLibrary, unknown: Unknown::Error };
+            castanet_lang::Options { classes: known, defines, library: &NoLibrary, unknown: Unknown::Error };
         let (flat, mut diagnostics) = castanet_lang::load_bytes(&mut sources, name, text, &options);
         if failed(&diagnostics) {
             return Err(TextError { sources, diagnostics });
         }
-        let (graph, more) = Graph::new(flat, &table);
+        let (graph, more) = Graph::new(flat, known);
         diagnostics.extend(more);
         if failed(&diagnostics) {
             return Err(TextError { sources, diagnostics });

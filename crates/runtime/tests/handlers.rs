@@ -4,7 +4,8 @@
 
 use castanet_classes::Registry;
 use castanet_element::remote::Remote;
-use castanet_element::{CallError, Classes as _, Messages as _};
+use castanet_element::{CallError, Messages as _};
+use castanet_lang::ClassNames as _;
 use castanet_runtime::handlers::{ELEMENT, GLOBAL};
 use castanet_spec::Origin;
 use castanet_testkit::{real, router, run, simulated, try_router, value};
@@ -20,7 +21,8 @@ fn pairs(listing: &str) -> Vec<(&str, &str)> {
 fn global_handlers_describe_the_router() {
     let (mut r, _) = run(TEXT, 32);
     let running = r.running().clone();
-    let classes: Vec<&str> = Registry::new().names();
+    let registry = Registry::new();
+    let classes = registry.names();
     for remote in [false, true] {
         let mut read = |h: &str| if remote { running.read(None, h, "") } else { r.read(None, h, "") };
         let mut get = |h: &str| read(h).unwrap();

@@ -5,6 +5,7 @@ use crate::arg::ArgSpec;
 use crate::count::CountSpec;
 use crate::handler::HandlerSpec;
 use crate::reason::Reason;
+use castanet_lang::ClassNames;
 
 /// What happens when several workers reach an element of the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,4 +164,10 @@ impl ClassSpec {
     pub fn has(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)
     }
+}
+
+/// The declarations of the classes defined outside the configuration.
+pub trait ClassSpecs: ClassNames {
+    /// The declaration of the class with this name or alias.
+    fn spec(&self, name: &str) -> Option<&'static ClassSpec>;
 }

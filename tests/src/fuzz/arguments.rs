@@ -13,6 +13,6 @@ pub fn arguments(data: &[u8]) {
     let (graph, sources, mut diagnostics) = load::graph(&text);
     // With several workers, replicas are built too. Nothing runs.
     let options = Options { workers: 2, ..Options::default() };
-    diagnostics.extend(check(graph, load::table().0, &options));
+    diagnostics.extend(check(graph, load::classes(), &options));
     load::show(&sources, &diagnostics);
 }

@@ -2,6 +2,7 @@
 //! Fuzz target for configurations: parsing, checking, printing, drawing.
 
 use super::{at_most, load};
+use castanet_classes::Registry;
 use castanet_graph::{Drawing, Fold, Graph};
 use castanet_lang::{Diagnostic, Flat, NoLibrary, Options, Sources, Unknown, load_bytes, print};
 
@@ -9,8 +10,8 @@ use castanet_lang::{Diagnostic, Flat, NoLibrary, Options, Sources, Unknown, load
 /// configuration is not processed further.
 const MANY: usize = 2000;
 
-fn options(table: &load::Table, unknown: Unknown) -> Options<'_> {
-    Options { classes: table, defines: &[], library: &NoLibrary, unknown }
+fn options(classes: &Registry, unknown: Unknown) -> Options<'_> {
+    Options { classes, defines: &[], library: &NoLibrary, unknown }
 }
 
 /// Elements and connections without source positions.
@@ -25,10 +26,10 @@ fn meaning(flat: &Flat) -> Vec<String> {
 /// Parses bytes as a configuration. If it has no errors, printing it must preserve its meaning.
 pub fn language(data: &[u8]) {
     let data = at_most(data, 8192);
-    let table = load::table();
+    let classes = load::classes();
     let unknown = if data.len().is_multiple_of(2) { Unknown::Error } else { Unknown::Opaque };
     let mut sources = Sources::new();
-    let (flat, diagnostics) = load_bytes(&mut sources, "input", data, &options(&table, unknown));
+    let (flat, diagnostics) = load_bytes(&mut sources, "input", data, &options(&classes, unknown));
     load::show(&sources, &diagnostics);
     if flat.elements.len() > MANY || flat.connections.len() > MANY {
         return;
@@ -37,17 +38,17 @@ pub fn language(data: &[u8]) {
     let text = print::driver(&flat);
     if !diagnostics.iter().any(Diagnostic::is_error) {
         let mut again = Sources::new();
-        let (second, wrong) = load_bytes(&mut again, "printed", text.as_bytes(), &options(&table, unknown));
+        let (second, wrong) = load_bytes(&mut again, "printed", text.as_bytes(), &options(&classes, unknown));
         assert!(!wrong.iter().any(Diagnostic::is_error), "{text}\n{}", load::show(&again, &wrong));
         assert_eq!(meaning(&flat), meaning(&second), "{text}");
     }
-    let (graph, more) = Graph::new(flat, &table);
+    let (graph, more) = Graph::new(flat, classes.as_ref());
     load::show(&sources, &more);
     for fold in [Fold::None, Fold::All] {
         let drawing = Drawing::new(&graph, &fold).unwrap_or_else(|e| panic!("{e:?}"));
         assert!(!drawing.svg().is_empty() && !drawing.dot().is_empty());
     }
-    let (placement, more) = castanet_runtime::place(&graph, table.0.as_ref(), 2);
+    let (placement, more) = castanet_runtime::place(&graph, classes.as_ref(), 2);
     load::show(&sources, &more);
     placement.explain(&graph);
 }

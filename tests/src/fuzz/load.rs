@@ -3,10 +3,9 @@
 
 use super::fuse::{BURNT, Fuse};
 use castanet_classes::Registry;
-use castanet_element::{Classes, Clock, element};
+use castanet_element::{Clock, element};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
-pub use castanet_runtime::Table;
 use castanet_runtime::{Options, Router, Shared, build};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -14,29 +13,29 @@ use std::sync::{Arc, OnceLock, Weak};
 const START: i64 = 1_000_000_000_000_000_000;
 
 /// Returns all classes, and Fuse.
-pub fn table() -> Table {
-    static TABLE: OnceLock<Arc<dyn Classes>> = OnceLock::new();
-    let made = TABLE.get_or_init(|| {
+pub fn classes() -> Arc<Registry> {
+    static CLASSES: OnceLock<Arc<Registry>> = OnceLock::new();
+    let made = CLASSES.get_or_init(|| {
         let mut registry = Registry::new();
         registry.add(element::<Fuse>());
         Arc::new(registry)
     });
-    Table(made.clone())
+    made.clone()
 }
 
 /// Builds the graph of a text. Also returns its sources and all diagnostics.
 pub fn graph(text: &str) -> (Graph, Sources, Vec<Diagnostic>) {
-    let table = table();
+    let classes = classes();
     let mut sources = Sources::new();
     let file = sources.add("config", text);
     let options = castanet_lang::Options {
-        classes: &table,
+        classes: classes.as_ref(),
         defines: &[],
         library: &NoLibrary,
         unknown: Unknown::Error,
     };
     let (flat, mut diagnostics) = castanet_lang::load(&mut sources, file, &options);
-    let (graph, more) = Graph::new(flat, &table);
+    let (graph, more) = Graph::new(flat, classes.as_ref());
     diagnostics.extend(more);
     (graph, sources, diagnostics)
 }
@@ -74,7 +73,7 @@ pub fn router_of(graph: Graph, sources: &Sources, batch: usize) -> Result<Router
         }
     });
     let options = Options { batch, printer, clock: Clock::simulated(START), ..Options::default() };
-    match build(graph, table().0, sources, options) {
+    match build(graph, classes(), sources, options) {
         Ok((router, warnings)) => {
             show(sources, &warnings);
             // The cell is only set here, so this cannot fail.

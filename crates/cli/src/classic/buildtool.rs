@@ -3,8 +3,8 @@
 
 use super::input::{print, say};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
-use crate::load::known;
 use crate::provides;
+use castanet_classes::Registry;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -66,7 +66,7 @@ fn run(words: Vec<Word>, provides: Result<(), String>) -> Result<ExitCode, Wrong
         "" => Wrong::Usage("subcommand missing".into()),
         word => Wrong::Usage(format!("unknown subcommand '{word}'")),
     })?;
-    let classes = known();
+    let classes = Registry::new();
     if names.is_empty() || list {
         let all = provides::all(&classes).into_iter().fold(String::new(), |s, n| s + n + "\n");
         return Ok(ExitCode::from(u8::from(!print(ABOUT.name, &all))));

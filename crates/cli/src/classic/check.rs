@@ -105,8 +105,8 @@ fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
     }
     let text = tool_text(&loaded, &source.defines, &sources, true)
         .map_err(|e| say(&format!("{}: {e}", ABOUT.name)))?;
-    let (graph, more) = Graph::new(loaded.flat, &classes);
-    let unknown = unknown_classes(&graph, &classes);
+    let (graph, more) = Graph::new(loaded.flat, classes.as_ref());
+    let unknown = unknown_classes(&graph, classes.as_ref());
     if !unknown.is_empty() {
         show(&sources, &unknown);
         say(&format!("warning: {}: not suitable for userlevel driver", source.name));

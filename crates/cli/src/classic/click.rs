@@ -205,7 +205,7 @@ fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u
         return Err(0);
     }
     let config = sources.text(flat.file).to_string();
-    let (graph, errors) = Graph::new(flat, &classes);
+    let (graph, errors) = Graph::new(flat, classes.as_ref());
     diagnostics.extend(errors);
     let options = Options {
         workers: s.workers,
@@ -218,7 +218,7 @@ fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u
     let built = if failed(&diagnostics) {
         None
     } else {
-        match castanet_runtime::build(graph, classes.0, &sources, options) {
+        match castanet_runtime::build(graph, classes, &sources, options) {
             Ok((router, warnings)) => {
                 diagnostics.extend(warnings);
                 Some(router)

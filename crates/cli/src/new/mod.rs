@@ -76,7 +76,7 @@ fn checked(text: &str) -> (usize, Vec<String>) {
     let mut diagnostics = loaded.diagnostics;
     if !diagnostics.iter().any(Diagnostic::is_error) {
         let options = castanet_runtime::Options::default();
-        diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.0.clone(), &options));
+        diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.clone(), &options));
     }
     (n, diagnostics.iter().map(|d| d.message.clone()).collect())
 }

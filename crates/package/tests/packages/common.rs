@@ -7,7 +7,7 @@ use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown, load_bytes, render};
 use castanet_package::build::{Options as Build, build};
 use castanet_package::{Packages, WithPackages};
-use castanet_runtime::{Options, Router, Table};
+use castanet_runtime::{Options, Router};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -59,14 +59,9 @@ pub fn router_that_says(
     printer: Box<dyn Fn(&str) + Send + Sync>,
 ) -> Result<Router, String> {
     let read = |classes: &WithPackages| {
-        let table = Table(Arc::new(classes.clone()));
         let mut sources = Sources::new();
-        let options = castanet_lang::Options {
-            classes: &table,
-            defines: &[],
-            library: &NoLibrary,
-            unknown: Unknown::Error,
-        };
+        let options =
+            castanet_lang::Options { classes, defines: &[], library: &NoLibrary, unknown: Unknown::Error };
         let (flat, wrong) = load_bytes(&mut sources, "test", text.as_bytes(), &options);
         (flat, wrong, sources)
     };
@@ -76,7 +71,7 @@ pub fn router_that_says(
     let (flat, mut wrong, sources) = read(&classes);
     wrong.extend(missing);
     let classes = Arc::new(classes.used_by(&flat));
-    let (graph, more) = Graph::new(flat, &Table(classes.clone()));
+    let (graph, more) = Graph::new(flat, classes.as_ref());
     wrong.extend(more);
     if !wrong.iter().any(Diagnostic::is_error) {
         let clock = if workers == 1 { Clock::simulated(0) } else { Clock::real() };
