@@ -62,9 +62,7 @@ impl Launcher {
         let mut process = self.part("ip", &["enter", &pid, "ip", "-batch", "-"])?;
         let told = lines.iter().try_for_each(|line| process.tell(line));
         // If the process has ended, its own error is more useful than the broken pipe.
-        process.wait(PATIENCE).and(told).map_err(|e| {
-            if e.contains("No such file") { format!("{e}; the program ip is part of iproute2") } else { e }
-        })
+        process.wait(PATIENCE).and(told)
     }
 
     /// Runs a configuration on a host, bound to a CPU if one is given.

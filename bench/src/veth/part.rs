@@ -5,6 +5,7 @@ use super::generator::{self, Addresses, Arrivals, Sender, Worker};
 use castanet_io::device;
 use castanet_io::namespace::{self, Origin};
 use std::fmt::Display;
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::str::FromStr;
@@ -44,12 +45,12 @@ pub fn run(words: &[String]) -> Result<(), String> {
         ["hold", pid] => namespace::hold(Origin::SameAs(number(pid)?)).map_err(text),
         ["enter", pid, program, ref rest @ ..] => {
             namespace::enter(number(pid)?).map_err(text)?;
-            Err(format!("{program}: {}", Command::new(program).args(rest).exec()))
+            Err(exec(program, rest))
         }
         ["pinned", pid, cpu, program, ref rest @ ..] => {
             namespace::pin(number(cpu)?).map_err(text)?;
             namespace::enter(number(pid)?).map_err(text)?;
-            Err(format!("{program}: {}", Command::new(program).args(rest).exec()))
+            Err(exec(program, rest))
         }
         ["steer", pid, device, cpu] => {
             namespace::enter(number(pid)?).and_then(|()| namespace::own_sys()).map_err(text)?;
@@ -74,6 +75,15 @@ pub fn run(words: &[String]) -> Result<(), String> {
             generator::serve(sender, &arrivals, worker)
         }
         _ => Err("unknown part".into()),
+    }
+}
+
+/// Replaces this process by a program. Returns only if that fails.
+fn exec(program: &str, words: &[&str]) -> String {
+    let error = Command::new(program).args(words).exec();
+    match (program, error.kind()) {
+        ("ip", ErrorKind::NotFound) => format!("ip: {error}; the program ip is part of iproute2"),
+        _ => format!("{program}: {error}"),
     }
 }
 
