@@ -16,6 +16,18 @@ pub enum Severity {
     Error,
 }
 
+/// What a diagnostic reports, if other code treats such diagnostics differently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A use of an undefined variable.
+    UndefinedVariable,
+    /// A nonexistent or unconnected port of the element with this index in the flat configuration.
+    Port(usize),
+    /// Anything else.
+    #[default]
+    Other,
+}
+
 /// A secondary source position of a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
@@ -30,6 +42,8 @@ pub struct Label {
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
+    /// What it reports.
+    pub kind: Kind,
     /// The message: one line, without its position, such as `undeclared element 'Foo'`.
     pub message: String,
     /// The line that the classic format shows, if it differs from the severity followed by `message`.
@@ -60,6 +74,7 @@ impl Diagnostic {
     pub fn error(message: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
+            kind: Kind::Other,
             message: message.into(),
             classic: None,
             context: None,
@@ -76,6 +91,11 @@ impl Diagnostic {
     /// A warning at a position.
     pub fn warning(message: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message, span) }
+    }
+    /// Sets what the diagnostic reports.
+    pub fn kind(mut self, kind: Kind) -> Diagnostic {
+        self.kind = kind;
+        self
     }
     /// Sets the text beside the caret.
     pub fn at(mut self, text: impl Into<String>) -> Diagnostic {

@@ -7,7 +7,7 @@ use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::load::{Source, elaborate_with};
 use castanet_graph::{Graph, unknown_classes};
 use castanet_lang::elaborate::Globals;
-use castanet_lang::{Diagnostic, Flat, Sources, Span, Unknown};
+use castanet_lang::{Diagnostic, Flat, Kind, Sources, Span, Unknown};
 use castanet_spec::codes::Ports;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -112,10 +112,12 @@ fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
         say(&format!("warning: {}: not suitable for userlevel driver", source.name));
         return Err(());
     }
-    let mut found = ports(&graph);
-    let said = found.iter().map(|f| graph.declaration(f.0)).collect::<HashSet<_>>();
-    let mut lines: Vec<Line> = found.drain(..).flat_map(|f| f.1).collect();
-    lines.extend(more.into_iter().filter(|d| d.is_error() && !told(&said, d)).map(|d| (d.message, d.span)));
+    let found = ports(&graph);
+    let said: HashSet<usize> = found.iter().map(|f| f.0).collect();
+    // A wrong number of ports has been reported already.
+    let told = |d: &Diagnostic| matches!(d.kind, Kind::Port(e) if said.contains(&e));
+    let mut lines: Vec<Line> = found.into_iter().flat_map(|f| f.1).collect();
+    lines.extend(more.into_iter().filter(|d| d.is_error() && !told(d)).map(|d| (d.message, d.span)));
     if lines.is_empty() {
         return Ok(text);
     }
@@ -124,14 +126,6 @@ fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
 }
 
 type Line = (String, Option<Span>);
-
-/// Whether a diagnostic about ports concerns an element whose wrong port count has been reported already.
-fn told(elements: &HashSet<String>, d: &Diagnostic) -> bool {
-    let parts = d.message.strip_prefix('\'').and_then(|m| m.split_once("' "));
-    parts.is_some_and(|(declaration, rest)| {
-        (rest.starts_with("has no ") || rest.ends_with(" unused")) && elements.contains(declaration)
-    })
-}
 
 /// Largest number of lines printed for one configuration.
 const MOST_LINES: usize = 1000;
