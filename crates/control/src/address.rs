@@ -43,7 +43,7 @@ pub enum ListenAddress {
 pub enum ListenError {
     /// A system call failed.
     #[error("cannot listen on {0}: {reason}", reason = reason(.1))]
-    System(String, std::io::Error),
+    System(String, #[source] std::io::Error),
     /// The file exists and is not a socket.
     #[error("cannot listen on {0}: there is a file that is no socket")]
     NoSocket(String),

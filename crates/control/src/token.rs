@@ -24,7 +24,7 @@ pub enum TokenError {
     Characters,
     /// The token file cannot be read.
     #[error("{}: {}", .0.display(), reason(.1))]
-    File(PathBuf, std::io::Error),
+    File(PathBuf, #[source] std::io::Error),
     /// The token file is a directory, a pipe or a device.
     #[error("{}: not a regular file", .0.display())]
     NoFile(PathBuf),

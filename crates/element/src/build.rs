@@ -46,8 +46,8 @@ impl From<ValueError> for ConfigError {
 }
 impl From<ElementError> for ConfigError {
     fn from(e: ElementError) -> Self {
-        let classic = e.classic().map(String::from);
-        ConfigError(vec![ArgError { classic, ..ArgError::new(e.to_string(), 0..usize::MAX) }])
+        let (classic, help) = (e.classic().map(String::from), e.help().to_string());
+        ConfigError(vec![ArgError { classic, help, ..ArgError::new(e.to_string(), 0..usize::MAX) }])
     }
 }
 

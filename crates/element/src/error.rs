@@ -3,7 +3,8 @@
 
 use crate::handler::HandlerError;
 use castanet_spec::ValueError;
-use std::io;
+use std::error::Error;
+use std::{io, iter};
 
 /// Why an operation of an element failed: its initialisation, a change of its arguments, taking over state or
 /// resources in a hot swap, or its cleanup.
@@ -58,6 +59,21 @@ impl ElementError {
                 Some("bind: Address already in use")
             }
             _ => None,
+        }
+    }
+    /// How to fix the common errors of files; empty for any other error. The error number of the system decides. It is
+    /// that of the error itself or of a cause. The kind is not enough: [`io::ErrorKind::PermissionDenied`] also stands
+    /// for EPERM, where access does not help.
+    pub(crate) fn help(&self) -> &'static str {
+        const ENOENT: i32 = 2;
+        const EACCES: i32 = 13;
+        let causes = iter::successors(Some(self as &(dyn Error + 'static)), |&e| e.source());
+        match causes.filter_map(|e| e.downcast_ref()).find_map(io::Error::raw_os_error) {
+            Some(ENOENT) => {
+                "check the name; names that do not begin with '/' are looked up in the folder that castanet was started in"
+            }
+            Some(EACCES) => "give the user that castanet runs as access to it",
+            _ => "",
         }
     }
     /// Returns the same error, free of everything that belongs to the shared library it comes from. An
@@ -119,6 +135,18 @@ mod tests {
             HandlerError::from(ElementError::system("a")(missing())).to_string(),
             "a: No such file or directory"
         );
+    }
+
+    #[test]
+    fn the_number_of_the_error_decides_about_help() {
+        let of = |number| ElementError::from(io::Error::from_raw_os_error(number));
+        assert!(of(2).help().starts_with("check the name;") && of(2).detached().help() == of(2).help());
+        assert_eq!(of(13).help(), "give the user that castanet runs as access to it");
+        assert_eq!(ElementError::from(io::Error::other(of(2))).help(), of(2).help());
+        let kind_only = io::Error::new(io::ErrorKind::NotFound, "no such device");
+        for other in [of(1), of(98), kind_only.into(), "No such file or directory".into()] {
+            assert_eq!(other.help(), "", "{other}");
+        }
     }
 
     #[test]

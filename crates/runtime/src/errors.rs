@@ -22,30 +22,9 @@ pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError)
             d = d.label(format!("in '{}', used here", o.instance), o.span);
         }
         d.replacement = error.replacement.map(|text| (span, text));
-        if error.help.is_empty() {
-            match mend_of_system_error(&d.message) {
-                Some(help) => d.help(help),
-                None => d,
-            }
-        } else {
-            d.help(error.help)
-        }
+        if error.help.is_empty() { d } else { d.help(error.help) }
     });
     each.collect()
-}
-
-/// Returns help for a message that ends with the kernel's text for a common error; none for any other
-/// message.
-fn mend_of_system_error(message: &str) -> Option<&'static str> {
-    if message.ends_with("No such file or directory") {
-        Some(
-            "check the name; names that do not begin with '/' are looked up in the folder that castanet was started in",
-        )
-    } else if message.ends_with("Permission denied") {
-        Some("give the user that castanet runs as access to it")
-    } else {
-        None
-    }
 }
 
 /// Whether at least one diagnostic is an error, not a warning.

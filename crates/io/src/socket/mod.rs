@@ -35,22 +35,28 @@ use thiserror::Error;
 
 /// Why a socket could not be opened.
 #[derive(Debug, Error)]
-#[error("cannot {what}: {}{}", system_text(&io::Error::from(*source)), mend(*source))]
+#[error("cannot {what}: {}{}", system_text(&io::Error::from(*errno)), mend(*errno))]
 pub struct SocketError {
     /// The operation: `bind to 10.0.0.1:53`.
     what: String,
     /// The error of the kernel.
-    source: Errno,
+    errno: Errno,
+    /// The same error, as the cause of this one. `None` if the text has advice, because callers derive advice from the
+    /// number of the cause.
+    source: Option<io::Error>,
 }
 
 impl SocketError {
     /// Returns a function that wraps an error of the kernel in the error of operation `what`.
     fn of(what: impl FnOnce() -> String) -> impl FnOnce(Errno) -> SocketError {
-        move |source| SocketError { what: what(), source }
+        move |errno| {
+            let source = mend(errno).is_empty().then(|| errno.into());
+            SocketError { what: what(), errno, source }
+        }
     }
     /// The kind of the kernel's error.
     pub fn kind(&self) -> io::ErrorKind {
-        self.source.kind()
+        self.errno.kind()
     }
 }
 
