@@ -6,8 +6,9 @@ use crate::load::{Loaded, Source, complain, load_in, packages, show};
 use crate::reread::{Reader, reread};
 use crate::signals::{self, Hangup};
 use crate::{live, requests, summary};
-use castanet_element::Clock;
-use castanet_lang::{Diagnostic, Unknown};
+use castanet_element::{Classes, Clock};
+use castanet_graph::Graph;
+use castanet_lang::{Diagnostic, Sources, Unknown};
 use castanet_runtime::{Options, Router, Running};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -25,25 +26,23 @@ pub fn simulated(text: &str) -> Result<i64, String> {
     t.map(|n| n.0).map_err(|e| format!("--simtime: {e}"))
 }
 
-/// Builds a router from a loaded configuration and prints all diagnostics. `None` after an error.
-fn build(loaded: Loaded, options: Options, json: bool) -> Option<Router> {
-    let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
-    let built = if diagnostics.iter().any(Diagnostic::is_error) {
-        None
-    } else {
-        match castanet_runtime::build(graph, classes, &sources, options) {
-            Ok((router, warnings)) => {
-                diagnostics.extend(warnings);
-                Some(router)
-            }
-            Err(errors) => {
-                diagnostics.extend(errors);
-                None
-            }
-        }
+/// Builds the router of a graph, unless `diagnostics` has errors. Adds the errors and warnings of building.
+pub fn build(
+    graph: Graph,
+    classes: Arc<dyn Classes>,
+    sources: &Sources,
+    options: Options,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Router> {
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return None;
+    }
+    let (router, more) = match castanet_runtime::build(graph, classes, sources, options) {
+        Ok((router, warnings)) => (Some(router), warnings),
+        Err(errors) => (None, errors),
     };
-    show(&sources, &diagnostics, json);
-    built
+    diagnostics.extend(more);
+    router
 }
 
 fn options(args: &Run, text: &str) -> Result<Options, String> {
@@ -111,9 +110,10 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     }
     let options = options(args, &loaded.text)?;
     let held = args.privileges.start()?;
-    let Some(mut router) = build(loaded, options, args.configuration.json) else {
-        return Ok(ExitCode::FAILURE);
-    };
+    let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
+    let built = build(graph, classes, &sources, options, &mut diagnostics);
+    show(&sources, &diagnostics, args.configuration.json);
+    let Some(mut router) = built else { return Ok(ExitCode::FAILURE) };
     let running = router.running().clone();
     Reader::new(packages, &source.defines, &args.from_clients)
         .attend(&running, args.allow_reconfigure, hangup(args, &running))

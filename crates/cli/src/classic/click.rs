@@ -188,12 +188,11 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
 fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u8> {
     let (loaded, sources, classes) = elaborate_in(packages, source, Unknown::Error, Globals::Substitute);
     let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
-    let failed = |d: &[Diagnostic]| d.iter().any(Diagnostic::is_error);
     let report = |sources: &Sources, mut diagnostics: Vec<Diagnostic>| {
         diagnostics.retain(|d| s.warnings || d.is_error());
         show(sources, &diagnostics);
     };
-    if failed(&diagnostics) {
+    if diagnostics.iter().any(Diagnostic::is_error) {
         report(&sources, diagnostics);
         return Err(1);
     }
@@ -215,20 +214,7 @@ fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u
         config,
         ..Options::default()
     };
-    let built = if failed(&diagnostics) {
-        None
-    } else {
-        match castanet_runtime::build(graph, classes, &sources, options) {
-            Ok((router, warnings)) => {
-                diagnostics.extend(warnings);
-                Some(router)
-            }
-            Err(errors) => {
-                diagnostics.extend(errors);
-                None
-            }
-        }
-    };
+    let built = run::build(graph, classes, &sources, options, &mut diagnostics);
     report(&sources, diagnostics);
     built.ok_or_else(|| {
         say(NOT_INITIALIZED);
