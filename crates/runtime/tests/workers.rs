@@ -164,8 +164,11 @@ fn eight_workers_do_what_one_does() {
 /// Runs two sources on two workers, and `f` on another thread. Ends the router when `f` returns.
 fn during(text: &str, options: Options, f: impl FnOnce(&Running) + Send) -> Router {
     let _watchdog = Watchdog::arm();
-    let mut r =
-        try_router_with(text, options, |r| r.add(element::<Brittle>())).unwrap_or_else(|e| panic!("{e}"));
+    let mut r = try_router_with(text, options, |r| {
+        r.add(element::<Brittle>());
+        r.add(element::<Both>());
+    })
+    .unwrap_or_else(|e| panic!("{e}"));
     let (shared, running) = (r.shared().clone(), r.running().clone());
     std::thread::scope(|s| {
         s.spawn(move || {
@@ -258,4 +261,58 @@ fn a_locked_element_takes_another_configuration_while_all_workers_run_it() {
         assert_eq!(count(r, "m", "rate"), 299);
     });
     assert_eq!(value(&mut r, "m", "config"), "299");
+}
+
+#[test]
+fn a_home_learns_of_timers_and_tasks_without_being_asked() {
+    for class in ["LoneTimer", "LoneTask"] {
+        let text = format!(
+            "a :: Numbers(1, 1) -> x :: {class} -> c :: Counter -> Discard; b :: Numbers(2, 3000, 7) -> x; \
+             StaticThreadSched(a 0, x 0, b 1);"
+        );
+        // No handler of `x` is read, because the call would show its home the timers.
+        during(&text, real(2).0, |r| until(class, || count(r, "c", "count") == 3001));
+    }
+}
+
+/// Passes on what is pulled through it, and drops what is pushed to it, so that workers on both sides run it.
+#[derive(Class)]
+#[class(name = "Both", ports = "2/1", processing = "lh/l", flow = "xy/x", packets = "any/same", workers = exclusive)]
+#[class(drops(Consumed), ends(Consumed))]
+struct Both {
+    /// Packets that were pushed.
+    #[count(unit = "packets")]
+    count: Count,
+}
+
+impl Element for Both {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.count.add(batch.len() as u64);
+        cx.drop_all(batch, Reason::Consumed);
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        cx.pull(0, max, into);
+    }
+}
+
+#[test]
+fn packets_for_an_element_in_use_wait_until_the_worker_holds_no_lock() {
+    const EACH: u64 = 60_000;
+    // While worker 1 pulls, it holds the lock of `x`; `p` then pushes to `l`, which worker 0 uses all the time.
+    let text = format!(
+        "a :: Numbers(1, {EACH}, 9) -> t :: Tee; t -> [1] x :: Both; t [1] -> l :: LonePush -> d :: Counter -> Discard; \
+         b :: Numbers(2, {EACH}, 9) -> q :: Queue({EACH}) -> p :: Pick(2, 0) -> [0] x -> u :: Unqueue(8) -> c :: Counter -> Discard; \
+         p [1] -> l; StaticThreadSched(a 0, b 1, u 1);"
+    );
+    let mut r = during(&text, real(2).0, |r| {
+        let placement = &r.current().unwrap().placement;
+        let locked = |e: &str| {
+            matches!(placement.mode(r.current().unwrap().find(e).unwrap() as usize), Mode::Locked(_))
+        };
+        assert!(locked("x") && locked("l"));
+        until("packets are lost", || {
+            count(r, "x", "count") == EACH && count(r, "c", "count") + count(r, "d", "count") == 2 * EACH
+        });
+    });
+    assert_eq!(number(&mut r, "l", "count"), number(&mut r, "d", "count"));
 }
