@@ -7,7 +7,7 @@ use castanet_element::{Core, Instance};
 use castanet_tables::timer_queue::TimerQueue;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The number of the timer by which a home worker wakes for the timers of a locked element. No class uses it.
 pub(crate) const TIMER: u16 = u16::MAX;
@@ -52,20 +52,20 @@ impl Locked {
         };
         Arc::new(Locked { element, home, state: Mutex::new(state), holder: AtomicUsize::new(home) })
     }
-    /// The state, if no worker holds the lock.
+    /// The state, if no worker holds the lock. After a panic there is none until [`Locked::recover`]: the worker on
+    /// which the element panicked first decides what becomes of it.
     pub fn state(&self) -> Option<MutexGuard<'_, State>> {
-        match self.state.try_lock() {
-            Ok(state) => Some(state),
-            // An element that has panicked is disabled, or goes on as it is; so says `OnPanic`.
-            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.state.try_lock().ok()
+    }
+    /// Lets workers use the element again after a panic.
+    pub fn recover(&self) {
+        self.state.clear_poison();
     }
     /// Whether the element is an action.
     pub fn is_action(&self) -> bool {
         matches!(self.wait().instance, Instance::Action(_))
     }
-    /// The state, for a thread that may wait for it: no worker runs.
+    /// The state, also after a panic, for a thread that may wait for it.
     pub fn wait(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

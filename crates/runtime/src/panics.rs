@@ -71,6 +71,12 @@ impl Nodes {
         let culprit = trail.culprit.or(caller);
         let mut lost = trail.dropped.map_or(0, |before| pool::dropped().wrapping_sub(before)) as u64;
         for (n, body) in trail.bodies {
+            // The panic went through these elements on its way, but they are whole.
+            if let Body::Locked(lock, _) = &body
+                && Some(lock.element) != culprit
+            {
+                lock.recover();
+            }
             self.put_back(n, body, 1);
         }
         lost += self.abandon(core);
@@ -117,15 +123,16 @@ impl Nodes {
             // The locks that the interrupted call held are free again.
             self.unwind_to(core, (locks, waits, answering));
             let (culprit, _, what) = self.collect(core, trail, Some(me));
+            self.recover(culprit.unwrap_or(me));
             let who = self.shared.declared_at(culprit.unwrap_or(me));
             CallError::Failed(format!("{who} panicked: {what}"))
         })
     }
 
     /// Takes an element out of service: its packets are dropped from now on, and its task and timers do nothing.
-    fn disable(&mut self, core: &mut Core, element: u32) {
+    fn disable(&mut self, element: u32) {
         let inputs = self.shared.graph.inputs(element as usize);
-        if self.disable_locked(core, element, || Box::new(Disabled { inputs })) {
+        if self.disable_locked(element, || Box::new(Disabled { inputs })) {
             return;
         }
         let instance = match self.place_of(element) {
@@ -167,9 +174,10 @@ impl Worker {
             }
             match policy {
                 OnPanic::Stop => shared.end(),
-                OnPanic::Disable => self.nodes.disable(&mut self.core, culprit),
+                OnPanic::Disable => self.nodes.disable(culprit),
                 OnPanic::Continue => {}
             }
+            self.nodes.recover(culprit);
             (self.core.nesting, self.nodes.calls) = (0, 0);
             self.core.origin = self.core.home;
         }

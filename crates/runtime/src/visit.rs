@@ -20,8 +20,8 @@ use castanet_element::seam::{EdgeRange, Seam as _};
 use castanet_element::{Action, CallError, Core, Cx, Element, Instance, Object, Verdict};
 use castanet_packet::Batch;
 use castanet_spec::Reason;
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 
 /// How often a worker tries to get a lock before it lets other threads run.
 const SPINS: u32 = 100;
@@ -202,9 +202,7 @@ impl Nodes {
 
     /// Whether several workers run an element under a lock.
     pub(crate) fn is_locked(&self, element: u32) -> bool {
-        self.node_of(element)
-            .and_then(|n| self.nodes.get(n))
-            .is_some_and(|n| matches!(n.body, Body::Locked(..)))
+        self.lock_of(element).is_some()
     }
 
     /// Runs `f` on the instance of a locked element, which it may replace.
@@ -279,19 +277,30 @@ impl Nodes {
         }
     }
 
+    /// The lock of an element; none if it has none.
+    fn lock_of(&self, element: u32) -> Option<&Arc<Locked>> {
+        match &self.nodes.get(self.node_of(element)?)?.body {
+            Body::Locked(lock, _) => Some(lock),
+            _ => None,
+        }
+    }
     /// Takes a locked element out of service on all workers. Returns false if the element is not locked.
     pub(crate) fn disable_locked(
         &mut self,
-        core: &mut Core,
         element: u32,
         substitute: impl FnOnce() -> Box<dyn Element>,
     ) -> bool {
-        let Some(n) = self.node_of(element) else { return false };
-        self.visit(core, n, Purpose::Turn, false, |state, _| {
-            let old = std::mem::replace(&mut state.instance, Instance::Element(substitute()));
-            state.disabled.get_or_insert(old);
-        })
-        .is_some()
+        let Some(lock) = self.lock_of(element) else { return false };
+        let mut state = lock.wait();
+        let old = std::mem::replace(&mut state.instance, Instance::Element(substitute()));
+        state.disabled.get_or_insert(old);
+        true
+    }
+    /// Lets workers use a locked element again after a panic.
+    pub(crate) fn recover(&self, element: u32) {
+        if let Some(lock) = self.lock_of(element) {
+            lock.recover();
+        }
     }
 }
 
