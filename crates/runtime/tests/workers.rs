@@ -167,6 +167,7 @@ fn during(text: &str, options: Options, f: impl FnOnce(&Running) + Send) -> Rout
     let mut r = try_router_with(text, options, |r| {
         r.add(element::<Brittle>());
         r.add(element::<Both>());
+        r.add(element::<Slow>());
     })
     .unwrap_or_else(|e| panic!("{e}"));
     let (shared, running) = (r.shared().clone(), r.running().clone());
@@ -295,12 +296,33 @@ impl Element for Both {
     }
 }
 
+/// Passes packets on, and is in use for most of the time.
+#[derive(Class)]
+#[class(name = "Slow", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
+struct Slow {
+    /// Packets that went through.
+    #[count(unit = "packets")]
+    count: Count,
+}
+
+impl Element for Slow {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        self.count.add(batch.len() as u64);
+        // Long enough that the other worker comes meanwhile.
+        for i in 0..20_000 {
+            std::hint::black_box(i);
+        }
+        std::thread::yield_now();
+        cx.forward(0, batch);
+    }
+}
+
 #[test]
 fn packets_for_an_element_in_use_wait_until_the_worker_holds_no_lock() {
-    const EACH: u64 = 60_000;
+    const EACH: u64 = 6_000;
     // While worker 1 pulls, it holds the lock of `x`; `p` then pushes to `l`, which worker 0 uses all the time.
     let text = format!(
-        "a :: Numbers(1, {EACH}, 9) -> t :: Tee; t -> [1] x :: Both; t [1] -> l :: LonePush -> d :: Counter -> Discard; \
+        "a :: Numbers(1, {EACH}, 9) -> t :: Tee; t -> [1] x :: Both; t [1] -> l :: Slow -> d :: Counter -> Discard; \
          b :: Numbers(2, {EACH}, 9) -> q :: Queue({EACH}) -> p :: Pick(2, 0) -> [0] x -> u :: Unqueue(8) -> c :: Counter -> Discard; \
          p [1] -> l; StaticThreadSched(a 0, b 1, u 1);"
     );
