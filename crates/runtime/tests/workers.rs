@@ -338,3 +338,19 @@ fn packets_for_an_element_in_use_wait_until_the_worker_holds_no_lock() {
     });
     assert_eq!(number(&mut r, "l", "count"), number(&mut r, "d", "count"));
 }
+
+#[test]
+fn workers_that_call_each_other_with_locks_held_go_on() {
+    // Worker 1 holds `x` and asks worker 0 for `y`; worker 2 holds `y` and asks worker 0 for `x`. Worker 0 waits for
+    // one of the locks, and must answer the other call meanwhile.
+    let text = "h :: Numbers(1, 5) -> t :: Tee; t -> x :: LoneAsk(y.count) -> c :: Counter -> Discard; \
+                t [1] -> y :: LoneAsk(x.count) -> d :: Counter -> Discard; \
+                a :: Numbers(2, 4000) -> x; b :: Numbers(3, 4000) -> y; StaticThreadSched(h 0, a 1, b 2);";
+    let mut r = during(text, real(3).0, |r| {
+        until("the workers wait for each other", || {
+            count(r, "a", "count") + count(r, "b", "count") + count(r, "h", "count") == 8005
+        });
+    });
+    let counts = ["a", "b", "x", "y"].map(|e| number(&mut r, e, "count"));
+    assert_eq!(counts, [4000, 4000, 4005, 4005]);
+}
