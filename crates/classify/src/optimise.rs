@@ -137,7 +137,7 @@ struct Progress {
     spent: usize,
 }
 
-/// What follows after a tree has been built.
+/// The step after a tree has been built.
 enum Next {
     /// The tree for this node under these facts is to be built.
     Build(u32, Facts),

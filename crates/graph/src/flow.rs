@@ -41,7 +41,7 @@ impl Codes {
     }
 }
 
-/// What a point is: an input, an output or a hub.
+/// The kind of a point: an input, an output or a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
     Input,

@@ -16,7 +16,7 @@ pub enum Severity {
     Error,
 }
 
-/// What a diagnostic reports, if other code treats such diagnostics differently.
+/// The subject of a diagnostic, if other code treats such diagnostics differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A use of an undefined variable.
@@ -42,7 +42,7 @@ pub struct Label {
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
-    /// What it reports.
+    /// Its subject.
     pub kind: Kind,
     /// The message: one line, without its position, such as `undeclared element 'Foo'`.
     pub message: String,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the elements of a router were built with. Live reconfiguration needs it, and changes some of it.
+//! The data that elements were built with. Live reconfiguration needs it, and changes some of it.
 
 use castanet_element::build::Shared as Replicas;
 use castanet_element::notify::Notes;
@@ -9,7 +9,7 @@ use castanet_graph::batch::batch_limits;
 use castanet_spec::{Capability, Effects};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, Weak};
 
 /// The state that the replicas of an element share, by element and type. The references are weak: the state
@@ -26,7 +26,7 @@ pub(crate) struct BuildState {
     pub gauges: HashMap<u32, Gauge>,
     /// By element: the maximum number of packets that its task may move at once.
     pub limits: Box<[AtomicU32]>,
-    pub effects: Mutex<Vec<Effects>>,
+    effects: Mutex<Vec<Effects>>,
     replicas: Mutex<Reused>,
     /// The current configurations of elements that have been reconfigured. The graph still has the original
     /// ones.
@@ -48,17 +48,6 @@ fn number_notes(graph: &Graph) -> HashMap<(u32, Capability), u32> {
     each.filter(|&(e, c)| has(graph, e, c)).zip(0..).collect()
 }
 
-/// By element: the maximum number of packets that its task may move at once.
-fn limits(graph: &Graph, tasks: &[usize], batch: usize, effects: &[Effects]) -> Box<[AtomicU32]> {
-    let mut limits: Box<[AtomicU32]> = (0..graph.len()).map(|_| AtomicU32::new(batch as u32)).collect();
-    for (task, why) in batch_limits(graph, &|e| effects.get(e).copied().unwrap_or_default(), tasks) {
-        if let (Some(_), Some(limit)) = (why, limits.get_mut(task)) {
-            *limit = AtomicU32::new(1);
-        }
-    }
-    limits
-}
-
 fn weak(replicas: &Replicas) -> Reused {
     replicas.iter().map(|(&key, state)| (key, std::sync::Arc::downgrade(state))).collect()
 }
@@ -74,17 +63,34 @@ impl BuildState {
     ) -> BuildState {
         let notes_of = number_notes(graph);
         let is_storage = |e: &u32| has(graph, *e, Capability::Storage);
-        BuildState {
+        let state = BuildState {
             seed,
             batch,
             notes: Notes::new(notes_of.len()),
             notes_of,
             gauges: elements(graph).filter(is_storage).map(|e| (e, Gauge::default())).collect(),
-            limits: limits(graph, tasks, batch, &effects),
-            effects: Mutex::new(effects),
+            limits: elements(graph).map(|_| AtomicU32::new(batch as u32)).collect(),
+            effects: Mutex::default(),
             replicas: Mutex::new(weak(replicas)),
             configs: RwLock::default(),
+        };
+        state.set_limits(graph, tasks, &effects);
+        BuildState { effects: Mutex::new(effects), ..state }
+    }
+    /// Sets how many packets each task may move at once.
+    fn set_limits(&self, graph: &Graph, tasks: &[usize], effects: &[Effects]) {
+        for (task, why) in batch_limits(graph, &|e| effects.get(e).copied().unwrap_or_default(), tasks) {
+            if let Some(limit) = self.limits.get(task) {
+                limit.store(if why.is_some() { 1 } else { self.batch as u32 }, Ordering::Relaxed);
+            }
         }
+    }
+    /// Changes the effects of an element that was reconfigured, and what follows for the limits of tasks.
+    pub fn set_effects(&self, graph: &Graph, tasks: &[usize], element: u32, new: Effects) {
+        let mut effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(x) = effects.get_mut(element as usize).filter(|x| **x != new) else { return };
+        *x = new;
+        self.set_limits(graph, tasks, &effects);
     }
     pub fn effects_of(&self, element: u32) -> Effects {
         let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,7 +2,7 @@
 //! Reads and writes of handlers on a worker. Calls to elements of other workers are sent to these workers.
 
 use crate::accounts;
-use crate::handlers::{DROP_REASONS, LIVE, STANDARD, denied, missing, requests};
+use crate::handlers::{DROP_REASONS, ELEMENT, LIVE, busy, denied, missing, requests};
 use crate::ledger;
 use crate::mail::Mail;
 use crate::merge::merge;
@@ -42,7 +42,7 @@ impl Nodes {
             Body::Locked(..) => return self.with_locked(core, n, element, f),
             Body::Chain(members) => members.get(member).map_or((node.base, 0), |m| (m.base, m.count)),
             Body::Busy => {
-                return Some(Err(CallError::Busy(format!("element '{}' is busy", core.name(element)))));
+                return Some(Err(busy(core.name(element))));
             }
             _ => (node.base, node.count),
         };
@@ -92,7 +92,7 @@ impl Nodes {
         let declared: Vec<_> = self.shared.spec(element).into_iter().flat_map(|s| s.all_handlers()).collect();
         let taken = |name: &str| declared.iter().any(|h| h.name == name) || own.iter().any(|h| h.0 == name);
         let shared = self.shared.clone();
-        let standard = |name: &str| STANDARD.iter().any(|s| s.0 == name);
+        let standard = |name: &str| ELEMENT.iter().any(|h| h.name == name);
         for (n, f) in
             shared.provided(element).filter(|h| !standard(h.0) && (h.0 != DROP_REASONS || !taken(h.0)))
         {
@@ -108,8 +108,8 @@ impl Nodes {
         }
         // If a class itself declares a standard handler, such as `config`, the loops above skip this handler.
         // So each standard handler is listed only once, here.
-        for (n, f) in STANDARD {
-            let _ = writeln!(out, "{n}\t{}", flags(n, f));
+        for h in &ELEMENT {
+            let _ = writeln!(out, "{}\t{}", h.name, flags(h.name, h.flags));
         }
         out
     }

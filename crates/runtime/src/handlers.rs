@@ -42,10 +42,9 @@ pub const DROPS: &[HandlerSpec] = &[HandlerSpec {
     )
 }];
 /// The name of the handler in [`DROPS`], and of the global handler that covers all elements.
+pub(crate) const DROP_REASONS: &str = "drop_reasons";
 /// The version of Click whose language and interfaces the router follows. Clients compare it.
 pub const CLICK_VERSION: &str = "2.1";
-
-pub(crate) const DROP_REASONS: &str = "drop_reasons";
 /// Global handlers.
 pub const GLOBAL: &[HandlerSpec] = &[
     HandlerSpec::new("version", "r", "The version of this program.", ValueKind::Text),
@@ -105,21 +104,6 @@ pub const HOT_SWAP: [HandlerSpec; 3] = [
 
 /// The name and the flags of a handler.
 type Listed = (&'static str, &'static str);
-/// The handlers in [`ELEMENT`].
-pub(crate) const STANDARD: [Listed; ELEMENT.len()] = listed(ELEMENT);
-/// The handlers in [`HOT_SWAP`].
-pub(crate) const SWAP: [Listed; HOT_SWAP.len()] = listed(HOT_SWAP);
-
-const fn listed<const N: usize>(handlers: [HandlerSpec; N]) -> [Listed; N] {
-    let mut out = [("", ""); N];
-    let mut i = 0;
-    while i < N {
-        out[i] = (handlers[i].name, handlers[i].flags);
-        i += 1;
-    }
-    out
-}
-
 /// Returns the handlers that the runtime adds to those of an element's class: those of tasks if the element has
 /// a `task`, those about drops if its class `drops` packets, and those of every element.
 pub fn provided(task: bool, drops: bool) -> impl Iterator<Item = &'static HandlerSpec> {
@@ -137,6 +121,11 @@ pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
 /// `value`, or 1 if `value` is not a number.
 pub(crate) fn requests(value: &str) -> u32 {
     value.trim().parse().unwrap_or(1)
+}
+
+/// Returns the error for a call of an element that is running already.
+pub(crate) fn busy(element: &str) -> CallError {
+    CallError::Busy(format!("element '{element}' is busy"))
 }
 
 /// Returns the error for a handler that exists but that the caller may not write.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Moves packets by push: in batches, or a single packet without a batch.
 
+use crate::lock::Purpose;
 use crate::node::{Body, Member, NONE, Node, Rest};
 use crate::nodes::Nodes;
 use crate::trail::blamed;
 use castanet_element::seam::{EdgeRange, Seam as _};
-use castanet_element::{Core, Cx, Edge, Verdict};
+use castanet_element::{Core, Cx, Edge, Instance, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
 
@@ -102,8 +103,8 @@ impl Nodes {
                     }
                     touched
                 }
-                Body::Reaching(..) => self.push_reaching(core, n, port),
-                Body::Locked(..) => match self.push_locked(core, n, port) {
+                Body::Reaching(..) => self.push_reaching(core, n, port).unwrap_or(0),
+                Body::Locked(..) => match self.push_reaching(core, n, port) {
                     Some(touched) => touched,
                     None => {
                         // Another worker runs the element, and this one holds a lock.
@@ -162,14 +163,28 @@ impl Nodes {
         }
     }
 
-    /// Pushes the current batch to an element that reaches others. Returns the edges with packets, as bits.
-    fn push_reaching(&mut self, core: &mut Core, n: usize, port: usize) -> u64 {
-        let me = self.nodes.get(n).map_or(NONE, |node| node.me);
+    /// Pushes the current batch to an element that reaches others or is locked. Returns the edges with packets, as
+    /// bits; none, with the batch as it was, if this worker must not wait for the element.
+    fn push_reaching(&mut self, core: &mut Core, n: usize, port: usize) -> Option<u64> {
+        let Node { me, body, .. } = self.nodes.get(n)?;
+        let (me, is_locked) = (*me, matches!(body, Body::Locked(..)));
         let mut batch = std::mem::replace(&mut self.current, self.spare.pop().unwrap_or_default());
-        let reached = self.reach(core, n, false, |e, cx| e.push(port, &mut batch, cx));
-        leftover(&mut batch, core, me);
+        let reached = if is_locked {
+            self.visit(core, n, Purpose::Push, false, |state, cx| match &mut state.instance {
+                Instance::Element(e) => e.push(port, &mut batch, cx),
+                Instance::Action(a) => {
+                    a.action_batch(&mut batch, cx);
+                    cx.forward(0, &mut batch);
+                }
+            })
+        } else {
+            self.reach(core, n, false, |e, cx| e.push(port, &mut batch, cx))
+        };
+        if reached.is_some() {
+            leftover(&mut batch, core, me);
+        }
         self.spare.push(std::mem::replace(&mut self.current, batch));
-        reached.map_or(0, |r| r.touched)
+        reached.map(|r| r.touched)
     }
 }
 

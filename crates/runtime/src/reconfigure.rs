@@ -6,20 +6,17 @@
 //! the first, as in a hot swap, and then replaces it. If a step fails, the first element continues as it was.
 //! Each worker does this with its own replica.
 
-use crate::handlers::missing;
+use crate::handlers::{busy, missing};
 use crate::initialise::Context;
 use crate::node::Body;
 use crate::nodes::Nodes;
-use crate::prepare::{Site, build_one, tasks_of};
+use crate::prepare::{Site, build_one};
 use crate::shared::Shared;
 use castanet_element::count::move_counts;
 use castanet_element::seam::{self, Seam as _};
 use castanet_element::{Action, CallError, ConfigError, Core, Cx, Element, Instance, Messages as _, Object};
-use castanet_graph::batch::batch_limits;
 use castanet_spec::arg::{ArgCx, with_value};
 use castanet_spec::{Effects, Reconfigure};
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 impl Shared {
     /// Whether an element can be reconfigured while the router runs.
@@ -77,21 +74,6 @@ impl Shared {
             CallError::Failed(lines.join("\n"))
         })
     }
-
-    /// Adjusts how many packets each task may move at once, after a reconfiguration has changed the effects
-    /// of an element.
-    fn limit_batches(&self, element: u32, new: Effects) {
-        let mut effects = self.build_state.effects.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(x) = effects.get_mut(element as usize).filter(|x| **x != new) else { return };
-        *x = new;
-        let of = |e: usize| effects.get(e).copied().unwrap_or_default();
-        for (task, why) in batch_limits(&self.graph, &of, &tasks_of(&self.graph)) {
-            if let Some(limit) = self.build_state.limits.get(task) {
-                let n = if why.is_some() { 1 } else { self.build_state.batch as u32 };
-                limit.store(n, Ordering::Relaxed);
-            }
-        }
-    }
 }
 
 /// The place where a worker keeps an element.
@@ -148,7 +130,7 @@ impl Nodes {
         let name = shared.graph.name(element as usize);
         let text = text.trim();
         if self.is_busy(element) {
-            return Err(CallError::Busy(format!("element '{name}' is busy")));
+            return Err(busy(name));
         }
         if self.is_disabled(element) {
             return Err(CallError::Failed(format!("element '{name}' has panicked and is disabled")));
@@ -194,7 +176,7 @@ impl Nodes {
         if calls {
             self.let_reach(element);
         }
-        shared.limit_batches(element, effects);
+        build_state.set_effects(&shared.graph, &shared.tasks, element, effects);
         build_state.set_config(element, text);
         if scheduled
             && shared.has_task(element)
@@ -206,10 +188,8 @@ impl Nodes {
     }
 
     fn is_disabled(&self, element: u32) -> bool {
-        let locked = match self.node_of(element).and_then(|n| self.nodes.get(n)).map(|n| &n.body) {
-            Some(Body::Locked(lock, _)) => lock.state().is_some_and(|s| s.disabled.is_some()),
-            _ => false,
-        };
+        let locked =
+            self.lock_of(element).and_then(|l| l.state()).is_some_and(|state| state.disabled.is_some());
         locked || self.casualties.disabled.iter().any(|d| d.0 == element)
     }
 

@@ -91,15 +91,10 @@ impl Tasks {
     }
     /// Unschedules the task that has just had its turn and found nothing to do.
     pub fn withdraw(&mut self, element: u32) {
-        match &mut self.stride {
-            Some(s) => {
-                s.withdraw(element);
-                if let Some(s) = self.scheduled.get_mut(element as usize) {
-                    *s = false;
-                }
-            }
-            None => self.remove(element),
+        if let Some(s) = &mut self.stride {
+            s.withdraw(element);
         }
+        self.remove(element);
     }
     /// Unschedules an element's task. This is fast if the task had the last turn.
     pub fn remove(&mut self, element: u32) {

@@ -10,6 +10,7 @@
 //! until it holds no lock. A worker that waits answers the handler calls of other workers meanwhile. Such a
 //! call never waits for a lock whose holder waits itself: it fails, because the element is busy.
 
+use crate::handlers::busy;
 use crate::lock::{Locked, Purpose, State, Visit};
 use crate::mail::Mail;
 use crate::node::Body;
@@ -17,9 +18,8 @@ use crate::nodes::Nodes;
 use crate::reach::Reached;
 use crate::trail::{Taken, blamed};
 use castanet_element::seam::{EdgeRange, Seam as _};
-use castanet_element::{Action, CallError, Core, Cx, Element, Instance, Object, Verdict};
+use castanet_element::{Action, CallError, Core, Cx, Element, Instance, Object};
 use castanet_packet::Batch;
-use castanet_spec::Reason;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
@@ -145,7 +145,6 @@ impl Nodes {
         if at_home {
             state.look(core);
         }
-        let wakes = core.wakes.len();
         self.locks += 1;
         let visit = Visit::new(core, &mut state);
         let mut cx = Cx::over(outbox, &mut *visit.core, Some(self), own, single);
@@ -156,15 +155,7 @@ impl Nodes {
         if at_home {
             state.register(me, core);
         } else {
-            let news = state.has_news();
-            let woken = core.wakes.iter().skip(wakes).any(|&e| e == me);
-            core.wakes.retain(|&e| e != me);
-            if let Some(inbox) = self.shared.inboxes.get(lock.home) {
-                [(news, Mail::Attend(me)), (woken, Mail::Wake(me))]
-                    .into_iter()
-                    .filter(|m| m.0)
-                    .for_each(|m| inbox.send(m.1));
-            }
+            self.tell_home(core, &lock, &mut state);
         }
         drop(state);
         self.locks -= 1;
@@ -176,6 +167,19 @@ impl Nodes {
         Some(Reached { out, emitted, touched })
     }
 
+    /// Tells the home of an element, after a call here, of its timers and descriptors, and to schedule its task.
+    fn tell_home(&self, core: &mut Core, lock: &Locked, state: &mut State) {
+        let Some(home) = self.shared.inboxes.get(lock.home) else { return };
+        if state.has_news() {
+            home.send(Mail::Attend(lock.element));
+        }
+        let before = core.wakes.len();
+        core.wakes.retain(|&e| e != lock.element);
+        if core.wakes.len() < before {
+            home.send(Mail::Wake(lock.element));
+        }
+    }
+
     /// Implements [`Nodes::with`] for the locked element of node `n`.
     pub(crate) fn with_locked<R>(
         &mut self,
@@ -184,8 +188,7 @@ impl Nodes {
         element: u32,
         f: impl FnOnce(&mut (dyn Object + 'static), &mut Cx<'_>) -> R,
     ) -> Option<Result<R, CallError>> {
-        let Body::Locked(lock, _) = &self.nodes.get(n)?.body else { return None };
-        if lock.home != core.worker as usize {
+        if self.lock_of(element)?.home != core.worker as usize {
             return None;
         }
         let called = self.guard(core, element, |nodes, core| {
@@ -196,8 +199,7 @@ impl Nodes {
         });
         self.defer(n);
         self.settle(core);
-        let busy = || CallError::Busy(format!("element '{}' is busy", core.name(element)));
-        Some(called.and_then(|reached| reached.map(|r| r.out).ok_or_else(busy)))
+        Some(called.and_then(|reached| reached.map(|r| r.out).ok_or_else(|| busy(core.name(element)))))
     }
 
     /// Whether several workers run an element under a lock.
@@ -219,27 +221,7 @@ impl Nodes {
         let called = self.guard(core, element, |nodes, core| {
             nodes.visit(core, n?, Purpose::Handler, false, |state, cx| f(&mut state.instance, cx))
         })?;
-        called
-            .map(|r| r.out)
-            .ok_or_else(|| CallError::Busy(format!("element '{}' is busy", core.name(element))))
-    }
-
-    /// Pushes the current batch to the locked element of node `n`. Returns the edges with packets, as bits;
-    /// none, with the batch as it was, if this worker must not wait for the element.
-    pub(crate) fn push_locked(&mut self, core: &mut Core, n: usize, port: usize) -> Option<u64> {
-        let mut batch = std::mem::replace(&mut self.current, self.spare.pop().unwrap_or_default());
-        let reached = self.visit(core, n, Purpose::Push, false, |state, cx| match &mut state.instance {
-            Instance::Element(e) => {
-                e.push(port, &mut batch, cx);
-                leftover(&mut batch, cx);
-            }
-            Instance::Action(a) => {
-                a.action_batch(&mut batch, cx);
-                cx.forward(0, &mut batch);
-            }
-        });
-        self.spare.push(std::mem::replace(&mut self.current, batch));
-        Some(reached?.touched)
+        called.map(|r| r.out).ok_or_else(|| busy(core.name(element)))
     }
 
     /// Pulls through the locked element of node `n`, as [`Nodes::pull_node`] does.
@@ -278,7 +260,7 @@ impl Nodes {
     }
 
     /// The lock of an element; none if it has none.
-    fn lock_of(&self, element: u32) -> Option<&Arc<Locked>> {
+    pub(crate) fn lock_of(&self, element: u32) -> Option<&Arc<Locked>> {
         match &self.nodes.get(self.node_of(element)?)?.body {
             Body::Locked(lock, _) => Some(lock),
             _ => None,
@@ -304,25 +286,16 @@ impl Nodes {
     }
 }
 
-/// Pulls packets through an action. If it does not pass a packet on, the burst ends.
+/// Pulls packets through an action, one at a time. If it does not pass one on, the burst ends.
 fn pull_action(a: &mut dyn Action, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+    let mut one = cx.spare_batch();
     for _ in 0..max {
-        let Some(mut p) = cx.pull_one(0) else { return };
-        match a.action(&mut p, cx) {
-            Verdict::Next => into.push(p),
-            Verdict::Several => {
-                into.push(p);
-                into.append(cx.core().behind());
-            }
-            Verdict::Out(port) => return cx.emit(port as usize, p),
-            Verdict::Drop(reason) => return cx.drop(p, reason),
+        cx.pull(0, 1, &mut one);
+        a.action_batch(&mut one, cx);
+        if one.is_empty() {
+            break;
         }
+        into.append(&mut one);
     }
-}
-
-/// Drops the packets that an element left in a batch that was pushed to it.
-fn leftover(batch: &mut Batch, cx: &mut Cx<'_>) {
-    if !batch.is_empty() {
-        cx.drop_all(batch, Reason::Discarded);
-    }
+    cx.return_batch(one);
 }

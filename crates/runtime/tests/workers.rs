@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/random_graph.rs"]
-// What makes a configuration smaller is for runs that can be repeated exactly.
+// Shrinking needs runs that can be repeated exactly, so its functions are not used here.
 #[allow(dead_code)]
 mod random_graph;
 

@@ -43,7 +43,7 @@ pub struct Stride {
     longest: u64,
 }
 
-/// What is kept of a client, scheduled or not.
+/// The data of a client, whether it is scheduled or not.
 #[derive(Clone, Copy, Debug, Default)]
 struct Client {
     /// 0 for a number that is no client.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The elements of the naive interpreter, and the movement of packets among them.
 
-use crate::handlers::requests;
+use crate::handlers::{busy, requests};
 use crate::push::{HOPS, ROUNDS};
 use crate::shared::Shared;
 use crate::tasks::TICKETS;
@@ -286,7 +286,7 @@ impl Router for Net {
             return Err(missing);
         }
         let value = self.visit(core, e as usize, |e, cx| handler::read(e, handler, parameters, cx));
-        Ok(value.ok_or_else(|| busy(core, e))??)
+        Ok(value.ok_or_else(|| busy(core.name(e)))??)
     }
 
     fn write(
@@ -311,7 +311,7 @@ impl Router for Net {
             return Err(missing);
         }
         let done = self.visit(core, e as usize, |e, cx| handler::write(e, handler, value, cx));
-        Ok(done.ok_or_else(|| busy(core, e))??)
+        Ok(done.ok_or_else(|| busy(core.name(e)))??)
     }
 
     fn has(&self, _: &Core, element: Option<u32>, handler: &str) -> (bool, bool) {
@@ -329,8 +329,4 @@ impl Router for Net {
         let found = own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*"));
         found.map_or((false, false), |h| of(h.1))
     }
-}
-
-fn busy(core: &Core, e: u32) -> CallError {
-    CallError::Busy(format!("element '{}' is busy", core.name(e)))
 }

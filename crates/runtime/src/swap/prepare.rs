@@ -6,7 +6,7 @@ use super::error::SwapError;
 use super::loader::{Loaded, Loader, Style};
 use super::plan::{Moves, Plan, pairs};
 use crate::assemble::assemble;
-use crate::handlers::{SWAP, denied};
+use crate::handlers::{HOT_SWAP, denied};
 use crate::options::Settings;
 use crate::prepare::prepare;
 use crate::running::Running;
@@ -54,7 +54,7 @@ impl Running {
         if !self.open.load(Ordering::Relaxed) {
             return None;
         }
-        let flags = SWAP.iter().find(|h| h.0 == handler)?.1;
+        let flags = HOT_SWAP.iter().find(|h| h.name == handler)?.flags;
         if !from.may_write(flags) {
             return Some(Err(denied(handler)));
         }
