@@ -225,7 +225,7 @@ fn lists() {
         (
             "handlers",
             "version ",
-            "{\"access\":\"read\",\"doc\":\"The version of this program.\",\"name\":\"version\"}",
+            "{\"access\":\"read\",\"doc\":\"The version of Click whose language and interfaces this program has.\",\"name\":\"version\"}",
         ),
     ] {
         let ran = b.run("castanet", &["list", what], "");

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The contexts that elements are built and initialised with.
 
-use crate::core::Core;
 use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::gauge::Gauge;
 use crate::notify::{Note, Room, Signal};
 use crate::random::{Random, Secret, Seed};
 use crate::remote::Remote;
-use crate::seam::Seam as _;
+use crate::run_loop::Core;
+use crate::run_loop::Internals as _;
 use crate::watch::{Interest, Watch};
 use castanet_spec::{ArgCx, ArgError, Capability, ClassSpec, Names, ValueError};
 use std::any::{Any, TypeId};

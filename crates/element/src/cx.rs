@@ -3,9 +3,10 @@
 //! elements.
 
 use crate::class::{Turn, Verdict};
-use crate::core::{CallError, Core, Entry, Info, Router};
+use crate::handler::CallError;
 use crate::notify::{Note, Signal};
-use crate::outputs::Outputs;
+use crate::router::{Info, Router};
+use crate::run_loop::{Core, Entry, Outputs};
 use crate::watch::{Interest, Watch};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::{ArgCx, HandlerRef, Names, Reason};
@@ -94,33 +95,33 @@ impl<'a> Cx<'a> {
     /// Returns the maximum number of packets that a task may emit or pull in this turn.
     #[inline]
     pub fn limit(&self) -> usize {
-        self.core.limit
+        self.core.budget.limit
     }
     /// Returns how many turns the task may take in this call, at most [`Cx::limit`]. It is above 1 only if no
     /// other task could have a turn in between. This lets a class without a BURST move a batch.
     #[inline]
     pub fn turns(&self) -> usize {
-        self.core.turns
+        self.core.budget.turns
     }
     /// Reports how many turns the task took in this call: as many as the same work would take if
     /// [`Cx::turns`] were 1. Without a report, one turn is counted. Timers become due after the same number
     /// of turns, however many turns one call takes.
     #[inline]
     pub fn took_turns(&mut self, n: usize) {
-        self.core.taken = n;
+        self.core.budget.taken = n;
     }
     /// Calls `f` with the context for parsing handler values.
     pub fn with_args<R>(&self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
         let scope = self.core.info.get(self.out.range.me as usize).map_or("", |i| &i.scope);
-        f(&ArgCx { scope, names: &self.core.names, origin: self.core.origin })
+        f(&ArgCx { scope, names: &self.core.names, origin: self.core.caller.origin })
     }
 
     /// Runs `f` with the rights of the configuration, even within a call of a client. For actions that the
     /// configuration itself specifies.
     pub fn as_configuration<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        let caller = std::mem::replace(&mut self.core.origin, self.core.home);
+        let caller = std::mem::replace(&mut self.core.caller.origin, self.core.home);
         let out = f(self);
-        self.core.origin = caller;
+        self.core.caller.origin = caller;
         out
     }
 
@@ -303,7 +304,7 @@ impl<'a> Cx<'a> {
         if let Some(r) = &mut self.router {
             let before = into.len();
             r.pull(self.core, self.out.range.me, input, max, into);
-            self.core.pulled |= into.len() > before;
+            self.core.budget.pulled |= into.len() > before;
         }
     }
 
@@ -311,7 +312,7 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn pull_one(&mut self, input: usize) -> Option<Packet> {
         let p = self.router.as_mut()?.pull_one(self.core, self.out.range.me, input);
-        self.core.pulled |= p.is_some();
+        self.core.budget.pulled |= p.is_some();
         p
     }
 
@@ -448,11 +449,11 @@ impl<'a> Cx<'a> {
         parameters: &str,
     ) -> Result<String, CallError> {
         match &mut self.router {
-            Some(_) if self.core.nesting >= NESTING => Err(nested(handler)),
+            Some(_) if self.core.caller.nesting >= NESTING => Err(nested(handler)),
             Some(r) => {
-                self.core.nesting += 1;
+                self.core.caller.nesting += 1;
                 let out = r.read(self.core, element, handler, parameters);
-                self.core.nesting -= 1;
+                self.core.caller.nesting -= 1;
                 out
             }
             None => Err(CallError::Busy(format!("handler '{handler}' cannot be read from here"))),
@@ -466,11 +467,11 @@ impl<'a> Cx<'a> {
         value: &str,
     ) -> Result<(), CallError> {
         match &mut self.router {
-            Some(_) if self.core.nesting >= NESTING => Err(nested(handler)),
+            Some(_) if self.core.caller.nesting >= NESTING => Err(nested(handler)),
             Some(r) => {
-                self.core.nesting += 1;
+                self.core.caller.nesting += 1;
                 let out = r.write(self.core, element, handler, value);
-                self.core.nesting -= 1;
+                self.core.caller.nesting -= 1;
                 out
             }
             None => Err(CallError::Busy(format!("handler '{handler}' cannot be written from here"))),

@@ -99,3 +99,49 @@ pub fn write<E: Object + ?Sized>(
         None => e.write(handler, value, cx),
     }
 }
+
+/// Why a handler could not be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// There is nothing to call: `no 'x' read handler`, `no element named 'x'`.
+    Missing(String),
+    /// The element is running already, further up the call stack.
+    Busy(String),
+    /// The handler refused the call.
+    Failed(String),
+    /// The handler refused the call, because something already exists where the value would be added.
+    Exists(String),
+    /// The caller has no right to call the handler.
+    Denied(String),
+}
+
+impl From<HandlerError> for CallError {
+    fn from(e: HandlerError) -> Self {
+        match e {
+            HandlerError::Exists(text) => CallError::Exists(text),
+            HandlerError::Value(text) | HandlerError::Failed(text) => CallError::Failed(text),
+        }
+    }
+}
+
+/// For handlers that call other handlers.
+impl From<CallError> for HandlerError {
+    fn from(e: CallError) -> Self {
+        match e {
+            CallError::Exists(text) => HandlerError::Exists(text),
+            e => HandlerError::Failed(e.to_string()),
+        }
+    }
+}
+
+impl std::fmt::Display for CallError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CallError::Missing(t)
+            | CallError::Busy(t)
+            | CallError::Failed(t)
+            | CallError::Exists(t)
+            | CallError::Denied(t) => f.write_str(t),
+        }
+    }
+}

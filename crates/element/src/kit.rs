@@ -7,14 +7,14 @@ use self::around::{Around, OneElement, Outside};
 use crate::build::{BuildCx, Shared};
 use crate::class::{Action, Build, Drive, Element, Object, Turn, Verdict};
 use crate::clock::Clock;
-use crate::core::{Core, Edge, Entry, Info};
 use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::gauge::Gauge;
 use crate::handler::{self, HandlerError};
 use crate::notify::{Note, Notes};
 use crate::random::Seed;
-use crate::seam::{self, Seam as _};
+use crate::router::Info;
+use crate::run_loop::{self, Core, Edge, Entry, Internals as _};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::codes::{Ports, Processing, ProcessingCode};
 use castanet_spec::{Args, Books, Capability, ClassSpec, Names, Origin, Reason};
@@ -212,9 +212,9 @@ impl<T: Build> Kit<T> {
         let clock = Clock::simulated(1_000_000_000_000);
         let mut core =
             Core::new([info].into(), Arc::new(names), Notes::new(2 + inputs), outside.clone(), clock);
-        (core.limit, core.turns) = (32, 32);
+        core.begin_task(32, 32);
         let wiring = OneElement::default();
-        let (done, ..) = seam::initialise(&mut core, 0, &wiring, false, |cx| element.initialise(cx));
+        let (done, ..) = run_loop::initialise(&mut core, 0, &wiring, false, |cx| element.initialise(cx));
         done.map_err(|e| vec![e.to_string()])?;
         let edges = (0..outputs).map(|_| Edge::default()).collect();
         let around = Around { supply: (0..inputs).map(|_| VecDeque::new()).collect(), ..Around::default() };
@@ -266,7 +266,7 @@ impl<T: Build> Kit<T> {
     }
     /// Sets the maximum number of packets in a turn, and of turns in a call.
     pub fn limit(mut self, n: usize) -> Self {
-        (self.core.limit, self.core.turns) = (n, n);
+        (self.core.budget.limit, self.core.budget.turns) = (n, n);
         self
     }
     /// Moves simulated time forward to `ns` nanoseconds after its start.

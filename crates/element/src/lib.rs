@@ -33,7 +33,6 @@ extern crate self as castanet_element;
 pub mod build;
 pub mod class;
 pub mod clock;
-pub mod core;
 pub mod count;
 pub mod cx;
 pub mod error;
@@ -41,11 +40,11 @@ pub mod gauge;
 pub mod handler;
 pub mod kit;
 pub mod notify;
-mod outputs;
 pub mod package;
 pub mod random;
 pub mod remote;
-pub mod seam;
+pub mod router;
+pub mod run_loop;
 pub mod watch;
 
 pub use build::{BuildCx, ConfigError, InitCx};
@@ -56,15 +55,15 @@ pub use class::{
     Object, Turn, Verdict, action, element, information,
 };
 pub use clock::Clock;
-pub use core::{CallError, Core, Edge, Entry, Info, Messages, Router};
 pub use count::{Count, CountVisitor, Counts};
 pub use cx::Cx;
 pub use error::ElementError;
 pub use gauge::Gauge;
-pub use handler::{HandlerError, Handlers};
+pub use handler::{CallError, HandlerError, Handlers};
 pub use notify::{Note, Room, Signal};
 pub use random::{Random, Secret, Seed};
 pub use remote::{Listener, Remote};
+pub use router::{Info, Messages};
 pub use watch::{Interest, Watch};
 
 /// What an element file needs.

@@ -16,7 +16,7 @@ pub use wrapped::{Guard, Inner, Wrap, Wrapped};
 
 use crate::build::{BuildCx, ConfigError};
 use crate::class::{Action, Build, ClassDef, Element, Information, Instance, make};
-use crate::core::Core;
+use crate::run_loop::Core;
 use castanet_packet::{Packet, pool};
 use castanet_spec::{ArgCx, Names};
 use std::any::{Any, TypeId};

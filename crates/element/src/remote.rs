@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A running router as seen from outside its workers: from control sockets, mounts, the command line.
 
-use crate::core::CallError;
+use crate::handler::CallError;
 use castanet_spec::Origin;
 use std::sync::Weak;
 

@@ -87,7 +87,7 @@ pub(crate) mod testing {
     use castanet_element::build::Wiring;
     use castanet_element::kit::{Kit, Site};
     use castanet_element::prelude::*;
-    use castanet_element::seam::{self, Seam as _};
+    use castanet_element::run_loop::{self, Internals as _};
 
     struct Alone;
     impl Wiring for Alone {
@@ -118,7 +118,7 @@ pub(crate) mod testing {
         let element = T::build(args, &mut cx).ok().unwrap();
         kit.with(|e, cx| {
             *e = element;
-            seam::initialise(cx.core(), 0, &Alone, true, |cx| e.initialise(cx)).0
+            run_loop::initialise(cx.core(), 0, &Alone, true, |cx| e.initialise(cx)).0
         })
         .unwrap();
     }

@@ -5,7 +5,7 @@ use crate::ledger::{Account, Ledger};
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::shared::Shared;
-use castanet_element::Core;
+use castanet_element::run_loop::Core;
 use castanet_spec::{Books, Reason, Workers};
 use std::collections::BTreeMap;
 

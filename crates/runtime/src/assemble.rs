@@ -9,7 +9,8 @@ use crate::lock::Locked;
 use crate::prepare::Prepared;
 use crate::shared::Shared;
 use crate::worker::Worker;
-use castanet_element::{Core, Instance};
+use castanet_element::Instance;
+use castanet_element::run_loop::Core;
 use castanet_graph::placement::Mode;
 use castanet_lang::Diagnostic;
 use std::collections::HashSet;
@@ -40,14 +41,14 @@ pub(crate) fn assemble(
     for (w, ((instances, sleeper), mail)) in workers.into_iter().zip(sleepers).zip(mails).enumerate() {
         let here = locked.iter().filter(|l| shared.placement.workers_of(l.element as usize).contains(&w));
         let nodes = link(&shared, instances, here.cloned().collect(), &back, &built.effects);
-        let mut core = Core::new(
+        let core = Core::new(
             shared.info.clone(),
             shared.names.clone(),
             shared.build_state.notes.clone(),
             shared.clone(),
             clock.clone(),
-        );
-        core.worker = w as u32;
+        )
+        .on_worker(w as u32);
         assembly.workers.push(Worker::new(nodes, core, sleeper, mail, batch));
     }
     let inherited = inherited(&shared);

@@ -2,13 +2,13 @@
 //! All workers of one configuration, while they do not run.
 
 use crate::accounts::{self, held_by};
-use crate::handlers::DROP_REASONS;
+use crate::handlers::{DROP_REASONS, missing};
 use crate::ledger::{Account, Ledger};
-use crate::merge::merge;
 use crate::pairs::Pairs;
 use crate::shared::Shared;
 use crate::worker::Worker;
-use castanet_element::{CallError, Router as _};
+use castanet_element::CallError;
+use castanet_element::run_loop::Router as _;
 use castanet_spec::Reason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -132,18 +132,11 @@ impl Assembly {
             let Some(w) = self.workers.first_mut() else { return Ok(String::new()) };
             return w.nodes.read(&mut w.core, None, handler, parameters);
         };
-        let mut values = Vec::new();
-        let readers = self.shared.readers_of(e, handler).to_vec();
-        for w in self.workers.iter_mut().filter(|w| readers.contains(&(w.core.worker as usize))) {
-            values.push(w.nodes.read_here(&mut w.core, e, handler, parameters)?);
-        }
-        if values.is_empty() {
-            return Err(CallError::Missing(format!(
-                "no '{}' read handler",
-                self.shared.handler_name(element, handler)
-            )));
-        }
-        Ok(merge(&self.shared, e, handler, values))
+        let Assembly { workers, shared } = self;
+        shared.read_replicas(e, handler, |w| match workers.get_mut(w) {
+            Some(w) => w.nodes.read_here(&mut w.core, e, handler, parameters),
+            None => Err(missing(&shared.handler_name(element, handler), "read")),
+        })
     }
 
     /// Writes a handler while the router does not run.
@@ -155,12 +148,10 @@ impl Assembly {
             let Some(w) = self.workers.first_mut() else { return Ok(()) };
             return w.nodes.write(&mut w.core, None, handler, value);
         };
-        let replicas = self.shared.written_replicas(e, handler);
-        let owners = self.shared.workers_of(e).to_vec();
-        for w in self.workers.iter_mut().filter(|w| owners.contains(&(w.core.worker as usize))).take(replicas)
-        {
-            w.nodes.write_here(&mut w.core, e, handler, value)?;
-        }
-        Ok(())
+        let Assembly { workers, shared } = self;
+        shared.write_replicas(e, handler, |w| match workers.get_mut(w) {
+            Some(w) => w.nodes.write_here(&mut w.core, e, handler, value),
+            None => Err(missing(&shared.handler_name(element, handler), "write")),
+        })
     }
 }

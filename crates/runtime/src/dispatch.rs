@@ -4,14 +4,13 @@
 use crate::accounts;
 use crate::handlers::{DROP_REASONS, ELEMENT, LIVE, busy, denied, missing, requests};
 use crate::ledger;
-use crate::mail::Mail;
-use crate::merge::merge;
+use crate::mail::{Access, Call, Mail};
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::reach::deliver;
 use crate::trail::Taken;
-use castanet_element::seam::Seam as _;
-use castanet_element::{CallError, Core, Cx, Edge, Object, Router, handler};
+use castanet_element::run_loop::{Core, Edge, Internals as _, Router};
+use castanet_element::{CallError, Cx, Object, handler};
 use castanet_packet::Batch;
 use std::fmt::Write as _;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -137,7 +136,7 @@ impl Nodes {
             None if handler == "handlers" => return Ok(self.listing(core, element)),
             None if handler == "scheduled" && self.shared.has_task(element) => {
                 // A task that was just woken is not in the run queue yet, but counts as scheduled.
-                return Ok((self.tasks.contains(element) || core.wakes.contains(&element)).to_string());
+                return Ok((self.tasks.contains(element) || core.is_scheduled(element)).to_string());
             }
             None if handler == "tickets" && self.shared.has_task(element) => {
                 return Ok(self.tasks.tickets(element).to_string());
@@ -174,13 +173,13 @@ impl Nodes {
         }
         let name = self.shared.handler_name(Some(element), handler);
         if handler == "config" && self.shared.is_reconfigurable(element) {
-            return match core.origin.may_write(LIVE) {
+            return match core.origin().may_write(LIVE) {
                 true => self.reconfigure(core, element, value),
                 false => Err(denied(&name)),
             };
         }
         match self.flags_of(core, element, handler) {
-            Some(f) if f.contains('w') && core.origin.may_write(f) => {}
+            Some(f) if f.contains('w') && core.origin().may_write(f) => {}
             Some(f) if f.contains('w') => return Err(denied(&name)),
             _ => return Err(missing(&name, "write")),
         }
@@ -201,27 +200,22 @@ impl Nodes {
     /// Handles one message from the inbox.
     pub(crate) fn answer(&mut self, core: &mut Core, mail: Mail) {
         match mail {
-            Mail::Read { from, element, handler, parameters, reply, .. } => {
-                let caller = std::mem::replace(&mut core.origin, from);
-                let answer = match element {
-                    Some(e) => self.read_here(core, e, &handler, &parameters),
-                    None => self.read(core, None, &handler, &parameters),
-                };
-                core.origin = caller;
+            Mail::Call(Call { from, element, handler, access, .. }, reply) => {
+                let answer = core.with_origin(from, |core| match (element, access) {
+                    (Some(e), Access::Read(parameters)) => self.read_here(core, e, &handler, &parameters),
+                    (None, Access::Read(parameters)) => self.read(core, None, &handler, &parameters),
+                    (Some(e), Access::Write(value)) => {
+                        self.write_here(core, e, &handler, &value).map(|()| String::new())
+                    }
+                    (None, Access::Write(value)) => {
+                        self.write(core, None, &handler, &value).map(|()| String::new())
+                    }
+                });
                 // The caller may have given up.
                 let _ = reply.send(answer);
             }
-            Mail::Write { from, element, handler, value, reply, .. } => {
-                let caller = std::mem::replace(&mut core.origin, from);
-                let answer = match element {
-                    Some(e) => self.write_here(core, e, &handler, &value),
-                    None => self.write(core, None, &handler, &value),
-                };
-                core.origin = caller;
-                let _ = reply.send(answer);
-            }
-            Mail::Drops { reply } => drop(reply.send(Ok(core.all_drops().collect()))),
-            Mail::Wake(e) => core.wakes.push(e),
+            Mail::Drops(reply) => drop(reply.send(Ok(core.all_drops().collect()))),
+            Mail::Wake(e) => core.schedule(e),
             Mail::Attend(e) => self.attend(core, e),
             Mail::Signal(elements, signal) => {
                 for e in elements {
@@ -235,11 +229,25 @@ impl Nodes {
     fn all_drops(&mut self, core: &mut Core) -> Result<String, CallError> {
         let mut all: Vec<_> = core.all_drops().collect();
         let shared = self.shared.clone();
-        let here = core.worker as usize;
+        let here = core.worker() as usize;
         for w in (0..shared.inboxes.len()).filter(|&w| w != here) {
-            all.extend(self.ask(core, w, |reply| Mail::Drops { reply })?);
+            all.extend(self.ask(core, w, Mail::Drops)?);
         }
         Ok(accounts::table(&shared, all))
+    }
+
+    /// Calls a handler of an element's replica on another worker.
+    fn ask_call(
+        &mut self,
+        core: &mut Core,
+        worker: usize,
+        element: u32,
+        handler: &str,
+        access: Access,
+    ) -> Result<String, CallError> {
+        let handler = handler.to_string();
+        let call = Call { from: core.origin(), urgent: true, element: Some(element), handler, access };
+        self.ask(core, worker, |reply| Mail::Call(call, reply))
     }
 
     /// Sends a request to another worker and waits for the answer. Meanwhile it answers the calls of other
@@ -282,39 +290,18 @@ impl Router for Nodes {
         let shared = self.shared.clone();
         let Some(e) = element else {
             if handler == "timewarp" {
-                return Ok(core.clock.describe());
+                return Ok(core.clock().describe());
             }
             if handler == DROP_REASONS {
                 return self.all_drops(core);
             }
             return shared.global(handler).ok_or_else(|| missing(handler, "read"));
         };
-        let here = core.worker as usize;
-        let workers = shared.readers_of(e, handler);
-        if let Some(value) = shared.unasked(e, handler) {
-            return Ok(value);
-        }
-        if workers == [here] {
-            return self.read_here(core, e, handler, parameters);
-        }
-        let mut values = Vec::new();
-        for &w in workers {
-            values.push(if w == here {
-                self.read_here(core, e, handler, parameters)?
-            } else {
-                let (handler, parameters) = (handler.to_string(), parameters.to_string());
-                let from = core.origin;
-                self.ask(core, w, |reply| Mail::Read {
-                    from,
-                    urgent: true,
-                    element: Some(e),
-                    handler,
-                    parameters,
-                    reply,
-                })?
-            });
-        }
-        Ok(merge(&shared, e, handler, values))
+        let here = core.worker() as usize;
+        shared.read_replicas(e, handler, |w| match w == here {
+            true => self.read_here(core, e, handler, parameters),
+            false => self.ask_call(core, w, e, handler, Access::Read(parameters.to_string())),
+        })
     }
 
     fn write(
@@ -332,41 +319,24 @@ impl Router for Nodes {
                     Ok(())
                 }
                 "timewarp" => match value.trim().parse::<f64>() {
-                    Ok(f) if f > 0.0 && f.is_finite() && !core.clock.is_simulated() => {
-                        core.clock.warp(f);
+                    Ok(f) if f > 0.0 && f.is_finite() && !core.clock().is_simulated() => {
+                        core.clock().warp(f);
                         Ok(())
                     }
                     _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
                 },
                 _ => {
-                    let (from, clock) = (core.origin, core.clock.clone());
+                    let (from, clock) = (core.origin(), core.clock().clone());
                     let done = shared.supervisor.write_soon(from, handler, value, clock);
                     done.unwrap_or_else(|| Err(missing(handler, "write")))
                 }
             };
         };
-        let here = core.worker as usize;
-        let workers = shared.workers_of(e).to_vec();
-        if workers == [here] {
-            return self.write_here(core, e, handler, value);
-        }
-        for w in workers.into_iter().take(shared.written_replicas(e, handler)) {
-            if w == here {
-                self.write_here(core, e, handler, value)?;
-            } else {
-                let (handler, value) = (handler.to_string(), value.to_string());
-                let from = core.origin;
-                self.ask(core, w, |reply| Mail::Write {
-                    from,
-                    urgent: true,
-                    element: Some(e),
-                    handler,
-                    value,
-                    reply,
-                })?;
-            }
-        }
-        Ok(())
+        let here = core.worker() as usize;
+        shared.write_replicas(e, handler, |w| match w == here {
+            true => self.write_here(core, e, handler, value),
+            false => self.ask_call(core, w, e, handler, Access::Write(value.to_string())).map(drop),
+        })
     }
 
     fn has(&self, core: &Core, element: Option<u32>, handler: &str) -> (bool, bool) {

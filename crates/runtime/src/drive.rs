@@ -7,8 +7,8 @@ use crate::pull::Direct;
 use crate::push::{is_all, pass, walk};
 use crate::reach::deliver;
 use crate::trail::blamed;
-use castanet_element::seam::{EdgeRange, Seam as _};
-use castanet_element::{Core, Cx, Element, Turn};
+use castanet_element::run_loop::{Core, EdgeRange, Internals as _};
+use castanet_element::{Cx, Element, Turn};
 use castanet_packet::Packet;
 
 impl Nodes {
@@ -29,7 +29,7 @@ impl Nodes {
         f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
     ) -> Option<R> {
         let n = self.places.get(element as usize)?.0 as usize;
-        let single = core.limit == 1;
+        let single = core.limit() == 1;
         let Nodes { nodes, edges, rest, .. } = self;
         let node = nodes.get_mut(n)?;
         let (out, all) = match &mut node.body {

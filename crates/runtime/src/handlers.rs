@@ -5,7 +5,7 @@ use crate::shared::Shared;
 use castanet_element::CallError;
 use castanet_graph::PortKind;
 use castanet_lang::PortRef;
-use castanet_spec::{HandlerSpec, Merge, ValueKind, Workers};
+use castanet_spec::{HandlerSpec, Merge, ValueKind};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
@@ -47,7 +47,12 @@ pub(crate) const DROP_REASONS: &str = "drop_reasons";
 pub const CLICK_VERSION: &str = "2.1";
 /// Global handlers.
 pub const GLOBAL: &[HandlerSpec] = &[
-    HandlerSpec::new("version", "r", "The version of this program.", ValueKind::Text),
+    HandlerSpec::new(
+        "version",
+        "r",
+        "The version of Click whose language and interfaces this program has.",
+        ValueKind::Text,
+    ),
     HandlerSpec::new("driver", "r", "The kind of driver: always userlevel.", ValueKind::Text),
     HandlerSpec::new("config", "r", "The configuration as it was read.", ValueKind::Text),
     HandlerSpec::new("flatconfig", "r", "The configuration with compounds expanded.", ValueKind::Text),
@@ -157,27 +162,6 @@ impl Shared {
     pub(crate) fn declared(&self, element: u32, handler: &str) -> Option<&'static HandlerSpec> {
         self.spec(element)?.all_handlers().find(|h| h.name == handler)
     }
-    /// Returns the workers whose answers make the value of a read handler. Replicas that share their state give
-    /// the same answer, so one is asked. Drops are counted on each worker that runs the element.
-    pub(crate) fn readers_of(&self, element: u32, handler: &str) -> &[usize] {
-        let owners = self.workers_of(element);
-        if self.counts_drops(element, handler) {
-            return match self.placement.workers_of(element as usize) {
-                [] => owners,
-                all => all,
-            };
-        }
-        match self.spec(element).map(|s| s.workers) {
-            Some(Workers::Share) => owners.get(..1).unwrap_or(owners),
-            _ => owners,
-        }
-    }
-    /// Returns the maximum number of replicas to which a write to a handler must go. If the replicas share
-    /// their state, one write is enough, except to `config`, because each replica has its own configuration.
-    pub(crate) fn written_replicas(&self, element: u32, handler: &str) -> usize {
-        let share = self.spec(element).is_some_and(|s| s.workers == Workers::Share);
-        if share && handler != "config" { 1 } else { usize::MAX }
-    }
     /// Returns the value of a standard handler, for which the element need not be called; none for any other
     /// handler.
     pub(crate) fn standard(&self, element: u32, handler: &str) -> Option<String> {
@@ -200,14 +184,6 @@ impl Shared {
         match self.names.home(e) {
             Some(home) if self.placement.workers() < requested && home < requested => home,
             _ => self.placement.task_worker(e).unwrap_or(0),
-        }
-    }
-    /// Returns the value of a handler if it is the same on all workers, so that no request to a worker is
-    /// needed.
-    pub(crate) fn unasked(&self, element: u32, handler: &str) -> Option<String> {
-        match self.declared(element, handler) {
-            Some(_) => None,
-            None => self.standard(element, handler),
         }
     }
     /// Returns the flat configuration, including live reconfigurations.

@@ -6,7 +6,7 @@ use crate::assembly::Assembly;
 use crate::build_state::BuildState;
 use crate::errors::explain;
 use castanet_element::build::Wiring;
-use castanet_element::seam::{self, Seam as _};
+use castanet_element::run_loop::{self, Internals as _};
 use castanet_element::{ConfigError, Gauge, Note};
 use castanet_graph::Graph;
 use castanet_lang::Diagnostic;
@@ -64,13 +64,13 @@ pub(crate) fn initialise(
     let mut listeners: HashMap<u32, Vec<(u32, u32)>> = HashMap::new();
     for e in 0..shared.graph.len() as u32 {
         for worker in &mut assembly.workers {
-            let w = worker.core.worker;
+            let w = worker.core.worker();
             let (mut scheduled, mut listens) = (false, Vec::new());
             let inherits = inherited.contains(&e);
             let done = worker.nodes.with(&mut worker.core, e, |element, cx| {
                 let done;
                 (done, scheduled, listens) =
-                    seam::initialise(cx.core(), e, &context, inherits, |cx| element.initialise(cx));
+                    run_loop::initialise(cx.core(), e, &context, inherits, |cx| element.initialise(cx));
                 done
             });
             for n in listens {

@@ -6,7 +6,7 @@
 //! the packets that begin and end ([`Entry`], drops) and report how many they hold. Packets that only pass
 //! through are not counted, so the ledger costs them nothing.
 
-use castanet_element::Entry;
+use castanet_element::run_loop::Entry;
 use castanet_spec::{Books, ClassSpec, Reason};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -5,7 +5,7 @@
 //! - [`options`], `errors`, [`ledger`], `session`: what a router is told, and what it reports.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, and how workers meet.
 //! - `build_state`, [`shared`]: the data of one configuration. [`handlers`] lists the standard and global
-//!   handlers, `merge` combines the values of replicas.
+//!   handlers, `replicas` decides which workers a call goes to, and combines their answers.
 //! - `lock`, `node`, `trail`, `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
 //!   worker, and how packets move among them.
 //! - `dispatch` answers reads and writes. `worker` is the run loop of tasks, timers and mail.
@@ -32,7 +32,6 @@ pub mod ledger;
 mod link;
 mod lock;
 mod mail;
-mod merge;
 pub mod naive;
 mod node;
 mod nodes;
@@ -45,6 +44,7 @@ mod push;
 mod reach;
 mod reconfigure;
 mod remote;
+mod replicas;
 pub mod router;
 pub mod running;
 mod session;

@@ -2,8 +2,9 @@
 //! Elements that several workers reach although their class allows one instance only: the instance, its lock,
 //! and what else belongs to the element.
 
+use castanet_element::Instance;
+use castanet_element::run_loop::Core;
 use castanet_element::watch::{Change, Watch, Watches};
-use castanet_element::{Core, Instance};
 use castanet_tables::timer_queue::TimerQueue;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
@@ -85,27 +86,27 @@ impl State {
     pub fn register(&mut self, element: u32, core: &mut Core) {
         self.announced = self.timers.next_time();
         match self.announced {
-            Some(t) => core.timers.schedule((element, TIMER), t),
-            None => drop(core.timers.cancel((element, TIMER))),
+            Some(t) => core.timers().schedule((element, TIMER), t),
+            None => drop(core.timers().cancel((element, TIMER))),
         }
         let State { watches, registered, .. } = self;
         for change in watches.changes() {
             match change {
                 Change::Wait(key, fd, interest) => {
                     let watch =
-                        *registered.entry(key).or_insert_with(|| core.watches.add(element, fd, interest));
-                    core.watches.wait(watch);
+                        *registered.entry(key).or_insert_with(|| core.watches().add(element, fd, interest));
+                    core.watches().wait(watch);
                 }
                 Change::Forget(key, _) => {
-                    registered.remove(&key).into_iter().for_each(|w| core.watches.remove(w))
+                    registered.remove(&key).into_iter().for_each(|w| core.watches().remove(w))
                 }
             }
         }
     }
     /// Takes note of the descriptors that have become ready.
-    pub fn look(&mut self, core: &Core) {
+    pub fn look(&mut self, core: &mut Core) {
         for (&key, &watch) in &self.registered {
-            if !core.watches.waits(watch) {
+            if !core.watches().waits(watch) {
                 self.watches.ready(key);
             }
         }
@@ -132,9 +133,8 @@ pub(crate) struct Visit<'a> {
 impl<'a> Visit<'a> {
     pub fn new(core: &'a mut Core, state: &'a mut State) -> Visit<'a> {
         // Time never runs backwards for an element, although each worker reads the clock at times of its own.
-        core.recent = core.recent.max(state.recent);
-        std::mem::swap(&mut core.timers, &mut state.timers);
-        std::mem::swap(&mut core.watches, &mut state.watches);
+        core.advance_recent(state.recent);
+        core.exchange(&mut state.timers, &mut state.watches);
         Visit { core, state }
     }
 }
@@ -142,8 +142,7 @@ impl<'a> Visit<'a> {
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
         let Visit { core, state } = self;
-        std::mem::swap(&mut core.timers, &mut state.timers);
-        std::mem::swap(&mut core.watches, &mut state.watches);
-        state.recent = core.recent;
+        core.exchange(&mut state.timers, &mut state.watches);
+        state.recent = core.recent();
     }
 }

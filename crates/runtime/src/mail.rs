@@ -11,47 +11,40 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Packets dropped, by element and reason.
 pub type Dropped = Vec<(u32, Reason, u64)>;
 
+/// A call of a handler of an element's replica, or of a global handler.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The source of the call, which decides its rights.
+    pub from: Origin,
+    /// Whether a worker waits for the answer.
+    pub urgent: bool,
+    /// The element; none for a global handler.
+    pub element: Option<u32>,
+    /// The handler.
+    pub handler: String,
+    /// What is done with it.
+    pub access: Access,
+}
+
+/// What a call does with a handler.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// Reads it, with these parameters.
+    Read(String),
+    /// Writes this value to it.
+    Write(String),
+}
+
 /// A message to a worker.
 pub enum Mail {
     /// Schedule the task of an element.
     Wake(u32),
     /// Take note of the timers and descriptors of a locked element, which a call on another worker has changed.
     Attend(u32),
-    /// Read a handler of an element's replica, or a global handler.
-    Read {
-        /// The source of the call, which decides its rights.
-        from: Origin,
-        /// Whether a worker waits for the answer.
-        urgent: bool,
-        /// The element; none for a global handler.
-        element: Option<u32>,
-        /// The handler.
-        handler: String,
-        /// Its parameters.
-        parameters: String,
-        /// Where the answer goes.
-        reply: SyncSender<Result<String, CallError>>,
-    },
-    /// Write a handler of an element's replica, or a global handler.
-    Write {
-        /// The source of the call, which decides its rights.
-        from: Origin,
-        /// Whether a worker waits for the answer.
-        urgent: bool,
-        /// The element; none for a global handler.
-        element: Option<u32>,
-        /// The handler.
-        handler: String,
-        /// The value.
-        value: String,
-        /// Where the answer goes.
-        reply: SyncSender<Result<(), CallError>>,
-    },
+    /// Call a handler, and send the answer here: the value of a read, nothing for a write.
+    Call(Call, SyncSender<Result<String, CallError>>),
     /// Report the packets that elements dropped on this worker.
-    Drops {
-        /// Where the answer goes.
-        reply: SyncSender<Result<Dropped, CallError>>,
-    },
+    Drops(SyncSender<Result<Dropped, CallError>>),
     /// A signal of the operating system has arrived: the elements that watch it, and the signal.
     Signal(Vec<u32>, i32),
 }
@@ -73,8 +66,8 @@ impl Mail {
     /// Whether a worker waits for the answer, so that a worker that waits itself must give it.
     pub(crate) fn is_urgent(&self) -> bool {
         match self {
-            Mail::Read { urgent, .. } | Mail::Write { urgent, .. } => *urgent,
-            Mail::Drops { .. } => true,
+            Mail::Call(call, _) => call.urgent,
+            Mail::Drops(_) => true,
             Mail::Wake(_) | Mail::Attend(_) | Mail::Signal(..) => false,
         }
     }

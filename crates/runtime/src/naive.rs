@@ -18,8 +18,8 @@ use crate::shared::Shared;
 use crate::tasks::LONGEST_BURST;
 use crate::worker::STACK;
 use crate::{Classes, Options};
-use castanet_element::seam::{self, Seam as _};
-use castanet_element::{CallError, Core, Cx, Drive, Element, Instance, Router, Turn};
+use castanet_element::run_loop::{self, Core, Internals as _, Router};
+use castanet_element::{CallError, Cx, Drive, Element, Instance, Turn};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_spec::Reason;
@@ -75,7 +75,7 @@ impl Naive {
         for e in 0..shared.graph.len() {
             let me = e as u32;
             let done = self.net.visit(&mut self.core, e, |element, cx| {
-                seam::initialise(cx.core(), me, &context, false, |cx| element.initialise(cx))
+                run_loop::initialise(cx.core(), me, &context, false, |cx| element.initialise(cx))
             });
             let Some((done, scheduled, listens)) = done else { continue };
             for n in listens {
@@ -126,9 +126,9 @@ impl Naive {
             }
             let busy = self.run_tasks(&shared, &mut left);
             let fired = self.run_timers(&mut left);
-            if !busy && !fired && self.core.wakes.is_empty() {
-                match self.core.timers.next() {
-                    Some((t, _)) => self.core.clock.jump(t),
+            if !busy && !fired && !self.core.has_scheduled() {
+                match self.core.timers().next() {
+                    Some((t, _)) => self.core.clock().jump(t),
                     None => return true,
                 }
             }
@@ -151,7 +151,7 @@ impl Naive {
     /// Calls an element, and moves on the packets that it emits until each is stored, sent or dropped.
     fn turn<R>(&mut self, element: u32, f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R) -> Option<R> {
         let e = element as usize;
-        self.core.limit = 1;
+        self.core.set_limit(1);
         let out = self.net.enter(&mut self.core, e, true, |instance, cx| match instance {
             Instance::Element(x) => Some(f(x.as_mut(), cx)),
             Instance::Action(_) => None,
@@ -163,12 +163,12 @@ impl Naive {
 
     fn run_tasks(&mut self, shared: &Shared, left: &mut usize) -> bool {
         for turn in 0..TURNS {
-            for e in std::mem::take(&mut self.core.wakes) {
+            for e in self.core.take_scheduled() {
                 self.net.schedule(e);
             }
             let Some(task) = self.net.tasks.turn() else { return turn > 0 };
             let mut moved = 0;
-            self.core.pulled = false;
+            self.core.begin_task(1, 1);
             loop {
                 *left = left.saturating_sub(1);
                 moved += 1;
@@ -176,7 +176,7 @@ impl Naive {
                     Turn::More if moved < LONGEST_BURST && !shared.is_stopped() && *left > 0 => {}
                     Turn::More | Turn::Again => break,
                     Turn::Sleep => {
-                        if self.core.pulled {
+                        if self.core.has_pulled() {
                             self.net.tasks.remove(task);
                         } else {
                             self.net.tasks.withdraw(task);
@@ -193,12 +193,12 @@ impl Naive {
     }
 
     fn run_timers(&mut self, left: &mut usize) -> bool {
-        if self.core.timers.is_empty() {
+        if self.core.timers().is_empty() {
             return false;
         }
-        let now = self.core.clock.now();
+        let now = self.core.clock().now();
         let mut fired = false;
-        while let Some((_, (e, id))) = self.core.timers.pop_due(now) {
+        while let Some((_, (e, id))) = self.core.timers().pop_due(now) {
             *left = left.saturating_sub(1);
             self.turn(e, |e, cx| e.timer(id, cx));
             fired = true;

@@ -2,8 +2,8 @@
 //! The nodes of a worker's graph. A node is an element or a chain of actions.
 
 use crate::lock::Locked;
-use castanet_element::seam::EdgeRange;
-use castanet_element::{Action, Edge, Element};
+use castanet_element::run_loop::{Edge, EdgeRange};
+use castanet_element::{Action, Element};
 use castanet_packet::Packet;
 use std::sync::Arc;
 

@@ -11,7 +11,8 @@ use crate::node::{Body, NONE, Node, Rest};
 use crate::shared::Shared;
 use crate::tasks::Tasks;
 use crate::trail::Casualties;
-use castanet_element::{Core, Edge, Messages as _, Router as _};
+use castanet_element::Messages as _;
+use castanet_element::run_loop::{Core, Edge, Router as _};
 use castanet_packet::Batch;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -109,14 +110,14 @@ impl Nodes {
     /// Carries out the handler calls that elements have deferred until after their return.
     #[inline]
     pub(crate) fn settle(&mut self, core: &mut Core) {
-        if !core.deferred.is_empty() {
+        if core.has_deferred() {
             self.carry_out(core);
         }
     }
     #[cold]
     fn carry_out(&mut self, core: &mut Core) {
         if self.calls >= CALLS {
-            for (from, call) in core.deferred.drain(..) {
+            for (from, call) in core.take_deferred() {
                 let who = self.shared.graph.declaration(from as usize);
                 self.shared.message(&format!(
                     "{who}: '{}' not called: calls lead to calls without end",
@@ -126,21 +127,20 @@ impl Nodes {
             return;
         }
         self.calls += 1;
-        for (from, call) in std::mem::take(&mut core.deferred) {
+        for (from, call) in core.take_deferred() {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
             // The target is still running further up the call stack, because it pulls. Call its handler after it
             // has returned.
             if element.is_some_and(|e| self.is_busy(e)) {
-                core.deferred.push((from, call));
+                core.defer(from, call);
                 continue;
             }
             // The call has the rights of the client that configured it, not of the element that makes it.
-            let caller = std::mem::replace(&mut core.origin, call.origin);
-            let done = self.write(core, element, &call.handler, &call.value);
-            core.origin = caller;
+            let done =
+                core.with_origin(call.origin, |core| self.write(core, element, &call.handler, &call.value));
             if let Err(e) = done {
                 let who = self.shared.graph.declaration(from as usize);
-                core.outside.message(&format!("{who}: {e}"));
+                core.message(&format!("{who}: {e}"));
             }
         }
         self.calls -= 1;

@@ -9,8 +9,9 @@ use crate::reach::deliver;
 use crate::reconfigure::Place;
 use crate::trail::{Trail, caught};
 use crate::worker::Worker;
+use castanet_element::run_loop::Core;
 use castanet_element::{
-    Action, CallError, Core, Cx, Element, ElementError, HandlerError, Instance, Lifecycle, Object, Verdict,
+    Action, CallError, Cx, Element, ElementError, HandlerError, Instance, Lifecycle, Object, Verdict,
 };
 use castanet_packet::{Batch, Packet, pool};
 use castanet_spec::Reason;
@@ -115,11 +116,12 @@ impl Nodes {
         me: u32,
         f: impl FnOnce(&mut Nodes, &mut Core) -> R,
     ) -> Result<R, CallError> {
-        let (nesting, calls, origin) = (core.nesting, self.calls, core.origin);
+        let (caller, calls) = (core.caller(), self.calls);
         let (locks, waits, answering) = (self.locks, self.waits, self.answering);
         caught(|| f(self, core)).map_err(|(trail, _)| {
             // The rights of the interrupted call must not carry over to the next call.
-            (core.nesting, self.calls, core.origin) = (nesting, calls, origin);
+            core.restore_caller(Some(caller));
+            self.calls = calls;
             // The locks that the interrupted call held are free again.
             self.unwind_to(core, (locks, waits, answering));
             let (culprit, _, what) = self.collect(core, trail, Some(me));
@@ -178,8 +180,8 @@ impl Worker {
                 OnPanic::Continue => {}
             }
             self.nodes.recover(culprit);
-            (self.core.nesting, self.nodes.calls) = (0, 0);
-            self.core.origin = self.core.home;
+            self.core.restore_caller(None);
+            self.nodes.calls = 0;
         }
     }
 }

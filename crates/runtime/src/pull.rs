@@ -5,8 +5,8 @@ use crate::node::{Body, NONE, Node};
 use crate::nodes::Nodes;
 use crate::push::run_chain;
 use crate::trail::{blamed, spoiled};
-use castanet_element::seam::{EdgeRange, Seam as _};
-use castanet_element::{CallError, Core, Cx, Edge};
+use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
+use castanet_element::{CallError, Cx};
 use castanet_packet::{Batch, Packet};
 
 /// The router as seen by a task that pulls from a single element and calls no handlers.
@@ -19,7 +19,7 @@ pub(crate) struct Direct<'a> {
     pub left: bool,
 }
 
-impl castanet_element::Router for Direct<'_> {
+impl castanet_element::run_loop::Router for Direct<'_> {
     fn pull(&mut self, core: &mut Core, _: u32, _: usize, max: usize, into: &mut Batch) {
         let own = EdgeRange { base: 0, ..self.node.edges() };
         let Body::Element(e) = &mut self.node.body else { return };
@@ -119,7 +119,7 @@ impl Nodes {
         }
     }
 
-    /// Implements `pull` of [`castanet_element::Router`].
+    /// Implements `pull` of [`castanet_element::run_loop::Router`].
     pub(crate) fn pull_input(
         &mut self,
         core: &mut Core,

@@ -5,8 +5,8 @@ use crate::lock::Purpose;
 use crate::node::{Body, Member, NONE, Node, Rest};
 use crate::nodes::Nodes;
 use crate::trail::blamed;
-use castanet_element::seam::{EdgeRange, Seam as _};
-use castanet_element::{Core, Cx, Edge, Instance, Verdict};
+use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
+use castanet_element::{Cx, Instance, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
 
@@ -48,7 +48,7 @@ impl Nodes {
         edge.pending = false;
         std::mem::swap(&mut self.current, &mut edge.batch);
         let target = Target { node: edge.node as usize, port: edge.port as usize, from: edge.from };
-        if core.limit == 1 && self.current.len() > 1 {
+        if core.limit() == 1 && self.current.len() > 1 {
             // Packets must move one by one here. If an element made several packets from one, put all but the
             // first back, until the first has been stored, sent or dropped.
             edge.batch.extend(self.current.as_mut_vec().drain(1..));
@@ -57,7 +57,7 @@ impl Nodes {
         }
         if edge.back {
             count_hops(&mut self.current, &mut self.rounds, core, target.from);
-            if core.limit == 1 && !self.stack.is_empty() {
+            if core.limit() == 1 && !self.stack.is_empty() {
                 self.suspend();
             }
         }
@@ -282,7 +282,7 @@ fn leave(verdict: Verdict, p: Packet, resume: u32, cx: &mut Cx<'_>) {
 #[inline(never)]
 fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32) {
     *rounds += batch.len() as u64;
-    let over = *rounds > ROUNDS * core.limit.max(1) as u64;
+    let over = *rounds > ROUNDS * core.limit().max(1) as u64;
     let before = batch.len();
     batch.as_mut_vec().retain_mut(|p| p.count_hop() <= HOPS && !over);
     core.count_drops(from, Reason::PushLoop, (before - batch.len()) as u64);

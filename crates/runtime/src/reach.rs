@@ -5,8 +5,8 @@ use crate::lock::Purpose;
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::trail::{Taken, blamed};
-use castanet_element::seam::{EdgeRange, Seam as _};
-use castanet_element::{Core, Cx, Edge, Element, Instance};
+use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
+use castanet_element::{Cx, Element, Instance};
 use castanet_packet::Packet;
 
 /// The result of a call, and what the element emitted during it.

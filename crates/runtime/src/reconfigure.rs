@@ -13,8 +13,8 @@ use crate::nodes::Nodes;
 use crate::prepare::{Site, build_one};
 use crate::shared::Shared;
 use castanet_element::count::move_counts;
-use castanet_element::seam::{self, Seam as _};
-use castanet_element::{Action, CallError, ConfigError, Core, Cx, Element, Instance, Messages as _, Object};
+use castanet_element::run_loop::{self, Core, Internals as _};
+use castanet_element::{Action, CallError, ConfigError, Cx, Element, Instance, Messages as _, Object};
 use castanet_spec::arg::{ArgCx, with_value};
 use castanet_spec::{Effects, Reconfigure};
 
@@ -37,7 +37,7 @@ impl Shared {
             return;
         }
         let before = self.build_state.config(element).unwrap_or_else(|| info.config.clone());
-        let cx = ArgCx { scope: &info.scope, names: &self.names, origin: core.origin };
+        let cx = ArgCx { scope: &info.scope, names: &self.names, origin: core.origin() };
         if let Some(text) = with_value(&before, spec.args, cx, handler, value.trim()) {
             self.build_state.set_config(element, &text);
         }
@@ -50,9 +50,9 @@ impl Shared {
         let def = def.ok_or_else(|| missing(&self.handler_name(Some(element), "config"), "write"))?;
         // The text has the rights of the client that sent it.
         let mut names = (*self.names).clone();
-        names.set_origin(core.origin);
+        names.set_origin(core.origin());
         let workers = self.workers_of(element);
-        let replica = workers.iter().position(|&w| w == core.worker as usize).unwrap_or(0);
+        let replica = workers.iter().position(|&w| w == core.worker() as usize).unwrap_or(0);
         let site = Site {
             graph: &self.graph,
             names: &names,
@@ -108,7 +108,7 @@ fn initialise(
     core: &mut Core,
 ) -> Result<bool, CallError> {
     let (done, scheduled, _) =
-        seam::initialise(core, element, context, false, |cx| new.common().initialise(cx));
+        run_loop::initialise(core, element, context, false, |cx| new.common().initialise(cx));
     done.map_err(|e| CallError::Failed(e.to_string()))?;
     Ok(scheduled)
 }
@@ -180,9 +180,9 @@ impl Nodes {
         build_state.set_config(element, text);
         if scheduled
             && shared.has_task(element)
-            && shared.placement.task_worker(element as usize) == Some(core.worker as usize)
+            && shared.placement.task_worker(element as usize) == Some(core.worker() as usize)
         {
-            core.wakes.push(element);
+            core.schedule(element);
         }
         Ok(())
     }

@@ -2,8 +2,7 @@
 //! Handler calls from threads that are not workers. Each call goes to the workers of the element. If a swap
 //! comes first, the call is repeated on the new configuration.
 
-use crate::mail::Mail;
-use crate::merge::merge;
+use crate::mail::{Access, Call, Mail};
 use crate::running::Running;
 use crate::shared::Shared;
 use crate::swap::error::SwapError;
@@ -12,8 +11,8 @@ use crate::swap::prepare::BY_HANDLER;
 use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
 use castanet_spec::Origin;
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
 /// The interval at which a thread that waits for a worker checks that the worker still runs.
@@ -22,39 +21,43 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// How long a thread that waits for a worker's answer spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(150);
 
-/// Why a worker gave no answer.
-enum Silent {
+/// Why a call has no result.
+enum Unanswered {
+    /// The call failed.
+    Failed(CallError),
     /// The router has stopped.
     Stopped,
     /// The configuration was swapped before the worker read the request.
     Swapped,
 }
 
-/// Sends a request to a worker and waits for the answer.
-fn ask<T>(
-    shared: &Shared,
-    worker: usize,
-    mail: impl FnOnce(SyncSender<Result<T, CallError>>) -> Mail,
-) -> Result<Result<T, CallError>, Silent> {
+impl From<CallError> for Unanswered {
+    fn from(e: CallError) -> Self {
+        Unanswered::Failed(e)
+    }
+}
+
+/// Sends a call to a worker and waits for the answer.
+fn ask(shared: &Shared, worker: usize, call: Call) -> Result<String, Unanswered> {
     let (tx, rx) = sync_channel(1);
-    let Some(inbox) = shared.inboxes.get(worker) else { return Err(Silent::Stopped) };
-    inbox.send(mail(tx));
+    let Some(inbox) = shared.inboxes.get(worker) else { return Err(Unanswered::Stopped) };
+    inbox.send(Mail::Call(call, tx));
     // Spin first: a busy worker answers after a few turns of tasks, and waking this thread would cost the
     // worker more than the answer.
     let soon = Instant::now() + SPIN;
     while Instant::now() < soon {
         match rx.try_recv() {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => return answer.map_err(Unanswered::Failed),
             Err(TryRecvError::Empty) => std::thread::yield_now(),
             Err(TryRecvError::Disconnected) => break,
         }
     }
     loop {
         match rx.recv_timeout(PATIENCE) {
-            Ok(answer) => return Ok(answer),
-            Err(_) if shared.is_stopped() => return Err(Silent::Stopped),
+            Ok(answer) => return answer.map_err(Unanswered::Failed),
+            Err(_) if shared.is_stopped() => return Err(Unanswered::Stopped),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(Silent::Swapped),
+            Err(RecvTimeoutError::Disconnected) => return Err(Unanswered::Swapped),
         }
     }
 }
@@ -64,7 +67,7 @@ impl Running {
     fn call<T>(
         &self,
         element: Option<&str>,
-        f: impl Fn(&Arc<Shared>, Option<u32>) -> Result<Result<T, CallError>, Silent>,
+        f: impl Fn(&Shared, Option<u32>) -> Result<T, Unanswered>,
     ) -> Result<T, CallError> {
         loop {
             let gone = || CallError::Missing(SwapError::Stopped.to_string());
@@ -77,10 +80,11 @@ impl Running {
                 }
             };
             match f(&shared, e) {
-                Ok(answer) => return answer,
-                Err(Silent::Stopped) => return Err(gone()),
+                Ok(answer) => return Ok(answer),
+                Err(Unanswered::Failed(e)) => return Err(e),
+                Err(Unanswered::Stopped) => return Err(gone()),
                 // The old workers stop answering shortly before the next configuration becomes current.
-                Err(Silent::Swapped) => std::thread::yield_now(),
+                Err(Unanswered::Swapped) => std::thread::yield_now(),
             }
         }
     }
@@ -94,35 +98,15 @@ impl Remote for Running {
 
     fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError> {
         self.call(element, |shared, e| {
-            let read = |worker| {
-                let (handler, parameters) = (handler.to_string(), parameters.to_string());
-                let from = Origin::Anonymous;
-                ask(shared, worker, |reply| Mail::Read {
-                    from,
-                    urgent: false,
-                    element: e,
-                    handler,
-                    parameters,
-                    reply,
-                })
+            let call = |worker| {
+                let (handler, access) = (handler.to_string(), Access::Read(parameters.to_string()));
+                let call = Call { from: Origin::Anonymous, urgent: false, element: e, handler, access };
+                ask(shared, worker, call)
             };
-            let Some(element) = e else {
-                return match shared.global(handler) {
-                    Some(value) => Ok(Ok(value)),
-                    None => read(0),
-                };
-            };
-            if let Some(value) = shared.unasked(element, handler) {
-                return Ok(Ok(value));
+            match e {
+                Some(element) => shared.read_replicas(element, handler, call),
+                None => shared.global(handler).map_or_else(|| call(0), Ok),
             }
-            let mut values = Vec::new();
-            for &w in shared.readers_of(element, handler) {
-                match read(w)? {
-                    Ok(v) => values.push(v),
-                    error => return Ok(error),
-                }
-            }
-            Ok(Ok(merge(shared, element, handler, values)))
         })
     }
 
@@ -143,25 +127,14 @@ impl Remote for Running {
             return done;
         }
         self.call(element, |shared, e| {
-            let write = |worker| {
-                let (handler, value) = (handler.to_string(), value.to_string());
-                ask(shared, worker, |reply| Mail::Write {
-                    from,
-                    urgent: false,
-                    element: e,
-                    handler,
-                    value,
-                    reply,
-                })
+            let call = |worker| {
+                let (handler, access) = (handler.to_string(), Access::Write(value.to_string()));
+                ask(shared, worker, Call { from, urgent: false, element: e, handler, access }).map(drop)
             };
-            let Some(element) = e else { return write(0) };
-            let replicas = shared.written_replicas(element, handler);
-            for &w in shared.workers_of(element).iter().take(replicas) {
-                if let error @ Err(_) = write(w)? {
-                    return Ok(error);
-                }
+            match e {
+                Some(element) => shared.write_replicas(element, handler, call),
+                None => call(0),
             }
-            Ok(Ok(()))
         })
         .map(|()| String::new())
     }

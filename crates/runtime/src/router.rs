@@ -101,7 +101,7 @@ impl Router {
         let result = std::thread::scope(|scope| {
             let (mut threads, mut cleaner) = (Vec::new(), Cleaner::new(scope));
             for w in &self.assembly.workers {
-                match Thread::start(scope, w.core.worker, running.settings.on_start.clone()) {
+                match Thread::start(scope, w.core.worker(), running.settings.on_start.clone()) {
                     Ok(t) => threads.push(t),
                     Err(e) => {
                         self.assembly.shared.end();

@@ -17,8 +17,8 @@ use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::reach::Reached;
 use crate::trail::{Taken, blamed};
-use castanet_element::seam::{EdgeRange, Seam as _};
-use castanet_element::{Action, CallError, Core, Cx, Element, Instance, Object};
+use castanet_element::run_loop::{Core, EdgeRange, Internals as _};
+use castanet_element::{Action, CallError, Cx, Element, Instance, Object};
 use castanet_packet::Batch;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -61,7 +61,7 @@ impl Nodes {
             self.end_wait(core);
         }
         if state.is_some() {
-            lock.holder.store(core.worker as usize, Ordering::SeqCst);
+            lock.holder.store(core.worker() as usize, Ordering::SeqCst);
         }
         state
     }
@@ -89,7 +89,7 @@ impl Nodes {
         self.show_waits(core);
     }
     fn show_waits(&self, core: &Core) {
-        if let Some(inbox) = self.shared.inboxes.get(core.worker as usize) {
+        if let Some(inbox) = self.shared.inboxes.get(core.worker() as usize) {
             inbox.waiting.store(self.waits > 0, Ordering::SeqCst);
         }
     }
@@ -117,7 +117,8 @@ impl Nodes {
     }
     /// Lets the run loop look at the mail that is not answered yet.
     pub(crate) fn remind(&self, core: &Core) {
-        if let Some(inbox) = self.shared.inboxes.get(core.worker as usize).filter(|_| !self.inbox.is_empty())
+        if let Some(inbox) =
+            self.shared.inboxes.get(core.worker() as usize).filter(|_| !self.inbox.is_empty())
         {
             inbox.full.store(true, Ordering::SeqCst);
         }
@@ -141,7 +142,7 @@ impl Nodes {
         let mut taken = Taken::new(n, &mut node.body);
         let Body::Locked(_, outbox) = &mut taken.body else { return None };
         let own = EdgeRange { me, base: 0, count: outbox.len() as u32, skip: 0 };
-        let at_home = core.worker as usize == lock.home;
+        let at_home = core.worker() as usize == lock.home;
         if at_home {
             state.look(core);
         }
@@ -173,9 +174,7 @@ impl Nodes {
         if state.has_news() {
             home.send(Mail::Attend(lock.element));
         }
-        let before = core.wakes.len();
-        core.wakes.retain(|&e| e != lock.element);
-        if core.wakes.len() < before {
+        if core.unschedule(lock.element) {
             home.send(Mail::Wake(lock.element));
         }
     }
@@ -188,7 +187,7 @@ impl Nodes {
         element: u32,
         f: impl FnOnce(&mut (dyn Object + 'static), &mut Cx<'_>) -> R,
     ) -> Option<Result<R, CallError>> {
-        if self.lock_of(element)?.home != core.worker as usize {
+        if self.lock_of(element)?.home != core.worker() as usize {
             return None;
         }
         let called = self.guard(core, element, |nodes, core| {
@@ -245,7 +244,7 @@ impl Nodes {
         while due {
             due = self
                 .run(core, element, |e, cx| {
-                    let timer = cx.core().timers.pop_due(now);
+                    let timer = cx.core().timers().pop_due(now);
                     timer.map(|(_, (_, id))| e.timer(id, cx)).is_some()
                 })
                 .unwrap_or(false);

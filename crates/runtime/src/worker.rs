@@ -7,7 +7,8 @@ use crate::nodes::Nodes;
 use crate::shared::Shared;
 use crate::sleep::Sleeper;
 use crate::tasks::LONGEST_BURST;
-use castanet_element::{Core, Drive, Turn};
+use castanet_element::run_loop::Core;
+use castanet_element::{Drive, Turn};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
@@ -47,7 +48,7 @@ impl Worker {
         self.nodes.settle(&mut self.core);
         self.nodes.drain(&mut self.core);
         let shared = self.nodes.shared.clone();
-        let me = self.core.worker as usize;
+        let me = self.core.worker() as usize;
         let drives = shared.driver_worker() == me;
         while !shared.halted.load(Ordering::Relaxed) {
             if let Some(inbox) = shared.inboxes.get(me) {
@@ -59,15 +60,15 @@ impl Worker {
                 self.drive(&shared);
                 continue;
             }
-            if !self.core.clock.is_simulated() {
-                self.look_at_clock();
+            if !self.core.clock().is_simulated() {
+                self.core.read_clock();
             }
             self.take_mail(&shared, me);
             let more = self.run_tasks(&shared);
             let fired = self.run_timers();
-            if more || fired || !self.core.wakes.is_empty() {
+            if more || fired || self.core.has_scheduled() {
                 // `sleep` always checks descriptors. A busy worker must check them here.
-                if self.core.watches.any() {
+                if self.core.watches().any() {
                     self.look();
                 }
             } else {
@@ -78,17 +79,10 @@ impl Worker {
         shared.barrier.wait(&shared.inboxes, me, || shared.is_stopped(), || self.take_mail(&shared, me));
     }
 
-    /// Reads the clock, stores the time as the recent time, and returns it. (Under simulated time, the recent
-    /// time is always exact.)
-    fn look_at_clock(&mut self) -> i64 {
-        self.core.recent = self.core.clock.now();
-        self.core.recent
-    }
-
     /// Answers one request to stop.
     fn drive(&mut self, shared: &Shared) {
         shared.requests.fetch_sub(1, Ordering::SeqCst);
-        self.core.limit = 1;
+        self.core.set_limit(1);
         let answer = match shared.driver {
             Some(d) => self.nodes.run(&mut self.core, d, |e, cx| e.drive(cx)).unwrap_or(Drive::Stop),
             None => Drive::Stop,
@@ -104,7 +98,7 @@ impl Worker {
             return;
         }
         self.nodes.collect_mail();
-        self.core.limit = 1;
+        self.core.set_limit(1);
         // Mail that arrives meanwhile waits until tasks have had their turns.
         for _ in 0..self.nodes.inbox.len() {
             let Some(m) = self.nodes.inbox.pop_front() else { return };
@@ -114,32 +108,21 @@ impl Worker {
         self.nodes.remind(&self.core);
     }
 
-    fn wake(&mut self) {
-        while let Some(e) = self.core.wakes.pop() {
-            self.nodes.tasks.add(e);
-        }
-    }
-
     /// Gives turns to scheduled tasks. Returns false when no task is scheduled any more.
     #[inline(never)]
     fn run_tasks(&mut self, shared: &Shared) -> bool {
         let mut left = TURNS;
         while left > 0 {
-            if !self.core.wakes.is_empty() {
-                // Reverse the list, because `wake` takes its last task first. So the tasks are scheduled in the
-                // order in which they were woken.
-                self.core.wakes.reverse();
-                self.wake();
+            for e in self.core.take_scheduled() {
+                self.nodes.tasks.add(e);
             }
             let Some(task) = self.nodes.tasks.turn() else { return false };
             let limit = shared.build_state.limits.get(task as usize);
             let limit = limit.map_or(1, |l| l.load(Ordering::Relaxed) as usize);
-            self.core.limit = limit;
             // If the router has only one task, nothing runs between its turns. So one call of the task may take
             // several turns, and moves their packets as one batch.
-            self.core.turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
-            self.core.taken = 1;
-            self.core.pulled = false;
+            let turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
+            self.core.begin_task(limit, turns);
             // A burst is cut into pieces of at most `limit` packets. A request to stop does not end the
             // burst.
             let mut moved = 0;
@@ -149,21 +132,21 @@ impl Worker {
                     break;
                 }
                 if turn == Turn::Sleep {
-                    if self.core.pulled {
+                    if self.core.has_pulled() {
                         self.nodes.tasks.remove(task);
                     } else {
                         self.nodes.tasks.withdraw(task);
                     }
                     break;
                 }
-                moved += self.core.limit;
+                moved += self.core.limit();
                 if moved >= LONGEST_BURST || shared.halted.load(Ordering::Relaxed) {
                     break;
                 }
-                self.take_mail(shared, self.core.worker as usize);
-                self.core.limit = limit.min(LONGEST_BURST - moved);
+                self.take_mail(shared, self.core.worker() as usize);
+                self.core.set_limit(limit.min(LONGEST_BURST - moved));
             }
-            left -= self.core.taken.clamp(1, left);
+            left -= self.core.turns_taken().clamp(1, left);
             if shared.requests.load(Ordering::Relaxed) > 0 || shared.halted.load(Ordering::Relaxed) {
                 return true;
             }
@@ -173,15 +156,15 @@ impl Worker {
 
     /// Calls elements whose timers have expired. Returns false if no timer had expired.
     fn run_timers(&mut self) -> bool {
-        if self.core.timers.is_empty() {
+        if self.core.timers().is_empty() {
             return false;
         }
         // Read the clock again: if the recent time were still before the expiry of a timer, the element would
         // set the same timer again.
-        let now = self.look_at_clock();
+        let now = self.core.read_clock();
         for fired in 0..TIMERS {
-            let Some((_, (e, id))) = self.core.timers.pop_due(now) else { return fired > 0 };
-            self.core.limit = self.batch;
+            let Some((_, (e, id))) = self.core.timers().pop_due(now) else { return fired > 0 };
+            self.core.set_limit(self.batch);
             if id == TIMER {
                 self.nodes.run_timers_of(&mut self.core, e, now);
             } else {
@@ -193,8 +176,7 @@ impl Worker {
 
     /// Schedules the tasks whose descriptors are ready.
     fn look(&mut self) {
-        let Core { watches, wakes, .. } = &mut self.core;
-        self.sleeper.look(watches, |e| wakes.push(e));
+        self.core.with_watches(|watches, schedule| self.sleeper.look(watches, schedule));
     }
 
     /// Sleeps until the next timer, until a descriptor is ready, or until another thread wakes this worker.
@@ -204,19 +186,19 @@ impl Worker {
                 || shared.halted.load(Ordering::SeqCst)
                 || drives && shared.requests.load(Ordering::SeqCst) > 0
         };
-        let time = match self.core.timers.next() {
-            Some((t, _)) if self.core.clock.is_simulated() => {
-                if self.core.watches.any() {
+        let time = match self.core.timers().next() {
+            Some((t, _)) if self.core.clock().is_simulated() => {
+                if self.core.watches().any() {
                     self.look();
                 }
-                if self.core.wakes.is_empty() && !stay() {
-                    self.core.clock.jump(t);
+                if !self.core.has_scheduled() && !stay() {
+                    self.core.clock().jump(t);
                 }
                 return;
             }
-            Some((t, _)) => Some(self.core.clock.until(t)),
-            None if self.core.clock.is_simulated()
-                && !self.core.watches.any()
+            Some((t, _)) => Some(self.core.clock().until(t)),
+            None if self.core.clock().is_simulated()
+                && !self.core.watches().any()
                 && !stay()
                 && shared.stop_idle() =>
             {
@@ -224,7 +206,6 @@ impl Worker {
             }
             None => None,
         };
-        let Core { watches, wakes, .. } = &mut self.core;
-        self.sleeper.sleep(watches, time, stay, |e| wakes.push(e));
+        self.core.with_watches(|watches, schedule| self.sleeper.sleep(watches, time, stay, schedule));
     }
 }

@@ -2,7 +2,7 @@
 //! Fuse: an element that limits how long the router of a fuzz target runs.
 
 use castanet_element::prelude::*;
-use castanet_element::seam::Seam as _;
+use castanet_element::run_loop::Internals as _;
 
 /// The message that Fuse prints when it stops the router.
 pub const BURNT: &str = "the fuse has ended the router";
@@ -31,9 +31,9 @@ impl Element for Fuse {
         self.turns += 1;
         // The run loop checks timers at this interval.
         if self.turns.is_multiple_of(128)
-            && let Some(t) = cx.core().timers.next_time()
+            && let Some(t) = cx.core().timers().next_time()
         {
-            cx.core().clock.jump(t);
+            cx.core().clock().jump(t);
         }
         if self.turns < self.args.turns {
             return Turn::Again;

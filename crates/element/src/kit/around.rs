@@ -2,9 +2,11 @@
 //! Stand-ins for the graph, the driver and the neighbours of the one element of a test kit.
 
 use crate::build::Wiring;
-use crate::core::{CallError, Core, Messages, Router};
 use crate::gauge::Gauge;
+use crate::handler::CallError;
 use crate::notify::Note;
+use crate::router::{Messages, Router};
+use crate::run_loop::Core;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Capability;
 use std::collections::VecDeque;

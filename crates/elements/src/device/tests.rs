@@ -11,7 +11,7 @@ use crate::handover::testing::{hand_over, prepare};
 use castanet_element::Lifecycle;
 use castanet_element::Turn;
 use castanet_element::kit::{Kit, packet};
-use castanet_element::seam::Seam as _;
+use castanet_element::run_loop::Internals as _;
 use castanet_element::spec::Reason;
 use castanet_io::device::{Outgoing, PacketOptions, PacketSender, PacketSocket};
 use castanet_testkit::namespace::{has_tun, inside, pair, run};
@@ -153,7 +153,7 @@ fn the_host_sees_no_gap_when_a_tap_device_moves() {
         drop(old);
         // The run loop drops descriptors that are no longer watched. Dropping its last descriptor closes the
         // second queue.
-        new.with(|_, cx| cx.core().watches.changes().for_each(drop));
+        new.with(|_, cx| cx.core().watches().changes().for_each(drop));
         assert_eq!(castanet_io::device::index("mine").unwrap(), index);
         assert_eq!(new.read("dev_name").unwrap(), "mine");
         // The host sends an ARP request for this address.

@@ -4,14 +4,13 @@
 use super::cases::Case;
 use castanet_classes::Registry;
 use castanet_element::build::Wiring;
-use castanet_element::core::Router;
 use castanet_element::kit::Site;
 use castanet_element::notify::Notes;
 use castanet_element::prelude::*;
-use castanet_element::seam::{self, Seam as _};
+use castanet_element::run_loop::{self, Core, Edge, Internals as _, Router};
 use castanet_element::spec::ClassSpec;
 use castanet_element::spec::codes::{Processing, ProcessingCode};
-use castanet_element::{Clock, Core, Edge, Gauge, Info, Instance, Messages, handler};
+use castanet_element::{Clock, Gauge, Info, Instance, Messages, handler};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -60,7 +59,7 @@ impl Router for Supply {
             let n = max.min(s.len());
             into.extend(s.drain(..n));
             if s.is_empty() {
-                core.notes.clear(Note::new(2 + input as u32));
+                core.notes().clear(Note::new(2 + input as u32));
             }
         }
     }
@@ -126,10 +125,10 @@ impl Bench {
         let notes = Notes::new(2 + inputs);
         let mut core =
             Core::new([info].into(), Arc::new(names), notes, Arc::new(Silent), Clock::simulated(clock));
-        core.limit = 32;
+        core.set_limit(32);
         let around = Gauge::default();
         let wiring = Alone(Gauge::default(), around.clone());
-        seam::initialise(&mut core, 0, &wiring, false, |cx| instance.common().initialise(cx)).0.unwrap();
+        run_loop::initialise(&mut core, 0, &wiring, false, |cx| instance.common().initialise(cx)).0.unwrap();
         let edges = (0..outputs).map(|_| Edge::default()).collect();
         let supply = Supply((0..inputs).map(|_| VecDeque::new()).collect());
         Bench { spec: def.spec, instance, core, edges, supply, around, ins, outs }
@@ -163,7 +162,7 @@ impl Bench {
     /// Takes over the state of an element of the old router.
     pub fn take_element(&mut self, old: &mut Bench) {
         let Bench { instance, core, edges, supply, .. } = self;
-        core.clock.jump(old.core.clock.peek());
+        core.clock().jump(old.core.clock().peek());
         let before = old.instance.common();
         castanet_element::count::move_counts(before, instance.common());
         let mut cx = Cx::new(edges, core, Some(supply), 0, 0);
@@ -187,7 +186,7 @@ impl Bench {
     }
 
     fn expire(&mut self, now: i64) {
-        while let Some((_, (_, id))) = self.core.timers.pop_due(now) {
+        while let Some((_, (_, id))) = self.core.timers().pop_due(now) {
             self.element(|e, cx| e.timer(id, cx));
         }
     }
@@ -197,8 +196,8 @@ impl Bench {
         // Spanning trees change slowly, so their steps are longer.
         let tick = if self.spec.name == "EtherSpanTree" { 20 * MS } else { MS };
         let now = START + n * tick;
-        self.core.clock.jump(now);
-        self.core.recent = now;
+        self.core.clock().jump(now);
+        self.core.advance_recent(now);
         self.expire(now);
         self.around.set((n % 40) as usize);
         let mut pulled = Vec::new();
@@ -241,7 +240,7 @@ impl Bench {
                 break;
             }
         }
-        self.core.wakes.clear();
+        self.core.take_scheduled().for_each(drop);
         let pushed = self.edges.iter_mut().enumerate();
         let pushed: Vec<_> =
             pushed.flat_map(|(i, e)| e.batch.drain().map(move |p| (i, p)).collect::<Vec<_>>()).collect();

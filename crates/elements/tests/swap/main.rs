@@ -69,13 +69,13 @@ fn a_swap_is_not_seen_and_one_that_fails_is_not_either() {
         let twin = play(case, -1, |_| {});
         for at in MOMENTS {
             let there = play(case, at, |old| {
-                let mut new = Bench::new(case, old.core.clock.peek());
+                let mut new = Bench::new(case, old.core.clock().peek());
                 new.take(old);
                 *old = new;
             });
             let back = play(case, at, |old| {
                 let before = old.told();
-                let mut new = Bench::new(case, old.core.clock.peek());
+                let mut new = Bench::new(case, old.core.clock().peek());
                 new.take(old);
                 old.take(&mut new);
                 let after = old.told();
@@ -121,7 +121,7 @@ fn state_that_workers_share_moves_once() {
                 // Each new replica takes over the state of each old replica. In step 130, all state then moves back.
                 // In step 170, the new replicas stay.
                 let before = old[0].told();
-                let mut new = two(case, old[0].core.clock.peek());
+                let mut new = two(case, old[0].core.clock().peek());
                 for mine in &mut new {
                     for theirs in &mut old {
                         mine.take_element(theirs);
@@ -163,7 +163,7 @@ fn a_new_element_that_takes_nothing_over_is_seen() {
             let twin = play(case, -1, |_| {});
             MOMENTS.iter().rev().all(|at| {
                 let other = play(case, *at, |old| {
-                    let mut new = Bench::new(case, old.core.clock.peek());
+                    let mut new = Bench::new(case, old.core.clock().peek());
                     new.supply = std::mem::take(&mut old.supply);
                     for i in 0..new.supply.0.len() {
                         new.core.set_note(Note::new(2 + i as u32));
@@ -183,7 +183,7 @@ fn changed(class: &str, config: &'static str, at: i64) -> (Seen, Seen) {
     let case = CASES.iter().find(|c| c.0 == class).unwrap();
     let other: Case = (case.0, config, case.2, case.3, case.4, case.5);
     let swapped = play(case, at, |old| {
-        let mut new = Bench::new(&other, old.core.clock.peek());
+        let mut new = Bench::new(&other, old.core.clock().peek());
         new.take(old);
         *old = new;
     });
@@ -244,7 +244,7 @@ fn what_must_not_move_does_not() {
         let mut checked = false;
         play(case, 150, |old| {
             let before = old.told();
-            let mut new = Bench::new(&other, old.core.clock.peek());
+            let mut new = Bench::new(&other, old.core.clock().peek());
             new.take(old);
             let value = |all: &[(String, String)]| all.iter().find(|h| h.0 == handler).map(|h| h.1.clone());
             assert_eq!(value(&new.told()).as_deref(), Some(fresh), "{class}({config})");

@@ -5,8 +5,8 @@ use crate::handlers::{busy, requests};
 use crate::push::{HOPS, ROUNDS};
 use crate::shared::Shared;
 use crate::tasks::TICKETS;
-use castanet_element::seam::Seam as _;
-use castanet_element::{CallError, Core, Cx, Edge, Instance, Messages, Object, Router, Verdict, handler};
+use castanet_element::run_loop::{Core, Edge, Internals as _, Router};
+use castanet_element::{CallError, Cx, Instance, Messages, Object, Verdict, handler};
 use castanet_graph::{Graph, PortKind};
 use castanet_lang::PortRef;
 use castanet_packet::{Batch, Packet};
@@ -117,20 +117,19 @@ impl Net {
         f: impl FnOnce(&mut Instance, &mut Cx<'_>) -> R,
     ) -> Option<R> {
         let out = self.call(core, e, reaches_others, f);
-        for (from, call) in std::mem::take(&mut core.deferred) {
+        for (from, call) in core.take_deferred() {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
             // The target is still running further up the call stack, because it pulls. Call its handler after it
             // has returned.
             if element.and_then(|e| self.slots.get(e as usize)).is_some_and(|s| s.instance.is_none()) {
-                core.deferred.push((from, call));
+                core.defer(from, call);
                 continue;
             }
-            let caller = std::mem::replace(&mut core.origin, call.origin);
-            let done = self.write(core, element, &call.handler, &call.value);
-            core.origin = caller;
+            let done =
+                core.with_origin(call.origin, |core| self.write(core, element, &call.handler, &call.value));
             if let Err(e) = done {
                 let who = self.shared.graph.declaration(from as usize);
-                core.outside.message(&format!("{who}: {e}"));
+                core.message(&format!("{who}: {e}"));
             }
         }
         out

@@ -114,8 +114,7 @@ pub(crate) fn commit(
 ) {
     let Candidate { assembly: mut new, pairs, moves, plan, loader, since, reply } = candidate;
     for (w, old) in new.workers.iter_mut().zip(&current.workers) {
-        w.core.clock = old.core.clock.clone();
-        w.core.recent = old.core.recent;
+        w.core.continue_clock(&old.core);
     }
     if let Err(error) = transfer(current, &mut new, &moves) {
         // Errors of the cleanup are dropped: the configuration never ran, and the first error is what counts.

@@ -3,8 +3,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use castanet_element::kit::{Kit, packet};
-use castanet_element::seam::Seam as _;
-use castanet_element::{Core, Router};
+use castanet_element::run_loop::{Core, Internals as _, Router};
 use std::collections::VecDeque;
 
 const START: i64 = 1_000_000_000_000;

@@ -5,7 +5,7 @@
 use super::*;
 use crate::handover::testing::{hand_over, prepare};
 use castanet_element::kit::{Kit, packet};
-use castanet_element::seam::Seam as _;
+use castanet_element::run_loop::Internals as _;
 
 const SRC: [u8; 4] = [10, 0, 0, 1];
 const DST: [u8; 4] = [10, 0, 0, 2];
@@ -208,11 +208,11 @@ fn a_file_is_emptied_when_the_router_runs_and_moves_to_the_next_one() {
     assert_eq!(text(), "what was there before");
     // The router ran and printed nothing.
     let mut kit = Kit::<IpPrint>::new(&config).unwrap();
-    kit.with(|_, cx| cx.core().timers.clear());
+    kit.with(|_, cx| cx.core().timers().clear());
     kit.cleanup().unwrap();
     assert_eq!(text(), "");
     let mut old = Kit::<IpPrint>::new(&config).unwrap();
-    old.with(|_, cx| cx.core().timers.clear());
+    old.with(|_, cx| cx.core().timers().clear());
     line(&mut old);
     let mut new = Kit::<IpPrint>::new("").unwrap();
     prepare(&mut new, &config, 1, 1);

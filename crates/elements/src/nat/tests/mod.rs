@@ -18,8 +18,8 @@ use castanet_element::build::Wiring;
 use castanet_element::kit::{Site, packet};
 use castanet_element::notify::Notes;
 use castanet_element::prelude::*;
-use castanet_element::seam::{self, Seam as _};
-use castanet_element::{Clock, Core, Edge, Info, Messages};
+use castanet_element::run_loop::{self, Core, Edge, Internals as _};
+use castanet_element::{Clock, Info, Messages};
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
 use std::sync::Arc;
 
@@ -152,7 +152,7 @@ impl Rig {
             let (names, clock) = (Arc::new(self.names.clone()), Clock::simulated(1_000_000_000_000));
             Core::new(info.collect(), names, Notes::new(1), Arc::new(Silent), clock)
         });
-        seam::initialise(core, me, &Alone, false, |cx| e.initialise(cx)).0
+        run_loop::initialise(core, me, &Alone, false, |cx| e.initialise(cx)).0
     }
     pub fn with<R>(
         &mut self,

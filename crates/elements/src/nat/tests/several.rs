@@ -9,7 +9,7 @@ use crate::nat::round_robin_ip_mapper::RoundRobinIpMapper;
 use crate::nat::source_ip_hash_mapper::SourceIpHashMapper;
 use crate::nat::tcp_rewriter::TcpRewriter;
 use crate::nat::udp_rewriter::UdpRewriter;
-use castanet_element::seam::Seam as _;
+use castanet_element::run_loop::Internals as _;
 
 const A: [u8; 4] = [1, 0, 0, 1];
 const B: [u8; 4] = [2, 0, 0, 2];
@@ -97,7 +97,7 @@ fn common_capacity() {
     // All flows have the same timeout, and those of `a` are older.
     rig.with("a", 0, |cx| {
         let later = cx.now() + SECOND;
-        cx.core().clock.jump(later);
+        cx.core().clock().jump(later);
     });
     rig.push("b", &mut b, 0, (0..3).map(|i| tcp((A, i), (B, 9), "S", 1, 0, b"")).collect());
     assert_eq!((rig.read("a", &mut a, "size"), rig.read("b", &mut b, "size")), ("3".into(), "3".into()));

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use castanet_element::kit::{Kit, packet};
-use castanet_element::seam::Seam as _;
+use castanet_element::run_loop::Internals as _;
 
 /// Makes a store without notifiers, with the class Queue.
 fn store(packets: Packets) -> Store {
@@ -93,7 +93,7 @@ fn noted(capacity: usize, cx: &mut Cx<'_>) -> (Store, Arc<Shared>, [Note; 2]) {
     let shared = Arc::new(Shared::new(capacity));
     let notes = [Note::new(0), Note::new(1)];
     notes.iter().for_each(|n| cx.clear_note(*n));
-    cx.core().notes.measure(notes[1], shared.clone());
+    cx.core().notes().measure(notes[1], shared.clone());
     let store = Store {
         packets: Packets::Shared(shared.clone()),
         args: Args { capacity: Capacity::default() },
@@ -184,13 +184,13 @@ fn a_source_without_room_leaves_no_other_asleep() {
         kit().with(|_, cx| {
             let note = Note::new(1);
             let looks = looks.iter().rev().copied().collect();
-            cx.core().notes.measure(note, Arc::new(Passing(std::sync::Mutex::new(looks))));
-            cx.core().notes.listen(1, vec![(0, 7)]);
+            cx.core().notes().measure(note, Arc::new(Passing(std::sync::Mutex::new(looks))));
+            cx.core().notes().listen(1, vec![(0, 7)]);
             cx.clear_note(note);
             cx.set_note(note);
-            cx.core().wakes.clear();
+            cx.core().take_scheduled().for_each(drop);
             assert_eq!(cx.room(&Signal::new(vec![1], false), 5, false), Err(turn));
-            assert_eq!(cx.core().wakes.contains(&7), woken, "{turn:?}");
+            assert_eq!(cx.core().is_scheduled(7), woken, "{turn:?}");
         });
     }
 }

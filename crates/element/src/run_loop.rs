@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How run loops make and use contexts. Elements do not import this module: they reach the rest of the router
-//! only through the methods of [`Cx`] and [`InitCx`].
+//! What run loops and elements share, and how run loops make contexts. Elements do not import this module: they
+//! reach the rest of the router only through the methods of [`Cx`] and [`InitCx`].
+
+mod accounts;
+mod core;
+mod edge;
+mod outputs;
+
+pub use self::accounts::Entry;
+pub use self::core::{Caller, Core};
+pub use self::edge::Edge;
+pub use self::outputs::{EdgeRange, Outputs};
+pub use crate::router::Router;
 
 use crate::build::{InitCx, Wiring};
-use crate::core::{Core, Edge, Router};
 use crate::cx::Cx;
-pub use crate::outputs::{EdgeRange, Outputs};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
 
-/// Contexts as run loops make and use them.
-pub trait Seam<'a>: Sized {
+/// The methods of contexts that only run loops use.
+pub trait Internals<'a>: Sized {
     /// Makes a context for element `me`. The first of `edges` belongs to output `first`: 0, or 1 for an
     /// action.
     fn new(
@@ -38,7 +47,7 @@ pub trait Seam<'a>: Sized {
     fn park_one(&mut self, i: usize, p: Packet);
 }
 
-impl<'a> Seam<'a> for Cx<'a> {
+impl<'a> Internals<'a> for Cx<'a> {
     #[inline(always)]
     fn new(
         edges: &'a mut [Edge],

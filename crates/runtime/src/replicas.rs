@@ -1,12 +1,84 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Merges the values of a handler from several replicas of an element into one value.
+//! Handler calls of elements that several workers have: which replicas a call goes to, and how their answers
+//! become one.
 
+use crate::handlers::missing;
 use crate::ledger;
 use crate::shared::Shared;
-use castanet_spec::{ClassSpec, Merge};
+use castanet_element::CallError;
+use castanet_spec::{ClassSpec, Merge, Workers};
+
+impl Shared {
+    /// Reads a handler of an element. `read` reads it on one worker.
+    ///
+    /// # Errors
+    /// The first error of `read`, or if no worker has the element.
+    pub(crate) fn read_replicas<E: From<CallError>>(
+        &self,
+        element: u32,
+        handler: &str,
+        mut read: impl FnMut(usize) -> Result<String, E>,
+    ) -> Result<String, E> {
+        if let Some(value) = self.unasked(element, handler) {
+            return Ok(value);
+        }
+        match self.readers_of(element, handler) {
+            [] => Err(missing(&self.handler_name(Some(element), handler), "read").into()),
+            &[worker] => read(worker),
+            workers => {
+                let values = workers.iter().map(|&w| read(w)).collect::<Result<_, E>>()?;
+                Ok(merge(self, element, handler, values))
+            }
+        }
+    }
+
+    /// Writes a handler of an element. `write` writes it on one worker.
+    ///
+    /// # Errors
+    /// The first error of `write`. The replicas before it have the new value.
+    pub(crate) fn write_replicas<E>(
+        &self,
+        element: u32,
+        handler: &str,
+        write: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let replicas = self.written_replicas(element, handler);
+        self.workers_of(element).iter().copied().take(replicas).try_for_each(write)
+    }
+
+    /// Returns the workers whose answers make the value of a read handler. Replicas that share their state give
+    /// the same answer, so one is asked. Drops are counted on each worker that runs the element.
+    fn readers_of(&self, element: u32, handler: &str) -> &[usize] {
+        let owners = self.workers_of(element);
+        if self.counts_drops(element, handler) {
+            return match self.placement.workers_of(element as usize) {
+                [] => owners,
+                all => all,
+            };
+        }
+        match self.spec(element).map(|s| s.workers) {
+            Some(Workers::Share) => owners.get(..1).unwrap_or(owners),
+            _ => owners,
+        }
+    }
+    /// Returns the maximum number of replicas to which a write to a handler must go. If the replicas share
+    /// their state, one write is enough, except to `config`, because each replica has its own configuration.
+    fn written_replicas(&self, element: u32, handler: &str) -> usize {
+        let share = self.spec(element).is_some_and(|s| s.workers == Workers::Share);
+        if share && handler != "config" { 1 } else { usize::MAX }
+    }
+    /// Returns the value of a handler if it is the same on all workers, so that no request to a worker is
+    /// needed.
+    fn unasked(&self, element: u32, handler: &str) -> Option<String> {
+        match self.declared(element, handler) {
+            Some(_) => None,
+            None => self.standard(element, handler),
+        }
+    }
+}
 
 /// Combines the values that the replicas of an element gave for one of its handlers.
-pub(crate) fn merge(shared: &Shared, element: u32, handler: &str, values: Vec<String>) -> String {
+fn merge(shared: &Shared, element: u32, handler: &str, values: Vec<String>) -> String {
     if shared.counts_drops(element, handler) {
         return ledger::merge_reasons(&values);
     }

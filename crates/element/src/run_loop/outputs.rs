@@ -8,7 +8,7 @@
 //! `slot`, and the run loop takes it from there to the next element. A second emission, or a handler call,
 //! moves the packet from the slot to its edge and sets `open` to zero.
 
-use crate::core::Edge;
+use super::edge::Edge;
 use castanet_packet::{Batch, Packet};
 
 /// The running element, and the edges that belong to it.

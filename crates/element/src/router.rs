@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an element can reach: the other elements of its router, other workers, the driver, and readers of messages.
+
+use crate::handler::CallError;
+use crate::remote::Remote;
+use crate::run_loop::Core;
+use castanet_packet::{Batch, Packet};
+use std::sync::Arc;
+
+/// The description of an element for messages and tools.
+#[derive(Clone, Debug, Default)]
+pub struct Info {
+    /// Full name.
+    pub name: String,
+    /// The name of its class as the configuration writes it.
+    pub class: String,
+    /// Its configuration string.
+    pub config: String,
+    /// `FILE:LINE` of its declaration; empty if unknown.
+    pub place: String,
+    /// The scope prefix of its name.
+    pub scope: String,
+}
+
+/// The connection from one worker to other workers, the driver, and readers of messages.
+pub trait Messages: Send + Sync {
+    /// Shows one message; it may have several lines and ends without a line end.
+    fn message(&self, text: &str);
+    /// Shows one message to the listeners of a named channel. By default, a channel has no listeners.
+    fn message_on(&self, _channel: &str, _text: &str) {}
+    /// Records that a handler call of a script failed. For errors that no caller receives.
+    fn call_failed(&self) {}
+    /// Sends `times` stop requests to the driver.
+    fn stop(&self, times: u32);
+    /// Wakes the task of an element on another worker.
+    fn wake(&self, worker: u32, element: u32);
+    /// Reports that the addresses of `_device` have changed. If the configuration uses these addresses, it is
+    /// read again. Returns whether that will happen.
+    fn device_changed(&self, _device: &str) -> bool {
+        false
+    }
+    /// Returns the router for threads outside its workers; none where elements stand alone.
+    fn remote(&self) -> Option<Arc<dyn Remote>> {
+        None
+    }
+}
+
+/// Access to the other elements, as far as an element may reach them.
+pub trait Router {
+    /// Pulls at most `max` packets through an input of `me`.
+    fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch);
+    /// Pulls one packet through an input of `me`.
+    fn pull_one(&mut self, core: &mut Core, me: u32, input: usize) -> Option<Packet> {
+        let mut batch = core.spare.pop().unwrap_or_default();
+        self.pull(core, me, input, 1, &mut batch);
+        let p = batch.pop();
+        core.spare.push(batch);
+        p
+    }
+    /// Reads a handler of an element, or a global handler if `element` is none.
+    fn read(
+        &mut self,
+        core: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        parameters: &str,
+    ) -> Result<String, CallError>;
+    /// Writes a handler of an element, or a global handler if `element` is none.
+    fn write(
+        &mut self,
+        core: &mut Core,
+        element: Option<u32>,
+        handler: &str,
+        value: &str,
+    ) -> Result<(), CallError>;
+    /// Returns whether a handler can be read, and whether it can be written.
+    fn has(&self, core: &Core, element: Option<u32>, handler: &str) -> (bool, bool);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ledger of one worker: the packets that each element dropped, and those that entered, were made, left or
+//! were missed.
+
+use super::core::Core;
+use castanet_spec::{Books, Reason};
+
+/// A kind of packet count, besides drops, that the ledger keeps for each element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Entry {
+    /// Packets that entered the router.
+    Entered,
+    /// Packets that were made from others: copies, fragments, answers.
+    Made,
+    /// Packets that left the router.
+    Left,
+    /// Packets that the kernel dropped before an element could read them. They never entered the router.
+    Missed,
+}
+
+impl Entry {
+    /// Every entry, in the order of its number.
+    pub const ALL: [Entry; 4] = [Entry::Entered, Entry::Made, Entry::Left, Entry::Missed];
+
+    /// Returns the flag that a class must declare to make entries of this kind.
+    pub const fn books(self) -> Books {
+        match self {
+            Entry::Entered | Entry::Missed => Books::ENTERS,
+            Entry::Made => Books::MAKES,
+            Entry::Left => Books::LEAVES,
+        }
+    }
+}
+
+impl Core {
+    /// Counts `n` packets that an element dropped.
+    #[inline]
+    pub fn count_drops(&mut self, element: u32, reason: Reason, n: u64) {
+        let i = (element as usize).wrapping_mul(Reason::COUNT).wrapping_add(reason as usize);
+        if let Some(d) = self.drops.get_mut(i) {
+            *d = d.wrapping_add(n);
+        }
+    }
+    /// Adds `n` packets to a ledger entry of an element.
+    #[inline]
+    pub fn book(&mut self, element: u32, entry: Entry, n: u64) {
+        if let Some(e) = self.entries.get_mut(element as usize).and_then(|e| e.get_mut(entry as usize)) {
+            *e = e.wrapping_add(n);
+        }
+    }
+    /// Sets all counts of the ledger to 0: another router has taken them over.
+    pub fn clear_ledger(&mut self) {
+        self.drops.fill(0);
+        self.entries.fill(Default::default());
+    }
+    /// Returns the ledger entries of an element that are above 0.
+    pub fn entries_of(&self, element: u32) -> impl Iterator<Item = (Entry, u64)> + '_ {
+        let row = self.entries.get(element as usize).into_iter().flatten().copied();
+        Entry::ALL.into_iter().zip(row).filter(|r| r.1 > 0)
+    }
+    /// Returns how many packets an element dropped for each reason, if any.
+    pub fn drops_of(&self, element: u32) -> impl Iterator<Item = (Reason, u64)> + '_ {
+        let row = self.drops.iter().skip((element as usize).saturating_mul(Reason::COUNT));
+        Reason::ALL.iter().copied().zip(row.copied()).filter(|r| r.1 > 0)
+    }
+    /// Packets that an element dropped for a reason.
+    pub fn drops(&self, element: u32, reason: Reason) -> u64 {
+        let i = (element as usize).saturating_mul(Reason::COUNT).saturating_add(reason as usize);
+        self.drops.get(i).copied().unwrap_or(0)
+    }
+    /// Returns how many packets each element dropped for each reason, if any.
+    pub fn all_drops(&self) -> impl Iterator<Item = (u32, Reason, u64)> + '_ {
+        self.drops.iter().enumerate().filter(|d| *d.1 > 0).filter_map(|(i, &n)| {
+            let reason = Reason::ALL.get(i % Reason::COUNT)?;
+            Some((u32::try_from(i / Reason::COUNT).ok()?, *reason, n))
+        })
+    }
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The state that the elements of one worker share.
+
+use super::accounts::Entry;
+use crate::class::Turn;
+use crate::clock::Clock;
+use crate::notify::{Note, Notes, Signal};
+use crate::router::{Info, Messages};
+use crate::watch::Watches;
+use castanet_packet::Batch;
+use castanet_spec::{HandlerRef, Names, Origin, Reason};
+use castanet_tables::timer_queue::TimerQueue;
+use std::sync::Arc;
+
+/// What all elements of one worker share. Run loops read and change it by its methods; elements have a
+/// [`Cx`](crate::Cx) in front of it.
+pub struct Core {
+    pub(crate) clock: Clock,
+    /// The time at which the run loop last read the clock, at most a few turns ago.
+    pub(crate) recent: i64,
+    /// Timers by element and number.
+    pub(crate) timers: TimerQueue<(u32, u16)>,
+    pub(crate) notes: Notes,
+    pub(crate) info: Arc<[Info]>,
+    pub(crate) names: Arc<Names>,
+    /// The connection to other workers, the driver, and readers of messages.
+    pub(crate) outside: Arc<dyn Messages>,
+    worker: u32,
+    /// Elements whose tasks are to be scheduled, in this order.
+    pub(crate) wakes: Vec<u32>,
+    /// Descriptors that elements wait for.
+    pub(crate) watches: Watches,
+    pub(crate) budget: Budget,
+    /// The origin of the configuration.
+    pub(crate) home: Origin,
+    pub(crate) caller: Caller,
+    /// Handler calls from the data path that wait until the calling element has returned.
+    pub(crate) deferred: Vec<(u32, HandlerRef)>,
+    /// Packets dropped, by element and reason.
+    pub(super) drops: Vec<u64>,
+    /// Packets that entered, were made, left or were missed, by element and [`Entry`].
+    pub(super) entries: Vec<[u64; Entry::ALL.len()]>,
+    /// Packets that an action has put behind the packet that it is processing.
+    pub(crate) behind: Batch,
+    pub(crate) scratch: Batch,
+    pub(crate) spare: Vec<Batch>,
+    /// How many unusable packets elements may still pull during the current pull; 0 outside of
+    /// [`Cx::with_tries`](crate::Cx::with_tries), where unusable packets are not counted.
+    pub(crate) tries: u32,
+}
+
+/// What the running task may do in one call, and what it has done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    /// The most packets that the task may emit or pull in one turn.
+    pub limit: usize,
+    /// How many turns the task may take in this call.
+    pub turns: usize,
+    /// How many turns the task took in this call.
+    pub taken: usize,
+    /// Whether an element has pulled a packet in this call.
+    pub pulled: bool,
+}
+
+/// On whose behalf elements run.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// The origin whose rights elements have now: during a handler call, that of the caller; at other times, that
+    /// of the configuration.
+    pub(crate) origin: Origin,
+    /// The nesting depth of the handler calls in progress.
+    pub(crate) nesting: u32,
+}
+
+impl Core {
+    /// Makes the common state of a worker, for a router with these elements.
+    pub fn new(
+        info: Arc<[Info]>,
+        names: Arc<Names>,
+        notes: Notes,
+        outside: Arc<dyn Messages>,
+        clock: Clock,
+    ) -> Core {
+        let home = names.origin();
+        Core {
+            home,
+            caller: Caller { origin: home, nesting: 0 },
+            recent: 0,
+            clock,
+            notes,
+            drops: vec![0; info.len().saturating_mul(Reason::COUNT)],
+            entries: vec![[0; Entry::ALL.len()]; info.len()],
+            info,
+            names,
+            outside,
+            worker: 0,
+            wakes: Vec::new(),
+            timers: TimerQueue::new(),
+            budget: Budget { limit: 1, turns: 1, taken: 1, pulled: false },
+            watches: Watches::default(),
+            deferred: Vec::new(),
+            behind: Batch::empty(),
+            scratch: Batch::new(),
+            spare: Vec::new(),
+            tries: 0,
+        }
+    }
+    /// Sets the number of the worker.
+    pub fn on_worker(mut self, worker: u32) -> Core {
+        self.worker = worker;
+        self
+    }
+    /// The number of the worker.
+    #[inline]
+    pub fn worker(&self) -> u32 {
+        self.worker
+    }
+
+    /// The clock of this worker.
+    #[inline]
+    pub fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+    /// Reads the clock, stores the time as the recent time, and returns it. (Under simulated time, the recent
+    /// time is always exact.)
+    #[inline]
+    pub fn read_clock(&mut self) -> i64 {
+        self.recent = self.clock.now();
+        self.recent
+    }
+    /// The time at which the run loop last read the clock.
+    #[inline]
+    pub fn recent(&self) -> i64 {
+        self.recent
+    }
+    /// Sets the recent time to `time`, unless it is later already.
+    #[inline]
+    pub fn advance_recent(&mut self, time: i64) {
+        self.recent = self.recent.max(time);
+    }
+    /// Takes over the clock and the recent time of a router that this one replaces.
+    pub fn continue_clock(&mut self, old: &Core) {
+        self.clock = old.clock.clone();
+        self.recent = old.recent;
+    }
+    /// All notifiers of the router.
+    #[inline]
+    pub fn notes(&self) -> &Notes {
+        &self.notes
+    }
+    /// Timers by element and number.
+    #[inline]
+    pub fn timers(&mut self) -> &mut TimerQueue<(u32, u16)> {
+        &mut self.timers
+    }
+    /// Descriptors that elements wait for.
+    #[inline]
+    pub fn watches(&mut self) -> &mut Watches {
+        &mut self.watches
+    }
+    /// Exchanges the timers and descriptors for others: those of an element that workers call in turns.
+    #[inline]
+    pub fn exchange(&mut self, timers: &mut TimerQueue<(u32, u16)>, watches: &mut Watches) {
+        std::mem::swap(&mut self.timers, timers);
+        std::mem::swap(&mut self.watches, watches);
+    }
+
+    /// Schedules the task of an element.
+    #[inline]
+    pub fn schedule(&mut self, element: u32) {
+        self.wakes.push(element);
+    }
+    /// Whether tasks are to be scheduled.
+    #[inline]
+    pub fn has_scheduled(&self) -> bool {
+        !self.wakes.is_empty()
+    }
+    /// Whether the task of an element is to be scheduled.
+    pub fn is_scheduled(&self, element: u32) -> bool {
+        self.wakes.contains(&element)
+    }
+    /// Takes the request to schedule the task of an element back. Returns whether there was one.
+    pub fn unschedule(&mut self, element: u32) -> bool {
+        let before = self.wakes.len();
+        self.wakes.retain(|&e| e != element);
+        self.wakes.len() < before
+    }
+    /// Takes the elements whose tasks are to be scheduled, in the order in which they were woken.
+    #[inline]
+    pub fn take_scheduled(&mut self) -> impl Iterator<Item = u32> + '_ {
+        self.wakes.drain(..)
+    }
+    /// Calls `f` with the descriptors that elements wait for, and a function that schedules the task of an
+    /// element.
+    #[inline]
+    pub fn with_watches<R>(&mut self, f: impl FnOnce(&mut Watches, &mut dyn FnMut(u32)) -> R) -> R {
+        let Core { watches, wakes, .. } = self;
+        f(watches, &mut |e| wakes.push(e))
+    }
+
+    /// Begins a call of a task, which may take `turns` turns, each of at most `limit` packets.
+    #[inline]
+    pub fn begin_task(&mut self, limit: usize, turns: usize) {
+        self.budget = Budget { limit, turns, taken: 1, pulled: false };
+    }
+    /// The most packets that the running element may emit or pull in one turn.
+    #[inline(always)]
+    pub fn limit(&self) -> usize {
+        self.budget.limit
+    }
+    /// Sets the most packets that the running element may emit or pull in one turn.
+    #[inline]
+    pub fn set_limit(&mut self, limit: usize) {
+        self.budget.limit = limit;
+    }
+    /// How many turns the task took in this call.
+    #[inline]
+    pub fn turns_taken(&self) -> usize {
+        self.budget.taken
+    }
+    /// Whether an element has pulled a packet since [`Core::begin_task`].
+    #[inline]
+    pub fn has_pulled(&self) -> bool {
+        self.budget.pulled
+    }
+
+    /// The origin whose rights elements have now.
+    #[inline]
+    pub fn origin(&self) -> Origin {
+        self.caller.origin
+    }
+    /// Runs `f` with the rights of `origin`.
+    pub fn with_origin<R>(&mut self, origin: Origin, f: impl FnOnce(&mut Core) -> R) -> R {
+        let before = std::mem::replace(&mut self.caller.origin, origin);
+        let out = f(self);
+        self.caller.origin = before;
+        out
+    }
+    /// On whose behalf elements run now.
+    pub fn caller(&self) -> Caller {
+        self.caller
+    }
+    /// Sets on whose behalf elements run, after a panic: what [`Core::caller`] returned before, or the
+    /// configuration if none.
+    pub fn restore_caller(&mut self, caller: Option<Caller>) {
+        self.caller = caller.unwrap_or(Caller { origin: self.home, nesting: 0 });
+    }
+    /// Whether handler calls wait until the calling element has returned.
+    #[inline(always)]
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+    /// Takes the handler calls that wait, each with the element that makes it.
+    pub fn take_deferred(&mut self) -> Vec<(u32, HandlerRef)> {
+        std::mem::take(&mut self.deferred)
+    }
+    /// Lets a handler call of element `from` wait.
+    pub fn defer(&mut self, from: u32, call: HandlerRef) {
+        self.deferred.push((from, call));
+    }
+    /// Shows a message.
+    pub fn message(&self, text: &str) {
+        self.outside.message(text);
+    }
+
+    /// The packets that an action has put behind the packet that it processed
+    /// ([`Verdict::Several`](crate::Verdict::Several)).
+    pub fn behind(&mut self) -> &mut Batch {
+        &mut self.behind
+    }
+    /// Drops the packets that an element left unfinished when it panicked, and returns how many there were.
+    pub fn abandon(&mut self) -> usize {
+        let n = self.behind.len() + self.scratch.len();
+        self.behind.clear();
+        self.scratch.clear();
+        n
+    }
+    /// Turns a notifier on and wakes its listeners.
+    #[inline]
+    pub fn set_note(&mut self, note: Note) {
+        if !self.notes.seems_on(note) {
+            self.wake_listeners(note);
+        }
+    }
+    #[inline(never)]
+    fn wake_listeners(&mut self, note: Note) {
+        let Core { notes, wakes, outside, worker, .. } = self;
+        notes.set(note, |w, e| if w == *worker { wakes.push(e) } else { outside.wake(w, e) });
+    }
+    /// Returns the next turn of a source whose signal reports no free space. A notifier may be on although
+    /// its queue is full: a puller may turn it on only after sources have filled the queue again. Such a
+    /// notifier is turned off, so that the source can sleep on it.
+    #[cold]
+    #[inline(never)]
+    pub fn without_room(&mut self, signal: &Signal) -> Turn {
+        for note in signal.notes() {
+            if self.notes.is_full(note) {
+                self.notes.clear(note);
+                // The queue has free space again. Other sources may have seen the notifier off and gone to
+                // sleep, so they are woken.
+                if !self.notes.is_full(note) {
+                    self.set_note(note);
+                }
+            }
+        }
+        if signal.is_on(&self.notes) { Turn::Again } else { Turn::Sleep }
+    }
+    /// The name of an element.
+    pub fn name(&self, element: u32) -> &str {
+        self.info.get(element as usize).map_or("", |i| &i.name)
+    }
+    /// Where an element is declared: `FILE:LINE`, or empty.
+    pub fn place(&self, element: u32) -> &str {
+        self.info.get(element as usize).map_or("", |i| &i.place)
+    }
+    /// How messages name an element: `name :: Class`.
+    pub fn declaration(&self, element: u32) -> String {
+        self.info.get(element as usize).map_or(String::new(), |i| format!("{} :: {}", i.name, i.class))
+    }
+}
