@@ -121,9 +121,9 @@ fn overview(families: &[Family]) -> String {
 fn class_json(s: &ClassSpec) -> Value {
     let parts = words::Parts::of(s.doc);
     let port = |p: words::Port| json!({ "which": p.which, "moves": p.moves, "packets": p.packets, "optional": p.optional });
-    let handler = |h: HandlerSpec| {
+    let handler = |(name, h): (String, &HandlerSpec)| {
         let kind = h.readable().then(|| h.kind.word());
-        json!({ "name": h.name, "flags": h.flags, "value": kind, "unit": h.unit, "doc": h.doc })
+        json!({ "name": name, "flags": h.flags, "value": kind, "unit": h.unit, "doc": h.doc })
     };
     let count = |c: &castanet_spec::CountSpec| json!({ "name": c.name, "unit": c.unit, "doc": c.doc, "label": c.label, "values": c.values });
     let argument = |a: &castanet_spec::ArgSpec| {

@@ -86,8 +86,7 @@ pub fn answer(router: &mut Router, requests: &[String]) -> Answers {
 fn wrong(router: &Router, element: Option<u32>, handler: &str) -> String {
     let shared = router.shared();
     let name = shared.handler_name(element, handler);
-    let declared =
-        element.and_then(|e| shared.spec(e)).and_then(|s| s.all_handlers().find(|h| h.name == handler));
+    let declared = element.and_then(|e| shared.spec(e)).and_then(|s| s.handler(handler));
     let global = castanet_runtime::handlers::GLOBAL.iter().any(|g| element.is_none() && g.name == handler);
     if declared.is_some_and(|h| !h.readable()) || global {
         format!("'{name}' is a write handler")

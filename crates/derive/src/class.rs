@@ -168,6 +168,14 @@ fn handlers(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     crate::joined(&quote!(::castanet_element::spec::HandlerSpec), &lists)
 }
 
+/// Joins the indexed handlers of the engine and of the class itself.
+fn indexed(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
+    let mut lists = Vec::new();
+    lists.extend(parts.engine.map(|(_, ty)| quote!(<#ty as ::castanet_element::Handlers>::INDEXED)));
+    lists.push(quote!(<#ident as ::castanet_element::Handlers>::INDEXED));
+    crate::joined(&quote!(::castanet_element::spec::HandlerSpec), &lists)
+}
+
 /// Joins the counts of the engine and of the class itself.
 fn counts(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     let mut lists = Vec::new();
@@ -191,7 +199,8 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
     // Packets that end at an element for a reason in `ends` are counted as having left the router. So the class
     // also declares `leaves`.
     let leaves = (!ends.is_empty()).then(|| quote!(.union(::castanet_element::spec::Books::LEAVES)));
-    let (args_ty, handlers, all_counts) = (parts.args_type(), handlers(ident, parts), counts(ident, parts));
+    let (args_ty, all_counts) = (parts.args_type(), counts(ident, parts));
+    let (handlers, indexed) = (handlers(ident, parts), indexed(ident, parts));
     quote! {
         impl ::castanet_element::Class for #ident {
             type Args = #args_ty;
@@ -208,6 +217,7 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
                 args: <#args_ty as ::castanet_element::spec::Args>::SPECS,
                 handlers: #handlers,
                 arg_handlers: <#args_ty as ::castanet_element::spec::Args>::HANDLERS,
+                indexed: #indexed,
                 workers: ::castanet_element::spec::Workers::#workers,
                 offload: ::castanet_element::spec::Offload::#offload,
                 effects: #effects,

@@ -4,7 +4,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, ReturnType, Type};
+use syn::{Attribute, Error, Expr, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, ReturnType, Type};
 
 /// The words that stand for flags, in the order in which the `handlers` listing prints the flags.
 const FLAGS: &[(&str, char)] = &[
@@ -25,12 +25,13 @@ struct Attr {
     name: Option<LitStr>,
     unit: String,
     merge: Option<Ident>,
+    each: Option<Expr>,
     flags: Vec<char>,
 }
 
 fn attribute(a: &Attribute) -> syn::Result<Attr> {
     let write = a.path().is_ident("write");
-    let mut out = Attr { write, name: None, unit: String::new(), merge: None, flags: Vec::new() };
+    let mut out = Attr { write, name: None, unit: String::new(), merge: None, each: None, flags: Vec::new() };
     if matches!(a.meta, syn::Meta::Path(_)) {
         return Ok(out);
     }
@@ -38,13 +39,14 @@ fn attribute(a: &Attribute) -> syn::Result<Attr> {
         let word = m.path.get_ident().map(ToString::to_string).unwrap_or_default();
         match word.as_str() {
             "name" => out.name = Some(m.value()?.parse()?),
+            "each" => out.each = Some(m.value()?.parse()?),
             "unit" if !write => out.unit = m.value()?.parse::<LitStr>()?.value(),
             "merge" if !write => out.merge = Some(m.value()?.parse()?),
             _ => match FLAGS.iter().find(|f| f.0 == word) {
                 Some(f) => out.flags.push(f.1),
                 None => {
                     let words: Vec<_> = FLAGS.iter().map(|f| f.0).collect();
-                    let values = if write { "name" } else { "name, unit, merge" };
+                    let values = if write { "name, each" } else { "name, each, unit, merge" };
                     return Err(m.error(format!("expected {values} or one of {}", words.join(", "))));
                 }
             },
@@ -63,6 +65,8 @@ struct Handler {
     write: Option<TokenStream>,
     flags: Vec<char>,
     doc: String,
+    /// How many of it an element has, if it is indexed.
+    each: Option<Expr>,
 }
 
 struct Read {
@@ -73,14 +77,19 @@ struct Read {
     parameters: bool,
 }
 
-/// Whether a type is a reference to a type called `name`.
-fn refers_to(ty: &Type, name: &str) -> bool {
-    matches!(ty, Type::Reference(r) if matches!(&*r.elem, Type::Path(p) if p.path.segments.last().is_some_and(|s| s.ident == name)))
+/// Whether a type is called `name`.
+fn is(ty: &Type, name: &str) -> bool {
+    matches!(ty, Type::Path(p) if p.path.segments.last().is_some_and(|s| s.ident == name))
 }
 
-/// The arguments of a method after `self`: the type of its text or value, if it has one, and whether it takes
-/// a context.
-fn inputs(f: &ImplItemFn) -> syn::Result<(Option<Type>, bool)> {
+/// Whether a type is a reference to a type called `name`.
+fn refers_to(ty: &Type, name: &str) -> bool {
+    matches!(ty, Type::Reference(r) if is(&r.elem, name))
+}
+
+/// The arguments of a method after `self`, and after the number of an `indexed` handler: the type of its text or
+/// value, if it has one, and whether it takes a context.
+fn inputs(f: &ImplItemFn, indexed: bool) -> syn::Result<(Option<Type>, bool)> {
     let wrong = |at: &dyn quote::ToTokens| {
         Error::new_spanned(
             at,
@@ -91,8 +100,14 @@ fn inputs(f: &ImplItemFn) -> syn::Result<(Option<Type>, bool)> {
     if !f.sig.receiver().is_some_and(by_reference) {
         return Err(wrong(&f.sig));
     }
+    if indexed && !matches!(f.sig.inputs.iter().nth(1), Some(FnArg::Typed(p)) if is(&p.ty, "usize")) {
+        return Err(Error::new_spanned(
+            &f.sig,
+            "a handler with `each` takes its number after self, as a usize",
+        ));
+    }
     let (mut value, mut context) = (None, false);
-    for input in f.sig.inputs.iter().skip(1) {
+    for input in f.sig.inputs.iter().skip(if indexed { 2 } else { 1 }) {
         let FnArg::Typed(p) = input else { return Err(wrong(input)) };
         if context {
             return Err(wrong(input));
@@ -126,34 +141,36 @@ fn output(f: &ImplItemFn) -> (Option<Type>, bool) {
     (Some(bare(ty)), false)
 }
 
-/// Generates the call of a method, with the value parsed from `text` if the method takes one.
-fn call(f: &ImplItemFn, text: &Ident) -> syn::Result<(TokenStream, bool)> {
-    let (value, context) = inputs(f)?;
+/// Generates the call of a method, with the value parsed from `text` if the method takes one. The method of an
+/// `indexed` handler also takes its number.
+fn call(f: &ImplItemFn, text: &Ident, indexed: bool) -> syn::Result<(TokenStream, bool)> {
+    let (value, context) = inputs(f, indexed)?;
     let method = &f.sig.ident;
+    let number = indexed.then(|| quote!(number,));
     let cx = context.then(|| quote!(cx));
     // A path selects the method of this block. `self.method()` could select one of a trait, such as
     // `Element::signal`.
     Ok(match value {
-        None => (quote!(Self::#method(self, #cx)), false),
-        Some(ty) if refers_to(&ty, "str") => (quote!(Self::#method(self, #text, #cx)), true),
+        None => (quote!(Self::#method(self, #number #cx)), false),
+        Some(ty) if refers_to(&ty, "str") => (quote!(Self::#method(self, #number #text, #cx)), true),
         Some(ty) => (
             quote_spanned! {ty.span()=> {
                 let value = match ::castanet_element::handler::parse::<#ty>(#text, cx) {
                     Ok(value) => value,
                     Err(e) => return Some(Err(e)),
                 };
-                Self::#method(self, value, #cx)
+                Self::#method(self, #number value, #cx)
             }},
             true,
         ),
     })
 }
 
-fn read(f: &ImplItemFn, a: &Attr) -> syn::Result<Read> {
+fn read(f: &ImplItemFn, a: &Attr, indexed: bool) -> syn::Result<Read> {
     let (Some(kind), result) = output(f) else {
         return Err(Error::new_spanned(&f.sig, "a read handler returns its value"));
     };
-    let (call, parameters) = call(f, &format_ident!("parameters"))?;
+    let (call, parameters) = call(f, &format_ident!("parameters"), indexed)?;
     let show = quote!(::castanet_element::spec::Show::show);
     let call = match result {
         true => quote!(match #call {
@@ -172,8 +189,8 @@ fn read(f: &ImplItemFn, a: &Attr) -> syn::Result<Read> {
     Ok(Read { call, kind, unit: a.unit.clone(), merge, parameters })
 }
 
-fn write(f: &ImplItemFn) -> syn::Result<TokenStream> {
-    let (call, takes) = call(f, &format_ident!("value"))?;
+fn write(f: &ImplItemFn, indexed: bool) -> syn::Result<TokenStream> {
+    let (call, takes) = call(f, &format_ident!("value"), indexed)?;
     let ignored = (!takes).then(|| quote!(let _ = value;));
     Ok(match output(f) {
         (None, _) => quote!({ #ignored #call; Ok(()) }),
@@ -198,6 +215,7 @@ fn add(all: &mut Vec<Handler>, f: &ImplItemFn, a: &Attr, doc: &str) -> syn::Resu
                 write: None,
                 flags: Vec::new(),
                 doc: String::new(),
+                each: None,
             });
             all.len() - 1
         }
@@ -207,10 +225,12 @@ fn add(all: &mut Vec<Handler>, f: &ImplItemFn, a: &Attr, doc: &str) -> syn::Resu
         let which = if a.write { "write" } else { "read" };
         return Err(Error::new_spanned(&f.sig.ident, format!("there are two {which} handlers {name}")));
     }
+    h.each = a.each.clone().or(h.each.take());
+    let indexed = h.each.is_some();
     if a.write {
-        h.write = Some(write(f)?);
+        h.write = Some(write(f, indexed)?);
     } else {
-        h.read = Some(read(f, a)?);
+        h.read = Some(read(f, a, indexed)?);
     }
     h.flags.extend(&a.flags);
     if !h.doc.is_empty() && !doc.is_empty() {
@@ -283,33 +303,65 @@ fn implementation(block: &ItemImpl, all: &[Handler]) -> syn::Result<TokenStream>
         let message = format!("the handler {} needs a documentation comment", h.name);
         return Err(Error::new(h.at, message));
     }
-    let specs = all.iter().map(Handler::spec);
-    let arms = |f: &dyn Fn(&Handler) -> Option<TokenStream>| -> Vec<TokenStream> {
-        let one = |h: &Handler| {
-            let (name, call) = (&h.name, f(h)?);
-            Some(quote!(#name => #call,))
-        };
-        all.iter().filter_map(one).collect()
-    };
-    let reads = arms(&|h| h.read.as_ref().map(|r| r.call.clone()));
-    let writes = arms(&|h| h.write.clone());
+    let (indexed, plain): (Vec<_>, Vec<_>) = all.iter().partition(|h| h.each.is_some());
+    let specs = plain.iter().map(|h| h.spec());
+    let (reads, reads_of_many) = cases(&plain, &indexed, &|h| h.read.as_ref().map(|r| r.call.clone()));
+    let (writes, writes_of_many) = cases(&plain, &indexed, &|h| h.write.clone());
     let (generics, _, bounds) = block.generics.split_for_impl();
     let ty = &block.self_ty;
+    let many = (!indexed.is_empty()).then(|| {
+        let specs = indexed.iter().map(|h| h.spec());
+        let counts = indexed.iter().enumerate().map(|(i, h)| {
+            let each = &h.each;
+            quote!(#i => #each,)
+        });
+        quote! {
+            const INDEXED: &'static [::castanet_element::spec::HandlerSpec] = &[#(#specs),*];
+            fn count_of(&self, i: usize) -> usize {
+                match i { #(#counts)* _ => 0 }
+            }
+        }
+    });
     Ok(quote! {
         impl #generics ::castanet_element::Handlers for #ty #bounds {
             const METHODS: &'static [::castanet_element::spec::HandlerSpec] = &[#(#specs),*];
+            #many
             #[allow(unused_variables, unreachable_code, clippy::match_single_binding)]
             fn read_method(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
                 -> Option<Result<String, ::castanet_element::HandlerError>>
             {
+                #(#reads_of_many)*
                 Some(match handler { #(#reads)* _ => return None })
             }
             #[allow(unused_variables, unreachable_code, clippy::match_single_binding)]
             fn write_method(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>)
                 -> Option<Result<(), ::castanet_element::HandlerError>>
             {
+                #(#writes_of_many)*
                 Some(match handler { #(#writes)* _ => return None })
             }
         }
     })
+}
+
+/// Generates the match arms that call the methods of plain handlers, and the statements that call those of indexed
+/// handlers. `call` returns the call, if the handler has such a method.
+fn cases(
+    plain: &[&Handler],
+    indexed: &[&Handler],
+    call: &dyn Fn(&Handler) -> Option<TokenStream>,
+) -> (Vec<TokenStream>, Vec<TokenStream>) {
+    let arm = |h: &&Handler| {
+        let (name, call) = (&h.name, call(h)?);
+        Some(quote!(#name => #call,))
+    };
+    let statement = |h: &&Handler| {
+        let (name, call, each) = (&h.name, call(h)?, h.each.as_ref()?);
+        Some(quote! {
+            if let Some(number) = ::castanet_element::spec::class::index(handler, #name).filter(|n| *n < #each) {
+                return Some(#call);
+            }
+        })
+    };
+    (plain.iter().filter_map(arm).collect(), indexed.iter().filter_map(statement).collect())
 }

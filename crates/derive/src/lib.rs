@@ -38,6 +38,9 @@ pub fn derive_class(input: TokenStream) -> TokenStream {
 /// may call it). A read takes `unit = "packets"` and `merge = sum`, `first` or `max`, which says how the
 /// values of several workers are combined. Without `merge`, counters and rates are added, and all other
 /// values are assumed to be the same for all workers.
+///
+/// `each = self.patterns.len()` declares that many handlers of one kind: `pattern0`, `pattern1` and so on. Their
+/// methods take the number as a `usize` right after `self`.
 #[proc_macro_attribute]
 pub fn handlers(arguments: TokenStream, block: TokenStream) -> TokenStream {
     if !arguments.is_empty() {

@@ -85,6 +85,10 @@ pub trait Object: Lifecycle + Any + Send {
         value: &str,
         cx: &mut Cx<'_>,
     ) -> Option<Result<(), HandlerError>>;
+    /// Returns names and flags of the handlers that only this element has, in addition to those that its class
+    /// declares for all: [indexed](castanet_spec::ClassSpec::indexed) and
+    /// [dynamic](Lifecycle::dynamic_handlers) ones.
+    fn own_handlers(&self) -> Vec<(String, &'static str)>;
     /// Calls `visit` with each count of the element, including those of its engine, and with the declaration
     /// of each. `visit` may change the counts.
     fn each_count(&mut self, visit: &mut CountVisitor<'_>);
@@ -129,23 +133,27 @@ pub trait Lifecycle {
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Reads one of the element's [own handlers](Lifecycle::own_handlers).
-    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+    /// Returns names and flags of handlers that only the configuration of the element determines, as a script
+    /// does. The name `*` stands for any name.
+    fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
+        Vec::new()
+    }
+    /// Reads one of the [dynamic handlers](Lifecycle::dynamic_handlers).
+    fn read_dynamic(
+        &mut self,
+        handler: &str,
+        parameters: &str,
+        cx: &mut Cx<'_>,
+    ) -> Result<String, HandlerError> {
         Err("read handler not implemented".into())
     }
-    /// Writes one of the element's [own handlers](Lifecycle::own_handlers).
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+    /// Writes one of the [dynamic handlers](Lifecycle::dynamic_handlers).
+    fn write_dynamic(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         Err("write handler not implemented".into())
     }
     /// Called after an argument was changed through its handler.
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
-    }
-    /// Returns the handlers that only this element has, in addition to those of its class, as names and
-    /// flags. [`read`](Lifecycle::read) and [`write`](Lifecycle::write) answer them; the name `*` stands for
-    /// any name.
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
-        Vec::new()
     }
     /// Returns the outside effects that this element really has, out of those that its class declares.
     fn effects(&self, declared: Effects) -> Effects {

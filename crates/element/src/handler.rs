@@ -49,6 +49,13 @@ impl From<HandlerError> for String {
 pub trait Handlers: Sized {
     /// The declarations of these handlers, in order.
     const METHODS: &'static [HandlerSpec] = &[];
+    /// The declarations of the handlers of which an element has several
+    /// ([`indexed`](castanet_spec::ClassSpec::indexed)), in order.
+    const INDEXED: &'static [HandlerSpec] = &[];
+    /// How many handlers element `i` of [`INDEXED`](Handlers::INDEXED) stands for.
+    fn count_of(&self, i: usize) -> usize {
+        0
+    }
     /// Calls the method of a read handler; none if no method has that name.
     fn read_method(
         &mut self,
@@ -69,12 +76,19 @@ pub trait Handlers: Sized {
     }
 }
 
+/// Appends the names and flags of the handlers that `e` has for each of its indexed handlers.
+pub fn list_indexed<E: Handlers>(e: &E, into: &mut Vec<(String, &'static str)>) {
+    for (i, h) in E::INDEXED.iter().enumerate() {
+        into.extend((0..e.count_of(i)).map(|n| (format!("{}{n}", h.name), h.flags)));
+    }
+}
+
 /// Parses a value that was written to a handler, or the parameters of a read.
 pub fn parse<T: ArgValue>(text: &str, cx: &Cx<'_>) -> Result<T, HandlerError> {
     cx.with_args(|a| T::parse(text.trim(), a)).map_err(HandlerError::from)
 }
 
-/// Reads a handler of an element: one that its class declares, or one of its [own](crate::Lifecycle::own_handlers).
+/// Reads a handler of an element: one that its class declares, or one of its [own](Object::own_handlers).
 pub fn read<E: Object + ?Sized>(
     e: &mut E,
     handler: &str,
@@ -83,11 +97,11 @@ pub fn read<E: Object + ?Sized>(
 ) -> Result<String, HandlerError> {
     match e.read_handler(handler, parameters, cx) {
         Some(value) => value,
-        None => e.read(handler, parameters, cx),
+        None => e.read_dynamic(handler, parameters, cx),
     }
 }
 
-/// Writes a handler of an element: one that its class declares, or one of its [own](crate::Lifecycle::own_handlers).
+/// Writes a handler of an element: one that its class declares, or one of its [own](Object::own_handlers).
 pub fn write<E: Object + ?Sized>(
     e: &mut E,
     handler: &str,
@@ -96,7 +110,7 @@ pub fn write<E: Object + ?Sized>(
 ) -> Result<(), HandlerError> {
     match e.write_handler(handler, value, cx) {
         Some(done) => done,
-        None => e.write(handler, value, cx),
+        None => e.write_dynamic(handler, value, cx),
     }
 }
 

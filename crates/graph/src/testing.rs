@@ -22,6 +22,7 @@ const BASE: ClassSpec = ClassSpec {
     args: &[],
     handlers: &[],
     arg_handlers: &[],
+    indexed: &[],
     workers: Workers::Replicate,
     offload: Offload::Transparent,
     effects: Effects::empty(),

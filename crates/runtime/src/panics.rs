@@ -32,6 +32,9 @@ impl Object for Disabled {
     fn write_handler(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Option<Result<(), HandlerError>> {
         None
     }
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        Vec::new()
+    }
     fn each_count(&mut self, _: &mut castanet_element::CountVisitor<'_>) {}
     fn take_over_from(&mut self, _: &mut dyn Any, _: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())

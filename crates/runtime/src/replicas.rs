@@ -115,7 +115,7 @@ fn add_lines(values: &[String]) -> Option<String> {
 /// Combines the values of a handler from several replicas, as its declaration says. Arguments and undeclared
 /// handlers have the same value on all replicas.
 fn merge_values(spec: Option<&ClassSpec>, handler: &str, values: Vec<String>) -> String {
-    let declared = spec.and_then(|s| s.handlers.iter().find(|h| h.name == handler));
+    let declared = spec.and_then(|s| s.handler(handler));
     fn numbers<T: std::str::FromStr>(values: &[String]) -> Option<Vec<T>> {
         values.iter().map(|v| v.trim().parse().ok()).collect()
     }

@@ -116,6 +116,9 @@ pub struct ClassSpec {
     pub handlers: &'static [HandlerSpec],
     /// Handlers that belong to arguments.
     pub arg_handlers: &'static [HandlerSpec],
+    /// Handlers of which an element has several, one for each of its ports or patterns: `pattern` stands for
+    /// `pattern0`, `pattern1` and so on.
+    pub indexed: &'static [HandlerSpec],
     /// What happens when several workers reach an element.
     pub workers: Workers,
     /// How it handles offloads.
@@ -160,10 +163,24 @@ impl ClassSpec {
     pub fn all_handlers(&self) -> impl Iterator<Item = &'static HandlerSpec> {
         self.handlers.iter().chain(self.arg_handlers)
     }
+    /// Returns the declaration of a handler, also of one of the [indexed](ClassSpec::indexed) handlers. Which of
+    /// these exist depends on the element.
+    pub fn handler(&self, name: &str) -> Option<&'static HandlerSpec> {
+        let indexed = || self.indexed.iter().find(|h| index(name, h.name).is_some());
+        self.all_handlers().find(|h| h.name == name).or_else(indexed)
+    }
     /// Whether the class has a capability.
     pub fn has(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)
     }
+}
+
+/// Returns N if a handler's name is `base` followed by the decimal number N.
+pub fn index(handler: &str, base: &str) -> Option<usize> {
+    let digits = handler.strip_prefix(base)?;
+    let n: usize = digits.parse().ok()?;
+    // Only one spelling of a number is a name: no sign, no leading zeros.
+    (digits.len() == n.checked_ilog10().map_or(1, |log| log as usize + 1)).then_some(n)
 }
 
 /// The declarations of the classes defined outside the configuration.

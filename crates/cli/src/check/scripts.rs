@@ -7,7 +7,7 @@ use castanet_graph::Graph;
 use castanet_lang::args::{split, words};
 use castanet_lang::{Diagnostic, Element, nearest};
 use castanet_runtime::handlers::provided;
-use castanet_spec::ClassSpec;
+use castanet_spec::{ClassSpec, HandlerSpec};
 use std::ops::Range;
 
 /// A call of a handler in a script: its place in the configuration string, and whether it writes the handler.
@@ -114,29 +114,34 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
             None => d.help("write ELEMENT.HANDLER, with the name of an element as it is declared"),
         });
     };
-    // Not checked: scripts, which define their own handlers, and names that end in a digit, because some
-    // classes have a handler for each port, with the port number at the end.
-    if handler.ends_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
+    // Scripts are not checked, because they define their own handlers.
     let spec = graph.spec(callee).filter(|s| !is_script(s))?;
-    let names = handlers(spec, call.write);
-    if names.contains(&handler) {
+    let base = handler.trim_end_matches(|c: char| c.is_ascii_digit());
+    let digits = handler.strip_prefix(base).unwrap_or_default();
+    let names = handlers(spec, call.write, digits);
+    if names.iter().any(|n| n == handler) {
         return None;
     }
     let kind = if call.write { "write" } else { "read" };
     let d = told(format!("'{}' has no {kind} handler '{handler}'", graph.declaration(callee)));
-    Some(match nearest(handler, names.iter().copied()) {
+    Some(match nearest(handler, names.iter().map(String::as_str)) {
         Some(near) => d.did_you_mean(&format!("{name}.{near}")),
         None if names.is_empty() => d.help(format!("{} has no {kind} handlers", spec.name)),
         None => d.help(format!("its {kind} handlers are {}", names.join(", "))),
     })
 }
 
-/// Names of the handlers that elements of a class have for writing (if `write`) or for reading.
-fn handlers(spec: &ClassSpec, write: bool) -> Vec<&'static str> {
-    let all = spec.all_handlers().chain(provided(true, true));
-    all.filter(|h| if write { h.writable() } else { h.readable() }).map(|h| h.name).collect()
+/// Returns the names of the handlers that elements of a class have for writing (if `write`) or for reading. Those
+/// of which an element has several end in `digits`, or in `N` if `digits` are none.
+fn handlers(spec: &ClassSpec, write: bool, digits: &str) -> Vec<String> {
+    let right = |h: &&HandlerSpec| if write { h.writable() } else { h.readable() };
+    let number = if digits.is_empty() { "N" } else { digits };
+    let all = spec
+        .all_handlers()
+        .chain(provided(spec.task, !spec.drops.is_empty()))
+        .filter(right)
+        .map(|h| h.name.to_string());
+    all.chain(spec.indexed.iter().filter(right).map(|h| format!("{}{number}", h.name))).collect()
 }
 
 #[cfg(test)]
@@ -147,7 +152,7 @@ mod tests {
 
     fn warnings(script: &str) -> Vec<String> {
         let text = format!(
-            "Idle -> c :: Counter -> counter :: Counter -> Discard; s :: Script(TYPE PASSIVE, return 5); Script({script});"
+            "Idle -> c :: Counter -> counter :: Counter -> r :: StrideSwitch(1) -> Discard; s :: Script(TYPE PASSIVE, return 5); Script({script});"
         );
         let loaded = load(&Source::text("test", text, Vec::new()), None, Unknown::Error);
         assert!(!loaded.failed(), "{script}: {:?}", loaded.diagnostics);
@@ -169,6 +174,14 @@ mod tests {
             (
                 "print >x.txt c.cout",
                 "c.cout: 'c :: Counter' has no read handler 'cout' did you mean 'c.count'?",
+            ),
+            (
+                "write r.ticket0 5",
+                "r.ticket0: 'r :: StrideSwitch' has no write handler 'ticket0' did you mean 'r.tickets0'?",
+            ),
+            (
+                "print c.active0",
+                "c.active0: 'c :: Counter' has no read handler 'active0' its read handlers are count, byte_count, rate, bit_rate, byte_rate, count_call, handlers, ports, config, class, name",
             ),
             (
                 "write counter1.reset",
@@ -216,7 +229,8 @@ mod tests {
             "print $(c.count)",
             "print s.anything",
             "write c.reset",
-            "print c.active0",
+            "print r.tickets0",
+            "write r.tickets12 5",
             "print $x.count",
             "print $($x.count)",
             "print c.config",

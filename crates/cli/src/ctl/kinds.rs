@@ -44,8 +44,8 @@ impl Kinds {
                 spec
             }
         };
-        let own = spec.into_iter().flat_map(|s| s.all_handlers());
-        let declared = own.chain(provided(true, true)).find(|h| h.name == handler);
+        let provided = || provided(true, true).find(|h| h.name == handler);
+        let declared = spec.and_then(|s| s.handler(handler)).or_else(provided);
         Ok(declared.filter(readable).map(|h| h.kind))
     }
 

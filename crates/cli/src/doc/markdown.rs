@@ -21,7 +21,7 @@ pub fn reference(families: &[(&'static str, Vec<&'static ClassSpec>)]) -> String
     );
     use castanet_runtime::handlers::{DROPS, ELEMENT, TASK};
     for h in ELEMENT.iter().chain(DROPS).chain(TASK) {
-        handler(&mut out, h);
+        handler(&mut out, h.name, h);
     }
     for (family, classes) in families {
         let _ = write!(out, "\n## {}\n", words::family(family));
@@ -42,8 +42,8 @@ fn row(out: &mut String, cells: &[&str]) {
     let _ = writeln!(out, "| {} |", cells.join(" | "));
 }
 
-fn handler(out: &mut String, h: &HandlerSpec) {
-    row(out, &[&code(h.name), &words::flags(h.flags), &words::value(h), h.doc]);
+fn handler(out: &mut String, name: &str, h: &HandlerSpec) {
+    row(out, &[&code(name), &words::flags(h.flags), &words::value(h), h.doc]);
 }
 
 /// Returns the manual of one class, with a heading of this level. `all` adds the handlers that every element
@@ -81,11 +81,11 @@ pub fn class(spec: &ClassSpec, level: usize, all: bool) -> String {
             row(&mut out, &[&code(a.name), a.type_name, &code(a.default), words::kind(a), &words::about(a)]);
         }
     }
-    let handlers = if all { words::handlers(spec) } else { spec.all_handlers().copied().collect() };
+    let handlers = if all { words::handlers(spec) } else { words::declared(spec) };
     if !handlers.is_empty() {
         out.push_str("\n| handler | access | value | |\n|---|---|---|---|\n");
-        for h in &handlers {
-            handler(&mut out, h);
+        for (name, h) in &handlers {
+            handler(&mut out, name, h);
         }
     }
     out.push('\n');

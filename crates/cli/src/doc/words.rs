@@ -193,13 +193,21 @@ pub fn flags(flags: &str) -> String {
     words.join(", ")
 }
 
-/// Returns the handlers of a class: its own and those of its arguments, then those that the runtime adds.
-pub fn handlers(spec: &ClassSpec) -> Vec<HandlerSpec> {
-    let mut all: Vec<HandlerSpec> = spec.all_handlers().copied().collect();
+/// Returns the handlers that a class declares, with their names: its own, those of which an element has several,
+/// such as `patternN`, and those of its arguments.
+pub fn declared(spec: &ClassSpec) -> Vec<(String, &'static HandlerSpec)> {
+    let plain = |h: &'static HandlerSpec| (h.name.to_string(), h);
+    let indexed = spec.indexed.iter().map(|h| (format!("{}N", h.name), h));
+    spec.handlers.iter().map(plain).chain(indexed).chain(spec.arg_handlers.iter().map(plain)).collect()
+}
+
+/// Returns the handlers that a class declares, then those that the runtime adds.
+pub fn handlers(spec: &ClassSpec) -> Vec<(String, &'static HandlerSpec)> {
+    let mut all = declared(spec);
     let own = all.len();
     for h in castanet_runtime::handlers::provided(spec.task, !spec.drops.is_empty()) {
-        if all[..own].iter().all(|o| o.name != h.name) {
-            all.push(*h);
+        if all[..own].iter().all(|o| o.0 != h.name) {
+            all.push((h.name.to_string(), h));
         }
     }
     all

@@ -21,9 +21,9 @@ fn args_access(parts: &Parts<'_>) -> (TokenStream, TokenStream) {
     (read, write)
 }
 
-/// The statements of `read_handler`, `write_handler` and `each_count` that ask the engine.
-fn engine_access(parts: &Parts<'_>) -> [TokenStream; 3] {
-    let Some((e, _)) = parts.engine else { return [quote!(), quote!(), quote!()] };
+/// The statements of `read_handler`, `write_handler`, `each_count` and `own_handlers` that ask the engine.
+fn engine_access(parts: &Parts<'_>) -> [TokenStream; 4] {
+    let Some((e, _)) = parts.engine else { return [quote!(), quote!(), quote!(), quote!()] };
     [
         quote! {
             if let Some(value) = self.#e.read_method(handler, parameters, cx) { return Some(value); }
@@ -31,13 +31,14 @@ fn engine_access(parts: &Parts<'_>) -> [TokenStream; 3] {
         },
         quote!(if let Some(done) = self.#e.write_method(handler, value, cx) { return Some(done); }),
         quote!(::castanet_element::Counts::own_counts(&mut self.#e, visit);),
+        quote!(::castanet_element::handler::list_indexed(&self.#e, &mut all);),
     ]
 }
 
 /// The implementation of `Object`.
 pub fn object_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     let (read_args, write_args) = args_access(parts);
-    let [read_engine, write_engine, visit_engine] = engine_access(parts);
+    let [read_engine, write_engine, visit_engine, list_engine] = engine_access(parts);
     quote! {
         impl ::castanet_element::Object for #ident {
             #[allow(clippy::match_single_binding, unused_imports)]
@@ -64,6 +65,12 @@ pub fn object_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
                 }
                 #write_engine
                 #write_args
+            }
+            fn own_handlers(&self) -> Vec<(String, &'static str)> {
+                let mut all = ::castanet_element::Lifecycle::dynamic_handlers(self);
+                #list_engine
+                ::castanet_element::handler::list_indexed(self, &mut all);
+                all
             }
             fn each_count(&mut self, visit: &mut ::castanet_element::CountVisitor<'_>) {
                 #visit_engine
@@ -102,19 +109,19 @@ pub fn lifecycle_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
             fn cleanup(&mut self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
                 ::castanet_element::Lifecycle::cleanup(&mut self.#e, cx)
             }
-            fn read(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
+            fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
+                ::castanet_element::Lifecycle::dynamic_handlers(&self.#e)
+            }
+            fn read_dynamic(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
                 -> Result<String, ::castanet_element::HandlerError>
             {
-                ::castanet_element::Lifecycle::read(&mut self.#e, handler, parameters, cx)
+                ::castanet_element::Lifecycle::read_dynamic(&mut self.#e, handler, parameters, cx)
             }
-            fn write(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::HandlerError> {
-                ::castanet_element::Lifecycle::write(&mut self.#e, handler, value, cx)
+            fn write_dynamic(&mut self, handler: &str, value: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::HandlerError> {
+                ::castanet_element::Lifecycle::write_dynamic(&mut self.#e, handler, value, cx)
             }
             fn changed(&mut self, handler: &str, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
                 ::castanet_element::Lifecycle::changed(&mut self.#e, handler, cx)
-            }
-            fn own_handlers(&self) -> Vec<(String, &'static str)> {
-                ::castanet_element::Lifecycle::own_handlers(&self.#e)
             }
             fn effects(&self, declared: ::castanet_element::spec::Effects) -> ::castanet_element::spec::Effects {
                 ::castanet_element::Lifecycle::effects(&self.#e, declared)

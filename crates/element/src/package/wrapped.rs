@@ -104,6 +104,9 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Object for Wrapped<T, W> {
             .call(|| inside::<T, W, _>(old, |old| self.inner.take_over_from(old, cx)))
             .map_err(ElementError::detached)
     }
+    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+        self.wrap.call(|| self.inner.own_handlers())
+    }
     fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.wrap
             .call(|| inside::<T, W, _>(old, |old| self.inner.take_state_from(old, cx)))
@@ -118,17 +121,22 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.wrap.call(|| self.inner.cleanup(cx)).map_err(ElementError::detached)
     }
-    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.wrap.call(|| self.inner.read(handler, parameters, cx))
+    fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
+        self.wrap.call(|| self.inner.dynamic_handlers())
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.wrap.call(|| self.inner.write(handler, value, cx))
+    fn read_dynamic(
+        &mut self,
+        handler: &str,
+        parameters: &str,
+        cx: &mut Cx<'_>,
+    ) -> Result<String, HandlerError> {
+        self.wrap.call(|| self.inner.read_dynamic(handler, parameters, cx))
+    }
+    fn write_dynamic(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.wrap.call(|| self.inner.write_dynamic(handler, value, cx))
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.wrap.call(|| self.inner.changed(handler, cx)).map_err(ElementError::detached)
-    }
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
-        self.wrap.call(|| self.inner.own_handlers())
     }
     fn effects(&self, declared: Effects) -> Effects {
         self.wrap.call(|| self.inner.effects(declared))

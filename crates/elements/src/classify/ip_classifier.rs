@@ -23,7 +23,7 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(name = "IPClassifier", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate)]
-#[class(reconfigure = keeps, config_follows, drops(NoMatch, NoIpHeader), build, lifecycle, handlers)]
+#[class(reconfigure = keeps, config_follows, drops(NoMatch, NoIpHeader), build, handlers)]
 pub struct IpClassifier {
     args: Args,
     classify: Classify,
@@ -53,11 +53,6 @@ impl Build for IpClassifier {
     }
 }
 
-/// Parses the name of a handler `patternN`. Returns the number of the output.
-fn output(handler: &str) -> Option<usize> {
-    handler.strip_prefix("pattern").and_then(|n| n.parse().ok())
-}
-
 #[handlers]
 impl IpClassifier {
     /// The decision tree.
@@ -65,32 +60,23 @@ impl IpClassifier {
     fn program(&self) -> String {
         self.classify.program.program_text()
     }
-}
-
-impl Lifecycle for IpClassifier {
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, HandlerError> {
-        let n = output(handler).ok_or("read handler not implemented")?;
-        self.args.pattern.get(n).map(|p| p.0.clone()).ok_or_else(|| format!("no output {n}").into())
+    /// The expression of output N.
+    #[read(each = self.args.pattern.len())]
+    fn pattern(&self, output: usize) -> Option<&str> {
+        self.args.pattern.get(output).map(|p| p.0.as_str())
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        let n = output(handler).ok_or("write handler not implemented")?;
-        let place = self.args.pattern.get_mut(n).ok_or_else(|| format!("no output {n}"))?;
-        let before = std::mem::replace(place, PatternText(value.trim().to_string()));
-        match cx.with_args(|a| Program::from_ip_classifier(&self.args.texts(), &ConfigNames(*a))) {
-            Ok((program, _)) => {
-                self.classify = Classify::new(program);
-                Ok(())
-            }
-            Err(errors) => {
-                if let Some(place) = self.args.pattern.get_mut(n) {
-                    *place = before;
-                }
-                Err(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into())
-            }
+    #[write(each = self.args.pattern.len())]
+    fn set_pattern(&mut self, output: usize, text: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        let mut patterns = self.args.texts();
+        if let Some(p) = patterns.get_mut(output) {
+            *p = text.trim();
         }
-    }
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
-        (0..self.args.pattern.len()).map(|n| (format!("pattern{n}"), "rw")).collect()
+        let compiled = cx.with_args(|a| Program::from_ip_classifier(&patterns, &ConfigNames(*a)));
+        let (program, _) = compiled
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
+        self.args.pattern = patterns.into_iter().map(|p| PatternText(p.to_string())).collect();
+        self.classify = Classify::new(program);
+        Ok(())
     }
 }
 

@@ -60,11 +60,6 @@ impl Suppressor {
     fn found_empty(&self, cx: &mut Cx<'_>) {
         self.note.found_empty(|cx| self.has_something(cx), cx);
     }
-    /// Returns the flag that the handler `activeN` shows.
-    fn flag(&self, handler: &str) -> Result<&AtomicBool, HandlerError> {
-        let port = handler.strip_prefix("active").and_then(|n| n.parse::<usize>().ok());
-        port.and_then(|n| self.suppressed.get(n)).ok_or_else(|| format!("no '{handler}' handler").into())
-    }
 }
 
 impl Element for Suppressor {
@@ -110,6 +105,19 @@ impl Element for Suppressor {
 
 #[handlers]
 impl Suppressor {
+    /// Whether port N is active.
+    #[read(each = self.suppressed.len())]
+    fn active(&self, port: usize) -> bool {
+        !self.is_suppressed(port)
+    }
+    /// Packets pass through the port only while it is active.
+    #[write(each = self.suppressed.len(), checkbox)]
+    fn set_active(&mut self, port: usize, active: bool, cx: &mut Cx<'_>) {
+        if let Some(s) = self.suppressed.get(port) {
+            s.store(!active, Ordering::SeqCst);
+        }
+        self.note.look(self.has_something(cx), cx);
+    }
     /// Makes all ports active.
     #[write(button)]
     fn reset(&mut self, cx: &mut Cx<'_>) {
@@ -128,18 +136,6 @@ impl Lifecycle for Suppressor {
         self.note.initialise(true, cx);
         self.flags.note(self.note.note());
         Ok(())
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, HandlerError> {
-        Ok((!self.flag(handler)?.load(Ordering::Relaxed)).show())
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        let active = cx.with_args(|a| bool::parse(value.trim(), a))?;
-        self.flag(handler)?.store(!active, Ordering::SeqCst);
-        self.note.look(self.has_something(cx), cx);
-        Ok(())
-    }
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
-        (0..self.suppressed.len()).map(|i| (format!("active{i}"), "rwc")).collect()
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         // If a spanning tree has set flags in the new router, they stay.

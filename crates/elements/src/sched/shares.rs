@@ -93,25 +93,22 @@ impl Shares {
     pub fn shown(&self) -> String {
         self.tickets.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
     }
-    /// Returns names and flags of the handlers `tickets0`, `tickets1`, ...
-    pub fn handlers(&self) -> Vec<(String, &'static str)> {
-        (0..self.tickets.len()).map(|n| (format!("tickets{n}"), "rw")).collect()
+    /// How many clients there are.
+    pub fn clients(&self) -> usize {
+        self.tickets.len()
     }
-    fn tickets(&mut self, handler: &str) -> Result<&mut u32, HandlerError> {
-        let n = handler.strip_prefix("tickets").and_then(|n| n.parse::<usize>().ok());
-        n.and_then(|n| self.tickets.get_mut(n)).ok_or_else(|| format!("no '{handler}' handler").into())
+    /// Returns the tickets of a client; 0 if there is no such client.
+    pub fn tickets(&self, client: usize) -> u32 {
+        self.tickets.get(client).copied().unwrap_or(0)
     }
-    /// Answers a read handler.
-    pub fn read(&mut self, handler: &str) -> Result<String, HandlerError> {
-        Ok(self.tickets(handler)?.to_string())
-    }
-    /// Answers a write handler. The new tickets count from the client's next turn on.
-    pub fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        let tickets = cx.with_args(|a| u32::parse(value.trim(), a))?;
+    /// Sets the tickets of a client, which count from its next turn on.
+    pub fn set_tickets(&mut self, client: usize, tickets: u32) -> Result<(), HandlerError> {
         if tickets == 0 {
             return Err("tickets must be at least 1".into());
         }
-        *self.tickets(handler)? = tickets;
+        if let Some(t) = self.tickets.get_mut(client) {
+            *t = tickets;
+        }
         Ok(())
     }
 }

@@ -47,6 +47,15 @@ impl StrideSched {
     fn config(&self) -> String {
         self.shares.shown()
     }
+    /// The tickets of input N: its share of the packets relative to other inputs.
+    #[read(each = self.shares.clients())]
+    fn tickets(&self, input: usize) -> u32 {
+        self.shares.tickets(input)
+    }
+    #[write(each = self.shares.clients())]
+    fn set_tickets(&mut self, input: usize, tickets: u32) -> Result<(), HandlerError> {
+        self.shares.set_tickets(input, tickets)
+    }
 }
 
 impl Build for StrideSched {
@@ -82,15 +91,6 @@ impl Lifecycle for StrideSched {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.signals = super::signals(self.args.tickets.len(), cx);
         Ok(())
-    }
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
-        self.shares.handlers()
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.shares.read(handler)
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.shares.write(handler, value, cx)
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.shares.go_on_from(&old.shares);

@@ -42,6 +42,15 @@ impl StrideSwitch {
     fn config(&self) -> String {
         self.shares.shown()
     }
+    /// The tickets of output N: its share of the packets relative to other outputs.
+    #[read(each = self.shares.clients())]
+    fn tickets(&self, output: usize) -> u32 {
+        self.shares.tickets(output)
+    }
+    #[write(each = self.shares.clients())]
+    fn set_tickets(&mut self, output: usize, tickets: u32) -> Result<(), HandlerError> {
+        self.shares.set_tickets(output, tickets)
+    }
 }
 
 impl Build for StrideSwitch {
@@ -66,15 +75,6 @@ impl Element for StrideSwitch {
 }
 
 impl Lifecycle for StrideSwitch {
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
-        self.shares.handlers()
-    }
-    fn read(&mut self, handler: &str, _: &str, _: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.shares.read(handler)
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.shares.write(handler, value, cx)
-    }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.shares.go_on_from(&old.shares);
         Ok(())

@@ -95,20 +95,38 @@ impl<const DRIVER: bool> Lifecycle for Scripted<DRIVER> {
         }
         Ok(())
     }
-    fn read(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.machine.enter(cx);
-        Ok(self.machine.own_read(handler, parameters, cx)?)
+    fn read_dynamic(
+        &mut self,
+        handler: &str,
+        parameters: &str,
+        cx: &mut Cx<'_>,
+    ) -> Result<String, HandlerError> {
+        self.read(handler, parameters, cx)
     }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.machine.enter(cx);
-        Ok(self.machine.own_write(handler, value, cx)?)
+    fn write_dynamic(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.write(handler, value, cx)
     }
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+    fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
         self.machine.handlers()
     }
 }
 
 impl<const DRIVER: bool> Scripted<DRIVER> {
+    /// Reads a handler of the script, whether its class or its configuration declares it.
+    pub(super) fn read(
+        &mut self,
+        handler: &str,
+        parameters: &str,
+        cx: &mut Cx<'_>,
+    ) -> Result<String, HandlerError> {
+        self.machine.enter(cx);
+        Ok(self.machine.own_read(handler, parameters, cx)?)
+    }
+    /// Writes a handler of the script, whether its class or its configuration declares it.
+    pub(super) fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.machine.enter(cx);
+        Ok(self.machine.own_write(handler, value, cx)?)
+    }
     pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.drain() {
             match self.machine.packet(port, cx) {

@@ -64,15 +64,6 @@ impl<A: RewriterArgs> Lifecycle for Rewriter<A> {
         self.link = Some(link);
         Ok(())
     }
-    fn read(&mut self, handler: &str, _: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.pattern(handler, cx)
-    }
-    fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.set_pattern(handler, value, cx)
-    }
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
-        (0..self.specs.len()).map(|n| (format!("pattern{n}"), "rw")).collect()
-    }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let (Some(mine), Some(theirs)) = (self.handle.linked(), old.handle.linked()) else { return Ok(()) };
         if mine.is_shared_with(theirs) {

@@ -28,11 +28,6 @@ impl ArgValue for FlowText {
     }
 }
 
-/// Returns N, the number of an input, for the handler name `patternN`.
-fn input(handler: &str) -> Option<usize> {
-    handler.strip_prefix("pattern").and_then(|n| n.parse().ok())
-}
-
 impl<A: RewriterArgs> Rewriter<A> {
     /// Locks the store. Returns it with the number of this rewriter in it.
     fn store(&self) -> Result<(MutexGuard<'_, Store>, u16), HandlerError> {
@@ -64,35 +59,10 @@ impl<A: RewriterArgs> Rewriter<A> {
             format!("{src} {} {dst} {}", t.sport(), t.dport())
         }))
     }
-    /// Returns the rule of an input for new flows, and the number of its flows.
-    pub(super) fn pattern(&self, handler: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        let n = input(handler).ok_or("no such input")?;
-        let line = self.counts(cx, |space| space.inputs.get(n).map(|i| self.line(i)))?;
-        line.ok_or_else(|| "no such input".into())
-    }
     /// Formats an input as `patterns` lists it.
     fn line(&self, input: &Input) -> String {
         let rule = input.spec.show(self.kind);
         if input.flows > 0 { format!("{rule} [{}]", input.flows) } else { rule }
-    }
-    /// Changes the specification of an input. The flows that the input made are removed.
-    pub(super) fn set_pattern(
-        &mut self,
-        handler: &str,
-        value: &str,
-        cx: &Cx<'_>,
-    ) -> Result<(), HandlerError> {
-        let handle = self.handle.clone();
-        let link = handle.linked().ok_or("not initialised")?;
-        let text = cx.with_args(|a| SpecText::parse(value.trim(), a))?;
-        let spec = text.resolve(&self.registry, &self.scope, self.outputs)?;
-        self.check(&spec)?;
-        let n = input(handler).ok_or("no such input")?;
-        *self.specs.get_mut(n).ok_or("no such input")? = text;
-        let mut store = link.store();
-        store.clear_input(link.space, u16::try_from(n).unwrap_or(u16::MAX));
-        store.set_spec(link.space, n, spec);
-        Ok(())
     }
 }
 
@@ -123,6 +93,25 @@ impl<A: RewriterArgs> Rewriter<A> {
             }
             Table(out)
         })
+    }
+    /// The specification of input N, and how many flows the input has made, if any.
+    #[read(each = self.specs.len())]
+    fn pattern(&self, input: usize, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        let line = self.counts(cx, |space| space.inputs.get(input).map(|i| self.line(i)))?;
+        line.ok_or_else(|| "no such input".into())
+    }
+    /// A new specification removes the flows that the input has made.
+    #[write(each = self.specs.len())]
+    fn set_pattern(&mut self, input: usize, text: SpecText) -> Result<(), HandlerError> {
+        let handle = self.handle.clone();
+        let link = handle.linked().ok_or("not initialised")?;
+        let spec = text.resolve(&self.registry, &self.scope, self.outputs)?;
+        self.check(&spec)?;
+        *self.specs.get_mut(input).ok_or("no such input")? = text;
+        let mut store = link.store();
+        store.clear_input(link.space, u16::try_from(input).unwrap_or(u16::MAX));
+        store.set_spec(link.space, input, spec);
+        Ok(())
     }
     /// Number of flows, including those of other rewriters that share the capacity.
     #[read(unit = "flows")]
