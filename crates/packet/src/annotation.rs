@@ -22,6 +22,8 @@ pub enum PacketType {
     Outgoing = 4,
     /// Looped back.
     Loopback = 5,
+    /// Forwarded by hardware or a fast path of the kernel.
+    FastRoute = 6,
 }
 
 impl PacketType {
@@ -32,6 +34,7 @@ impl PacketType {
             3 => PacketType::OtherHost,
             4 => PacketType::Outgoing,
             5 => PacketType::Loopback,
+            6 => PacketType::FastRoute,
             _ => PacketType::Host,
         }
     }
@@ -238,11 +241,11 @@ mod tests {
     fn every_packet_type_is_kept() {
         use PacketType::*;
         let mut p = packet();
-        for kind in [Broadcast, Multicast, OtherHost, Outgoing, Loopback, Host] {
+        for kind in [Broadcast, Multicast, OtherHost, Outgoing, Loopback, FastRoute, Host] {
             p.set_packet_type(kind);
             assert_eq!(p.packet_type(), kind);
         }
-        assert_eq!(PacketType::from_number(6), Host);
+        assert_eq!(PacketType::from_number(7), Host);
     }
 
     #[test]

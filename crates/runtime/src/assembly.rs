@@ -2,7 +2,7 @@
 //! All workers of one configuration, while they do not run.
 
 use crate::accounts::{self, held_by};
-use crate::handlers::{DROP_REASONS, missing};
+use crate::handlers::{DROP_REASONS, missing, without_parameters};
 use crate::ledger::{Account, Ledger};
 use crate::pairs::Pairs;
 use crate::shared::Shared;
@@ -126,6 +126,7 @@ impl Assembly {
     ) -> Result<String, CallError> {
         let Some(e) = element else {
             if handler == DROP_REASONS {
+                without_parameters(handler, parameters)?;
                 let drops = self.workers.iter().flat_map(|w| w.core.all_drops());
                 return Ok(accounts::table(&self.shared, drops.collect()));
             }
@@ -133,7 +134,7 @@ impl Assembly {
             return w.nodes.read(&mut w.core, None, handler, parameters);
         };
         let Assembly { workers, shared } = self;
-        shared.read_replicas(e, handler, |w| match workers.get_mut(w) {
+        shared.read_replicas(e, handler, parameters, |w| match workers.get_mut(w) {
             Some(w) => w.nodes.read_here(&mut w.core, e, handler, parameters),
             None => Err(missing(&shared.handler_name(element, handler), "read")),
         })

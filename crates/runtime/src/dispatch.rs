@@ -2,7 +2,7 @@
 //! Reads and writes of handlers on a worker. Calls to elements of other workers are sent to these workers.
 
 use crate::accounts;
-use crate::handlers::{DROP_REASONS, ELEMENT, LIVE, busy, denied, missing, requests};
+use crate::handlers::{DROP_REASONS, ELEMENT, LIVE, busy, denied, missing, requests, without_parameters};
 use crate::ledger;
 use crate::mail::{Access, Call, Mail};
 use crate::node::Body;
@@ -124,29 +124,41 @@ impl Nodes {
         let none = missing(&self.shared.handler_name(Some(element), handler), "read");
         match self.flags_of(core, element, handler) {
             Some(f) if f.contains('r') => {
-                if !parameters.is_empty() && !f.contains('+') && !f.contains('%') {
-                    let name = self.shared.handler_name(Some(element), handler);
-                    return Err(CallError::Failed(format!("read handler '{name}' does not take parameters")));
+                if !f.contains('+') && !f.contains('%') {
+                    without_parameters(&self.shared.handler_name(Some(element), handler), parameters)?;
                 }
             }
             Some(_) => {
                 let name = self.shared.handler_name(Some(element), handler);
                 return Err(CallError::Missing(format!("'{name}' is a write handler")));
             }
-            None if handler == "handlers" => return Ok(self.listing(core, element)),
-            None if handler == "scheduled" && self.shared.has_task(element) => {
-                // A task that was just woken is not in the run queue yet, but counts as scheduled.
-                return Ok((self.tasks.contains(element) || core.is_scheduled(element)).to_string());
+            None => {
+                let value = self.provided(core, element, handler).ok_or(none)?;
+                without_parameters(&self.shared.handler_name(Some(element), handler), parameters)?;
+                return Ok(value);
             }
-            None if handler == "tickets" && self.shared.has_task(element) => {
-                return Ok(self.tasks.tickets(element).to_string());
-            }
-            None if handler == DROP_REASONS && self.shared.provided(element).any(|h| h.0 == handler) => {
-                return Ok(ledger::reasons(self.shared.spec(element), core.drops_of(element)));
-            }
-            None => return self.shared.standard(element, handler).ok_or(none),
         }
         Ok(self.with(core, element, |e, cx| handler::read(e, handler, parameters, cx)).ok_or(none)???)
+    }
+
+    /// Returns the value of a handler that the runtime provides; none if there is no such handler.
+    fn provided(&mut self, core: &mut Core, element: u32, handler: &str) -> Option<String> {
+        let has_task = self.shared.has_task(element);
+        Some(match handler {
+            "handlers" => self.listing(core, element),
+            // A task that was just woken is not in the run queue yet, but counts as scheduled.
+            "scheduled" if has_task => {
+                (self.tasks.contains(element) || core.is_scheduled(element)).to_string()
+            }
+            "tickets" if has_task => self.tasks.tickets(element).to_string(),
+            // An element whose class has a task, but which packets are pushed to or pulled from.
+            "scheduled" if self.shared.shows_task(element) => "false".to_string(),
+            "tickets" if self.shared.shows_task(element) => "-1".to_string(),
+            DROP_REASONS if self.shared.provided(element).any(|h| h.0 == handler) => {
+                ledger::reasons(self.shared.spec(element), core.drops_of(element))
+            }
+            _ => return self.shared.standard(element, handler),
+        })
     }
 
     /// Writes a handler of the replica on this worker.
@@ -157,9 +169,19 @@ impl Nodes {
         handler: &str,
         value: &str,
     ) -> Result<(), CallError> {
+        if !self.shared.has_task(element)
+            && self.shared.shows_task(element)
+            && ["home_thread", "tickets"].contains(&handler)
+        {
+            let who = self.shared.graph.name(element as usize);
+            return Err(CallError::Failed(format!("'{who}' has no task, because of how it is connected")));
+        }
         // Tasks cannot move from the worker that placement assigned. The handler exists because some
         // configurations write to it.
         if self.shared.has_task(element) && handler == "home_thread" {
+            if self.shared.standard(element, handler).as_deref() == Some(value.trim()) {
+                return Ok(());
+            }
             return Err(CallError::Failed(format!(
                 "'{}' stays on worker {}: home threads are placed when the router starts",
                 self.shared.graph.name(element as usize),
@@ -289,16 +311,16 @@ impl Router for Nodes {
     ) -> Result<String, CallError> {
         let shared = self.shared.clone();
         let Some(e) = element else {
-            if handler == "timewarp" {
-                return Ok(core.clock().describe());
-            }
-            if handler == DROP_REASONS {
-                return self.all_drops(core);
-            }
-            return shared.global(handler).ok_or_else(|| missing(handler, "read"));
+            let value = match handler {
+                "timewarp" => Some(core.clock().describe()),
+                DROP_REASONS => Some(self.all_drops(core)?),
+                _ => shared.global(handler),
+            };
+            let value = value.ok_or_else(|| missing(handler, "read"))?;
+            return without_parameters(handler, parameters).map(|()| value);
         };
         let here = core.worker() as usize;
-        shared.read_replicas(e, handler, |w| match w == here {
+        shared.read_replicas(e, handler, parameters, |w| match w == here {
             true => self.read_here(core, e, handler, parameters),
             false => self.ask_call(core, w, e, handler, Access::Read(parameters.to_string())),
         })
@@ -322,6 +344,9 @@ impl Router for Nodes {
                     Ok(f) if f > 0.0 && f.is_finite() && !core.clock().is_simulated() => {
                         core.clock().warp(f);
                         Ok(())
+                    }
+                    Ok(_) if core.clock().is_simulated() => {
+                        Err(CallError::Failed("'timewarp': time is simulated".into()))
                     }
                     _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
                 },

@@ -128,6 +128,14 @@ pub(crate) fn requests(value: &str) -> u32 {
     value.trim().parse().unwrap_or(1)
 }
 
+/// Checks that a call of a read handler that takes no parameters has none.
+pub(crate) fn without_parameters(handler: &str, parameters: &str) -> Result<(), CallError> {
+    match parameters.is_empty() {
+        true => Ok(()),
+        false => Err(CallError::Failed(format!("read handler '{handler}' does not take parameters"))),
+    }
+}
+
 /// Returns the error for a call of an element that is running already.
 pub(crate) fn busy(element: &str) -> CallError {
     CallError::Busy(format!("element '{element}' is busy"))
@@ -149,10 +157,15 @@ impl Shared {
     pub(crate) fn has_task(&self, element: u32) -> bool {
         self.tasks.binary_search(&(element as usize)).is_ok()
     }
+    /// Whether an element has the handlers of tasks: it has a task, or its class has one where it is connected in
+    /// another way.
+    pub(crate) fn shows_task(&self, element: u32) -> bool {
+        self.has_task(element) || self.spec(element).is_some_and(|s| s.task)
+    }
     /// Returns the name and the flags of each handler that the runtime adds to those of the element's class.
     pub(crate) fn provided(&self, element: u32) -> impl Iterator<Item = Listed> {
         let drops = self.spec(element).is_some_and(|s| !s.drops.is_empty());
-        provided(self.has_task(element), drops).map(|h| (h.name, h.flags))
+        provided(self.shows_task(element), drops).map(|h| (h.name, h.flags))
     }
     /// Whether a handler is the runtime's own `drop_reasons`, which counts the drops on each worker
     /// separately.
@@ -172,7 +185,7 @@ impl Shared {
             "class" => info.class.to_string(),
             "config" => self.build_state.config(element).unwrap_or_else(|| info.config.clone()),
             "ports" => self.ports(e),
-            "home_thread" if self.has_task(element) => self.home_thread(e).to_string(),
+            "home_thread" if self.shows_task(element) => self.home_thread(e).to_string(),
             _ => return None,
         })
     }

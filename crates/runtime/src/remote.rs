@@ -2,6 +2,7 @@
 //! Handler calls from threads that are not workers. Each call goes to the workers of the element. If a swap
 //! comes first, the call is repeated on the new configuration.
 
+use crate::handlers::without_parameters;
 use crate::mail::{Access, Call, Mail};
 use crate::running::Running;
 use crate::shared::Shared;
@@ -104,8 +105,11 @@ impl Remote for Running {
                 ask(shared, worker, call)
             };
             match e {
-                Some(element) => shared.read_replicas(element, handler, call),
-                None => shared.global(handler).map_or_else(|| call(0), Ok),
+                Some(element) => shared.read_replicas(element, handler, parameters, call),
+                None => match shared.global(handler) {
+                    Some(value) => Ok(without_parameters(handler, parameters).map(|()| value)?),
+                    None => call(0),
+                },
             }
         })
     }

@@ -2,7 +2,7 @@
 //! Handler calls of elements that several workers have: which replicas a call goes to, and how their answers
 //! become one.
 
-use crate::handlers::missing;
+use crate::handlers::{missing, without_parameters};
 use crate::ledger;
 use crate::shared::Shared;
 use castanet_element::CallError;
@@ -17,9 +17,11 @@ impl Shared {
         &self,
         element: u32,
         handler: &str,
+        parameters: &str,
         mut read: impl FnMut(usize) -> Result<String, E>,
     ) -> Result<String, E> {
         if let Some(value) = self.unasked(element, handler) {
+            without_parameters(&self.handler_name(Some(element), handler), parameters)?;
             return Ok(value);
         }
         match self.readers_of(element, handler) {

@@ -94,6 +94,35 @@ fn tasks_have_tickets_and_other_elements_have_none() {
 }
 
 #[test]
+fn elements_without_the_task_of_their_class_show_so() {
+    let mut r = router("Idle -> q :: Queue -> d :: Discard; Idle -> e :: Discard;", simulated(32).0);
+    for (element, tickets, scheduled) in [("d", "1024", "true"), ("e", "-1", "false")] {
+        let of = |r: &mut _| ["tickets", "scheduled", "home_thread"].map(|h| value(r, element, h));
+        assert_eq!(of(&mut r), [tickets, scheduled, "0"], "{element}");
+    }
+    let (d, e) = (r.find("d"), r.find("e"));
+    assert_eq!(r.write(d, "home_thread", "0"), Ok(()));
+    for handler in ["tickets", "home_thread"] {
+        assert!(matches!(r.write(e, handler, "0"), Err(CallError::Failed(t)) if t.contains("no task")));
+    }
+}
+
+#[test]
+fn handlers_of_the_runtime_take_no_parameters() {
+    let mut r = router("Idle -> q :: Queue -> d :: Discard;", simulated(32).0);
+    let q = r.find("q");
+    for handler in ["class", "config", "ports", "handlers", "drop_reasons"] {
+        assert!(r.read(q, handler, "").is_ok(), "{handler}");
+        let text = format!("read handler 'q.{handler}' does not take parameters");
+        assert_eq!(r.read(q, handler, "3"), Err(CallError::Failed(text)));
+    }
+    for handler in ["driver", "list", "timewarp", "drop_reasons"] {
+        assert!(r.read(None, handler, "").is_ok(), "{handler}");
+        assert!(matches!(r.read(None, handler, "3"), Err(CallError::Failed(_))), "{handler}");
+    }
+}
+
+#[test]
 fn time_is_warped_only_by_positive_factors_and_never_if_simulated() {
     const BAD: [&str; 6] = ["0", "-1", "inf", "nan", "x", ""];
     let (options, _) = real(1);

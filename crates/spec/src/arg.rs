@@ -157,7 +157,10 @@ pub fn with_value(
     handler: &str,
     value: &str,
 ) -> Option<String> {
-    let named = |name: &str| specs.iter().enumerate().find(|(_, s)| s.name.eq_ignore_ascii_case(name));
+    let is = |s: &ArgSpec, name: &str| {
+        s.name.eq_ignore_ascii_case(name) || s.aliases.iter().any(|a| a.eq_ignore_ascii_case(name))
+    };
+    let named = |name: &str| specs.iter().enumerate().find(|(_, s)| is(s, name));
     let stem = handler.trim_end_matches(|c: char| c.is_ascii_digit());
     let (i, nth) = match named(handler) {
         Some((i, s)) if s.kind != ArgKind::Rest => (i, 0),

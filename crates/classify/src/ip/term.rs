@@ -7,7 +7,7 @@ use super::Parser;
 use super::compile::{Direction, Flag, ICMP, IP_FIELDS, Operand, Proto, TCP, Test, Type};
 use super::lex::Token;
 use super::operand::Given;
-use super::value::{Value, number};
+use super::value::{Value, literal, number};
 use crate::error::Fault;
 use crate::expr::{Expr, Field, NETWORK, Relation, TRANSPORT};
 
@@ -231,8 +231,12 @@ impl<'a> Parser<'a> {
         let ((token, sign), behind) = self.lexer.clone_and_next();
         if token == Token::Ampersand && (q.ty.is_some() || q.direction.is_some()) {
             if q.ty.is_none() {
-                // A direction alone means a host: 'src & 255.0.0.0 = 10.0.0.0'.
-                q.ty = Some((Type::Host, sign.clone()));
+                // A direction alone means a host: 'src & 255.0.0.0 = 10.0.0.0', 'src & ff:ff:ff:0:0:0 = 1:2:3:0:0:0'.
+                let ty = match behind.peek().0 {
+                    Token::Word(w) if matches!(literal(w), Ok(Some(Value::Ether(_)))) => Type::EtherHost,
+                    _ => Type::Host,
+                };
+                q.ty = Some((ty, sign.clone()));
                 self.contradictions(&mut q)?;
             }
             self.lexer = behind;

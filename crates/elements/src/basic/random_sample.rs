@@ -89,6 +89,12 @@ impl RandomSample {
     fn set_drop_prob(&mut self, p: Probability) {
         self.pass = Probability(1.0 - p.0);
     }
+    /// The configuration string. Its probability is the one that packets pass with now.
+    #[read(merge = first)]
+    fn config(&self) -> String {
+        let active = if self.args.active { "" } else { ", ACTIVE false" };
+        format!("{}{active}", self.sampling_prob().show())
+    }
 }
 
 #[cfg(test)]
@@ -137,7 +143,10 @@ mod tests {
         assert_eq!(kit.act((0..300).map(|_| packet(b"x"))).len(), 300, "all pass while it is not active");
         let mut values = |h: &[&str]| h.iter().map(|h| kit.read(h).unwrap()).collect::<Vec<_>>();
         assert_eq!(values(&["sampling_prob", "drop_prob", "active"]), ["0.75", "0.25", "false"]);
+        assert_eq!(kit.read("config").unwrap(), "0.75, ACTIVE false");
         kit.write("active", "true").unwrap();
+        kit.write("drop_prob", "0.9375").unwrap();
+        assert_eq!(kit.read("config").unwrap(), "0.0625");
         for (handler, value, passed) in [
             ("sampling_prob", "0", 0),
             ("drop_prob", "0", 9),

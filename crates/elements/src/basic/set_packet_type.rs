@@ -42,7 +42,12 @@ impl ArgValue for PacketTypeName {
             "OTHERHOST" => PacketType::OtherHost,
             "OUTGOING" => PacketType::Outgoing,
             "LOOPBACK" => PacketType::Loopback,
-            _ => return Err("expected HOST, BROADCAST, MULTICAST, OTHERHOST, OUTGOING or LOOPBACK".into()),
+            "FASTROUTE" => PacketType::FastRoute,
+            _ => {
+                return Err(
+                    "expected HOST, BROADCAST, MULTICAST, OTHERHOST, OUTGOING, LOOPBACK or FASTROUTE".into(),
+                );
+            }
         }))
     }
 }

@@ -29,7 +29,7 @@ pub struct StaticThreadSched {
 /// Arguments of StaticThreadSched.
 #[derive(Args)]
 pub struct Args {
-    /// The name of an element or compound and the worker of its tasks.
+    /// The name of an element or compound and the worker of its tasks; -1 leaves the choice to the router.
     #[arg(rest)]
     pub def: Vec<Definition>,
 }
@@ -41,8 +41,17 @@ impl Information for StaticThreadSched {
         each_with_warnings(config, |words, warnings| {
             let [name, worker] = words else { return Err("expected 'ELEMENT WORKER'".into()) };
             let cx = ArgCx { scope, names, origin: Origin::Operator };
-            let home = u32::parse(worker, &cx).map_err(|e| format!("worker '{worker}': {e}"))? as usize;
-            if let Some(workers) = names.workers().filter(|&n| n > 0 && home >= n) {
+            let home = match i32::parse(worker, &cx).map_err(|e| format!("worker '{worker}': {e}"))? {
+                // The router chooses the worker.
+                -1 => None,
+                n => match usize::try_from(n) {
+                    Ok(n) => Some(n),
+                    Err(_) => return Err(format!("worker '{worker}': must be at least -1").into()),
+                },
+            };
+            if let Some(home) = home
+                && let Some(workers) = names.workers().filter(|&n| n > 0 && home >= n)
+            {
                 let message = format!("thread preference {home} out of range");
                 let help = format!(
                     "it runs on worker {}: workers are numbered from 0 to {}",
@@ -59,8 +68,8 @@ impl Information for StaticThreadSched {
             if elements.is_empty() {
                 return Err(no_element(name, names).into());
             }
-            for e in elements {
-                names.define_home(e, home);
+            if let Some(home) = home {
+                elements.into_iter().for_each(|e| names.define_home(e, home));
             }
             Ok(())
         })
@@ -87,6 +96,9 @@ mod tests {
         StaticThreadSched::inform("s 1, in 2", "", &mut n).unwrap();
         assert_eq!((n.home(1), n.home(2), n.home(3)), (Some(1), Some(2), Some(2)));
         let mut n = names();
+        StaticThreadSched::inform("s -1, in/s 2", "", &mut n).unwrap();
+        assert_eq!((n.home(1), n.home(2)), (None, Some(2)));
+        let mut n = names();
         StaticThreadSched::inform("deep/ 4", "in/", &mut n).unwrap();
         assert_eq!((n.home(1), n.home(2), n.home(3)), (None, None, Some(4)));
     }
@@ -108,11 +120,11 @@ mod tests {
 
     #[test]
     fn errors() {
-        let bad = StaticThreadSched::inform("s, t 1, s x, s -1, s 1 2", "", &mut names());
+        let bad = StaticThreadSched::inform("s, t -1, s x, s -2, s 1 2", "", &mut names());
         let texts = messages(bad);
         assert_eq!(texts.len(), 5);
         assert_eq!(texts[0], "expected 'ELEMENT WORKER'");
         assert!(texts[1].starts_with("'t' does not name an element"), "{}", texts[1]);
-        assert_eq!(texts[2], "worker 'x': invalid number");
+        assert_eq!(texts[2..4], ["worker 'x': invalid number", "worker '-2': must be at least -1"]);
     }
 }

@@ -286,7 +286,7 @@ impl AggregateCounter {
         Ok(())
     }
     /// Whether no new aggregates are counted.
-    #[read]
+    #[read(checkbox)]
     fn freeze(&self) -> bool {
         self.frozen
     }
@@ -295,7 +295,7 @@ impl AggregateCounter {
         self.frozen = freeze;
     }
     /// Whether packets are counted.
-    #[read]
+    #[read(checkbox)]
     fn active(&self) -> bool {
         self.active
     }
@@ -304,7 +304,7 @@ impl AggregateCounter {
         self.active = active;
     }
     /// Text that is written into files, after their first line.
-    #[read]
+    #[read(raw)]
     fn banner(&self) -> &str {
         &self.banner
     }

@@ -40,10 +40,10 @@ pub struct AggregateIpAddrPair {
 #[derive(Args)]
 pub struct Args {
     /// How long a pair may be idle before it expires; 0 for no limit.
-    #[arg(keyword, default = Nanos(0), show = "0")]
+    #[arg(keyword, default = Nanos(0), show = "0", min = Nanos(0))]
     timeout: Nanos,
     /// The interval at which expired pairs are removed.
-    #[arg(keyword, default = Nanos(1_200_000_000_000), show = "1200")]
+    #[arg(keyword, default = Nanos(1_200_000_000_000), show = "1200", min = Nanos(0))]
     reap: Nanos,
 }
 

@@ -69,19 +69,19 @@ pub struct AggregateIpFlows {
 #[derive(Args)]
 pub struct Args {
     /// How long a TCP flow may be idle.
-    #[arg(keyword, default = Nanos(86_400_000_000_000), show = "86400")]
+    #[arg(keyword, default = Nanos(86_400_000_000_000), show = "86400", min = Nanos(0))]
     tcp_timeout: Nanos,
     /// How long a TCP flow is kept after its end.
-    #[arg(keyword, default = Nanos(30_000_000_000), show = "30")]
+    #[arg(keyword, default = Nanos(30_000_000_000), show = "30", min = Nanos(0))]
     tcp_done_timeout: Nanos,
     /// How long a UDP flow may be idle.
-    #[arg(keyword, default = Nanos(60_000_000_000), show = "60")]
+    #[arg(keyword, default = Nanos(60_000_000_000), show = "60", min = Nanos(0))]
     udp_timeout: Nanos,
     /// How long a first fragment is remembered.
-    #[arg(keyword, default = Nanos(30_000_000_000), show = "30")]
+    #[arg(keyword, default = Nanos(30_000_000_000), show = "30", min = Nanos(0))]
     fragment_timeout: Nanos,
     /// The interval at which ended flows are removed.
-    #[arg(keyword, default = Nanos(1_200_000_000_000), show = "1200")]
+    #[arg(keyword, default = Nanos(1_200_000_000_000), show = "1200", min = Nanos(0))]
     reap: Nanos,
     /// Whether ICMP errors belong to the flow that they are about.
     #[arg(keyword, default = false)]

@@ -46,13 +46,13 @@ impl Common {
 #[derive(Args)]
 pub struct TcpTimeouts {
     /// How long a TCP flow lives without packets if it has not carried data both ways.
-    #[arg(keyword, default = Nanos(300_000_000_000), show = "300s")]
+    #[arg(keyword, default = Nanos(300_000_000_000), show = "300s", min = Nanos(0))]
     tcp_nodata_timeout: Nanos,
     /// How long a TCP flow lives without packets if it has carried data both ways (RFC 5382 section 5).
-    #[arg(keyword, alias = "TIMEOUT", default = Nanos(86_400_000_000_000), show = "86400s")]
+    #[arg(keyword, alias = "TIMEOUT", default = Nanos(86_400_000_000_000), show = "86400s", min = Nanos(0))]
     tcp_timeout: Nanos,
     /// How long a TCP flow lives without packets after it was closed or reset.
-    #[arg(keyword, default = Nanos(240_000_000_000), show = "240s")]
+    #[arg(keyword, default = Nanos(240_000_000_000), show = "240s", min = Nanos(0))]
     tcp_done_timeout: Nanos,
 }
 

@@ -39,10 +39,10 @@ pub struct Args {
     #[arg(flatten)]
     common: Common,
     /// How long a flow lives without packets.
-    #[arg(keyword, default = Nanos(7_200_000_000_000), show = "7200s")]
+    #[arg(keyword, default = Nanos(7_200_000_000_000), show = "7200s", min = Nanos(0))]
     timeout: Nanos,
     /// How long after its last packet a flow cannot be evicted to make room.
-    #[arg(keyword, default = Nanos(5_000_000_000), show = "5s")]
+    #[arg(keyword, default = Nanos(5_000_000_000), show = "5s", min = Nanos(0))]
     guarantee: Nanos,
 }
 
@@ -65,7 +65,7 @@ impl IpAddrPairRewriter {
         self.rewriter.list(None, cx)
     }
     /// The flows (old name of `table`).
-    #[read]
+    #[read(deprecated)]
     fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)
     }

@@ -48,20 +48,20 @@ pub struct Args {
     #[arg(flatten)]
     tcp_timeouts: TcpTimeouts,
     /// How long a UDP flow lives without packets.
-    #[arg(keyword, default = Nanos(300_000_000_000), show = "300s")]
+    #[arg(keyword, default = Nanos(300_000_000_000), show = "300s", min = Nanos(0))]
     udp_timeout: Nanos,
     /// How long a UDP flow lives without packets if it has had at least three packets, at least one of them
     /// in each direction; UDP_TIMEOUT if not given.
-    #[arg(keyword)]
+    #[arg(keyword, min = Nanos(0))]
     udp_streaming_timeout: Option<Nanos>,
     /// How long after its last packet a UDP flow cannot be evicted to make room; GUARANTEE if not given.
-    #[arg(keyword, show = "5s")]
+    #[arg(keyword, show = "5s", min = Nanos(0))]
     udp_guarantee: Option<Nanos>,
     /// How long after its last packet a TCP flow cannot be evicted to make room; GUARANTEE if not given.
-    #[arg(keyword, show = "5s")]
+    #[arg(keyword, show = "5s", min = Nanos(0))]
     tcp_guarantee: Option<Nanos>,
     /// How long after its last packet a flow cannot be evicted to make room.
-    #[arg(keyword, default = Nanos(5_000_000_000), show = "5s")]
+    #[arg(keyword, default = Nanos(5_000_000_000), show = "5s", min = Nanos(0))]
     guarantee: Nanos,
     /// Whether the destination annotation is set to the new destination.
     #[arg(keyword, default = true)]
@@ -99,12 +99,12 @@ impl IpRewriter {
         self.rewriter.list(Some(protocol::UDP), cx)
     }
     /// The TCP flows (old name of `tcp_table`).
-    #[read]
+    #[read(deprecated)]
     fn tcp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(Some(protocol::TCP), cx)
     }
     /// The UDP flows (old name of `udp_table`).
-    #[read]
+    #[read(deprecated)]
     fn udp_mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(Some(protocol::UDP), cx)
     }

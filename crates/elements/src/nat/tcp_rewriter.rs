@@ -74,7 +74,7 @@ impl TcpRewriter {
         self.rewriter.list(None, cx)
     }
     /// The flows (old name of `table`).
-    #[read]
+    #[read(deprecated)]
     fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)
     }

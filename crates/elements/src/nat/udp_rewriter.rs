@@ -45,14 +45,14 @@ pub struct Args {
     #[arg(flatten)]
     common: Common,
     /// How long a UDP flow lives without packets.
-    #[arg(keyword, alias = "TIMEOUT", default = Nanos(300_000_000_000), show = "300s")]
+    #[arg(keyword, alias = "TIMEOUT", default = Nanos(300_000_000_000), show = "300s", min = Nanos(0))]
     udp_timeout: Nanos,
     /// How long a UDP flow lives without packets if it has had at least three packets, at least one of them
     /// in each direction; UDP_TIMEOUT if not given.
-    #[arg(keyword, alias = "STREAMING_TIMEOUT")]
+    #[arg(keyword, alias = "STREAMING_TIMEOUT", min = Nanos(0))]
     udp_streaming_timeout: Option<Nanos>,
     /// How long after its last packet a flow cannot be evicted to make room.
-    #[arg(keyword, alias = "GUARANTEE", default = Nanos(5_000_000_000), show = "5s")]
+    #[arg(keyword, alias = "GUARANTEE", default = Nanos(5_000_000_000), show = "5s", min = Nanos(0))]
     udp_guarantee: Nanos,
     /// Whether the destination annotation is set to the new destination.
     #[arg(keyword, default = true)]
@@ -79,7 +79,7 @@ impl UdpRewriter {
         self.rewriter.list(None, cx)
     }
     /// The flows (old name of `table`).
-    #[read]
+    #[read(deprecated)]
     fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.rewriter.list(None, cx)
     }

@@ -79,6 +79,11 @@ impl InputSwitch {
         let exists = usize::try_from(input).is_ok_and(|i| i < self.inputs);
         self.args.input = if exists { input } else { -1 };
     }
+    /// The configuration string. Its INPUT is the input that is chosen now.
+    #[read(merge = first)]
+    fn config(&self) -> String {
+        self.switch().to_string()
+    }
 }
 
 #[cfg(test)]
@@ -94,6 +99,7 @@ mod tests {
             for (value, chosen) in [("1", 1), ("0", 0), ("2", 2), ("3", -1), ("1", 1), ("-7", -1)] {
                 kit.write("switch", value).unwrap();
                 assert_eq!(kit.read("switch").unwrap(), chosen.to_string());
+                assert_eq!(kit.read("config").unwrap(), chosen.to_string());
                 for input in 0..3 {
                     let before = kit.dropped(Reason::SwitchedOff);
                     let out = kit.push(input, (0..n).map(|_| packet(b"x")));

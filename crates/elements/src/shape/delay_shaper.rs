@@ -33,7 +33,7 @@ pub struct DelayShaper {
 #[derive(Args)]
 pub struct Args {
     /// Least time from the timestamp of a packet until it leaves.
-    #[arg(handler = "rw")]
+    #[arg(handler = "rw.")]
     delay: Interval,
 }
 

@@ -100,7 +100,7 @@ pub struct PacketRate {
     rate: u32,
     /// The burst size as a time: after a pause, the packets that the rate allows in this time may pass at once. 20 ms
     /// if no burst is given.
-    #[arg(keyword)]
+    #[arg(keyword, min = Nanos(0))]
     burst_duration: Option<Nanos>,
     /// The number of packets that may pass at once after a pause.
     #[arg(keyword)]
@@ -127,7 +127,7 @@ pub struct ByteRate {
     rate: Bandwidth,
     /// The burst size as a time: after a pause, the bytes that the rate allows in this time may pass at once. 20 ms if
     /// no burst is given.
-    #[arg(keyword)]
+    #[arg(keyword, min = Nanos(0))]
     burst_duration: Option<Nanos>,
     /// The number of bytes that may pass at once after a pause.
     #[arg(keyword)]

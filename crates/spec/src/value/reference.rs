@@ -113,6 +113,16 @@ fn confined(name: &str, folder: Option<&Path>) -> Result<String, ValueError> {
     })?)
 }
 
+/// The home directory of a user by the file /etc/passwd, or of the user who runs the program if `user` is empty.
+fn home_of(user: &str) -> Option<String> {
+    if user.is_empty() {
+        return std::env::var("HOME").ok();
+    }
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let line = users.lines().find(|l| l.split(':').next() == Some(user))?;
+    line.split(':').nth(5).map(str::to_string)
+}
+
 impl ArgValue for Filename {
     const TYPE: &'static str = "filename";
     fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Filename, ValueError> {
@@ -126,10 +136,11 @@ impl ArgValue for Filename {
         if name != "-" && !cx.origin.may_name_any_file() {
             return confined(&name, cx.names.folder()).map(Filename);
         }
-        if (name == "~" || name.starts_with("~/"))
-            && let Ok(home) = std::env::var("HOME")
-        {
-            name.replace_range(..1, &home);
+        if let Some(rest) = name.strip_prefix('~') {
+            let user = rest.split('/').next().unwrap_or_default();
+            if let Some(home) = home_of(user) {
+                name.replace_range(..=user.len(), &home);
+            }
         }
         while name.contains("//") {
             name = name.replace("//", "/");

@@ -53,7 +53,7 @@ fn short_packets() {
 
 #[test]
 fn ether_tests_look_at_the_mac_header() {
-    let config = "ether src 02:02:02:02:02:02, -";
+    let config = "src & ff:ff:ff:ff:ff:ff = 02:02:02:02:02:02, -";
     let mut kit = Kit::<IpClassifier>::with_ports(config, 1, 2).unwrap();
     assert_eq!(kit.push(0, [udp([1, 1, 1, 1], 1, 36)])[0].0, 0);
     let mut p = udp([1, 1, 1, 1], 1, 36);

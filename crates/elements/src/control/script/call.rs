@@ -214,11 +214,14 @@ impl Machine {
             "writable" => Ok(words(parameters).iter().all(|h| self.has(h, cx).1).to_string()),
             "cat" | "catq" => {
                 let name = cx.with_args(|a| Filename::parse(parameters.trim(), a))?;
-                let read = output::read(&name.0).unwrap_or_else(|e| {
-                    cx.message(&e.to_string());
-                    String::new()
-                });
-                Ok(if handler == "catq" && !read.is_empty() { text::quote(&read) } else { read })
+                Ok(match output::read(&name.0) {
+                    Ok(read) if handler == "catq" => text::quote(&read),
+                    Ok(read) => read,
+                    Err(e) => {
+                        cx.message(&e.to_string());
+                        String::new()
+                    }
+                })
             }
             "kill" => kill(&words(parameters)).map(|()| String::new()),
             _ => match function::call(handler, parameters) {

@@ -13,7 +13,7 @@ use castanet_lang::args as text;
 pub const FUNCTIONS: &[&str] = &[
     "add", "sub", "mul", "div", "idiv", "mod", "rem", "neg", "abs", "min", "max", "eq", "ne", "lt", "le",
     "gt", "ge", "and", "or", "nand", "nor", "not", "if", "in", "first", "length", "unquote", "sprintf",
-    "htons", "htonl", "ntohs", "ntohl",
+    "htons", "htonl", "ntohs", "ntohl", "avg", "ceil", "floor", "round", "count", "popcount",
 ];
 
 /// Arguments of a script.

@@ -96,12 +96,33 @@ fn arithmetic(name: &str, w: &[&str]) -> Result<Number, ValueError> {
             let [a] = exactly(w)?;
             Ok(Number::Int(0).combine(number(a)?, i64::checked_sub, |_, a| -a))
         }
+        "avg" => {
+            let sum = some(fold(w, |a, b| a.combine(b, i64::checked_add, |a, b| a + b))?)?;
+            Ok(Number::Real(sum.real() / w.len() as f64))
+        }
+        "ceil" => whole(w, f64::ceil),
+        "floor" => whole(w, f64::floor),
+        "round" => whole(w, f64::round),
         _ => {
             let [a] = exactly(w)?;
             let a = number(a)?;
             Ok(a.combine(a, |a, _| a.checked_abs(), |a, _| a.abs()))
         }
     }
+}
+
+/// Rounds a number with `f`. Numbers beyond 64 bits stay real.
+fn whole(w: &[&str], f: impl Fn(f64) -> f64) -> Result<Number, ValueError> {
+    let [a] = exactly(w)?;
+    Ok(match number(a)? {
+        Number::Int(n) => Number::Int(n),
+        Number::Real(v) => {
+            let rounded = f(v);
+            // Every real number of this size is exact in 64 bits.
+            let fits = rounded.abs() < 9.0e18;
+            if fits { Number::Int(rounded as i64) } else { Number::Real(rounded) }
+        }
+    })
 }
 
 fn comparison(name: &str, w: &[&str]) -> Result<bool, ValueError> {
@@ -136,9 +157,8 @@ pub fn call(name: &str, arguments: &str) -> Option<Result<String, ValueError>> {
     let w = words(arguments);
     let is = |b: Result<bool, ValueError>| b.map(|b| b.to_string());
     Some(match name {
-        "add" | "sub" | "mul" | "div" | "idiv" | "mod" | "rem" | "neg" | "abs" | "min" | "max" => {
-            arithmetic(name, &w).map(|n| n.to_string())
-        }
+        "add" | "sub" | "mul" | "div" | "idiv" | "mod" | "rem" | "neg" | "abs" | "min" | "max" | "avg"
+        | "ceil" | "floor" | "round" => arithmetic(name, &w).map(|n| n.to_string()),
         "eq" | "ne" | "lt" | "le" | "gt" | "ge" => is(comparison(name, &w)),
         "and" | "or" | "nand" | "nor" => is(logic(name, &w)),
         "not" => is(exactly(&w).and_then(|[a]| truth(a)).map(|b| !b)),
@@ -156,6 +176,8 @@ pub fn call(name: &str, arguments: &str) -> Option<Result<String, ValueError>> {
         },
         "first" => Ok(w.first().map_or(String::new(), ToString::to_string)),
         "length" => Ok(arguments.len().to_string()),
+        "count" => Ok(w.len().to_string()),
+        "popcount" => exactly(&w).and_then(|[a]| Ok(integer(a)?.count_ones().to_string())),
         "unquote" => Ok(text::unquote(arguments)),
         "sprintf" => match w.split_first() {
             Some((format, rest)) => {
@@ -213,6 +235,20 @@ mod tests {
             ("rem 7 3", "1"),
             ("rem 7.5 2", "1.5"),
             ("neg 3", "-3"),
+            ("avg 1 2", "1.5"),
+            ("avg 4", "4"),
+            ("ceil 1.2", "2"),
+            ("ceil -1.2", "-1"),
+            ("floor 1.8", "1"),
+            ("floor -1.2", "-2"),
+            ("round 2.5", "3"),
+            ("round -2.5", "-3"),
+            ("round 1e300", "1e+300"),
+            ("floor 9223372036854775807", "9223372036854775807"),
+            ("count", "0"),
+            ("count a \"b c\" d", "3"),
+            ("popcount 255", "8"),
+            ("popcount -1", "64"),
             ("neg -9223372036854775808", "9.22337203685e+18"),
             ("neg 1.5", "-1.5"),
             ("abs -3", "3"),

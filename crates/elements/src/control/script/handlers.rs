@@ -96,6 +96,36 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn abs(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("abs", parameters, cx)
     }
+    /// The average of numbers, as a real number.
+    #[read]
+    fn avg(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        self.read("avg", parameters, cx)
+    }
+    /// The smallest whole number that is not below the number.
+    #[read]
+    fn ceil(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        self.read("ceil", parameters, cx)
+    }
+    /// The greatest whole number that is not above the number.
+    #[read]
+    fn floor(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        self.read("floor", parameters, cx)
+    }
+    /// The nearest whole number; halves are rounded away from zero.
+    #[read]
+    fn round(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        self.read("round", parameters, cx)
+    }
+    /// The number of words.
+    #[read]
+    fn count(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        self.read("count", parameters, cx)
+    }
+    /// The number of bits that are 1 in an integer.
+    #[read]
+    fn popcount(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        self.read("popcount", parameters, cx)
+    }
     /// Whether two values are equal. If both are numbers, they are compared as numbers.
     #[read]
     fn eq(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Substitution in the text of instructions: `$x`, `${x}`, `${x-default}`, `${x[N]}`, `$?`, `$$`, `$#`, `$(call)`.
+//! Substitution in the text of instructions: `$x`, `${x}`, `${x-default}`, `${x[N]}`, `${x[$n]}`, `$?`, `$$`, `$#`, `$(call)`.
 
 use std::ops::Range;
 
@@ -89,9 +89,18 @@ fn close(text: &str, mut at: usize) -> Option<usize> {
 enum Use<'t> {
     Variable(&'t str),
     Default(&'t str, &'t str),
-    Word(&'t str, usize),
+    /// A word of a variable: its number, or the variable that has the number.
+    Word(&'t str, &'t str),
     Call(&'t str),
     Text,
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_whole_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_name)
 }
 
 /// Returns the meaning of the `$` at `at`, and the end of its text.
@@ -113,7 +122,8 @@ fn usage<'t>(text: &'t str, at: usize, unclosed: &mut usize) -> (Use<'t>, usize)
             };
             let name = name_end(text, at + 2);
             let (variable, rest) = (piece(at + 2..name), piece(name..end));
-            let index = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']')).and_then(|n| n.parse().ok());
+            let index = rest.strip_prefix('[').and_then(|r| r.strip_suffix(']'));
+            let index = index.filter(|n| is_number(n) || n.strip_prefix('$').is_some_and(is_whole_name));
             let what = match (variable, rest, index) {
                 ("", ..) => return (Use::Text, at + 2),
                 (_, "", _) => Use::Variable(variable),
@@ -173,9 +183,14 @@ fn nested(text: &str, values: &mut dyn Values, depth: usize) -> Result<String, T
                     Use::Default(name, default) => {
                         values.variable(name).or_else(|| Some(default.to_string()))
                     }
-                    Use::Word(name, n) => {
-                        let value = defined(name, values);
-                        value.map(|v| v.split_ascii_whitespace().nth(n).unwrap_or("").to_string())
+                    Use::Word(name, number) => {
+                        let number = match number.strip_prefix('$') {
+                            Some(variable) => defined(variable, values),
+                            None => Some(number.to_string()),
+                        };
+                        let value =
+                            number.and_then(|n| Some((n.trim().parse().ok()?, defined(name, values)?)));
+                        value.map(|(n, v)| v.split_ascii_whitespace().nth(n).unwrap_or("").to_string())
                     }
                     Use::Call(_) if depth >= DEEPEST => None,
                     Use::Call(inner) => {
@@ -233,6 +248,11 @@ mod tests {
             ("$xy ${x}y", "$xy 1y"),
             ("${y-no} ${x-no} ${y-}|", "no 1 |"),
             ("${words[1]} ${words[9]}|", "b |"),
+            ("${words[$x]} ${words[$words]} ${words[$y]}", "b ${words[$words]} ${words[$y]}"),
+            (
+                "${words[]} ${words[$]} ${words[$x+1]} ${words[-1]}",
+                "${words[]} ${words[$]} ${words[$x+1]} ${words[-1]}",
+            ),
             ("${x", "${x"),
             ("${}", "${}"),
             ("${x+1}", "${x+1}"),

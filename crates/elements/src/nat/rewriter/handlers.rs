@@ -74,7 +74,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         self.counts(cx, |space| space.entries)
     }
     /// Keys of flows in the table (old name of `table_size`).
-    #[read(unit = "entries")]
+    #[read(unit = "entries", deprecated)]
     fn nmappings(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         self.table_size(cx)
     }
