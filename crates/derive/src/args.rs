@@ -199,6 +199,8 @@ struct Parts<'a> {
     /// Match arms that read and write the handlers of arguments.
     reads: Vec<TokenStream>,
     writes: Vec<TokenStream>,
+    /// Constants with the names of the write handlers, which [`Lifecycle::changed`] compares.
+    handler_names: Vec<TokenStream>,
     /// The flattened fields.
     nested: Vec<(&'a Ident, &'a Type)>,
     /// The number of arguments that are not in flattened fields.
@@ -270,16 +272,21 @@ impl<'a> Parts<'a> {
                 },
             };
             self.writes.push(quote!(#handler => Some(#value),));
+            let constant = format_ident!("{}", handler.to_uppercase());
+            let doc = format!("The name of the handler `{handler}`.");
+            self.handler_names.push(quote!(#[doc = #doc] pub const #constant: &'static str = #handler;));
         }
     }
 
     /// Writes the implementation.
     fn args_impl(self, ident: &Ident) -> TokenStream {
-        let Parts { specs, handlers, takes, names, reads, writes, nested, .. } = self;
+        let Parts { specs, handlers, takes, names, reads, writes, handler_names, nested, .. } = self;
         let nested: Vec<_> = nested.iter().map(|n| n.0).collect();
         let specs = specs.joined(&quote!(::castanet_element::spec::ArgSpec));
         let handlers = handlers.joined(&quote!(::castanet_element::spec::HandlerSpec));
         quote! {
+            #[allow(dead_code)]
+            impl #ident { #(#handler_names)* }
             impl ::castanet_element::spec::Args for #ident {
                 const SPECS: &'static [::castanet_element::spec::ArgSpec] = #specs;
                 const HANDLERS: &'static [::castanet_element::spec::HandlerSpec] = #handlers;

@@ -58,7 +58,8 @@ pub fn derive_counts(input: TokenStream) -> TokenStream {
     counts::expand(&input).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
-/// Declares the arguments of a class: one field each, with `#[arg(...)]`.
+/// Declares the arguments of a class: one field each, with `#[arg(...)]`. The name of a handler that writes an
+/// argument is also a constant: `Args::RATE`.
 #[proc_macro_derive(Args, attributes(arg))]
 pub fn derive_args(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

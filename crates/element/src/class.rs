@@ -151,7 +151,8 @@ pub trait Lifecycle {
     fn write_dynamic(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         Err("write handler not implemented".into())
     }
-    /// Called after an argument was changed through its handler.
+    /// Called after an argument was changed through its handler. `#[derive(Args)]` makes a constant of the name
+    /// of each such handler: `Args::RATE`.
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }

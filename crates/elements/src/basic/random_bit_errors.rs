@@ -118,7 +118,7 @@ impl RandomBitErrors {
 
 impl Lifecycle for RandomBitErrors {
     fn changed(&mut self, handler: &str, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        if handler == "p_bit_error" {
+        if handler == Args::P_BIT_ERROR {
             self.next = gap(self.args.p.0, &mut self.random);
         }
         Ok(())

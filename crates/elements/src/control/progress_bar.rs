@@ -244,8 +244,8 @@ impl Lifecycle for ProgressBar {
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match handler {
-            "active" => self.go_on(cx),
-            "sizehandler" => self.args.fixed_size = None,
+            Args::ACTIVE => self.go_on(cx),
+            Args::SIZEHANDLER => self.args.fixed_size = None,
             _ => {}
         }
         Ok(())

@@ -218,11 +218,11 @@ impl Lifecycle for InfiniteSource {
 
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match handler {
-            "data" | "length" => {
+            Args::DATA | Args::LENGTH => {
                 let Args { data, length, .. } = &mut self.args;
                 self.proto.change(data, length, castanet_packet::DEFAULT_HEADROOM)?;
             }
-            "burst" => self.sent = 0,
+            Args::BURST => self.sent = 0,
             _ => {}
         }
         self.wake(cx);

@@ -288,7 +288,7 @@ impl Lifecycle for MemSource {
         Ok(())
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        if handler == "burst" {
+        if handler == Args::BURST {
             self.sent = 0;
         }
         if left(self.args.limit, self.count) > 0 {

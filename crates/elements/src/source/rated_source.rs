@@ -174,11 +174,13 @@ impl Lifecycle for RatedSource {
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match handler {
-            "data" | "length" => {
+            Args::DATA | Args::LENGTH => {
                 let Args { data, length, .. } = &mut self.args;
                 self.proto.change(data, length, castanet_packet::DEFAULT_HEADROOM)?;
             }
-            "rate" => self.pace.change(TokenBucket::for_rated_source(u64::from(self.args.rate)), cx.now()),
+            Args::RATE => {
+                self.pace.change(TokenBucket::for_rated_source(u64::from(self.args.rate)), cx.now())
+            }
             _ => {}
         }
         if left(self.args.limit, self.count) > 0 {

@@ -117,7 +117,7 @@ impl Lifecycle for TimedSource {
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match handler {
-            "data" | "headroom" => {
+            Args::DATA | Args::HEADROOM => {
                 let headroom = self.args.headroom as usize;
                 let changed = self.proto.change(&mut self.args.data, &mut -1, headroom);
                 self.args.headroom = u32::try_from(self.proto.headroom).unwrap_or(MAX_HEADROOM);
