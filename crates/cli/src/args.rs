@@ -111,9 +111,12 @@ pub struct Run {
     pub handlers: Vec<String>,
     #[command(flatten)]
     pub sockets: crate::control::Sockets,
-    /// Number of workers.
-    #[arg(short = 'j', long = "workers", alias = "threads", value_name = "N", default_value_t = 1)]
-    pub workers: usize,
+    /// Number of workers [default: 1, or as many as --cpus names].
+    #[arg(short = 'j', long = "workers", alias = "threads", value_name = "N")]
+    pub workers: Option<usize>,
+    /// Bind worker 0 to the first of these processors, worker 1 to the second: `2,3`, `0-3`.
+    #[arg(long, value_name = "LIST", conflicts_with = "affinity")]
+    pub cpus: Option<String>,
     /// Bind each worker to a processor of its own: worker 0 to PROCESSOR, the others to the processors after it.
     #[arg(long, value_name = "PROCESSOR")]
     pub affinity: Option<usize>,

@@ -3,6 +3,7 @@
 
 use crate::args::Run;
 use crate::load::{Loaded, Source, complain, load_in, packages, show};
+use crate::processor::Processors;
 use crate::reread::{Reader, reread};
 use crate::signals::{self, Hangup};
 use crate::{live, requests, summary};
@@ -50,18 +51,21 @@ fn options(args: &Run, text: &str) -> Result<Options, String> {
         Some(t) => Clock::simulated(simulated(t)?),
         None => Clock::real(),
     };
-    if args.workers == 0 || args.workers > 256 {
-        return Err(format!("-j {}: the number of workers is 1 to 256", args.workers));
+    let named = args.cpus.as_deref().map(Processors::parse).transpose()?;
+    let workers = args.workers.unwrap_or_else(|| named.as_ref().map_or(1, Processors::len));
+    if workers == 0 || workers > 256 {
+        return Err(format!("-j {workers}: the number of workers is 1 to 256"));
     }
+    let processors = named.or_else(|| args.affinity.map(|first| Processors::from(first, workers)));
     if args.batch == 0 || args.batch > 256 {
         return Err(format!("--batch {}: the size of batches is 1 to 256", args.batch));
     }
-    if let Some(first) = args.affinity {
-        crate::processor::check(first, args.workers)?;
+    if let Some(processors) = &processors {
+        processors.check(workers)?;
     }
     Ok(Options {
-        workers: args.workers,
-        on_start: args.affinity.map(crate::processor::binding),
+        workers,
+        on_start: processors.map(Processors::binding),
         batch: args.batch,
         seed: args.seed,
         clock,

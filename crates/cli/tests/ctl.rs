@@ -137,6 +137,22 @@ fn every_command() {
 }
 
 #[test]
+fn workers_and_their_load() {
+    let b = Bench::new();
+    let cpu = std::fs::read_to_string("/proc/self/status").unwrap();
+    let cpu = cpu.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let cpu = cpu.trim().split([',', '-']).next().unwrap().to_string();
+    let text = "InfiniteSource(ACTIVE false) -> Discard; Idle -> workers2 :: Queue -> Discard;";
+    let _live = start(&b, "castanet", &["run", "-q", "-u", "s", "--cpus", &cpu, "-e", text]);
+    let list = ctl(&b, &["list", "workers"]);
+    assert_eq!(list.out.lines().next(), Some("WORKER    LOAD  TASKS"), "{}", list.err);
+    let json: serde_json::Value = serde_json::from_str(&ctl(&b, &["list", "workers", "--json"]).out).unwrap();
+    let rows = json.as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["worker"], &rows[0]["tasks"]), (1, &0.into(), &3.into()));
+    assert!((0.0..=1.0).contains(&rows[0]["load"].as_f64().unwrap()), "{json}");
+}
+
+#[test]
 fn something_else_listens_there() {
     let b = Bench::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

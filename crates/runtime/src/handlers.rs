@@ -66,6 +66,13 @@ pub const GLOBAL: &[HandlerSpec] = &[
     HandlerSpec::new("list", "r", "The number of elements, then their names, one per line.", ValueKind::Text),
     HandlerSpec::new("classes", "r", "The names of all classes, one per line.", ValueKind::Text),
     HandlerSpec::new("packages", "r", "The loaded packages, one per line.", ValueKind::Text),
+    HandlerSpec::new(
+        "workers",
+        "r",
+        "Workers, one line each: the number, the seconds that it was awake, the seconds that it exists, the number of \
+         its tasks, separated by tabs.",
+        ValueKind::Table,
+    ),
     HandlerSpec::new("timewarp", "rw", "The speed of the router's clock: 1 is real time.", ValueKind::Gauge),
     HandlerSpec::new(
         "stop",
@@ -213,6 +220,16 @@ impl Shared {
         }
         castanet_lang::print::driver(&flat)
     }
+    /// Returns the value of the handler `workers`.
+    fn workers(&self) -> String {
+        let mut out = String::new();
+        for (w, inbox) in self.inboxes.iter().enumerate() {
+            let (awake, exists) = inbox.waker.times();
+            let tasks = self.placement.tasks_of(w).len();
+            let _ = writeln!(out, "{w}\t{:.6}\t{:.6}\t{tasks}", awake.as_secs_f64(), exists.as_secs_f64());
+        }
+        out
+    }
     /// Returns the value of the handler `ports` of an element.
     fn ports(&self, e: usize) -> String {
         let g = &self.graph;
@@ -259,6 +276,7 @@ impl Shared {
             "requirements" => {
                 lines(self.graph.flat.requirements.iter().map(|r| format!("{} {}", r.0, r.1)).collect())
             }
+            "workers" => self.workers(),
             "packages" => lines(self.supervisor.packages()),
             "list" => {
                 let names = (0..self.graph.len()).map(|e| self.graph.name(e).to_string());

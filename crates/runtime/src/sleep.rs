@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// The maximum number of events that one epoll call returns.
 const EVENTS: usize = 64;
@@ -29,9 +29,24 @@ pub(crate) struct Waker {
     event: OwnedFd,
     /// Whether the worker sleeps or is about to: only then must it be woken.
     asleep: AtomicBool,
+    start: Instant,
+    /// How long the worker has slept so far, in nanoseconds, without a sleep that has not ended.
+    slept: AtomicU64,
+    /// When the present sleep began, in nanoseconds after `start`; 0 while the worker is awake. Only the worker
+    /// writes this and `slept`.
+    sleeps_since: AtomicU64,
 }
 
 impl Waker {
+    fn new(event: OwnedFd) -> Waker {
+        Waker {
+            event,
+            asleep: AtomicBool::new(false),
+            start: Instant::now(),
+            slept: AtomicU64::new(0),
+            sleeps_since: AtomicU64::new(0),
+        }
+    }
     /// Wakes the worker if it sleeps. Data that the worker is to see must be stored before, with sequentially
     /// consistent ordering.
     pub fn wake(&self) {
@@ -39,6 +54,27 @@ impl Waker {
             // The write fails only if the counter is full, and then the worker wakes anyway.
             let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
         }
+    }
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+    /// Calls `f`, in which the worker sleeps, and adds the time.
+    fn asleep_in<R>(&self, f: impl FnOnce() -> R) -> R {
+        let since = self.now();
+        self.sleeps_since.store(since.max(1), Ordering::Relaxed);
+        let out = f();
+        let slept = self.slept.load(Ordering::Relaxed).saturating_add(self.now().saturating_sub(since));
+        self.sleeps_since.store(0, Ordering::Relaxed);
+        self.slept.store(slept, Ordering::Relaxed);
+        out
+    }
+    /// Returns how long the worker has been awake, and how long it exists.
+    pub fn times(&self) -> (Duration, Duration) {
+        let slept = self.slept.load(Ordering::Relaxed);
+        let since = self.sleeps_since.load(Ordering::Relaxed);
+        let now = self.now();
+        let asleep = slept.saturating_add(if since == 0 { 0 } else { now.saturating_sub(since) });
+        (Duration::from_nanos(now.saturating_sub(asleep)), Duration::from_nanos(now))
     }
 }
 
@@ -85,12 +121,7 @@ impl Sleeper {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &event, epoll::EventData::new_u64(WAKER), epoll::EventFlags::IN)?;
-        Ok(Sleeper {
-            waker: Arc::new(Waker { event, asleep: AtomicBool::new(false) }),
-            epoll,
-            waits: HashMap::new(),
-            ready: Vec::new(),
-        })
+        Ok(Sleeper { waker: Arc::new(Waker::new(event)), epoll, waits: HashMap::new(), ready: Vec::new() })
     }
     /// The waker of this worker.
     pub fn waker(&self) -> Arc<Waker> {
@@ -200,6 +231,16 @@ impl Sleeper {
         if stay() {
             time = Some(Duration::ZERO);
         }
+        if time == Some(Duration::ZERO) {
+            self.collect(watches, time, wake);
+        } else {
+            let waker = self.waker.clone();
+            waker.asleep_in(|| self.sleep_now(watches, time, wake));
+        }
+        self.waker.asleep.store(false, Ordering::SeqCst);
+    }
+
+    fn sleep_now(&mut self, watches: &mut Watches, mut time: Option<Duration>, wake: impl FnMut(u32)) {
         if let Some(short) = time.filter(|t| *t < COARSE && !t.is_zero()) {
             let short = Timespec { tv_sec: 0, tv_nsec: short.subsec_nanos().into() };
             // If a signal interrupts the call, the run loop finds nothing to do and sleeps again.
@@ -207,7 +248,6 @@ impl Sleeper {
             time = Some(Duration::ZERO);
         }
         self.collect(watches, time, wake);
-        self.waker.asleep.store(false, Ordering::SeqCst);
     }
 }
 
@@ -224,6 +264,8 @@ mod tests {
         let start = Instant::now();
         s.sleep(&mut w, Some(Duration::from_micros(3500)), || false, |_| {});
         assert!(start.elapsed() >= Duration::from_micros(3500));
+        let (awake, exists) = s.waker.times();
+        assert!(exists - awake >= Duration::from_micros(3500), "{awake:?} of {exists:?}");
         s.sleep(&mut w, None, || true, |_| {});
         let waker = s.waker();
         waker.wake();

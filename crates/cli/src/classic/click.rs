@@ -5,9 +5,10 @@ use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::load::{Source, elaborate_in, packages, reason};
 use crate::privileges::Privileges;
+use crate::processor::Processors;
 use crate::reread::{NOT_INITIALIZED, Reader};
 use crate::times::Times;
-use crate::{processor, requests, run};
+use crate::{requests, run};
 use castanet_element::Clock;
 use castanet_graph::Graph;
 use castanet_lang::elaborate::Globals;
@@ -154,7 +155,7 @@ fn settings(words: Vec<OsString>) -> Result<Asked, Wrong> {
     }
     s.sockets.places().map_err(Wrong::Usage)?;
     if let Some(first) = s.affinity {
-        processor::check(first, s.workers).map_err(Wrong::Usage)?;
+        Processors::from(first, s.workers).check(s.workers).map_err(Wrong::Usage)?;
     }
     Ok(Asked::Run(Box::new(s)))
 }
@@ -210,7 +211,7 @@ fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u
         workers: s.workers,
         clock: s.clock.map_or_else(Clock::real, |start| Clock::ticking(start, s.tick)),
         printer: Box::new(say),
-        on_start: s.affinity.map(processor::binding),
+        on_start: s.affinity.map(|first| Processors::from(first, s.workers).binding()),
         config,
         ..Options::default()
     };

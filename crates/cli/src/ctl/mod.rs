@@ -58,9 +58,9 @@ pub enum What {
         #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
         value: Vec<String>,
     },
-    /// List the elements with their classes, or the handlers of one element.
+    /// List the elements with their classes, the handlers of one element, or the workers with their load.
     List {
-        /// The element; `/` for global handlers.
+        /// The element; `/` for global handlers; `workers` for the workers, if no element has this name.
         element: Option<String>,
     },
     /// Read handlers repeatedly, and show their values and rates.
