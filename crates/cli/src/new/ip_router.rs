@@ -25,7 +25,8 @@ pub const EXAMPLES: &str = "Examples:
   castanet new ip-router lan=10.1.0.1/16 wan=192.0.2.2/30 --route 0.0.0.0/0=192.0.2.1
   castanet new ip-router eth0=10.0.0.1/24 eth1=10.0.1.1/24 --route 10.9.0.0/16=10.0.1.2 \
 --route 10.9.7.0/24=unreachable --mtu 9000 --mtu eth1=1400
-  castanet new ip-router lan=10.1.0.1/16 wan=192.0.2.2/30 --route 0.0.0.0/0=192.0.2.1 --check-sources --advertise";
+  castanet new ip-router lan=10.1.0.1/16 wan=192.0.2.2/30 --route 0.0.0.0/0=192.0.2.1 --check-sources --advertise
+  castanet new ip-router eth0=10.0.0.1/24 eth1=10.0.1.1/24 -j 4 > router.click && castanet run -j 4 router.click";
 
 /// The definition of an interface, as in conf/ip-router.click.
 const INTERFACE: &str = include_str!("interface.click");
@@ -43,9 +44,8 @@ const ARRIVALS: [&str; 4] = [
 /// Largest number of interfaces. Packets carry the number of their interface as paint, a byte, and 0 means an
 /// unpainted packet.
 const MOST: usize = 255;
-/// The element that receives the frames of an interface. The first is used without --shield, the second with
-/// --shield, which hides the frames from the kernel.
-const RECEIVE: [&str; 2] = ["FromDevice($dev)", "FromDevice($dev, SNIFFER false)"];
+/// How the first line begins in [`INTERFACE`] that does not receive frames.
+const BEHIND_FIRST: &str = "    kind[0] -> ";
 /// Default number of ICMP errors per second.
 const ICMP_ERRORS: u32 = 1000;
 
@@ -80,6 +80,9 @@ pub struct IpRouter {
     /// route for each.
     #[arg(long)]
     shield: bool,
+    /// Receive with N workers on each interface. The packets of a flow stay on one worker, and in order.
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
 }
 
 /// A network and its gateway; the gateway is `None` if the network is unreachable.
@@ -145,6 +148,7 @@ impl IpRouter {
             source_routes: "drop".into(),
             advertise: false,
             shield,
+            workers: 1,
         })
     }
 
@@ -242,9 +246,19 @@ impl IpRouter {
         if self.advertise {
             out = out.replacen(kinds, more_kinds, 1).replacen(first, more, 1);
         }
-        if self.shield {
-            let [seen, shielded] = RECEIVE;
-            out = out.replacen(seen, shielded, 1);
+        let sniffer = if self.shield { ", SNIFFER false" } else { "" };
+        if self.workers > 1 {
+            let receive =
+                |worker: u16| format!("from{worker} :: FromDevice($dev{sniffer}, FANOUT $color) -> ");
+            out = out.replacen(
+                "FromDevice($dev) -> HostEtherFilter($dev:eth)                    ",
+                &format!("{}mine :: HostEtherFilter($dev:eth)", receive(0)),
+                1,
+            );
+            let more: String = (1..self.workers).map(|w| format!("    {}mine;\n", receive(w))).collect();
+            out = out.replacen(BEHIND_FIRST, &format!("{more}{BEHIND_FIRST}"), 1);
+        } else {
+            out = out.replacen("FromDevice($dev)", &format!("FromDevice($dev{sniffer})"), 1);
         }
         out
     }
@@ -317,6 +331,13 @@ impl IpRouter {
         if !self.shield {
             out.push_str("//     sysctl net.ipv4.ip_forward=0\n");
         }
+        if self.workers > 1 {
+            let _ = writeln!(
+                out,
+                "//\n// Run it with as many workers as receive: castanet run -j {} FILE",
+                self.workers
+            );
+        }
         out.push_str(
             "\n// All addresses of the router. From here on the name of a device stands \
              for them, as in eth0:ip, eth0:net, eth0:bcast,\n// and for its own Ethernet address: eth0:eth.\nAddressInfo(",
@@ -349,6 +370,13 @@ impl IpRouter {
                 "routes[{port}] -> interface{port} :: Interface({device}, {port}, {}) -> ip; interface{port}[1] -> errors;",
                 self.mtu(device)
             );
+        }
+        if self.workers > 1 {
+            let home = |port, worker| format!("interface{port}/from{worker} {worker}");
+            let homes: Vec<String> = (1..=n)
+                .map(|port| (0..self.workers).map(|w| home(port, w)).collect::<Vec<_>>().join(", "))
+                .collect();
+            let _ = writeln!(out, "\nStaticThreadSched({});\n", homes.join(",\n                  "));
         }
         let _ = write!(
             out,

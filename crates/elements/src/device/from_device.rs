@@ -2,12 +2,13 @@
 //! FromDevice: emits the frames that a device receives.
 
 mod filter;
+mod group;
 mod handing;
 mod handlers;
 
 use super::args::{DeviceName, Encap, Method};
 use super::back::{self, Ether};
-use super::claims::claim;
+use super::claims::{ROUTER, claim};
 use super::intake::{Intake, default_headroom, ipv4_header};
 use crate::handover::Left;
 use castanet_element::prelude::*;
@@ -15,6 +16,7 @@ use castanet_element::{Interest, Watch};
 use castanet_io::LinkType;
 use castanet_io::device::{self, DeviceError, Instruction, PacketOptions, PacketSocket, Shield};
 use castanet_spec::anno;
+use group::{Members, claimed};
 use std::collections::VecDeque;
 
 /// The most frames that one turn emits. Frames that are ready are emitted together, whatever BURST says.
@@ -42,7 +44,11 @@ const LOOK: i64 = 200_000_000;
 /// A device that goes down or vanishes while the router runs is reported once, and used again when it is back. If it
 /// then has another Ethernet address, and the configuration takes addresses from the device, the router reads its
 /// configuration again. Two FromDevice elements on one device would emit each frame twice. This is an error unless
-/// BPF_FILTER or PROTOCOL differs.
+/// BPF_FILTER or PROTOCOL differs, or FANOUT is given.
+///
+/// With FANOUT, all elements of one device and one number share its frames: all frames of a flow, in both directions,
+/// go to the same element. So several workers can receive, each with a FromDevice of its own, and the packets of a flow
+/// stay in order. Fragments count as a flow of their two addresses.
 ///
 /// # Ports
 /// No inputs. Output 0 (push): frames. Output 1 (optional): with FORCE_IP, frames that hold no IPv4; without
@@ -90,6 +96,8 @@ pub struct FromDevice {
     /// Frames that the kernel dropped at earlier sockets of this element, which are closed now.
     drops_before: u64,
     link: LinkType,
+    /// The number of this element in its group.
+    member: usize,
 }
 
 /// Arguments of FromDevice.
@@ -131,6 +139,10 @@ pub struct Args {
     /// Accepted for old configurations and ignored; frames that are ready are emitted together, up to 64 of them.
     #[arg(keyword, default = 1)]
     burst: u32,
+    /// The number of the group of elements that share the frames of the device. All routers of a network namespace
+    /// have the groups of a device in common.
+    #[arg(keyword)]
+    fanout: Option<u16>,
     /// Whether packets have timestamps.
     #[arg(keyword, default = true)]
     timestamp: bool,
@@ -150,12 +162,20 @@ impl Build for FromDevice {
         // A wrong filter is a configuration error, even if the device does not exist.
         let filter = args.bpf_filter.as_deref().unwrap_or("").trim().to_string();
         filter::compile(&filter, LinkType::ETHERNET, cx.arg_cx())?;
-        let name = &args.devname.0;
-        claim(&format!("device '{name}', filter '{filter}', protocol {},", args.protocol), cx)?;
+        let use_of = claimed(&args, &filter);
+        // Elements of a group may use the device at the same time, each with a number of its own.
+        let member = match args.fanout {
+            Some(_) => cx.share_as(ROUTER, Members::default).next(&use_of, cx.me),
+            None => 0,
+        };
+        if args.fanout.is_none() {
+            claim(&use_of, cx)?;
+        }
         let options = PacketOptions {
             promiscuous: args.promisc,
             outgoing: args.outbound,
             protocol: args.protocol,
+            fanout: args.fanout,
             ..PacketOptions::default()
         };
         Ok(FromDevice {
@@ -175,6 +195,7 @@ impl Build for FromDevice {
             patience: 0,
             drops_before: 0,
             link: LinkType::ETHERNET,
+            member,
             args,
         })
     }
@@ -346,6 +367,14 @@ impl Lifecycle for FromDevice {
         if cx.inherits() {
             return self.check_link();
         }
+        let name = self.args.devname.0.clone();
+        if self.args.fanout.is_some() && device::state(&name).is_some_and(|(_, up)| !up) {
+            // A socket can join a group only while the device is up.
+            self.lost = true;
+            let now = cx.now();
+            cx.set_timer(0, now.saturating_add(LOOK));
+            return Ok(());
+        }
         let socket = cx.with_args(|args| self.open(*args))?;
         let watch = cx.watch(socket.fd().clone(), Interest::Read);
         // The device may be down. When it comes up, its frames arrive on this same socket.
@@ -364,9 +393,8 @@ impl Lifecycle for FromDevice {
         Ok(())
     }
     fn holds(&self) -> Option<String> {
-        let Args { devname, protocol, .. } = &self.args;
         let filter = self.args.bpf_filter.as_deref().unwrap_or("").trim();
-        Some(format!("device {} filter '{filter}' protocol {protocol}", devname.0))
+        Some(format!("{} member {}", claimed(&self.args, filter), self.member))
     }
     fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.inherit(old, cx)

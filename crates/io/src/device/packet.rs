@@ -29,11 +29,21 @@ pub struct PacketOptions {
     pub filter: Option<Vec<Instruction>>,
     /// Number of frames that the ring holds.
     pub slots: usize,
+    /// Share the frames of the device with the other sockets that have the same number: each gets the frames of
+    /// some flows (PACKET_FANOUT of packet(7)).
+    pub fanout: Option<u16>,
 }
 
 impl Default for PacketOptions {
     fn default() -> Self {
-        PacketOptions { promiscuous: false, outgoing: false, protocol: 0, filter: None, slots: 4096 }
+        PacketOptions {
+            promiscuous: false,
+            outgoing: false,
+            protocol: 0,
+            filter: None,
+            slots: 4096,
+            fanout: None,
+        }
     }
 }
 
@@ -110,9 +120,13 @@ impl PacketSocket {
         sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_RX_RING, &layout.request())
             .map_err(failed("make its ring"))?;
         let ring = ReceiveRing::map(fd.as_fd(), layout).map_err(failed("map its ring"))?;
-        if let Some(program) = &options.filter {
-            sys::attach_filter(fd.as_fd(), program).map_err(failed("attach the filter"))?;
+        match (&options.filter, options.fanout) {
+            // Until the socket is in its group, it would receive frames of the other sockets.
+            (_, Some(_)) => sys::attach_filter(fd.as_fd(), &[Instruction::NOTHING]),
+            (Some(program), None) => sys::attach_filter(fd.as_fd(), program),
+            (None, None) => Ok(()),
         }
+        .map_err(failed("attach the filter"))?;
         if !options.outgoing {
             // Kernels before 4.20 do not have this option, and always deliver outgoing frames.
             let _ = set(libc::PACKET_IGNORE_OUTGOING, 1);
@@ -127,9 +141,14 @@ impl PacketSocket {
         // frames that the filter should have dropped.
         match sys::bind_packet(fd.as_fd(), info.index, protocol) {
             // NETDOWN: the device is down, but the socket is bound. The kernel clears the error when it
-            // returns it.
-            Ok(()) | Err(Errno::NETDOWN) => {}
+            // returns it. A socket on a device that is down cannot join a group.
+            Ok(()) => {}
+            Err(Errno::NETDOWN) if options.fanout.is_none() => {}
             Err(e) => return Err(failed("bind to it")(e)),
+        }
+        if let Some(number) = options.fanout {
+            join(&fd, number, options.filter.as_deref())
+                .map_err(failed("share its frames with other sockets"))?;
         }
         Ok(PacketSocket {
             ring,
@@ -229,6 +248,18 @@ impl PacketSocket {
             self.drops = self.drops.saturating_add(u64::from(drops));
         }
         self.drops
+    }
+}
+
+/// Joins a group of sockets that share the frames of a device, and then begins to receive.
+fn join(fd: &OwnedFd, number: u16, filter: Option<&[Instruction]>) -> Result<(), Errno> {
+    // The lower half is the number of the group, the upper half says how frames are distributed: by the hash of
+    // addresses and ports, which is the same in both directions of a flow.
+    let group = u32::from(number) | libc::PACKET_FANOUT_HASH << 16;
+    sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_FANOUT, &group)?;
+    match filter {
+        Some(program) => sys::attach_filter(fd.as_fd(), program),
+        None => sys::set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0u32),
     }
 }
 

@@ -52,6 +52,20 @@ fn routes_and_mtus_check_clean() {
 }
 
 #[test]
+fn each_worker_receives_on_each_interface() {
+    let text = configuration("a=10.0.0.1/24 b=10.0.1.1/24 -j 3 --shield --advertise");
+    // Checked for one worker.
+    let errors = checked(&text).1;
+    assert!(errors.iter().all(|e| e.starts_with("thread preference")) && errors.len() == 4, "{errors:?}");
+    assert_eq!(text.matches("FromDevice($dev, SNIFFER false, FANOUT $color)").count(), 3, "{text}");
+    assert_eq!(text.matches("FromDevice").count(), 3);
+    let homes = "StaticThreadSched(interface1/from0 0, interface1/from1 1, interface1/from2 2,\n                  interface2/from0 0,";
+    assert!(text.contains(homes) && text.contains("castanet run -j 3 FILE"), "{text}");
+    assert!(!configuration("a=10.0.0.1/24").contains("FANOUT"));
+    assert!(router("a=10.0.0.1/24 -j 0").is_err());
+}
+
+#[test]
 fn what_is_asked_for_is_written() {
     let plain = configuration("a=10.0.0.1/24 b=10.0.1.1/24");
     assert!(plain.contains("$SOURCE_ROUTES drop)") && !plain.contains("Advertiser"));

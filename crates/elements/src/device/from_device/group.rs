@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Groups of FromDevice elements that share the frames of a device.
+
+use super::Args;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Names the use of a device that an element claims.
+pub(super) fn claimed(args: &Args, filter: &str) -> String {
+    let group = args.fanout.map_or(String::new(), |n| format!(" group {n},"));
+    format!("device '{}', filter '{filter}', protocol {},{group}", args.devname.0, args.protocol)
+}
+
+/// The elements of a router that share a device, for each group in the order in which they were built.
+#[derive(Default)]
+pub(super) struct Members(Mutex<HashMap<String, Vec<u32>>>);
+
+impl Members {
+    /// Returns the number of an element in its group.
+    pub fn next(&self, group: &str, element: u32) -> usize {
+        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let members = groups.entry(group.to_string()).or_default();
+        if !members.contains(&element) {
+            members.push(element);
+        }
+        members.iter().position(|m| *m == element).unwrap_or(0)
+    }
+}
