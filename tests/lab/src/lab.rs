@@ -44,11 +44,14 @@ struct Inside {
     holder: Process,
 }
 
-/// Returns the path of the helper command, which is built into the directory of the running test.
+/// Returns the path of the helper command. It is in the directory of the running command, or above that of the
+/// running test.
 fn helper() -> PathBuf {
     let test = std::env::current_exe().unwrap_or_else(|e| panic!("this test has no file: {e}"));
-    // target/PROFILE/deps/TEST-HASH
-    test.ancestors().nth(2).unwrap_or(Path::new("")).join("castanet-lab")
+    // target/PROFILE/COMMAND or target/PROFILE/deps/TEST-HASH
+    let folders = test.ancestors().skip(1).take(2);
+    let mut files = folders.map(|folder| folder.join("castanet-lab"));
+    files.find(|file| file.exists()).unwrap_or_else(|| panic!("castanet-lab is not built"))
 }
 
 fn hold(helper: &Path, inside: Option<u32>) -> Result<Process, String> {
@@ -267,8 +270,23 @@ impl Host {
     /// # Panics
     /// The helper command does not accept the frames.
     pub fn flood(&self, device: &str, frames: &[Vec<u8>], time: Duration) -> Process {
+        self.flood_at(device, frames, time, None)
+    }
+
+    /// As [`Host::flood`], with at most so many frames per second.
+    ///
+    /// # Panics
+    /// The helper command does not accept the frames.
+    pub fn flood_at(
+        &self,
+        device: &str,
+        frames: &[Vec<u8>],
+        time: Duration,
+        per_second: Option<u32>,
+    ) -> Process {
         let mut command = self.command("castanet-lab");
         command.args(["flood", device, &time.as_millis().to_string()]);
+        command.args(per_second.map(|n| n.to_string()));
         let mut process = Process::start(command);
         let mut input = process.stdin().unwrap_or_else(|| panic!("the input is taken"));
         for frame in frames {

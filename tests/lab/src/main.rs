@@ -7,8 +7,8 @@
 //! - `castanet-lab hold PID` creates a network namespace inside the user namespace of another holder.
 //! - `castanet-lab enter PID COMMAND...` runs a command in the namespaces of a holder.
 //! - `castanet-lab wire DEVICE` sends the frames that it reads and prints those that arrive, in hexadecimal.
-//! - `castanet-lab flood DEVICE MILLISECONDS` reads frames, each preceded by its length in two bytes, until the
-//!   end of input. It then sends them repeatedly at full rate and prints their number.
+//! - `castanet-lab flood DEVICE MILLISECONDS [RATE]` reads frames, each preceded by its length in two bytes, until
+//!   the end of input. It then sends them repeatedly, at most RATE a second, and prints their number.
 //! - `castanet-lab ftp-server` and `castanet-lab ftp-client SERVER COMMAND...` transfer a file by FTP, once for
 //!   each of the commands PORT, EPRT, PASV, EPSV.
 //! - `castanet-lab ftp-say SERVER MILLISECONDS COMMAND...` sends a command and waits for the reply.
@@ -39,7 +39,8 @@ fn main() -> ExitCode {
         ["hold", pid] => hold(Some(pid)),
         ["enter", pid, program, ref arguments @ ..] => enter(pid, program, arguments),
         ["wire", device] => wire(device),
-        ["flood", device, time] => flood(device, time),
+        ["flood", device, time] => flood(device, time, None),
+        ["flood", device, time, rate] => number(rate).and_then(|rate| flood(device, time, Some(rate))),
         ["ftp-server"] => end_with_parent().and_then(|()| ftp::serve().map_err(said("FTP server"))),
         ["ftp-client", server, ref commands @ ..] => {
             ftp::retrieve(server, commands).map_err(said("FTP client"))
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
         ["stream", server, port, blocks] => number(port)
             .and_then(|port| Ok((port, number(blocks)?)))
             .and_then(|(port, n)| stream::exchange(server, port as u16, n.into()).map_err(said("stream"))),
-        _ => Err("usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE | flood DEVICE MILLISECONDS | \
+        _ => Err("usage: castanet-lab hold [PID] | enter PID COMMAND... | wire DEVICE | flood DEVICE MILLISECONDS [RATE] | \
                   ftp-server | ftp-client SERVER COMMAND... | ftp-say SERVER MILLISECONDS COMMAND... | \
                   stream-server PORT BLOCKS | stream SERVER PORT BLOCKS"
             .into()),
@@ -95,8 +96,8 @@ fn enter(pid: &str, program: &str, arguments: &[&str]) -> Done {
     Err(said(program)(Command::new(program).args(arguments).exec()))
 }
 
-/// Sends frames at full rate. Frames that the device rejects are not retried.
-fn flood(device: &str, milliseconds: &str) -> Done {
+/// Sends frames at full rate, or at most `rate` of them a second. Frames that the device rejects are not retried.
+fn flood(device: &str, milliseconds: &str, rate: Option<u32>) -> Done {
     end_with_parent()?;
     let time = milliseconds.parse().map_err(|e| format!("{milliseconds}: {e}"))?;
     let socket = PacketSocket::open(device).map_err(said(device))?;
@@ -110,10 +111,17 @@ fn flood(device: &str, milliseconds: &str) -> Done {
         frames.push(frame);
         rest = behind;
     }
-    let end = Instant::now() + Duration::from_millis(time);
+    let (start, end) = (Instant::now(), Instant::now() + Duration::from_millis(time));
     let (mut sent, mut refused) = (0u64, 0u64);
     while Instant::now() < end && !frames.is_empty() {
         for frame in &frames {
+            if let Some(rate) = rate {
+                let due = start + Duration::from_secs_f64((sent + refused) as f64 / f64::from(rate.max(1)));
+                thread::sleep(due.min(end).saturating_duration_since(Instant::now()));
+                if due >= end {
+                    break;
+                }
+            }
             match socket.send(frame) {
                 Ok(()) => sent += 1,
                 Err(_) => refused += 1,

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The books of a router at the end of the run: its own ledger, and the kernel's counters of its devices.
+
+use crate::network::{Frames, Node};
+use crate::table::Table;
+use castanet_lab::Output;
+use serde_json::Value;
+
+/// The books of one router.
+pub struct Books {
+    name: &'static str,
+    code: Option<i32>,
+    kernel: Frames,
+    summary: Value,
+    /// What it printed while it ran, a message a line.
+    pub messages: Vec<String>,
+}
+
+impl Books {
+    /// Stops a router whose links are down, and reads its books.
+    pub fn close(node: Node) -> Books {
+        let (name, kernel) = (node.kind.name(), node.frames());
+        let Output { code, stderr, .. } = node.process.stop();
+        // The summary is the last JSON object, and the only one of several lines.
+        let at = stderr.rfind("\n{\n").map_or(0, |at| at + 1);
+        let (said, json) = stderr.split_at(at);
+        let summary = serde_json::from_str(json).unwrap_or(Value::Null);
+        let mut messages: Vec<String> = said.lines().map(str::to_string).collect();
+        if summary.is_null() {
+            messages.extend(json.lines().map(str::to_string));
+        }
+        Books { name, code, kernel, summary, messages }
+    }
+
+    /// The sum of the packets of a section, of elements of a class, or of all.
+    fn rows(&self, section: &str, class: &str) -> u64 {
+        let rows = self.summary[section].as_array().map(Vec::as_slice).unwrap_or_default();
+        let rows = rows.iter().filter(|row| row["what"].as_str().is_some_and(|w| w.starts_with(class)));
+        rows.filter_map(|row| row["packets"].as_u64()).sum()
+    }
+
+    fn each(&self, section: &str) -> u64 {
+        let all = self.summary[section].as_object().into_iter().flatten();
+        all.filter_map(|(_, n)| n.as_u64()).sum()
+    }
+
+    /// The packets that were dropped, for one reason or for all.
+    pub fn dropped(&self, reason: Option<&str>) -> u64 {
+        let reasons = self.summary["drops"].as_object().into_iter().flatten();
+        let reasons = reasons.filter(|(name, _)| reason.is_none_or(|r| r == *name));
+        reasons.filter_map(|(_, by)| by.as_object()).flatten().filter_map(|(_, n)| n.as_u64()).sum()
+    }
+
+    /// The reasons of drops with their packets, most first.
+    pub fn reasons(&self) -> String {
+        let reasons = self.summary["drops"].as_object().into_iter().flatten();
+        let mut all: Vec<(u64, &String)> =
+            reasons.map(|(name, _)| (self.dropped(Some(name)), name)).collect();
+        all.sort_by(|a, b| b.cmp(a));
+        let texts: Vec<String> = all.iter().map(|(n, name)| format!("{name} {n}")).collect();
+        texts.join(", ")
+    }
+
+    /// Frames that came and were neither read nor counted as dropped; negative if too many were read.
+    fn unread(&self) -> i64 {
+        let known = self.rows("in", "FromDevice") + self.each("system_drops");
+        self.kernel.received.wrapping_sub(known) as i64
+    }
+
+    /// The packets that hot swaps lost: those of removed elements, those that are missing, and frames never read.
+    pub fn lost_by_swaps(&self) -> u64 {
+        self.dropped(Some("stopped")) + self.missing().unsigned_abs() + self.unread().unsigned_abs()
+    }
+
+    fn missing(&self) -> i64 {
+        self.summary["missing"].as_i64().unwrap_or(i64::MAX)
+    }
+
+    /// The messages about panics, and drops that came of them.
+    pub fn panics(&self) -> u64 {
+        let told = self.messages.iter().filter(|line| line.contains("panic")).count() as u64;
+        told + self.dropped(Some("panicked"))
+    }
+
+    /// Whether it ended in an orderly way.
+    pub fn ended_well(&self) -> bool {
+        self.code == Some(0) && !self.summary.is_null()
+    }
+
+    /// Adds the rows of this router.
+    pub fn show(&self, table: &mut Table) {
+        let Books { name, kernel, .. } = self;
+        let (entered, made) = (self.rows("in", ""), self.rows("made", ""));
+        let (left, dropped, held) = (self.rows("out", ""), self.dropped(None), self.each("held"));
+        table.row(
+            format!("{name}: in + made = out + dropped + held"),
+            format!("{entered} + {made} = {left} + {dropped} + {held}, {} missing", self.missing()),
+            self.missing() == 0 && entered + made == left + dropped + held,
+        );
+        let (read, missed) = (self.rows("in", "FromDevice"), self.each("system_drops"));
+        table.row(
+            format!("{name}: frames that came = read + dropped by the kernel"),
+            format!("{} = {read} + {missed}, {} missing", kernel.received, self.unread()),
+            self.unread() == 0,
+        );
+        let sent = self.rows("out", "ToDevice");
+        // A frame that the other end did not take is lost on the link.
+        let lost = sent.wrapping_sub(kernel.sent) as i64;
+        table.row(
+            format!("{name}: frames sent = on the link + refused by its other end"),
+            format!("{sent} = {} + {lost}, {} refused", kernel.sent, kernel.refused),
+            (0..=i64::try_from(kernel.refused).unwrap_or(i64::MAX)).contains(&lost),
+        );
+    }
+}

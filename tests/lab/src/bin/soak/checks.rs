@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was to be shown, and whether it was.
+
+use crate::network::Kind as RouterKind;
+use crate::run::{CONNECTIONS, READS, Results};
+use crate::swaps::Swaps;
+use crate::table::Table;
+use serde_json::Value;
+use std::time::Duration;
+
+/// The first minutes, in which tables fill.
+const FILLING: u64 = 10;
+/// The least number of minutes from which growth can be seen.
+const LONG: u64 = 14;
+/// The share of a rate that must be reached.
+const REACHED: f64 = 0.98;
+/// Growth of memory that is no growth: allocators keep some of what they get.
+const GROWTH_KIB: u64 = 4 << 10;
+
+fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or(u64::MAX)
+}
+
+/// Makes the table.
+pub fn table(results: &Results) -> Table {
+    let mut table = Table::default();
+    for books in &results.books {
+        books.show(&mut table);
+    }
+    traffic(results, &mut table);
+    swaps(results, &mut table);
+    control(results, &mut table);
+    memory(results, &mut table);
+    disturbances(results, &mut table);
+    let panics: u64 = results.books.iter().map(|b| b.panics()).sum();
+    table.row("panics", panics.to_string(), panics == 0);
+    let ended = results.books.iter().filter(|b| b.ended_well()).count();
+    table.row("routers that ended in an orderly way", format!("{ended} of 5"), ended == 5);
+    for complaint in &results.complaints {
+        eprintln!("{complaint}");
+    }
+    table
+}
+
+fn traffic(results: &Results, table: &mut Table) {
+    let Results { connections, streams, datagrams, server, .. } = results;
+    let (asked, done) = (number(connections, "asked"), number(connections, "done"));
+    let seconds = connections["seconds"].as_f64().unwrap_or(0.0);
+    let rate = done as f64 * 60.0 / seconds.max(1.0);
+    table.row(
+        format!("short TCP connections: {CONNECTIONS} a minute, all complete"),
+        format!("{done} of {asked}, {rate:.0} a minute"),
+        done == asked && rate >= REACHED * CONNECTIONS as f64,
+    );
+    if let Some(failures) = connections["failures"].as_object() {
+        failures.iter().for_each(|(why, n)| eprintln!("connections: {n} {why}"));
+    }
+    let bytes = number(connections, "bytes");
+    let served = number(server, "connection_bytes");
+    let wrong = [connections, streams, server].map(|v| number(v, "wrong"));
+    let sum = wrong.iter().fold(0u64, |a, b| a.saturating_add(*b));
+    table.row(
+        "short TCP connections: bytes there, and back",
+        format!("{served}, {bytes}"),
+        served == bytes && bytes != u64::MAX,
+    );
+    let there = (number(streams, "sent"), number(server, "received"));
+    let back = (number(server, "sent"), number(streams, "received"));
+    let failures = streams["failures"].as_array().map_or(usize::MAX, Vec::len);
+    table.row(
+        "long TCP streams: bytes sent = received, both ways",
+        format!("{} = {}, {} = {}, {failures} broken", there.0, there.1, back.0, back.1),
+        there.0 == there.1 && back.0 == back.1 && failures == 0 && there.0 > 0,
+    );
+    if failures > 0 {
+        eprintln!("streams: {}", streams["failures"]);
+    }
+    table.row("wrong bytes in TCP", sum.to_string(), sum == 0);
+    let field = |name: &str| number(datagrams, name);
+    table.row(
+        "numbered datagrams in calm stretches: lost, twice, out of order",
+        format!(
+            "{} of {}, {}, {}",
+            field("lost_calm"),
+            field("calm"),
+            field("twice_calm"),
+            field("reordered_calm")
+        ),
+        field("lost_calm") + field("twice_calm") + field("reordered_calm") == 0 && field("calm") > 0,
+    );
+    if field("lost_calm") > 0 {
+        eprintln!("datagrams lost in these seconds: {}", datagrams["lost_calm_seconds"]);
+    }
+    table.row(
+        "all datagrams: lost, twice, wrong",
+        format!("{} of {}, {}, {}", field("lost"), field("sent"), field("twice"), field("wrong")),
+        field("wrong") == 0 && number(server, "datagrams_wrong") == 0,
+    );
+}
+
+fn swaps(results: &Results, table: &mut Table) {
+    let all = &results.swaps;
+    let sum = |of: fn(&Swaps) -> u64| all.iter().map(of).sum::<u64>();
+    let tried = sum(Swaps::tried);
+    let due = results.minutes * 60 * all.len() as u64;
+    table.row(
+        "hot swaps: one a second and router",
+        format!("{tried} of {due}"),
+        tried as f64 >= REACHED * due as f64,
+    );
+    table.row(
+        "hot swaps: good ones accepted, bad and failing ones refused",
+        format!("{}, {}, {}", sum(|s| s.accepted), sum(|s| s.bad), sum(|s| s.failing)),
+        sum(|s| s.accepted) > 0 && sum(|s| s.bad) > 0 && sum(|s| s.failing) > 0,
+    );
+    let wrong: Vec<&String> = all.iter().flat_map(|s| &s.wrong).collect();
+    table.row("hot swaps: replies that are wrong or missing", wrong.len().to_string(), wrong.is_empty());
+    wrong.iter().for_each(|w| eprintln!("swap: {w}"));
+    let refused: Vec<_> =
+        all.iter().zip(RouterKind::ALL).flat_map(|(s, k)| s.refused.iter().map(move |r| (k, r))).collect();
+    // Without a descriptor a router cannot open a file.
+    let reasons = ["descriptor", "Too many open files", "os error 24", "No space left"];
+    let unexplained = refused.iter().filter(|(_, (_, why))| !reasons.iter().any(|r| why.contains(r)));
+    let unexplained: Vec<_> = unexplained.collect();
+    for (kind, (at, why)) in &refused {
+        eprintln!("swap refused: {} second {at}: {why}", kind.name());
+    }
+    table.row(
+        "hot swaps: good ones refused, and those of them not for want of descriptors",
+        format!("{}, {}", refused.len(), unexplained.len()),
+        unexplained.is_empty(),
+    );
+    let slowest = all.iter().map(|s| s.slowest).max().unwrap_or_default();
+    table.row(
+        "hot swaps: slowest, with a second of SIGSTOP",
+        milliseconds(slowest),
+        slowest < Duration::from_secs(10),
+    );
+    let lost: u64 = results.books.iter().map(|b| b.lost_by_swaps()).sum();
+    table.row("packets lost by hot swaps", lost.to_string(), lost == 0);
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{} ms", time.as_millis())
+}
+
+fn control(results: &Results, table: &mut Table) {
+    let good: u64 = results.reads.iter().map(|r| r.good).sum();
+    let failed: Vec<&String> = results.reads.iter().flat_map(|r| &r.failed).collect();
+    let rate = good as f64 / (results.minutes * 60) as f64;
+    let slowest = results.reads.iter().map(|r| r.slowest).max().unwrap_or_default();
+    table.row(
+        format!("handler reads: {READS} a second, none fails"),
+        format!("{rate:.0} a second, {} failed, slowest {}", failed.len(), milliseconds(slowest)),
+        failed.is_empty() && rate >= REACHED * f64::from(READS),
+    );
+    failed.iter().take(20).for_each(|f| eprintln!("read: {f}"));
+    table.row("attacks of hostile control clients", results.attacks.to_string(), results.attacks > 0);
+}
+
+fn memory(results: &Results, table: &mut Table) {
+    for (i, kind) in RouterKind::ALL.iter().enumerate() {
+        let most = |from: u64, to: u64| {
+            let within = results.memory.iter().filter(|(at, _)| (from..to).contains(at));
+            within.filter_map(|(_, used)| used.get(i)).max().copied().unwrap_or(0)
+        };
+        let end = results.minutes * 60;
+        let what = format!("{}: memory flat after {FILLING} minutes", kind.name());
+        if results.minutes < LONG {
+            table.skip(what, format!("{} KiB; needs {LONG} minutes", most(0, end + 1)));
+            continue;
+        }
+        let filled = FILLING * 60;
+        let middle = filled + (end - filled) / 2;
+        let (before, after) = (most(filled, middle), most(middle, end + 1));
+        let allowed = before + GROWTH_KIB.max(before / 20);
+        table.row(what, format!("{before} KiB, later {after} KiB"), after > 0 && after <= allowed);
+    }
+}
+
+fn disturbances(results: &Results, table: &mut Table) {
+    let counts: Vec<String> = results.disturbances.iter().map(|(k, n)| format!("{k:?} {n}")).collect();
+    eprintln!("disturbances: {}", counts.join(", "));
+    table.row("frames of floods", results.frames.to_string(), results.frames > 0);
+    for books in &results.books {
+        eprintln!("dropped: {}", books.reasons());
+        books.messages.iter().rev().take(12).for_each(|line| eprintln!("  {line}"));
+    }
+    let full: u64 = results.books.iter().map(|b| b.dropped(Some("write-failed"))).sum();
+    table.row("full disk: packets not written, counted", full.to_string(), full > 0);
+    if results.clock {
+        table.row("clock jumps (simulated for the routers)", "", true);
+    } else {
+        table.skip("clock jumps", "the library castanet-lab-clock was not built");
+    }
+}

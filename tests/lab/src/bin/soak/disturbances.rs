@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What disturbs the network, and when.
+
+use crate::clock::FalseClock;
+use crate::network::{self, Network};
+use crate::schedule::{Dice, MINUTE};
+use castanet_lab::{Hostile, Process, Scene};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Frames a second in a flood.
+const RATE: u32 = 2000;
+/// How long a flood lasts. Each has frames of its own.
+const FLOOD: Duration = Duration::from_millis(4000);
+/// How long a flood at full rate lasts.
+const FULL: Duration = Duration::from_millis(1000);
+
+/// A disturbance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Frames with random or mutated bytes.
+    Mutated,
+    /// ARP packets with false claims, and in the name of others.
+    Arp,
+    /// Fragments that overlap or never become complete.
+    Fragments,
+    /// All three for a second, as fast as they can be sent.
+    FullRate,
+    /// The link between firewall and router goes down for 200 ms.
+    Flap,
+    /// The preferred link between the switches goes down for 300 ms, which the tree does not notice.
+    TrunkFlap,
+    /// The preferred link between the switches goes down for 9 seconds, so that the tree uses the other.
+    TrunkCut,
+    /// The device of the attacker is deleted and made again.
+    AttackerDevice,
+    /// The devices between NAT gateway and firewall are deleted and made again.
+    WanDevice,
+    /// A router is stopped for a second by SIGSTOP.
+    Stop,
+    /// The clock of all routers jumps by up to a day, back or ahead.
+    Clock,
+    /// A router may open no further descriptor for 3 seconds.
+    Descriptors,
+}
+
+/// Each disturbance with the seconds of the minute in which it begins, and every how many minutes.
+const PLAN: [(Kind, &[u64], u64); 12] = [
+    (Kind::Mutated, &[15, 20, 26, 31, 37, 42, 47], 1),
+    (Kind::Arp, &[15, 20, 25, 30, 35, 40, 46], 1),
+    (Kind::Fragments, &[16, 21, 27, 32, 38, 43, 47], 1),
+    (Kind::FullRate, &[52], 1),
+    (Kind::Flap, &[18, 28, 38, 48], 1),
+    (Kind::TrunkCut, &[20], 5),
+    (Kind::TrunkFlap, &[45], 1),
+    (Kind::AttackerDevice, &[25, 36], 1),
+    (Kind::WanDevice, &[40], 1),
+    (Kind::Stop, &[44, 46, 50], 1),
+    (Kind::Clock, &[22, 34, 49], 1),
+    (Kind::Descriptors, &[41, 47], 1),
+];
+
+/// What ends a disturbance.
+enum Undo {
+    Up { link: usize, end: usize },
+    MakeAgain(usize),
+    Continue(u32),
+    Limit { process: u32, soft: u64, _clients: Vec<UnixStream> },
+}
+
+/// Causes the disturbances.
+pub struct Disturber<'a> {
+    network: &'a mut Network,
+    clock: Option<&'a FalseClock>,
+    start: Instant,
+    seed: u64,
+    /// The next second to be looked at.
+    next: u64,
+    undo: Vec<(Instant, Undo)>,
+    floods: Vec<Process>,
+    /// How often each disturbance has happened.
+    pub counts: BTreeMap<Kind, u64>,
+    /// Frames of floods that were sent.
+    pub frames: u64,
+}
+
+impl<'a> Disturber<'a> {
+    /// Creates a disturber; nothing is disturbed yet.
+    pub fn new(network: &'a mut Network, clock: Option<&'a FalseClock>, start: Instant, seed: u64) -> Self {
+        let (undo, floods, counts) = Default::default();
+        Disturber { network, clock, start, seed, next: 0, undo, floods, counts, frames: 0 }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        self.network
+    }
+
+    /// Does what is due.
+    pub fn step(&mut self) {
+        let now = Instant::now();
+        let due = self.undo.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>();
+        due.into_iter().for_each(|(_, undo)| self.end(undo));
+        let second = self.start.elapsed().as_secs();
+        while self.next <= second {
+            let (at, minute) = (self.next % MINUTE.as_secs(), self.next / MINUTE.as_secs());
+            for (kind, seconds, every) in PLAN {
+                if seconds.contains(&at) && minute.is_multiple_of(every) {
+                    self.begin(kind);
+                }
+            }
+            self.next += 1;
+        }
+        // Floods that ended.
+        if self.floods.len() > 8 {
+            self.reap(4);
+        }
+    }
+
+    /// Ends all that goes on.
+    pub fn finish(&mut self) {
+        while let Some((_, undo)) = self.undo.pop() {
+            self.end(undo);
+        }
+        self.reap(0);
+    }
+
+    fn reap(&mut self, leave: usize) {
+        let ended = self.floods.len().saturating_sub(leave);
+        for flood in self.floods.drain(..ended) {
+            let text = flood.wait(Duration::from_secs(60)).stdout;
+            self.frames += text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0);
+        }
+    }
+
+    fn later(&mut self, milliseconds: u64, undo: Undo) {
+        self.undo.push((Instant::now() + Duration::from_millis(milliseconds), undo));
+    }
+
+    /// Starts a flood, unless the device for it has just been deleted.
+    fn flood(&mut self, kind: Kind, time: Duration, rate: Option<u32>, seed: u64) {
+        if self.is_deleted(network::ATTACK) {
+            return;
+        }
+        let ether = |last: [u8; 2]| [2, 0, 0, 0, last[0], last[1]];
+        let attacker = Scene {
+            host: (ether([8, 1]), Ipv4Addr::new(10, 66, 0, 2)),
+            router: (ether([8, 2]), Ipv4Addr::new(10, 66, 0, 1)),
+            beyond: Ipv4Addr::new(192, 0, 2, 2),
+        };
+        let storm = Scene {
+            host: (ether([9, 1]), Ipv4Addr::new(203, 0, 113, 66)),
+            router: (ether([4, 1]), Ipv4Addr::new(203, 0, 113, 1)),
+            beyond: Ipv4Addr::new(198, 51, 100, 1),
+        };
+        let (host, scene) = match kind {
+            Kind::Arp => (&self.network.storm, storm),
+            _ => (&self.network.attacker, attacker),
+        };
+        let mut hostile = Hostile::new(scene, seed);
+        let mut frames = Vec::new();
+        while frames.len() < (time.as_secs() as usize + 1) * RATE as usize {
+            match kind {
+                Kind::Mutated => frames.extend([hostile.mutated(), hostile.noise(), hostile.mutated()]),
+                Kind::Arp => frames.extend([hostile.arp(), hostile.arp(), hostile.spoof()]),
+                _ => frames.extend(hostile.fragments()),
+            }
+        }
+        let flood = host.flood_at("eth0", &frames, time, rate);
+        self.floods.push(flood);
+    }
+
+    fn begin(&mut self, kind: Kind) {
+        *self.counts.entry(kind).or_default() += 1;
+        let mut dice = Dice::new(self.seed ^ self.next << 8, &format!("{kind:?}"));
+        match kind {
+            Kind::Mutated | Kind::Arp | Kind::Fragments => {
+                self.flood(kind, FLOOD, Some(RATE), dice.number());
+            }
+            Kind::FullRate => {
+                for kind in [Kind::Mutated, Kind::Arp, Kind::Fragments] {
+                    self.flood(kind, FULL, None, dice.number());
+                }
+            }
+            Kind::Flap => self.down(network::OUTER, dice.below(2), 200),
+            Kind::TrunkFlap => self.down(network::TRUNK, dice.below(2), 300),
+            Kind::TrunkCut => self.down(network::TRUNK, dice.below(2), 9000),
+            Kind::AttackerDevice => self.delete(network::ATTACK),
+            Kind::WanDevice => self.delete(network::WAN),
+            Kind::Stop => {
+                let process = self.some_router(&mut dice);
+                signal(process, Signal::SIGSTOP);
+                self.later(1000, Undo::Continue(process));
+            }
+            Kind::Clock => {
+                let day = 86_400;
+                if let Some(clock) = self.clock {
+                    clock.set(dice.below(2 * day) as i64 - day as i64);
+                }
+            }
+            Kind::Descriptors => self.exhaust(&mut dice),
+        }
+    }
+
+    fn some_router(&self, dice: &mut Dice) -> u32 {
+        self.network.nodes[dice.below(self.network.nodes.len())].process.id()
+    }
+
+    fn down(&mut self, link: usize, end: usize, milliseconds: u64) {
+        self.network.set_end(link, end, "down");
+        self.later(milliseconds, Undo::Up { link, end });
+    }
+
+    fn is_deleted(&self, link: usize) -> bool {
+        self.undo.iter().any(|(_, undo)| matches!(undo, Undo::MakeAgain(l) if *l == link))
+    }
+
+    fn delete(&mut self, link: usize) {
+        if self.is_deleted(link) {
+            return;
+        }
+        self.network.delete(link);
+        self.later(500, Undo::MakeAgain(link));
+    }
+
+    /// Lowers the limit of descriptors to what a router has open and two more, which clients take.
+    fn exhaust(&mut self, dice: &mut Dice) {
+        let node = &self.network.nodes[dice.below(self.network.nodes.len())];
+        let process = node.process.id();
+        let open = std::fs::read_dir(format!("/proc/{process}/fd")).map_or(30, Iterator::count) as u64;
+        let limits = std::fs::read_to_string(format!("/proc/{process}/limits")).unwrap_or_default();
+        // The line is `Max open files  SOFT  HARD  files` (proc_pid_limits(5)).
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+        let soft = line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(1024);
+        limit(process, open + 2);
+        let clients = (0..20).filter_map(|_| UnixStream::connect(&node.socket).ok()).collect();
+        self.later(3000, Undo::Limit { process, soft, _clients: clients });
+    }
+
+    fn end(&mut self, undo: Undo) {
+        match undo {
+            Undo::Up { link, end } => self.network.set_end(link, end, "up"),
+            Undo::MakeAgain(link) => {
+                self.network.make_again(link);
+                if link == network::ATTACK {
+                    self.network.address_attacker();
+                }
+            }
+            Undo::Continue(process) => signal(process, Signal::SIGCONT),
+            Undo::Limit { process, soft, .. } => limit(process, soft),
+        }
+    }
+}
+
+fn signal(process: u32, signal: Signal) {
+    if let Ok(id) = i32::try_from(process) {
+        // A router that has ended is found at the end of the run.
+        let _ = kill(Pid::from_raw(id), signal);
+    }
+}
+
+/// Sets the soft limit of descriptors of a router.
+fn limit(process: u32, soft: u64) {
+    let mut command = Command::new("prlimit");
+    command.args(["--pid", &process.to_string(), &format!("--nofile={soft}:")]);
+    // A router that has ended is found at the end of the run.
+    drop(Process::start(command).wait(Duration::from_secs(60)));
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The network: hosts, links, and the routers between them.
+//!
+//! ```text
+//! client - NAT gateway - firewall - IP router - switch = switch - server
+//!                                       |                   |
+//!                                    attacker             storm
+//! ```
+//!
+//! The two switches are connected by two links, of which the spanning tree blocks one.
+
+use crate::configurations;
+use crate::control::Client;
+use castanet_lab::{Host, Lab, Process};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Timeout for what must happen at last.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a router is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The NAT gateway.
+    Nat,
+    /// The transparent firewall.
+    Firewall,
+    /// The IP router.
+    Router,
+    /// The switch that is the root of the spanning tree.
+    RootSwitch,
+    /// The other switch.
+    Switch,
+}
+
+impl Kind {
+    /// All routers, from the client to the server.
+    pub const ALL: [Kind; 5] = [Kind::Nat, Kind::Firewall, Kind::Router, Kind::RootSwitch, Kind::Switch];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Nat => "nat",
+            Kind::Firewall => "firewall",
+            Kind::Router => "router",
+            Kind::RootSwitch => "switch1",
+            Kind::Switch => "switch2",
+        }
+    }
+
+    fn devices(self) -> &'static [&'static str] {
+        match self {
+            Kind::Nat => &["lan", "wan"],
+            Kind::Firewall => &["inside", "outside"],
+            Kind::Router => &["eth0", "eth1", "eth2"],
+            Kind::RootSwitch => &["p0", "p1", "p2"],
+            Kind::Switch => &["q0", "q1", "q2", "q3"],
+        }
+    }
+}
+
+/// Frames by the kernel's counters: received, sent, and dropped when they were to be sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Frames {
+    /// Received from the link.
+    pub received: u64,
+    /// Sent to the link.
+    pub sent: u64,
+    /// Not sent, because the other end did not take them.
+    pub refused: u64,
+}
+
+impl Frames {
+    /// Adds other counters.
+    pub fn add(&mut self, other: Frames) {
+        self.received += other.received;
+        self.sent += other.sent;
+        self.refused += other.refused;
+    }
+}
+
+/// A router, and the host that it runs on.
+pub struct Node {
+    /// What it is.
+    pub kind: Kind,
+    /// Its host.
+    pub host: Host,
+    /// Its process.
+    pub process: Process,
+    /// The file of its control socket.
+    pub socket: PathBuf,
+    /// Its first configuration.
+    pub text: String,
+    /// The counters of its devices that have been deleted, less those that the devices had when it started.
+    pub gone: Frames,
+    /// The counters of its devices when it started.
+    pub before: Frames,
+}
+
+/// An end of a link.
+type End = (usize, &'static str);
+
+/// The network.
+pub struct Network {
+    /// The clients' host.
+    pub client: Host,
+    /// The server's host.
+    pub server: Host,
+    /// A hostile host at the IP router.
+    pub attacker: Host,
+    /// A hostile host at a switch.
+    pub storm: Host,
+    /// The routers, in the order of [`Kind::ALL`].
+    pub nodes: Vec<Node>,
+    lab: Lab,
+}
+
+/// The links by number: hosts 0 to 4 are the routers, then client, server, attacker, storm.
+const LINKS: [[End; 2]; 9] = [
+    [(5, "eth0"), (0, "lan")],
+    [(0, "wan"), (1, "inside")],
+    [(1, "outside"), (2, "eth0")],
+    [(2, "eth1"), (3, "p0")],
+    [(3, "p1"), (4, "q1")],
+    [(3, "p2"), (4, "q2")],
+    [(4, "q0"), (6, "eth0")],
+    [(7, "eth0"), (2, "eth2")],
+    [(8, "eth0"), (4, "q3")],
+];
+
+/// The link between NAT gateway and firewall.
+pub const WAN: usize = 2;
+/// The link between firewall and router.
+pub const OUTER: usize = 3;
+/// The link between the switches that the tree prefers.
+pub const TRUNK: usize = 5;
+/// The link of the attacker.
+pub const ATTACK: usize = 8;
+
+impl Network {
+    /// Makes the hosts and links, and starts the routers with two workers each.
+    ///
+    /// # Errors
+    /// This machine cannot run the network.
+    ///
+    /// # Panics
+    /// A command failed.
+    pub fn new(
+        castanet: &'static Path,
+        folder: &Path,
+        preload: Option<(&Path, &Path)>,
+    ) -> Result<Network, String> {
+        let lab = Lab::alone()?;
+        let host = |name: &str| lab.host(name);
+        let routers: Vec<Host> = Kind::ALL.iter().map(|k| host(k.name())).collect();
+        let [client, server, attacker, storm] = ["client", "server", "attacker", "storm"].map(host);
+        let all: Vec<&Host> = routers.iter().chain([&client, &server, &attacker, &storm]).collect();
+        for [a, b] in LINKS {
+            lab.link((all[a.0], a.1), (all[b.0], b.1));
+        }
+        for host in [&client, &server, &attacker, &storm] {
+            host.sysctl("net.ipv4.conf.all.accept_redirects", 0);
+            host.sysctl("net.ipv4.conf.eth0.accept_redirects", 0);
+            host.sysctl("net.ipv4.icmp_ratelimit", 0);
+        }
+        client.sysctl("net.ipv4.ip_local_port_range", "'10000 60999'");
+        server.sysctl("net.core.somaxconn", 4096);
+        server.sysctl("net.ipv4.tcp_max_syn_backlog", 8192);
+        for last in 1..=crate::bytes::ADDRESSES {
+            server.ip(&format!("addr add 198.51.100.{last}/32 dev lo"));
+        }
+        // Until both switches run, no frame may come that one of them does not read.
+        for number in [TRUNK, TRUNK + 1] {
+            for (host, device) in LINKS[number - 1] {
+                all[host].ip(&format!("link set {device} down"));
+            }
+        }
+        let nodes = Kind::ALL.iter().zip(&routers);
+        let nodes = nodes.map(|(&kind, host)| Node::start(kind, host, castanet, folder, preload)).collect();
+        let network = Network { client, server, attacker, storm, nodes, lab };
+        for number in [TRUNK, TRUNK + 1] {
+            network.set(number, "up");
+        }
+        network.address_hosts();
+        Ok(network)
+    }
+
+    fn host(&self, index: usize) -> &Host {
+        match index {
+            5 => &self.client,
+            6 => &self.server,
+            7 => &self.attacker,
+            8 => &self.storm,
+            router => &self.nodes[router].host,
+        }
+    }
+
+    /// Gives the hosts addresses, routes and permanent neighbours.
+    fn address_hosts(&self) {
+        for (host, address, gateway, ether) in [
+            (&self.client, "10.0.0.2/24", "10.0.0.1", "02:00:00:00:01:02"),
+            (&self.server, "203.0.113.2/24", "203.0.113.1", "02:00:00:00:04:01"),
+            (&self.storm, "203.0.113.66/24", "203.0.113.1", "02:00:00:00:04:01"),
+        ] {
+            address_host(host, address, gateway, ether);
+        }
+        self.address_attacker();
+    }
+
+    /// Gives the attacker its address, also after its device was made again.
+    pub fn address_attacker(&self) {
+        address_host(&self.attacker, "10.66.0.2/24", "10.66.0.1", "02:00:00:00:08:02");
+    }
+
+    /// Sets both ends of a link up or down.
+    pub fn set(&self, link: usize, state: &str) {
+        for (host, device) in LINKS[link - 1] {
+            self.host(host).ip(&format!("link set {device} {state}"));
+        }
+    }
+
+    /// Sets one end of a link up or down.
+    pub fn set_end(&self, link: usize, end: usize, state: &str) {
+        let (host, device) = LINKS[link - 1][end % 2];
+        self.host(host).ip(&format!("link set {device} {state}"));
+    }
+
+    /// Deletes the devices of a link, whose counters are kept.
+    pub fn delete(&mut self, link: usize) {
+        self.set(link, "down");
+        std::thread::sleep(Duration::from_millis(50));
+        for (host, device) in LINKS[link - 1] {
+            if let Some(node) = self.nodes.get_mut(host) {
+                node.gone.add(node.counters(device));
+            }
+        }
+        let (host, device) = LINKS[link - 1][0];
+        self.host(host).ip(&format!("link delete {device}"));
+    }
+
+    /// Makes the devices of a link again.
+    pub fn make_again(&self, link: usize) {
+        let [a, b] = LINKS[link - 1].map(|(host, device)| (self.host(host), device));
+        self.lab.link_again(link as u8, a, b);
+    }
+
+    /// Sets all links down, so that no frame comes any more.
+    pub fn quiesce(&self) {
+        for link in 1..=LINKS.len() {
+            self.set(link, "down");
+        }
+    }
+}
+
+fn address_host(host: &Host, address: &str, gateway: &str, ether: &str) {
+    host.address("eth0", address);
+    host.route("default", gateway);
+    host.ip(&format!("neigh replace {gateway} lladdr {ether} nud permanent dev eth0"));
+}
+
+impl Node {
+    fn start(
+        kind: Kind,
+        host: &Host,
+        castanet: &'static Path,
+        folder: &Path,
+        preload: Option<(&Path, &Path)>,
+    ) -> Node {
+        let text = configurations::first(kind, host, castanet);
+        let file = folder.join(format!("{}.click", kind.name()));
+        std::fs::write(&file, &text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let socket = folder.join(format!("{}.sock", kind.name()));
+        // Each router has a disk of its own, which is soon full.
+        let mut command = host.command("unshare");
+        command.args(["-m", "sh", "-c"]);
+        command.arg("mount -t tmpfs -o size=2m none /mnt && exec \"$0\" \"$@\"").arg(castanet);
+        command.args(["run", "--json", "-R", "-j", "2", "-u"]).arg(&socket).arg(&file);
+        command.args(["-h", "FromDevice.kernel_drops"]);
+        if let Some((library, offset)) = preload {
+            command.env("LD_PRELOAD", library).env("SOAK_CLOCK", offset);
+        }
+        let before = total(host, kind);
+        let process = Process::start(command);
+        let mut node =
+            Node { kind, host: host.clone(), process, socket, text, gone: Frames::default(), before };
+        node.wait();
+        node
+    }
+
+    /// Waits until the router runs.
+    fn wait(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        while Client::once(&self.socket).and_then(|mut c| c.read("list")).is_err() {
+            assert!(
+                Instant::now() < deadline,
+                "{} does not run:\n{}",
+                self.kind.name(),
+                self.process.stderr()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The counters of a device.
+    pub fn counters(&self, device: &str) -> Frames {
+        counters(&self.host, device)
+    }
+
+    /// The frames of all its devices since it started.
+    pub fn frames(&self) -> Frames {
+        let mut all = total(&self.host, self.kind);
+        all.add(self.gone);
+        Frames {
+            received: all.received - self.before.received,
+            sent: all.sent - self.before.sent,
+            refused: all.refused - self.before.refused,
+        }
+    }
+
+    /// The memory that the process uses, in KiB.
+    pub fn memory(&self) -> Option<u64> {
+        memory(self.process.id())
+    }
+}
+
+/// The memory that a process uses, in KiB.
+pub fn memory(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn counters(host: &Host, device: &str) -> Frames {
+    Frames {
+        received: host.statistic(device, "rx/packets"),
+        sent: host.statistic(device, "tx/packets"),
+        refused: host.statistic(device, "tx/dropped"),
+    }
+}
+
+fn total(host: &Host, kind: Kind) -> Frames {
+    let mut all = Frames::default();
+    kind.devices().iter().for_each(|device| all.add(counters(host, device)));
+    all
+}

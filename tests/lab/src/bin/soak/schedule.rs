@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When what happens. Every minute begins with a calm stretch, in which only ordinary traffic, hot swaps and
+//! handler reads go on; the disturbances follow, and end early enough for the network to recover.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long the calm stretch of a minute is.
+pub const CALM: Duration = Duration::from_secs(15);
+/// A minute.
+pub const MINUTE: Duration = Duration::from_secs(60);
+/// A packet that is sent this shortly before the end of the calm stretch may meet the disturbances.
+const MARGIN: Duration = Duration::from_secs(1);
+/// The first seconds of a run, in which the spanning tree opens its ports and neighbours are found.
+pub const WARM_UP: Duration = Duration::from_secs(3);
+
+/// Whether a packet that is sent this long after the start must arrive.
+pub fn is_calm(since_start: Duration) -> bool {
+    let within = since_start.as_millis() % MINUTE.as_millis();
+    since_start >= WARM_UP && within < (CALM - MARGIN).as_millis()
+}
+
+/// The machine's time in milliseconds since 1970. Processes tell each other the start of the run by it.
+pub fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Random numbers (xorshift64*) that a seed and a name determine.
+pub struct Dice(u64);
+
+impl Dice {
+    /// Creates a generator; different names give different numbers.
+    pub fn new(seed: u64, name: &str) -> Dice {
+        // FNV-1a.
+        let hash = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
+        let name = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
+        Dice((name ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1)
+    }
+    /// Returns the next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+    /// Returns a number below `n`; 0 if `n` is 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.number()).unwrap_or(0).checked_rem(n).unwrap_or(0)
+    }
+}

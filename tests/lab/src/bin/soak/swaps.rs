@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A hot swap a second: most are good; some have errors, and some name what does not exist.
+
+use crate::configurations::{self, Expected};
+use crate::control::Client;
+use crate::schedule::Dice;
+use std::io;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the swaps of one router came to.
+#[derive(Debug, Default)]
+pub struct Swaps {
+    /// Accepted, as expected.
+    pub accepted: u64,
+    /// Refused, because the text has an error.
+    pub bad: u64,
+    /// Refused, because something does not exist.
+    pub failing: u64,
+    /// Good configurations that were refused: seconds after the start, and the message.
+    pub refused: Vec<(u64, String)>,
+    /// What must not happen.
+    pub wrong: Vec<String>,
+    /// The slowest swap.
+    pub slowest: Duration,
+}
+
+impl Swaps {
+    /// How many swaps were tried.
+    pub fn tried(&self) -> u64 {
+        self.accepted + self.bad + self.failing + self.refused.len() as u64
+    }
+}
+
+/// The router whose configuration is swapped.
+pub struct Target {
+    /// Its name.
+    pub name: &'static str,
+    /// The file of its control socket.
+    pub socket: PathBuf,
+    /// Its first configuration.
+    pub first: String,
+    /// Its process, whose disk has the traces.
+    pub process: u32,
+}
+
+/// Requests a swap a second until the end.
+pub fn run(target: &Target, seed: u64, start: Instant, end: Instant) -> Swaps {
+    let mut swaps = Swaps::default();
+    let mut dice = Dice::new(seed, target.name);
+    let mut client = Client::new(&target.socket);
+    let mut current = target.first.clone();
+    for n in 0.. {
+        let due = start + Duration::from_secs(n as u64) + Duration::from_millis(dice.below(900) as u64);
+        if due >= end {
+            break;
+        }
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let (text, expected) = configurations::next(&target.first, n, &mut dice);
+        let at = start.elapsed().as_secs();
+        let began = Instant::now();
+        let once = client.as_mut().map_err(|e| io::Error::other(e.to_string())).and_then(|c| {
+            let reply = c.swap(&text)?;
+            Ok((reply, c.read("config")?.1))
+        });
+        swaps.slowest = swaps.slowest.max(began.elapsed());
+        match once {
+            Ok((reply, running)) => {
+                match (reply.code, expected) {
+                    (200, Expected::Accepted) => swaps.accepted += 1,
+                    (200, _) => swaps.wrong.push(format!("{}: accepted: {expected:?}", target.name)),
+                    (_, Expected::Bad) => swaps.bad += 1,
+                    (_, Expected::Failing) => swaps.failing += 1,
+                    (_, Expected::Accepted) => swaps.refused.push((at, reply.text)),
+                }
+                if reply.code == 200 {
+                    current = text;
+                }
+                if running.trim() != current.trim() {
+                    swaps.wrong.push(format!("{}: another configuration runs (second {at})", target.name));
+                    current = running;
+                }
+            }
+            Err(e) => {
+                swaps.wrong.push(format!("{}: no reply: {e} (second {at})", target.name));
+                client = Client::new(&target.socket);
+            }
+        }
+        if let Some(trace) = configurations::finished_trace(n) {
+            // Makes room on the disk. Only the router of the trace has this file.
+            let _ = std::fs::remove_file(format!("/proc/{}/root{trace}", target.process));
+        }
+    }
+    swaps
+}
