@@ -258,9 +258,9 @@ impl FromDevice {
     /// Called when no frame is waiting: checks whether the device is still there, and lets the task sleep.
     #[cold]
     fn idle(&mut self, cx: &mut Cx<'_>) -> Turn {
-        if let Some((socket, watch)) = &self.socket {
+        if let Some((socket, watch)) = &mut self.socket {
             // A socket error also wakes the task, so check the socket if the wake-up brought no frame.
-            let fine = std::mem::take(&mut self.received);
+            let fine = std::mem::take(&mut self.received) && !socket.has_error();
             match if fine { Ok(()) } else { socket.check() } {
                 Ok(()) => cx.wait(*watch),
                 Err(e) => self.lose(&e, cx),
@@ -304,9 +304,10 @@ impl FromDevice {
         cx.schedule();
     }
 
-    /// Replaces the current socket.
+    /// Replaces the current socket. Frames that arrived just before the device went are emitted first.
     fn replace(&mut self, socket: PacketSocket, cx: &mut Cx<'_>) {
         if let Some((mut old, watch)) = self.socket.take() {
+            handing::receive(&mut old, &mut self.intake, |_| true, &mut self.waiting, cx);
             self.drops_before = self.drops_before.saturating_add(old.drops());
             cx.unwatch(watch);
         }

@@ -2,6 +2,7 @@
 //! One received frame.
 
 use super::vnet::VnetHeader;
+use rustix::io::Errno;
 use std::cell::Cell;
 use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
@@ -61,12 +62,14 @@ pub(super) struct Behind<'a> {
     fd: &'a OwnedFd,
     len: usize,
     taken: Cell<bool>,
+    /// The error of the socket that a read returned instead of the frame.
+    error: Cell<Option<Errno>>,
 }
 
 impl<'a> Behind<'a> {
     /// Describes the next frame in the queue, which has `len` bytes.
     pub(super) fn new(fd: &'a OwnedFd, len: usize) -> Behind<'a> {
-        Behind { fd, len, taken: Cell::new(false) }
+        Behind { fd, len, taken: Cell::new(false), error: Cell::new(None) }
     }
     /// Reads the frame into two buffers, as many bytes as they hold. Returns false if the frame is missing or
     /// shorter than expected.
@@ -77,7 +80,20 @@ impl<'a> Behind<'a> {
         let wanted = self.len.min(a.len().saturating_add(b.len())).saturating_add(VnetHeader::LEN);
         let mut vnet = VnetHeader::NONE;
         let parts = &mut [IoSliceMut::new(vnet.as_mut_bytes()), IoSliceMut::new(a), IoSliceMut::new(b)];
-        rustix::io::readv(self.fd, parts) == Ok(wanted)
+        let mut read = rustix::io::readv(self.fd, parts);
+        // A read returns a pending error first, and clears it; the frame is still in the queue. A device that is
+        // deleted causes two errors.
+        for _ in 0..2 {
+            if read == Err(Errno::NETDOWN) {
+                self.error.set(read.err());
+                read = rustix::io::readv(self.fd, parts);
+            }
+        }
+        read == Ok(wanted)
+    }
+    /// The error of the socket, which the kernel does not report again.
+    pub(super) fn error(&self) -> Option<Errno> {
+        self.error.get()
     }
     /// Removes the frame from the queue, unless `read` has already removed it. Afterwards the frame that
     /// follows it is the next one in the queue.

@@ -100,6 +100,8 @@ pub struct PacketSocket {
     link: LinkType,
     drops: u64,
     layout: Layout,
+    /// An error that the kernel reported when a frame was read, and will not report again.
+    error: Option<Errno>,
 }
 
 impl PacketSocket {
@@ -158,6 +160,7 @@ impl PacketSocket {
             link: info.link,
             drops: 0,
             layout,
+            error: None,
         })
     }
 
@@ -217,18 +220,28 @@ impl PacketSocket {
                 let behind = Behind::new(&self.fd, slot.wire_len());
                 each(&frame(&slot, Bytes::Behind(&behind), vnet));
                 behind.discard();
+                self.error = behind.error().or(self.error);
             }
             self.ring.release();
         }
         max
     }
 
+    /// Whether an error came with the frames that were received. The descriptor does not become readable for it,
+    /// so [`PacketSocket::check`] must be called.
+    pub fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
     /// Returns the pending error of the socket. Each error is returned once. Call this function when the
-    /// descriptor is readable and there is no frame.
+    /// descriptor is readable and there is no frame, or when [`PacketSocket::has_error`] says so.
     ///
     /// # Errors
     /// [`DeviceError::Down`] when the device has gone down or vanished.
-    pub fn check(&self) -> Result<(), DeviceError> {
+    pub fn check(&mut self) -> Result<(), DeviceError> {
+        if let Some(errno) = self.error.take() {
+            return Err(DeviceError::from_errno(&self.name, "receive from it", errno));
+        }
         match sys::get_option::<u32>(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR) {
             Ok(0) => Ok(()),
             Ok(e) => {

@@ -102,7 +102,7 @@ impl FromDevice {
 }
 
 /// Receives all waiting frames, and appends a packet to `into` for each frame whose arrival time `keep` accepts.
-fn receive(
+pub(super) fn receive(
     socket: &mut PacketSocket,
     intake: &mut Intake,
     keep: impl Fn(i64) -> bool,
