@@ -84,7 +84,9 @@ impl Books {
 
     /// Whether it ended in an orderly way.
     pub fn ended_well(&self) -> bool {
-        self.code == Some(0) && !self.summary.is_null()
+        let full = self.dropped(Some("write-failed")) > 0;
+        let code = if full { Some(1) } else { Some(0) };
+        self.code == code && !self.summary.is_null()
     }
 
     /// Adds the rows of this router.

@@ -2,6 +2,7 @@
 //! The bytes that streams and datagrams carry, which the receiver can compute too.
 
 use std::io::{self, Read, Write};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// The port of the first listener for short connections; the others follow.
@@ -14,6 +15,10 @@ pub const STREAM_PORT: u16 = 7100;
 pub const DATAGRAM_PORT: u16 = 7200;
 /// How many addresses the server has; the last byte of the first is 1.
 pub const ADDRESSES: u8 = 16;
+/// An address of the server.
+pub fn server(last: u8) -> Ipv4Addr {
+    Ipv4Addr::new(198, 51, 100, last)
+}
 /// Bytes of the header of a connection: its number and a length.
 pub const HEADER: usize = 16;
 /// The longest time without a byte, with all disturbances and repeated retransmissions.

@@ -87,13 +87,15 @@ pub struct Disturber<'a> {
     pub counts: BTreeMap<Kind, u64>,
     /// Frames of floods that were sent.
     pub frames: u64,
+    /// Which routers had no descriptors, with the seconds after the start.
+    pub scarce: Vec<(network::Kind, u64, u64)>,
 }
 
 impl<'a> Disturber<'a> {
     /// Creates a disturber; nothing is disturbed yet.
     pub fn new(network: &'a mut Network, clock: Option<&'a FalseClock>, start: Instant, seed: u64) -> Self {
-        let (undo, floods, counts) = Default::default();
-        Disturber { network, clock, start, seed, next: 0, undo, floods, counts, frames: 0 }
+        let (undo, floods, counts, scarce) = Default::default();
+        Disturber { network, clock, start, seed, next: 0, undo, floods, counts, frames: 0, scarce }
     }
 
     /// The network.
@@ -237,6 +239,8 @@ impl<'a> Disturber<'a> {
         // The line is `Max open files  SOFT  HARD  files` (proc_pid_limits(5)).
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
         let soft = line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(1024);
+        let now = self.start.elapsed().as_secs();
+        self.scarce.push((node.kind, now, now + 5));
         limit(process, open + 2);
         let clients = (0..20).filter_map(|_| UnixStream::connect(&node.socket).ok()).collect();
         self.later(3000, Undo::Limit { process, soft, _clients: clients });

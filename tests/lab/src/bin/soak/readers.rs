@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Handlers that every element has.
-const HANDLERS: [&str; 5] = ["class", "drop_reasons", "config", "ports", "name"];
+const HANDLERS: [&str; 5] = ["class", "handlers", "config", "ports", "name"];
 /// How many connections of hostile clients stay open.
 const HELD: usize = 100;
 

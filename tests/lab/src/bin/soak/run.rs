@@ -5,11 +5,11 @@ use crate::books::Books;
 use crate::checks;
 use crate::clock::FalseClock;
 use crate::disturbances::{Disturber, Kind};
-use crate::network::{Network, Node};
+use crate::network::{Kind as RouterKind, Network, Node};
 use crate::readers::{self, Reads};
 use crate::schedule;
 use crate::swaps::{self, Swaps, Target};
-use castanet_lab::{Host, Output, Process};
+use castanet_lab::{Host, Process};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const DATAGRAMS: u64 = 400;
 /// Reads of handlers a second, of all routers together.
 pub const READS: u32 = 1000;
 /// The time that clients have to finish after the last disturbance.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(200);
 /// The interval between two samples of memory.
 const SAMPLE: Duration = Duration::from_secs(5);
 
@@ -46,6 +46,8 @@ pub struct Results {
     pub memory: Vec<(u64, Vec<u64>)>,
     /// How often each disturbance happened.
     pub disturbances: BTreeMap<Kind, u64>,
+    /// Which routers had no descriptors, with the seconds after the start.
+    pub scarce: Vec<(RouterKind, u64, u64)>,
     /// Frames of floods.
     pub frames: u64,
     /// Whether the clock could be made to jump.
@@ -98,12 +100,23 @@ fn close(nodes: Vec<Node>) -> Vec<Books> {
     nodes.into_iter().map(Books::close).collect()
 }
 
-/// Waits for a process, and returns its report.
-fn report(name: &str, process: Process, complaints: &mut Vec<String>) -> Value {
-    let Output { stdout, stderr, .. } = process.wait(PATIENCE);
-    complaints.extend(stderr.lines().map(|line| format!("{name}: {line}")));
-    let last = stdout.lines().last().unwrap_or_default();
-    serde_json::from_str(last).unwrap_or(Value::Null)
+/// Waits for the report of a process, which is its last line. `null`: it hangs or has failed.
+fn report(name: &str, mut process: Process, complaints: &mut Vec<String>) -> Value {
+    drop(process.stdin());
+    let deadline = Instant::now() + PATIENCE;
+    let said = loop {
+        let said = process.stdout();
+        if said.ends_with("}\n") || Instant::now() > deadline {
+            break said;
+        }
+        thread::sleep(Duration::from_millis(10));
+    };
+    complaints.extend(process.stderr().lines().map(|line| format!("{name}: {line}")));
+    let value = serde_json::from_str(said.lines().last().unwrap_or_default());
+    value.unwrap_or_else(|_| {
+        complaints.push(format!("{name}: no report"));
+        Value::Null
+    })
 }
 
 fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed: u64) -> Results {
@@ -155,8 +168,7 @@ fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed
             attacks.join().unwrap_or_else(|_| panic!("{joined}")),
         )
     });
-    let (disturbances, frames) = (std::mem::take(&mut disturber.counts), disturber.frames);
-    drop(disturber);
+    let Disturber { counts: disturbances, frames, scarce, .. } = disturber;
     let mut complaints = Vec::new();
     let connections = report("connections", connect, &mut complaints);
     let streams = report("streams", streams, &mut complaints);
@@ -173,6 +185,7 @@ fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed
         attacks,
         memory,
         disturbances,
+        scarce,
         frames,
         clock: clock.is_some(),
         server,

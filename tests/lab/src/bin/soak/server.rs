@@ -34,7 +34,8 @@ pub fn serve() -> Result<(), String> {
         listen(port, &counts, short).map_err(failed)?;
     }
     listen(bytes::STREAM_PORT, &counts, stream).map_err(failed)?;
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, bytes::DATAGRAM_PORT)).map_err(failed)?;
+    // Answers come from the address that was asked.
+    let socket = UdpSocket::bind((bytes::server(1), bytes::DATAGRAM_PORT)).map_err(failed)?;
     // The default holds too little for a busy machine. The kernel may limit it.
     let _ = setsockopt(&socket, sockopt::RcvBuf, &(4 << 20));
     let c = counts.clone();
@@ -81,6 +82,7 @@ fn listen(port: u16, counts: &Arc<Counts>, talk: fn(TcpStream, &Counts) -> io::R
 /// Receives a message and returns another. The client closes the connection.
 fn short(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;
     let mut header = [0; HEADER];
     stream.read_exact(&mut header)?;
@@ -99,6 +101,7 @@ fn short(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
 /// Exchanges bytes until the client closes its direction.
 fn stream(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
     let mut header = [0; HEADER];
     stream.read_exact(&mut header)?;
     let (id, rate) = (bytes::number(&header), bytes::number(&header[8..]));

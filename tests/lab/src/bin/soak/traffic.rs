@@ -31,11 +31,6 @@ pub fn report(value: &serde_json::Value) {
     println!("{value}");
 }
 
-/// An address of the server.
-fn address(last: u8) -> Ipv4Addr {
-    Ipv4Addr::new(198, 51, 100, last)
-}
-
 /// The time since the start of the run, which is given in milliseconds since 1970.
 fn since(start: u64) -> Duration {
     Duration::from_millis(schedule::unix_ms().saturating_sub(start))
@@ -63,10 +58,11 @@ pub fn connect(start: u64, seconds: u64, per_minute: u64, seed: u64) -> Result<(
     let one = |n: u64| -> io::Result<()> {
         let mut dice = Dice::new(seed ^ n, "connection");
         let port = bytes::SHORT_PORT + dice.below(bytes::SHORT_PORTS.into()) as u16;
-        let to = address(dice.below(bytes::ADDRESSES.into()) as u8 + 1);
+        let to = bytes::server(dice.below(bytes::ADDRESSES.into()) as u8 + 1);
         let (id, length) = (dice.number(), dice.below(MESSAGE) as u64 + 1);
         let mut stream = TcpStream::connect((to, port))?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         let message = [&bytes::header(id, length)[..], &bytes::bytes(id, 0, length as usize)].concat();
         stream.write_all(&message)?;
@@ -114,8 +110,9 @@ pub fn connect(start: u64, seconds: u64, per_minute: u64, seed: u64) -> Result<(
 pub fn streams(start: u64, seconds: u64, count: u64, rate: u64) -> Result<(), String> {
     namespace::end_with_parent().map_err(|e| e.to_string())?;
     let one = |id: u64| -> io::Result<(u64, u64, u64)> {
-        let mut stream = TcpStream::connect((address(id as u8 + 1), bytes::STREAM_PORT))?;
+        let mut stream = TcpStream::connect((bytes::server(id as u8 + 1), bytes::STREAM_PORT))?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         setsockopt(&stream, sockopt::SndBuf, &SEND_BUFFER)?;
         stream.write_all(&bytes::header(id, rate))?;
         let mut to = stream.try_clone()?;
@@ -163,7 +160,7 @@ pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), S
     namespace::end_with_parent().map_err(|e| e.to_string())?;
     let failed = |e: io::Error| e.to_string();
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(failed)?;
-    socket.connect((address(1), bytes::DATAGRAM_PORT)).map_err(failed)?;
+    socket.connect((bytes::server(1), bytes::DATAGRAM_PORT)).map_err(failed)?;
     socket.set_read_timeout(Some(Duration::from_millis(100))).map_err(failed)?;
     // The default holds too little for a busy machine. The kernel may limit it.
     let _ = setsockopt(&socket, sockopt::RcvBuf, &(4 << 20));
