@@ -131,13 +131,18 @@ impl Lab {
 
     /// Creates a link again after its devices were deleted. Links are counted from 1.
     pub fn link_again(&self, link: u8, (a, a_name): (&Host, &str), (b, b_name): (&Host, &str)) {
+        self.link_down(link, (a, a_name), (b, b_name));
+        a.ip(&format!("link set {a_name} up"));
+        b.ip(&format!("link set {b_name} up"));
+    }
+
+    /// As [`Lab::link_again`], but the devices stay down.
+    pub fn link_down(&self, link: u8, (a, a_name): (&Host, &str), (b, b_name): (&Host, &str)) {
         a.ip(&format!(
             "link add name {a_name} address 02:00:00:00:{link:02x}:01 type veth \
              peer name {b_name} address 02:00:00:00:{link:02x}:02 netns {}",
             b.0.holder.id()
         ));
-        a.ip(&format!("link set {a_name} up"));
-        b.ip(&format!("link set {b_name} up"));
     }
 
     /// Creates devices that are connected by a switch.

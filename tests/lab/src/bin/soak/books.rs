@@ -6,11 +6,17 @@ use crate::table::Table;
 use castanet_lab::Output;
 use serde_json::Value;
 
+/// When a device comes up, the kernel receives and counts frames before it has told packet sockets. A sender that
+/// waits for the link may put so many frames into this moment.
+const PER_UP: u64 = 16;
+
 /// The books of one router.
 pub struct Books {
     name: &'static str,
     code: Option<i32>,
     kernel: Frames,
+    /// How often one of its links came up.
+    ups: u64,
     summary: Value,
     /// What it printed while it ran, a message a line.
     pub messages: Vec<String>,
@@ -19,7 +25,7 @@ pub struct Books {
 impl Books {
     /// Stops a router whose links are down, and reads its books.
     pub fn close(node: Node) -> Books {
-        let (name, kernel) = (node.kind.name(), node.frames());
+        let (name, kernel, ups) = (node.kind.name(), node.frames(), node.ups.get());
         let Output { code, stderr, .. } = node.process.stop();
         // The summary is the last JSON object, and the only one of several lines.
         let at = stderr.rfind("\n{\n").map_or(0, |at| at + 1);
@@ -29,7 +35,7 @@ impl Books {
         if summary.is_null() {
             messages.extend(json.lines().map(str::to_string));
         }
-        Books { name, code, kernel, summary, messages }
+        Books { name, code, kernel, ups, summary, messages }
     }
 
     /// The sum of the packets of a section, of elements of a class, or of all.
@@ -61,6 +67,11 @@ impl Books {
         texts.join(", ")
     }
 
+    /// Frames that may be lost between the kernel's device and its sockets.
+    fn allowed(&self) -> u64 {
+        self.ups * PER_UP
+    }
+
     /// Frames that came and were neither read nor counted as dropped; negative if too many were read.
     fn unread(&self) -> i64 {
         let known = self.rows("in", "FromDevice") + self.each("system_drops");
@@ -69,7 +80,13 @@ impl Books {
 
     /// The packets that hot swaps lost: those of removed elements, those that are missing, and frames never read.
     pub fn lost_by_swaps(&self) -> u64 {
-        self.dropped(Some("stopped")) + self.missing().unsigned_abs() + self.unread().unsigned_abs()
+        let unread = if self.is_explained() { 0 } else { self.unread().unsigned_abs() };
+        self.dropped(Some("stopped")) + self.missing().unsigned_abs() + unread
+    }
+
+    /// Whether no frames were missed but those that may be lost when a link comes up.
+    fn is_explained(&self) -> bool {
+        u64::try_from(self.unread()).is_ok_and(|n| n <= self.allowed())
     }
 
     fn missing(&self) -> i64 {
@@ -101,9 +118,14 @@ impl Books {
         );
         let (read, missed) = (self.rows("in", "FromDevice"), self.each("system_drops"));
         table.row(
-            format!("{name}: frames that came = read + dropped by the kernel"),
-            format!("{} = {read} + {missed}, {} missing", kernel.received, self.unread()),
-            self.unread() == 0,
+            format!("{name}: frames that came = read + dropped by the kernel + lost as links came up"),
+            format!(
+                "{} = {read} + {missed} + {}, at most {}",
+                kernel.received,
+                self.unread(),
+                self.allowed()
+            ),
+            self.is_explained(),
         );
         let sent = self.rows("out", "ToDevice");
         // A frame that the other end did not take is lost on the link.

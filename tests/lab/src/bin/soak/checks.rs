@@ -122,16 +122,16 @@ fn swaps(results: &Results, table: &mut Table) {
     wrong.iter().for_each(|w| eprintln!("swap: {w}"));
     let refused: Vec<_> =
         all.iter().zip(RouterKind::ALL).flat_map(|(s, k)| s.refused.iter().map(move |r| (k, r))).collect();
-    // Without a descriptor a router cannot ask for the address of a device.
-    let scarce = |kind: RouterKind, at: u64| {
-        results.scarce.iter().any(|(k, from, to)| *k == kind && (*from..=*to).contains(&at))
+    // Without a descriptor, or without the device, a router cannot know the address of a device.
+    let excused = |kind: RouterKind, at: u64| {
+        results.excused.iter().any(|(k, from, to)| *k == kind && (*from..=*to).contains(&at))
     };
-    let unexplained: Vec<_> = refused.iter().filter(|(kind, (at, _))| !scarce(*kind, *at)).collect();
+    let unexplained: Vec<_> = refused.iter().filter(|(kind, (at, _))| !excused(*kind, *at)).collect();
     for (kind, (at, why)) in &unexplained {
         eprintln!("swap refused: {} second {at}: {why}", kind.name());
     }
     table.row(
-        "hot swaps: good ones refused, and those of them not for want of descriptors",
+        "hot swaps: good ones refused, and those neither for want of descriptors nor devices",
         format!("{}, {}", refused.len(), unexplained.len()),
         unexplained.is_empty(),
     );

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 const RATE: u32 = 2000;
 /// How long a flood lasts. Each has frames of its own.
 const FLOOD: Duration = Duration::from_millis(4000);
+/// The interval, in milliseconds, in which routers are asked whether they have opened a device.
+const LOOK: u64 = 50;
 /// How long a flood at full rate lasts.
 const FULL: Duration = Duration::from_millis(1000);
 
@@ -67,10 +69,19 @@ const PLAN: [(Kind, &[u64], u64); 12] = [
 
 /// What ends a disturbance.
 enum Undo {
-    Up { link: usize, end: usize },
+    Up {
+        link: usize,
+        end: usize,
+    },
     MakeAgain(usize),
+    /// Sets a link that was made again up, as soon as the routers have opened its devices.
+    Open(usize),
     Continue(u32),
-    Limit { process: u32, soft: u64, _clients: Vec<UnixStream> },
+    Limit {
+        process: u32,
+        soft: u64,
+        _clients: Vec<UnixStream>,
+    },
 }
 
 /// Causes the disturbances.
@@ -87,15 +98,16 @@ pub struct Disturber<'a> {
     pub counts: BTreeMap<Kind, u64>,
     /// Frames of floods that were sent.
     pub frames: u64,
-    /// Which routers had no descriptors, with the seconds after the start.
-    pub scarce: Vec<(network::Kind, u64, u64)>,
+    /// Which routers had no descriptors or a device less, with the seconds after the start. Good swaps may be refused
+    /// meanwhile, because the addresses of devices are not known.
+    pub excused: Vec<(network::Kind, u64, u64)>,
 }
 
 impl<'a> Disturber<'a> {
     /// Creates a disturber; nothing is disturbed yet.
     pub fn new(network: &'a mut Network, clock: Option<&'a FalseClock>, start: Instant, seed: u64) -> Self {
-        let (undo, floods, counts, scarce) = Default::default();
-        Disturber { network, clock, start, seed, next: 0, undo, floods, counts, frames: 0, scarce }
+        let (undo, floods, counts, excused) = Default::default();
+        Disturber { network, clock, start, seed, next: 0, undo, floods, counts, frames: 0, excused }
     }
 
     /// The network.
@@ -126,8 +138,10 @@ impl<'a> Disturber<'a> {
 
     /// Ends all that goes on.
     pub fn finish(&mut self) {
-        while let Some((_, undo)) = self.undo.pop() {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while let Some((_, undo)) = self.undo.pop().filter(|_| Instant::now() < deadline) {
             self.end(undo);
+            std::thread::sleep(Duration::from_millis(10));
         }
         self.reap(0);
     }
@@ -219,13 +233,15 @@ impl<'a> Disturber<'a> {
     }
 
     fn is_deleted(&self, link: usize) -> bool {
-        self.undo.iter().any(|(_, undo)| matches!(undo, Undo::MakeAgain(l) if *l == link))
+        self.undo.iter().any(|(_, undo)| matches!(undo, Undo::MakeAgain(l) | Undo::Open(l) if *l == link))
     }
 
     fn delete(&mut self, link: usize) {
         if self.is_deleted(link) {
             return;
         }
+        let now = self.start.elapsed().as_secs();
+        self.excused.extend(self.network.routers_at(link).map(|kind| (kind, now, u64::MAX)));
         self.network.delete(link);
         self.later(500, Undo::MakeAgain(link));
     }
@@ -240,7 +256,7 @@ impl<'a> Disturber<'a> {
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
         let soft = line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(1024);
         let now = self.start.elapsed().as_secs();
-        self.scarce.push((node.kind, now, now + 5));
+        self.excused.push((node.kind, now, now + 5));
         limit(process, open + 2);
         let clients = (0..20).filter_map(|_| UnixStream::connect(&node.socket).ok()).collect();
         self.later(3000, Undo::Limit { process, soft, _clients: clients });
@@ -251,8 +267,19 @@ impl<'a> Disturber<'a> {
             Undo::Up { link, end } => self.network.set_end(link, end, "up"),
             Undo::MakeAgain(link) => {
                 self.network.make_again(link);
+                self.later(LOOK, Undo::Open(link));
+            }
+            Undo::Open(link) if !self.network.is_open(link) => self.later(LOOK, Undo::Open(link)),
+            Undo::Open(link) => {
+                self.network.set(link, "up");
                 if link == network::ATTACK {
                     self.network.address_attacker();
+                }
+                let now = self.start.elapsed().as_secs();
+                for (kind, _, to) in &mut self.excused {
+                    if *to == u64::MAX && self.network.routers_at(link).any(|k| k == *kind) {
+                        *to = now + 1;
+                    }
                 }
             }
             Undo::Continue(process) => signal(process, Signal::SIGCONT),

@@ -12,6 +12,7 @@
 use crate::configurations;
 use crate::control::Client;
 use castanet_lab::{Host, Lab, Process};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -95,6 +96,8 @@ pub struct Node {
     pub gone: Frames,
     /// The counters of its devices when it started.
     pub before: Frames,
+    /// How often one of its links came up.
+    pub ups: Cell<u64>,
 }
 
 /// An end of a link.
@@ -214,13 +217,14 @@ impl Network {
 
     /// Sets both ends of a link up or down.
     pub fn set(&self, link: usize, state: &str) {
-        for (host, device) in LINKS[link - 1] {
-            self.host(host).ip(&format!("link set {device} {state}"));
-        }
+        self.set_end(link, 0, state);
+        self.set_end(link, 1, state);
     }
 
     /// Sets one end of a link up or down.
     pub fn set_end(&self, link: usize, end: usize, state: &str) {
+        let routers = LINKS[link - 1].iter().filter_map(|(host, _)| self.nodes.get(*host));
+        routers.filter(|_| state == "up").for_each(|node| node.ups.set(node.ups.get() + 1));
         let (host, device) = LINKS[link - 1][end % 2];
         self.host(host).ip(&format!("link set {device} {state}"));
     }
@@ -238,10 +242,23 @@ impl Network {
         self.host(host).ip(&format!("link delete {device}"));
     }
 
-    /// Makes the devices of a link again.
+    /// Makes the devices of a link again; they are down.
     pub fn make_again(&self, link: usize) {
         let [a, b] = LINKS[link - 1].map(|(host, device)| (self.host(host), device));
-        self.lab.link_again(link as u8, a, b);
+        self.lab.link_down(link as u8, a, b);
+    }
+
+    /// Whether the routers at a link that was made again have opened its devices. Frames that came before would be
+    /// received by the kernel, and by no router.
+    pub fn is_open(&self, link: usize) -> bool {
+        LINKS[link - 1]
+            .iter()
+            .all(|(host, device)| self.nodes.get(*host).is_none_or(|node| node.has_open(device)))
+    }
+
+    /// The routers at a link.
+    pub fn routers_at(&self, link: usize) -> impl Iterator<Item = Kind> {
+        LINKS[link - 1].iter().filter_map(|(host, _)| self.nodes.get(*host)).map(|node| node.kind)
     }
 
     /// Sets all links down, so that no frame comes any more.
@@ -281,8 +298,16 @@ impl Node {
         }
         let before = total(host, kind);
         let process = Process::start(command);
-        let mut node =
-            Node { kind, host: host.clone(), process, socket, text, gone: Frames::default(), before };
+        let mut node = Node {
+            kind,
+            host: host.clone(),
+            process,
+            socket,
+            text,
+            gone: Frames::default(),
+            ups: Cell::new(0),
+            before,
+        };
         node.wait();
         node
     }
@@ -299,6 +324,19 @@ impl Node {
             );
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Whether it has a packet socket that receives from a device.
+    fn has_open(&self, device: &str) -> bool {
+        let text = self.host.ip(&format!("-j link show dev {device}"));
+        let parsed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let index = parsed.pointer("/0/ifindex").map(serde_json::Value::to_string).unwrap_or_default();
+        let table = std::fs::read_to_string(format!("/proc/{}/net/packet", self.process.id()));
+        // Columns: sk, RefCnt, Type, Proto, Iface; sockets that only send have protocol 0 (packet(7)).
+        table.unwrap_or_default().lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.get(3) == Some(&"0003") && words.get(4) == Some(&index.as_str())
+        })
     }
 
     /// The counters of a device.

@@ -46,8 +46,8 @@ pub struct Results {
     pub memory: Vec<(u64, Vec<u64>)>,
     /// How often each disturbance happened.
     pub disturbances: BTreeMap<Kind, u64>,
-    /// Which routers had no descriptors, with the seconds after the start.
-    pub scarce: Vec<(RouterKind, u64, u64)>,
+    /// Which routers had no descriptors or a device less, with the seconds after the start.
+    pub excused: Vec<(RouterKind, u64, u64)>,
     /// Frames of floods.
     pub frames: u64,
     /// Whether the clock could be made to jump.
@@ -168,7 +168,7 @@ fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed
             attacks.join().unwrap_or_else(|_| panic!("{joined}")),
         )
     });
-    let Disturber { counts: disturbances, frames, scarce, .. } = disturber;
+    let Disturber { counts: disturbances, frames, excused, .. } = disturber;
     let mut complaints = Vec::new();
     let connections = report("connections", connect, &mut complaints);
     let streams = report("streams", streams, &mut complaints);
@@ -185,7 +185,7 @@ fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed
         attacks,
         memory,
         disturbances,
-        scarce,
+        excused,
         frames,
         clock: clock.is_some(),
         server,
