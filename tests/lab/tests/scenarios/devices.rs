@@ -4,6 +4,8 @@
 use crate::net::{castanet, lab};
 use crate::swap::Client;
 use castanet_lab::{Host, Lab, Process};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(200);
@@ -106,6 +108,44 @@ fn a_device_that_is_made_again_with_another_address_has_the_configuration_read_a
     let deadline = std::time::Instant::now() + PATIENCE;
     while client.read("e.src") != "02-00-00-00-09-02" {
         assert!(std::time::Instant::now() < deadline, "the old address: {}", router.stderr());
+    }
+    assert!(router.stop().ok());
+}
+
+#[test]
+fn a_device_that_goes_down_while_a_long_frame_waits_is_used_again() {
+    let Some(lab) = lab() else { return };
+    let (a, r) = (lab.host("a"), lab.host("r"));
+    lab.link((&a, "eth0"), (&r, "eth0"));
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let socket = folder.path().join("router.sock");
+    let mut command = r.command(castanet());
+    command.args(["run", "-q", "-u"]).arg(&socket);
+    command.args(["-e", "FromDevice(eth0, PROMISC true) -> c :: Counter -> Discard"]);
+    let mut router = Process::start(command);
+    let mut client = Client::new(&socket);
+    // The frame is longer than the slots of the ring, like a super-packet, so it waits in the receive queue.
+    for host in [&a, &r] {
+        host.ip("link set eth0 mtu 9000");
+    }
+    let mut wire = a.wire("eth0");
+    let frame = |length: usize| castanet_lab::frames::ethernet([2; 6], [2; 6], 0x88b5, &vec![7; length]);
+    let signal = |signal| {
+        let id = i32::try_from(router.id()).unwrap_or_else(|e| panic!("{e}"));
+        kill(Pid::from_raw(id), signal).unwrap_or_else(|e| panic!("{e}"));
+    };
+    signal(Signal::SIGSTOP);
+    wire.send(&frame(8000));
+    // Ensures that the frame is on the link before the device goes down.
+    wire.rest(Duration::ZERO);
+    r.ip("link set eth0 down");
+    r.ip("link set eth0 up");
+    signal(Signal::SIGCONT);
+    router.wait_for("eth0: device is back", PATIENCE);
+    wire.send(&frame(60));
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while client.number("c.count") != 2 {
+        assert!(std::time::Instant::now() < deadline, "{} frames", client.number("c.count"));
     }
     assert!(router.stop().ok());
 }

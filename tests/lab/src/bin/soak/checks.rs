@@ -206,7 +206,12 @@ fn disturbances(results: &Results, table: &mut Table) {
         books.messages.iter().rev().take(12).for_each(|line| eprintln!("  {line}"));
     }
     let full: u64 = results.books.iter().map(|b| b.dropped(Some("write-failed"))).sum();
-    table.row("full disk: packets not written, counted", full.to_string(), full > 0);
+    let freed: u64 = results.swaps.iter().map(|s| s.freed).sum();
+    table.row(
+        "full disk: packets not written, counted; how often there was room again",
+        format!("{full}; {freed}"),
+        full > 0,
+    );
     if results.clock {
         table.row("clock jumps (of the clock that the routers see)", count(&[Clock]).to_string(), true);
     } else {

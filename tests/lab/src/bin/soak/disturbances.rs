@@ -256,8 +256,11 @@ impl<'a> Disturber<'a> {
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
         let soft = line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(1024);
         let now = self.start.elapsed().as_secs();
+        if !limit(process, open + 2) {
+            self.counts.entry(Kind::Descriptors).and_modify(|n| *n -= 1);
+            return;
+        }
         self.excused.push((node.kind, now, now + 5));
-        limit(process, open + 2);
         let clients = (0..20).filter_map(|_| UnixStream::connect(&node.socket).ok()).collect();
         self.later(3000, Undo::Limit { process, soft, _clients: clients });
     }
@@ -283,7 +286,7 @@ impl<'a> Disturber<'a> {
                 }
             }
             Undo::Continue(process) => signal(process, Signal::SIGCONT),
-            Undo::Limit { process, soft, .. } => limit(process, soft),
+            Undo::Limit { process, soft, .. } => drop(limit(process, soft)),
         }
     }
 }
@@ -295,10 +298,9 @@ fn signal(process: u32, signal: Signal) {
     }
 }
 
-/// Sets the soft limit of descriptors of a router.
-fn limit(process: u32, soft: u64) {
+/// Sets the soft limit of descriptors of a router. Returns whether that was permitted.
+fn limit(process: u32, soft: u64) -> bool {
     let mut command = Command::new("prlimit");
     command.args(["--pid", &process.to_string(), &format!("--nofile={soft}:")]);
-    // A router that has ended is found at the end of the run.
-    drop(Process::start(command).wait(Duration::from_secs(60)));
+    Process::start(command).wait(Duration::from_secs(60)).ok()
 }

@@ -4,7 +4,7 @@
 use crate::control::Client;
 use crate::schedule::Dice;
 use std::collections::VecDeque;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -30,7 +30,7 @@ pub struct Reads {
 pub fn read(name: &str, socket: &Path, per_second: u32, start: Instant, end: Instant) -> Reads {
     let mut reads = Reads::default();
     let mut client = Client::new(socket);
-    let list = client.as_mut().ok().and_then(|c| c.read("list").ok()).unwrap_or_default_list();
+    let list = names(&mut client);
     for n in 0u32.. {
         let due = start + Duration::from_secs(1) * n / per_second;
         if due >= end {
@@ -61,17 +61,11 @@ pub fn read(name: &str, socket: &Path, per_second: u32, start: Instant, end: Ins
     reads
 }
 
-/// The names of elements in the value of the handler `list`: their number, then one a line.
-trait Names {
-    fn unwrap_or_default_list(self) -> Vec<String>;
-}
-
-impl<T> Names for Option<(T, String)> {
-    fn unwrap_or_default_list(self) -> Vec<String> {
-        let text = self.map(|v| v.1).unwrap_or_default();
-        // Elements without a name may get another number by a swap.
-        text.lines().skip(1).filter(|name| !name.contains('@')).map(str::to_string).collect()
-    }
+/// The names of the elements of a router, from the handler `list`: their number, then one a line.
+fn names(client: &mut io::Result<Client>) -> Vec<String> {
+    let text = client.as_mut().ok().and_then(|c| c.read("list").ok()).map(|v| v.1).unwrap_or_default();
+    // Elements without a name may get another number by a swap.
+    text.lines().skip(1).filter(|name| !name.contains('@')).map(str::to_string).collect()
 }
 
 /// Attacks the control sockets of all routers until the end. Returns the number of attacks.

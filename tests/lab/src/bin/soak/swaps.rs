@@ -22,6 +22,8 @@ pub struct Swaps {
     pub refused: Vec<(u64, String)>,
     /// What must not happen.
     pub wrong: Vec<String>,
+    /// How often a full disk was given room again.
+    pub freed: u64,
     /// The slowest swap.
     pub slowest: Duration,
 }
@@ -89,7 +91,8 @@ pub fn run(target: &Target, seed: u64, start: Instant, end: Instant) -> Swaps {
         }
         if let Some(trace) = configurations::finished_trace(n) {
             // Makes room on the disk. Only the router of the trace has this file.
-            let _ = std::fs::remove_file(format!("/proc/{}/root{trace}", target.process));
+            let removed = std::fs::remove_file(format!("/proc/{}/root{trace}", target.process));
+            swaps.freed += u64::from(removed.is_ok());
         }
     }
     swaps

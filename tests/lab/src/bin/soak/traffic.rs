@@ -179,13 +179,13 @@ pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), S
                     fate.answers = fate.answers.saturating_add(1);
                     let calm = schedule::is_calm(Duration::from_millis(fate.sent.into()));
                     // Fragments and whole packets may overtake each other.
-                    if calm && number < highest && number % FRAGMENTED != 0 {
+                    if calm && number < highest && !number.is_multiple_of(FRAGMENTED) {
                         reordered.fetch_add(1, Relaxed);
                     }
                 }
                 _ => drop(wrong.fetch_add(1, Relaxed)),
             }
-            if number % FRAGMENTED != 0 {
+            if !number.is_multiple_of(FRAGMENTED) {
                 highest = highest.max(number);
             }
         }
@@ -197,7 +197,7 @@ pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), S
         for number in 0..rate * seconds {
             let due = Duration::from_micros(number * 1_000_000 / rate);
             thread::sleep(due.saturating_sub(since(start)));
-            let length = if number % FRAGMENTED == 0 { 4000 } else { dice.below(1400) };
+            let length = if number.is_multiple_of(FRAGMENTED) { 4000 } else { dice.below(1400) };
             let datagram = [&number.to_le_bytes()[..], &bytes::bytes(number, 0, length)].concat();
             let sent = since(start).as_millis() as u32;
             fates.lock().unwrap_or_else(PoisonError::into_inner).push(Fate { sent, answers: 0 });
