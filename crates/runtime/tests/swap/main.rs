@@ -174,11 +174,11 @@ const LOCKED: [&str; 2] = [
 fn locked_elements_keep_their_state() {
     let (mut r, log) = running(LOCKED[0], 2, |r| {
         let mut swaps = 0;
-        while count(r, "c", "count") < 400_000 {
+        // How many swaps come while packets move depends on the machine: usually dozens.
+        while swaps < 6 || count(r, "c", "count") < 400_000 {
             swaps += 1;
             r.swap(Origin::Operator, "config", LOCKED[swaps % 2]).unwrap();
         }
-        assert!(swaps > 5, "{swaps} swaps");
     });
     assert_eq!(
         ["a", "b", "l", "p", "c"].map(|e| number(&mut r, e, "count")),
