@@ -121,24 +121,20 @@ impl Nodes {
         handler: &str,
         parameters: &str,
     ) -> Result<String, CallError> {
-        let none = missing(&self.shared.handler_name(Some(element), handler), "read");
+        let name = self.shared.handler_name(Some(element), handler);
         match self.flags_of(core, element, handler) {
-            Some(f) if f.contains('r') => {
-                if !f.contains('+') && !f.contains('%') {
-                    without_parameters(&self.shared.handler_name(Some(element), handler), parameters)?;
-                }
-            }
-            Some(_) => {
-                let name = self.shared.handler_name(Some(element), handler);
+            Some(f) if !f.contains('r') => {
                 return Err(CallError::Missing(format!("'{name}' is a write handler")));
             }
+            Some(f) if f.contains('+') || f.contains('%') => {}
+            Some(_) => without_parameters(&name, parameters)?,
             None => {
-                let value = self.provided(core, element, handler).ok_or(none)?;
-                without_parameters(&self.shared.handler_name(Some(element), handler), parameters)?;
-                return Ok(value);
+                let value = self.provided(core, element, handler).ok_or_else(|| missing(&name, "read"))?;
+                return without_parameters(&name, parameters).map(|()| value);
             }
         }
-        Ok(self.with(core, element, |e, cx| handler::read(e, handler, parameters, cx)).ok_or(none)???)
+        let read = self.with(core, element, |e, cx| handler::read(e, handler, parameters, cx));
+        Ok(read.ok_or_else(|| missing(&name, "read"))???)
     }
 
     /// Returns the value of a handler that the runtime provides; none if there is no such handler.

@@ -22,11 +22,11 @@ pub struct Call {
     pub element: Option<u32>,
     /// The handler.
     pub handler: String,
-    /// What is done with it.
+    /// Whether the handler is read or written.
     pub access: Access,
 }
 
-/// What a call does with a handler.
+/// Reading or writing of a handler.
 #[derive(Clone, Debug)]
 pub enum Access {
     /// Reads it, with these parameters.

@@ -49,7 +49,7 @@ pub struct Core {
     pub(crate) tries: u32,
 }
 
-/// What the running task may do in one call, and what it has done.
+/// The limits of one call of a task, and how much of them the task has used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     /// The most packets that the task may emit or pull in one turn.
