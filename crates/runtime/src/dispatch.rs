@@ -8,7 +8,7 @@ use crate::mail::{Access, Call, Mail};
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::reach::deliver;
-use crate::trail::Taken;
+use crate::unwind::Taken;
 use castanet_element::run_loop::{Core, Edge, Internals as _, Router};
 use castanet_element::{CallError, Cx, Object, handler};
 use castanet_packet::Batch;
@@ -25,12 +25,12 @@ impl Nodes {
         element: u32,
         f: impl FnOnce(&mut (dyn Object + 'static), &mut Cx<'_>) -> R,
     ) -> Option<Result<R, CallError>> {
-        if let Some(i) = self.casualties.disabled.iter().position(|d| d.0 == element) {
-            let (_, mut broken) = self.casualties.disabled.swap_remove(i);
+        if let Some(i) = self.panicked.disabled.iter().position(|d| d.0 == element) {
+            let (_, mut broken) = self.panicked.disabled.swap_remove(i);
             let out = self.guard(core, element, |nodes, core| {
                 f(broken.common(), &mut Cx::new(&mut [], core, Some(nodes), element, 0))
             });
-            self.casualties.disabled.push((element, broken));
+            self.panicked.disabled.push((element, broken));
             self.settle(core);
             return Some(out);
         }

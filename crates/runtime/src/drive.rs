@@ -6,7 +6,7 @@ use crate::nodes::Nodes;
 use crate::pull::Direct;
 use crate::push::{is_all, pass, walk};
 use crate::reach::deliver;
-use crate::trail::blamed;
+use crate::unwind::blamed;
 use castanet_element::run_loop::{Core, EdgeRange, Internals as _};
 use castanet_element::{Cx, Element, Turn};
 use castanet_packet::Packet;

@@ -6,7 +6,7 @@
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, and how workers meet.
 //! - `build_state`, [`shared`]: the data of one configuration. [`handlers`] lists the standard and global
 //!   handlers, `replicas` decides which workers a call goes to, and combines their answers.
-//! - `lock`, `node`, `trail`, `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
+//! - `lock`, `node`, `unwind`, `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
 //!   worker, and how packets move among them.
 //! - `dispatch` answers reads and writes. `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` finds the elements of two configurations that stand for each other.
@@ -53,7 +53,7 @@ mod sleep;
 pub mod swap;
 pub mod tasks;
 pub mod text;
-mod trail;
+mod unwind;
 mod visit;
 mod worker;
 

@@ -10,7 +10,7 @@ use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};
 use crate::shared::Shared;
 use crate::tasks::Tasks;
-use crate::trail::Casualties;
+use crate::unwind::PanickedElements;
 use castanet_element::Messages as _;
 use castanet_element::run_loop::{Core, Edge, Router as _};
 use castanet_packet::Batch;
@@ -56,7 +56,7 @@ pub struct Nodes {
     /// The current nesting of handler calls.
     pub(crate) calls: u32,
     /// Elements that have panicked.
-    pub(crate) casualties: Casualties,
+    pub(crate) panicked: PanickedElements,
     /// Scheduled tasks.
     pub(crate) tasks: Tasks,
     /// Mail from other workers.
@@ -89,7 +89,7 @@ impl Nodes {
             spare: Vec::new(),
             rounds: 0,
             calls: 0,
-            casualties: Casualties::default(),
+            panicked: PanickedElements::default(),
             tasks,
             mail: None,
             shared,

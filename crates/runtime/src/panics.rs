@@ -7,7 +7,7 @@ use crate::nodes::Nodes;
 use crate::options::OnPanic;
 use crate::reach::deliver;
 use crate::reconfigure::Place;
-use crate::trail::{Trail, caught};
+use crate::unwind::{PanicReport, caught};
 use crate::worker::Worker;
 use castanet_element::run_loop::Core;
 use castanet_element::{
@@ -71,10 +71,15 @@ impl Element for Disabled {
 impl Nodes {
     /// Puts the bodies that ran during the panic back into their nodes, and counts the lost packets. Returns
     /// the element that panicked, the number of lost packets, and the message.
-    fn collect(&mut self, core: &mut Core, trail: Trail, caller: Option<u32>) -> (Option<u32>, u64, String) {
-        let culprit = trail.culprit.or(caller);
-        let mut lost = trail.dropped.map_or(0, |before| pool::dropped().wrapping_sub(before)) as u64;
-        for (n, body) in trail.bodies {
+    fn collect(
+        &mut self,
+        core: &mut Core,
+        report: PanicReport,
+        caller: Option<u32>,
+    ) -> (Option<u32>, u64, String) {
+        let culprit = report.culprit.or(caller);
+        let mut lost = report.dropped.map_or(0, |before| pool::dropped().wrapping_sub(before)) as u64;
+        for (n, body) in report.bodies {
             // The panic went through these elements on its way, but they are whole.
             if let Body::Locked(lock, _) = &body
                 && Some(lock.element) != culprit
@@ -88,7 +93,7 @@ impl Nodes {
             core.count_drops(c, Reason::Panicked, lost);
         }
         self.shared.session.panics.fetch_add(1, Ordering::Relaxed);
-        (culprit, lost, trail.what)
+        (culprit, lost, report.message)
     }
 
     /// Drops the packets that were between two elements when the panic left the run loop, and returns their
@@ -121,13 +126,13 @@ impl Nodes {
     ) -> Result<R, CallError> {
         let (caller, calls) = (core.caller(), self.calls);
         let (locks, waits, answering) = (self.locks, self.waits, self.answering);
-        caught(|| f(self, core)).map_err(|(trail, _)| {
+        caught(|| f(self, core)).map_err(|(report, _)| {
             // The rights of the interrupted call must not carry over to the next call.
             core.restore_caller(Some(caller));
             self.calls = calls;
             // The locks that the interrupted call held are free again.
             self.unwind_to(core, (locks, waits, answering));
-            let (culprit, _, what) = self.collect(core, trail, Some(me));
+            let (culprit, _, what) = self.collect(core, report, Some(me));
             self.recover(culprit.unwrap_or(me));
             let who = self.shared.declared_at(culprit.unwrap_or(me));
             CallError::Failed(format!("{who} panicked: {what}"))
@@ -145,7 +150,7 @@ impl Nodes {
             Some(Place::Action(a)) => Instance::Action(std::mem::replace(a, Box::new(Disabled { inputs }))),
             None => return,
         };
-        self.casualties.disabled.push((element, instance));
+        self.panicked.disabled.push((element, instance));
         self.tasks.remove(element);
     }
 }
@@ -154,16 +159,16 @@ impl Worker {
     /// Runs until the router has ended, or until all workers wait at the barrier for a hot swap. When an
     /// element panics, [`OnPanic`] decides how to continue.
     pub(crate) fn run(&mut self) {
-        while let Err((trail, panic)) = caught(|| self.run_loop()) {
+        while let Err((report, panic)) = caught(|| self.run_loop()) {
             self.nodes.unwind_to(&self.core, (0, 0, 0));
-            let (culprit, lost, what) = self.nodes.collect(&mut self.core, trail, None);
+            let (culprit, lost, what) = self.nodes.collect(&mut self.core, report, None);
             let shared = self.nodes.shared.clone();
             let Some(culprit) = culprit else {
                 shared.session.print(&format!("the run loop panicked: {what}"));
                 resume_unwind(panic);
             };
             let policy = shared.session.on_panic;
-            let times = self.nodes.casualties.count(culprit);
+            let times = self.nodes.panicked.count(culprit);
             // A sender may repeat the packet that causes the panic: report only the 1st, 2nd, 4th, 8th panic
             // and so on.
             if times.is_power_of_two() {

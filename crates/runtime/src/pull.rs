@@ -4,7 +4,7 @@
 use crate::node::{Body, NONE, Node};
 use crate::nodes::Nodes;
 use crate::push::run_chain;
-use crate::trail::{blamed, spoiled};
+use crate::unwind::{blamed, spoiled};
 use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
 use castanet_element::{CallError, Cx};
 use castanet_packet::{Batch, Packet};

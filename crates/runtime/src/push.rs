@@ -4,7 +4,7 @@
 use crate::lock::Purpose;
 use crate::node::{Body, Member, NONE, Node, Rest};
 use crate::nodes::Nodes;
-use crate::trail::blamed;
+use crate::unwind::blamed;
 use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
 use castanet_element::{Cx, Instance, Verdict};
 use castanet_packet::{Batch, Packet};

@@ -4,7 +4,7 @@
 use crate::lock::Purpose;
 use crate::node::Body;
 use crate::nodes::Nodes;
-use crate::trail::{Taken, blamed};
+use crate::unwind::{Taken, blamed};
 use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
 use castanet_element::{Cx, Element, Instance};
 use castanet_packet::Packet;

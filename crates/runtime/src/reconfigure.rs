@@ -190,7 +190,7 @@ impl Nodes {
     fn is_disabled(&self, element: u32) -> bool {
         let locked =
             self.lock_of(element).and_then(|l| l.state()).is_some_and(|state| state.disabled.is_some());
-        locked || self.casualties.disabled.iter().any(|d| d.0 == element)
+        locked || self.panicked.disabled.iter().any(|d| d.0 == element)
     }
 
     /// Lets an element reach other elements from now on.

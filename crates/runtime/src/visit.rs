@@ -16,7 +16,7 @@ use crate::mail::Mail;
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::reach::Reached;
-use crate::trail::{Taken, blamed};
+use crate::unwind::{Taken, blamed};
 use castanet_element::run_loop::{Core, EdgeRange, Internals as _};
 use castanet_element::{Action, CallError, Cx, Element, Instance, Object};
 use castanet_packet::Batch;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The trail of a panic: the element that ran, the message, and the node bodies that were running.
+//! The report of a panic: the element that ran, the message, and the node bodies that were running.
 //!
-//! The packet path pays nothing for it: the destructors of guards collect the trail while the stack unwinds.
+//! The packet path pays nothing for it: the destructors of guards collect the report while the stack unwinds.
 //! When a call returns normally, `mem::forget` prevents the destructor of its guard from running.
 
 use crate::node::Body;
@@ -15,9 +15,9 @@ use std::sync::Once;
 
 /// What is known about the panic that is unwinding a thread.
 #[derive(Default)]
-pub(crate) struct Trail {
+pub(crate) struct PanicReport {
     /// Its message, and the place in the source.
-    pub what: String,
+    pub message: String,
     /// The value of [`pool::dropped`] before unwinding.
     pub dropped: Option<usize>,
     /// The element that ran.
@@ -29,24 +29,24 @@ pub(crate) struct Trail {
 thread_local! {
     /// Whether the panics of this thread are caught by `caught`.
     static WATCHED: Cell<bool> = const { Cell::new(false) };
-    static TRAIL: RefCell<Trail> =
-        const { RefCell::new(Trail { what: String::new(), dropped: None, culprit: None, bodies: Vec::new() }) };
+    static REPORT: RefCell<PanicReport> =
+        const { RefCell::new(PanicReport { message: String::new(), dropped: None, culprit: None, bodies: Vec::new() }) };
 }
 
-/// Adds facts to the trail of this thread's panic.
-fn note(f: impl FnOnce(&mut Trail)) {
-    // This may be called in a thread-local destructor, after the trail itself was destroyed.
-    let _ = TRAIL.try_with(|t| t.try_borrow_mut().map(|mut t| f(&mut t)));
+/// Adds facts to the report of this thread's panic.
+fn note(f: impl FnOnce(&mut PanicReport)) {
+    // This may be called in a thread-local destructor, after the report itself was destroyed.
+    let _ = REPORT.try_with(|t| t.try_borrow_mut().map(|mut t| f(&mut t)));
 }
 
-/// Starts the trail of a panic, before the stack unwinds.
+/// Starts the report of a panic, before the stack unwinds.
 fn begin(info: &PanicHookInfo<'_>) {
-    let message = info.payload_as_str().unwrap_or("a panic without text");
-    let what = match info.location() {
-        Some(place) => format!("{message} (at {place})"),
-        None => message.to_string(),
+    let text = info.payload_as_str().unwrap_or("a panic without text");
+    let message = match info.location() {
+        Some(place) => format!("{text} (at {place})"),
+        None => text.to_string(),
     };
-    note(|t| *t = Trail { what, dropped: Some(pool::dropped()), ..Trail::default() });
+    note(|t| *t = PanicReport { message, dropped: Some(pool::dropped()), ..PanicReport::default() });
     let trace = std::backtrace::Backtrace::capture();
     if trace.status() == std::backtrace::BacktraceStatus::Captured {
         // Ignore the error: standard error may be closed.
@@ -54,9 +54,9 @@ fn begin(info: &PanicHookInfo<'_>) {
     }
 }
 
-/// Calls `f`. If it panics, returns the trail and the payload of the panic. Panics of other threads are
+/// Calls `f`. If it panics, returns the report and the payload of the panic. Panics of other threads are
 /// reported as before.
-pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (Trail, Box<dyn Any + Send>)> {
+pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (PanicReport, Box<dyn Any + Send>)> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let previous = std::panic::take_hook();
@@ -69,14 +69,15 @@ pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (Trail, Box<dyn Any 
     let out = catch_unwind(AssertUnwindSafe(f));
     WATCHED.set(before);
     out.map_err(|panic| {
-        let mut trail = TRAIL.with(RefCell::take);
+        let mut report = REPORT.with(RefCell::take);
         // A panic in the code of a package is caught there and raised again here with `resume_unwind`, which
         // does not run the panic hook.
-        if trail.what.is_empty() {
+        if report.message.is_empty() {
             let text = panic.downcast_ref::<String>().map(String::as_str);
-            trail.what = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default().into();
+            report.message =
+                text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default().into();
         }
-        (trail, panic)
+        (report, panic)
     })
 }
 
@@ -123,7 +124,7 @@ pub(crate) fn spoiled<R>(batch: &mut Batch, f: impl FnOnce(&mut Batch) -> R) -> 
     out
 }
 
-/// The body of a node, taken out of the node while it runs. A panic puts it on the trail.
+/// The body of a node, taken out of the node while it runs. A panic puts it into the report.
 pub(crate) struct Taken {
     n: usize,
     pub body: Body,
@@ -156,14 +157,14 @@ impl Drop for Taken {
 
 /// The elements of a worker that have panicked.
 #[derive(Default)]
-pub(crate) struct Casualties {
+pub(crate) struct PanickedElements {
     /// The disabled elements. Substitutes that drop all packets have taken their places.
     pub disabled: Vec<(u32, Instance)>,
     /// By element: the number of its panics.
     counts: Vec<(u32, u64)>,
 }
 
-impl Casualties {
+impl PanickedElements {
     /// Counts a panic of an element, and returns the number of its panics.
     pub fn count(&mut self, element: u32) -> u64 {
         match self.counts.iter_mut().find(|c| c.0 == element) {
