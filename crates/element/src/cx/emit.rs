@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How an element sends packets on, drops and counts them.
+
+use crate::class::Verdict;
+use crate::cx::Cx;
+use crate::run_loop::Entry;
+use castanet_packet::{Batch, Packet};
+use castanet_spec::Reason;
+
+impl Cx<'_> {
+    /// Whether an output exists.
+    #[inline(always)]
+    pub fn has_output(&self, port: usize) -> bool {
+        self.out.index(port).is_some()
+    }
+    /// Returns the verdict that sends a packet to a side output. If the output does not exist, the verdict
+    /// drops the packet for `reason`.
+    #[inline]
+    pub fn out_or(&self, port: u16, reason: Reason) -> Verdict {
+        if self.has_output(port as usize) { Verdict::Out(port) } else { Verdict::Drop(reason) }
+    }
+    /// Sends a packet to an output, or drops it as `no-port` if the output does not exist.
+    #[inline(always)]
+    pub fn emit(&mut self, port: usize, p: Packet) {
+        self.emit_or(port, p, Reason::NoPort);
+    }
+    /// Sends a packet to an output, or drops it for `reason` if the output does not exist.
+    #[inline(always)]
+    pub fn emit_or(&mut self, port: usize, p: Packet, reason: Reason) {
+        if port < self.out.open as usize {
+            self.out.fill_slot(port, p);
+            return;
+        }
+        self.emit_to_edge(port, p, reason);
+    }
+    /// Sends a packet to the edge of an output, because the slot for a single packet is not open.
+    #[inline(never)]
+    fn emit_to_edge(&mut self, port: usize, p: Packet, reason: Reason) {
+        self.emit_beside(port, p, reason);
+    }
+    /// Like [`Cx::emit_or`], but always puts the packet on the edge of the output, never in the slot for a single
+    /// packet. For an element that emits several packets.
+    #[inline(always)]
+    pub fn emit_beside(&mut self, port: usize, p: Packet, reason: Reason) {
+        match self.out.edge(port) {
+            Some(e) => e.batch.push(p),
+            None => self.drop(p, reason),
+        }
+    }
+    /// Sends all packets of a batch to an output. If no packets wait at the output, the batch is exchanged
+    /// with the empty one there, so that no packet is moved.
+    #[inline(always)]
+    pub fn forward(&mut self, port: usize, batch: &mut Batch) {
+        if self.out.open > 0 && batch.len() == 1 {
+            if let Some(p) = batch.pop() {
+                self.emit(port, p);
+            }
+            return;
+        }
+        match self.out.edge(port) {
+            Some(e) => e.batch.append(batch),
+            None => self.drop_all(batch, Reason::NoPort),
+        }
+    }
+    /// Drops a packet and counts it.
+    #[inline]
+    pub fn drop(&mut self, p: Packet, reason: Reason) {
+        self.core.count_drops(self.out.range.me, reason, 1);
+        drop(p);
+    }
+    /// Counts `n` drops of packets that never existed, for example because no buffer was free to make them.
+    #[inline]
+    pub fn count_drops(&mut self, reason: Reason, n: u64) {
+        self.core.count_drops(self.out.range.me, reason, n);
+    }
+    /// Drops all packets of a batch and counts them.
+    pub fn drop_all(&mut self, batch: &mut Batch, reason: Reason) {
+        self.core.count_drops(self.out.range.me, reason, batch.len() as u64);
+        batch.clear();
+    }
+
+    /// Counts packets that enter the router through this element. The class declares `books(enters)`.
+    #[inline]
+    pub fn entered(&mut self, n: u64) {
+        self.core.book(self.out.range.me, Entry::Entered, n);
+    }
+    /// Counts packets that this element makes from others: copies, fragments, answers. The class declares
+    /// `books(makes)`.
+    #[inline]
+    pub fn made(&mut self, n: u64) {
+        self.core.book(self.out.range.me, Entry::Made, n);
+    }
+    /// Counts packets that leave the router through this element. The class declares `books(leaves)`.
+    #[inline]
+    pub fn left(&mut self, n: u64) {
+        self.core.book(self.out.range.me, Entry::Left, n);
+    }
+    /// Counts packets that the kernel dropped before this element could read them. An element that shows this
+    /// number while it runs calls this function only at cleanup, to put the number into the ledger before the
+    /// element is gone. The class declares `books(enters)`.
+    pub fn missed(&mut self, n: u64) {
+        self.core.book(self.out.range.me, Entry::Missed, n);
+    }
+    /// Sends a copy of a packet to an output. The copy is dropped if no buffer is free. The class declares
+    /// `books(makes)`.
+    pub fn emit_copy(&mut self, port: usize, p: &mut Packet) {
+        self.made(1);
+        match p.share() {
+            Some(copy) => self.emit(port, copy),
+            None => self.core.count_drops(self.out.range.me, Reason::NoBuffer, 1),
+        }
+    }
+
+    /// Puts a packet behind the packet that the action is processing. The action must return
+    /// [`Verdict::Several`].
+    pub fn behind(&mut self, p: Packet) {
+        self.core.behind.push(p);
+    }
+
+    /// Puts a packet behind the packet that the action is processing, before the last `n` packets put there.
+    pub fn behind_before(&mut self, n: usize, p: Packet) {
+        let behind = self.core.behind.as_mut_vec();
+        behind.insert(behind.len().saturating_sub(n), p);
+    }
+
+    /// Returns an empty batch. If possible, it is one that [`Cx::return_batch`] got, so that its memory is reused.
+    #[inline]
+    pub fn spare_batch(&mut self) -> Batch {
+        self.core.spare.pop().unwrap_or_default()
+    }
+    /// Gives a batch back, so that [`Cx::spare_batch`] can return it again. Packets left in it are dropped as
+    /// [`Reason::Discarded`].
+    #[inline]
+    pub fn return_batch(&mut self, mut batch: Batch) {
+        if !batch.is_empty() {
+            self.drop_all(&mut batch, Reason::Discarded);
+        }
+        self.core.spare.push(batch);
+    }
+
+    /// Runs an action over a batch. Packets that continue stay in the batch; the others leave it. Both keep
+    /// their order.
+    #[inline(always)]
+    pub fn apply(&mut self, batch: &mut Batch, mut f: impl FnMut(&mut Packet, &mut Cx<'_>) -> Verdict) {
+        let mut left = None;
+        for (i, p) in batch.iter_mut().enumerate() {
+            let v = f(p, self);
+            if !matches!(v, Verdict::Next) {
+                left = Some((i, v));
+                break;
+            }
+        }
+        if let Some((i, v)) = left {
+            self.apply_rest(batch, i, v, f);
+        }
+    }
+    /// The rest of [`Cx::apply`], from the first packet that leaves the batch. The remaining packets are
+    /// moved aside and come back one by one.
+    #[inline(never)]
+    pub(crate) fn apply_rest(
+        &mut self,
+        batch: &mut Batch,
+        from: usize,
+        first: Verdict,
+        mut f: impl FnMut(&mut Packet, &mut Cx<'_>) -> Verdict,
+    ) {
+        let mut rest = std::mem::replace(&mut self.core.scratch, Batch::empty());
+        rest.extend(batch.as_mut_vec().drain(from..));
+        let mut known = Some(first);
+        for mut p in rest.drain() {
+            let v = known.take().unwrap_or_else(|| f(&mut p, self));
+            match v {
+                Verdict::Next => batch.push(p),
+                Verdict::Out(port) => self.emit(port as usize, p),
+                Verdict::Drop(reason) => self.drop(p, reason),
+                Verdict::Several => {
+                    batch.push(p);
+                    batch.extend(self.core.behind.drain());
+                }
+            }
+        }
+        self.core.scratch = rest;
+    }
+}

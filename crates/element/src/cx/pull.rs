@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How an element pulls packets through its inputs.
+
+use crate::cx::Cx;
+use castanet_packet::{Batch, Packet};
+
+/// The maximum number of unusable packets that elements may pull, together, to answer one pull.
+const TRIES: u32 = 256;
+
+impl<'a> Cx<'a> {
+    /// Pulls at most `max` packets through an input.
+    pub fn pull(&mut self, input: usize, max: usize, into: &mut Batch) {
+        if let Some(r) = &mut self.router {
+            let before = into.len();
+            r.pull(self.core, self.out.range.me, input, max, into);
+            self.core.budget.pulled |= into.len() > before;
+        }
+    }
+
+    /// Pulls one packet through an input.
+    #[inline]
+    pub fn pull_one(&mut self, input: usize) -> Option<Packet> {
+        let p = self.router.as_mut()?.pull_one(self.core, self.out.range.me, input);
+        self.core.budget.pulled |= p.is_some();
+        p
+    }
+
+    /// Runs `f`. Within `f`, [`Cx::try_again`] counts the pulled packets that could not be used. Elements
+    /// that pull through each other share one count, so that their loops do not multiply.
+    #[inline]
+    pub fn with_tries<R>(&mut self, f: impl FnOnce(&mut Cx<'a>) -> R) -> R {
+        let outermost = self.core.tries == 0;
+        if outermost {
+            self.core.tries = TRIES;
+        }
+        let out = f(self);
+        if outermost {
+            self.core.tries = 0;
+        }
+        out
+    }
+    /// Whether an element that has pulled an unusable packet may pull another one. If it may not, it gives up
+    /// and returns no packet. The notifiers upstream stay on, so the task that pulls gets another turn after
+    /// the other tasks.
+    #[inline]
+    pub fn try_again(&mut self) -> bool {
+        // The count stops at 1, because 0 means that nothing is counted.
+        let more = self.core.tries > 1;
+        self.core.tries -= u32::from(more);
+        more
+    }
+    /// Pulls packets through an input until `take` returns one, a pull returns none, or too many packets were
+    /// unusable.
+    ///
+    /// Every element that may have to pull several packets to return one uses this function. Without its
+    /// limit, a source that never sends a usable packet could block the worker.
+    #[inline]
+    pub fn pull_until(
+        &mut self,
+        input: usize,
+        mut take: impl FnMut(Packet, &mut Cx<'a>) -> Option<Packet>,
+    ) -> Option<Packet> {
+        self.with_tries(|cx| {
+            loop {
+                let p = cx.pull_one(input)?;
+                let taken = take(p, cx);
+                if taken.is_some() || !cx.try_again() {
+                    return taken;
+                }
+            }
+        })
+    }
+}
