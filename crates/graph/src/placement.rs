@@ -29,6 +29,8 @@ enum Reason {
     Puller,
     /// The task stays with this other task, because both pull through a common element.
     With(usize),
+    /// The task was separated from the tasks that it pulls with, because its worker would have no task otherwise.
+    Apart,
 }
 
 /// The assignment of tasks and elements to workers.
@@ -36,8 +38,9 @@ enum Reason {
 /// A task with a home worker (StaticThreadSched) runs there. Other sources (tasks that do not pull) are
 /// distributed round-robin. Tasks that pull through a common element stay together, so that everything
 /// between a queue and its pullers belongs to one worker. Such a group follows its first task with a home
-/// worker. A group without home workers goes to the worker with the fewest tasks. An element that no task
-/// reaches belongs to worker 0.
+/// worker. A group without home workers goes to the worker with the fewest tasks. If workers are left without a
+/// task then, groups are separated, and elements that their tasks have in common are locked or shared. An element
+/// that no task reaches belongs to worker 0.
 #[derive(Clone, Debug)]
 pub struct Placement {
     workers: usize,
@@ -151,6 +154,7 @@ impl Placement {
                 Reason::Source => "sources take turns".to_string(),
                 Reason::Puller => "fewest tasks".to_string(),
                 Reason::With(other) => format!("pulls through the same elements as {}", graph.name(other)),
+                Reason::Apart => "the worker would have no task otherwise".to_string(),
             };
             tasks.push(vec![graph.declaration(t), w.to_string(), why]);
         }
@@ -303,7 +307,27 @@ fn assign(
         placed[i] = Some((w, why));
         load[w] += 1;
     }
+    separate(&mut placed, &mut load);
     tasks.iter().zip(placed).filter_map(|(&t, p)| p.map(|(w, why)| (t, w, why))).collect()
+}
+
+/// Gives workers without a task one that stays with others so far, from a worker that has several.
+fn separate(placed: &mut [Option<(usize, Reason)>], load: &mut [usize]) {
+    for idle in 0..load.len() {
+        if load[idle] > 0 {
+            continue;
+        }
+        let apart =
+            |p: &&mut Option<(usize, Reason)>| matches!(p, Some((w, Reason::With(_))) if load[*w] > 1);
+        // Workers with many tasks give up one first.
+        let Some(task) = placed.iter_mut().filter(apart).max_by_key(|p| p.map_or(0, |p| load[p.0])) else {
+            return;
+        };
+        if let Some((worker, _)) = task.replace((idle, Reason::Apart)) {
+            load[worker] -= 1;
+            load[idle] += 1;
+        }
+    }
 }
 
 fn pulls(graph: &Graph, e: usize) -> bool {

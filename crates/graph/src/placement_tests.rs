@@ -106,3 +106,23 @@ fn elements_of_two_workers_are_locked() {
     let wrapped = Placement::new(&g, 2, &|e| (g.name(e) == "b").then_some(5), &tasks(&g));
     assert_eq!(wrapped.task_worker(g.find("b").unwrap()), Some(1));
 }
+
+#[test]
+fn groups_are_separated_only_for_workers_without_tasks() {
+    let text = "Source -> q :: Queue -> c :: Counter; c -> x :: Sink; c -> y :: Sink; c -> z :: Sink;";
+    let g = graph(text);
+    let workers = |n: usize, home: &dyn Fn(&str) -> Option<usize>| {
+        let p = Placement::new(&g, n, &|e| home(g.name(e)), &tasks(&g));
+        ["x", "y", "z"].map(|n| p.task_worker(g.find(n).unwrap()).unwrap())
+    };
+    // The source is on worker 0.
+    assert_eq!(workers(2, &|_| None), [1, 1, 1]);
+    assert_eq!(workers(3, &|_| None), [1, 1, 2]);
+    assert_eq!(workers(4, &|_| None), [1, 3, 2]);
+    assert_eq!(workers(8, &|_| None), [1, 3, 2]);
+    // Homes stay.
+    assert_eq!(workers(4, &|n| (n == "z").then_some(1)), [3, 2, 1]);
+    assert_eq!(workers(4, &|n| ["x", "y", "z"].contains(&n).then_some(1)), [1, 1, 1]);
+    let p = Placement::new(&g, 3, &|_| None, &tasks(&g));
+    assert!(p.explain(&g).contains("the worker would have no task otherwise"));
+}
