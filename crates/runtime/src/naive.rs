@@ -174,7 +174,13 @@ impl Naive {
                 moved += 1;
                 match self.turn(task, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep) {
                     Turn::More if moved < LONGEST_BURST && !shared.is_stopped() && *left > 0 => {}
-                    Turn::More | Turn::Again => break,
+                    Turn::Again => {
+                        if self.core.found_nothing() {
+                            self.net.tasks.retry(task);
+                        }
+                        break;
+                    }
+                    Turn::More => break,
                     Turn::Sleep => {
                         if self.core.has_pulled() {
                             self.net.tasks.remove(task);

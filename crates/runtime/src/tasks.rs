@@ -96,6 +96,13 @@ impl Tasks {
         }
         self.remove(element);
     }
+    /// Tells that the task found nothing to do in the turn that it has just had, and stays scheduled.
+    #[inline]
+    pub fn found_nothing(&mut self, element: u32) {
+        if let Some(s) = &mut self.stride {
+            s.retry(element);
+        }
+    }
     /// Unschedules an element's task. This is fast if the task had the last turn.
     pub fn remove(&mut self, element: u32) {
         if let Some(s) = self.scheduled.get_mut(element as usize) {

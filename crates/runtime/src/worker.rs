@@ -129,6 +129,10 @@ impl Worker {
             loop {
                 let turn = self.nodes.run_task(&mut self.core, task);
                 if turn == Turn::Again {
+                    // The task polls: a notifier is on, but there was no packet.
+                    if self.core.found_nothing() {
+                        self.nodes.tasks.found_nothing(task);
+                    }
                     break;
                 }
                 if turn == Turn::Sleep {

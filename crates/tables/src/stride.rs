@@ -26,17 +26,19 @@ const MOST_SERVICE: u64 = 64;
 /// logarithmic time. Clients with equal tickets take turns in the order in which they were added.
 ///
 /// With different numbers of tickets, clients that sleep and wake together keep their shares too. A turn in which
-/// a client found nothing to do does not count ([`Stride::withdraw`]): the client comes back at the current pass.
-/// Among clients with equal passes, the one that has had the least service for its tickets is next, and then the
-/// one that entered first.
+/// a client found nothing to do does not count ([`Stride::withdraw`]), and a client that comes back keeps its
+/// pass, unless the others have passed it. Among clients with equal passes, the one that has had the least service
+/// for its tickets is next, and then the one that entered first.
 #[derive(Clone, Debug, Default)]
 pub struct Stride {
     /// Keys are the pass, the service (0 while all tickets are equal), and the order of entry.
     heap: Heap<(u64, u64, u64)>,
     clients: Vec<Client>,
     entered: u64,
-    /// The pass of the last turn. A new client starts one stride after it.
+    /// The pass of the last turn that counts. A new client starts one stride after it.
     now: u64,
+    /// The value of `now` before the last turn.
+    before: u64,
     /// Whether clients have different numbers of tickets.
     mixed: bool,
     /// The longest stride.
@@ -50,8 +52,10 @@ struct Client {
     stride: u64,
     /// The sum of its strides over the turns that count, while clients have different numbers of tickets.
     service: u64,
-    /// Whether it found nothing to do in its last turn.
-    idle: bool,
+    /// Its pass when it was withdrawn; none if it was not.
+    left_at: Option<u64>,
+    /// Whether the last turn in which it found nothing, though it stayed scheduled, was not counted.
+    retries: bool,
 }
 
 impl Stride {
@@ -78,7 +82,7 @@ impl Stride {
         self.heap.key(client).is_some()
     }
 
-    /// The key of a client that enters the queue with this `pass`.
+    /// The key of a client that enters the queue now, with this `pass`.
     #[inline]
     fn enter(&mut self, client: u32, pass: u64) -> (u64, u64, u64) {
         self.entered += 1;
@@ -99,17 +103,17 @@ impl Stride {
 
     /// Schedules a client; 0 tickets count as 1. The client starts one stride after the current pass, so it
     /// comes after clients with the same number of tickets that are waiting already. If it was withdrawn and clients
-    /// have different numbers of tickets, it starts at the current pass. If the client is already scheduled, this
-    /// is [`Self::set_tickets`].
+    /// have different numbers of tickets, it keeps its pass, unless that is in the past. If the client is already
+    /// scheduled, this is [`Self::set_tickets`].
     pub fn add(&mut self, client: u32, tickets: u32) {
         if self.contains(client) {
             return self.set_tickets(client, tickets);
         }
         let new = stride(tickets);
         self.set_stride(client, new);
-        let was_idle = std::mem::take(&mut self.clients[client as usize].idle);
-        let wait = if was_idle && self.mixed { 0 } else { new };
-        let key = self.enter(client, self.now + wait);
+        let left_at = self.clients[client as usize].left_at.take().filter(|_| self.mixed);
+        let pass = left_at.map_or(self.now + new, |pass| pass.clamp(self.now, self.now + new));
+        let key = self.enter(client, pass);
         self.heap.set(client, key);
     }
 
@@ -121,11 +125,29 @@ impl Stride {
     /// Unschedules a client that found nothing to do in the turn that it has just had, so that this turn does not
     /// count.
     pub fn withdraw(&mut self, client: u32) {
-        if self.heap.remove(client).is_some()
+        if let Some((pass, ..)) = self.heap.remove(client)
             && let Some(c) = self.clients.get_mut(client as usize)
         {
+            self.now = self.before;
             c.service = c.service.saturating_sub(c.stride);
-            c.idle = true;
+            c.left_at = Some(pass.saturating_sub(c.stride));
+        }
+    }
+
+    /// Lets a client that found nothing to do in the turn that it has just had try again at once: every second such
+    /// turn does not count. The others count, so that a client that finds nothing for long gives way to others.
+    pub fn retry(&mut self, client: u32) {
+        if !self.mixed {
+            return;
+        }
+        let Some((pass, ..)) = self.heap.key(client) else { return };
+        let Some(c) = self.clients.get_mut(client as usize) else { return };
+        c.retries = !c.retries;
+        if c.retries {
+            self.now = self.before;
+            c.service = c.service.saturating_sub(c.stride);
+            let key = (pass.saturating_sub(c.stride), c.service, self.entered);
+            self.heap.set(client, key);
         }
     }
 
@@ -152,7 +174,7 @@ impl Stride {
     #[inline]
     pub fn turn(&mut self) -> Option<u32> {
         let ((pass, ..), client) = self.heap.top()?;
-        self.now = pass;
+        self.before = std::mem::replace(&mut self.now, pass);
         let c = self.clients.get_mut(client as usize)?;
         if self.mixed {
             c.service += c.stride;
@@ -162,7 +184,10 @@ impl Stride {
         self.heap.lower_top(key);
         if pass > LARGE_PASS {
             self.heap.map_keys(|(other, service, order)| (other - pass, service, order));
-            self.now = 0;
+            for c in &mut self.clients {
+                c.left_at = c.left_at.map(|other| other.saturating_sub(pass));
+            }
+            (self.now, self.before) = (0, 0);
         }
         if service > MOST_SERVICE.saturating_mul(self.longest) {
             self.halve_services();
@@ -184,7 +209,7 @@ impl Stride {
     /// Unschedules all clients.
     pub fn clear(&mut self) {
         self.heap.clear();
-        self.now = 0;
+        (self.now, self.before) = (0, 0);
     }
 }
 
@@ -319,8 +344,60 @@ mod tests {
         }
     }
 
+    /// Lets clients take packets that come from outside, `burst` at a time. All clients wake when packets come, and
+    /// each sleeps when it finds none, but first polls as often as `polls` says. Returns the packets of each.
+    fn woken(
+        tickets: &[u32],
+        bursts: usize,
+        burst: impl Fn(usize) -> usize,
+        mut polls: impl FnMut() -> usize,
+    ) -> Vec<usize> {
+        let mut stride = Stride::new();
+        let mut taken = vec![0; tickets.len()];
+        for i in 0..bursts {
+            for (client, &t) in tickets.iter().enumerate() {
+                stride.add(client as u32, t);
+            }
+            let (mut queue, mut left) = (burst(i), polls());
+            while let Some(client) = stride.turn() {
+                if queue > 0 {
+                    queue -= 1;
+                    taken[client as usize] += 1;
+                } else if left > 0 {
+                    left -= 1;
+                    stride.retry(client);
+                } else {
+                    stride.withdraw(client);
+                }
+            }
+        }
+        taken
+    }
+
     #[test]
-    fn who_sleeps_for_long_is_not_ahead_for_long() {
+    fn bursts_from_outside_are_shared_by_tickets() {
+        for tickets in [&[256, 1024][..], &[1024, 256], &[1, 2, 3], &[7, 1000, 30]] {
+            for burst in [|_| 1, |_| 2, |_| 3, |_| 4, |_| 17, |i| i % 5] {
+                let mut number = 1_u32;
+                let several = || {
+                    number = number.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+                    (number >> 24) as usize % 6
+                };
+                for (taken, tolerance) in
+                    [(woken(tickets, 30_000, burst, || 0), 100), (woken(tickets, 30_000, burst, several), 10)]
+                {
+                    let (all, sum) = (taken.iter().sum::<usize>(), tickets.iter().sum::<u32>() as usize);
+                    for (&got, &own) in taken.iter().zip(tickets) {
+                        let want = all * own as usize / sum;
+                        assert!(got.abs_diff(want) <= want / tolerance + 3, "{tickets:?}: {taken:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_sleep_gives_no_lasting_advantage() {
         let mut stride = Stride::new();
         for (client, tickets) in [(0, 1), (1, 2), (2, 2)] {
             stride.add(client, tickets);

@@ -13,7 +13,7 @@ impl<'a> Cx<'a> {
         if let Some(r) = &mut self.router {
             let before = into.len();
             r.pull(self.core, self.out.range.me, input, max, into);
-            self.core.budget.pulled |= into.len() > before;
+            self.core.budget.pulled(into.len() > before);
         }
     }
 
@@ -21,7 +21,7 @@ impl<'a> Cx<'a> {
     #[inline]
     pub fn pull_one(&mut self, input: usize) -> Option<Packet> {
         let p = self.router.as_mut()?.pull_one(self.core, self.out.range.me, input);
-        self.core.budget.pulled |= p.is_some();
+        self.core.budget.pulled(p.is_some());
         p
     }
 

@@ -58,8 +58,21 @@ pub(crate) struct Budget {
     pub turns: usize,
     /// How many turns the task took in this call.
     pub taken: usize,
-    /// Whether an element has pulled a packet in this call.
-    pub pulled: bool,
+    /// What pulls in this call have found: [`Budget::NOTHING`] and [`Budget::PACKETS`], or 0 without a pull.
+    pub pulls: u8,
+}
+
+impl Budget {
+    /// A pull found no packet.
+    pub const NOTHING: u8 = 1;
+    /// A pull found packets.
+    pub const PACKETS: u8 = 2;
+
+    /// Notes the result of a pull.
+    #[inline(always)]
+    pub fn pulled(&mut self, found: bool) {
+        self.pulls |= Budget::NOTHING << u8::from(found);
+    }
 }
 
 /// On whose behalf elements run.
@@ -96,7 +109,7 @@ impl Core {
             worker: 0,
             wakes: Vec::new(),
             timers: TimerQueue::new(),
-            budget: Budget { limit: 1, turns: 1, taken: 1, pulled: false },
+            budget: Budget { limit: 1, turns: 1, taken: 1, pulls: 0 },
             watches: Watches::default(),
             deferred: Vec::new(),
             behind: Batch::empty(),
@@ -201,7 +214,7 @@ impl Core {
     /// Begins a call of a task, which may take `turns` turns, each of at most `limit` packets.
     #[inline]
     pub fn begin_task(&mut self, limit: usize, turns: usize) {
-        self.budget = Budget { limit, turns, taken: 1, pulled: false };
+        self.budget = Budget { limit, turns, taken: 1, pulls: 0 };
     }
     /// The most packets that the running element may emit or pull in one turn.
     #[inline(always)]
@@ -221,7 +234,12 @@ impl Core {
     /// Whether an element has pulled a packet since [`Core::begin_task`].
     #[inline]
     pub fn has_pulled(&self) -> bool {
-        self.budget.pulled
+        self.budget.pulls & Budget::PACKETS != 0
+    }
+    /// Whether elements have pulled since [`Core::begin_task`] and found no packet.
+    #[inline]
+    pub fn found_nothing(&self) -> bool {
+        self.budget.pulls == Budget::NOTHING
     }
 
     /// The origin whose rights elements have now.
