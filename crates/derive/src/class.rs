@@ -163,8 +163,12 @@ fn handlers(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     let mut lists = Vec::new();
     lists.extend(engine.map(|ty| quote!(<#ty as ::castanet_element::Counts>::COUNT_HANDLERS)));
     lists.push(quote!(<#ident as ::castanet_element::Counts>::COUNT_HANDLERS));
-    lists.push(quote!(<#ident as ::castanet_element::Handlers>::METHODS));
-    lists.extend(engine.map(|ty| quote!(<#ty as ::castanet_element::Handlers>::METHODS)));
+    let own = quote!(<#ident as ::castanet_element::Handlers>::METHODS);
+    let of_engine = engine.map(|ty| quote!(<#ty as ::castanet_element::Handlers>::METHODS));
+    match parts.engine_first {
+        true => lists.extend(of_engine.into_iter().chain([own])),
+        false => lists.extend([own].into_iter().chain(of_engine)),
+    }
     crate::joined(&quote!(::castanet_element::spec::HandlerSpec), &lists)
 }
 

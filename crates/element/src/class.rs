@@ -61,6 +61,8 @@ pub enum Drive {
 /// ([`Counts`]).
 ///
 /// A field with `#[engine]` holds what the class shares with others: arguments, handlers and lifecycle ([`Engine`]).
+/// With `#[engine(handlers_first)]`, the handlers of the engine stand before those of the class in lists; otherwise
+/// they follow them.
 pub trait Class: Object + Handlers {
     /// The arguments of the class.
     type Args: Args;

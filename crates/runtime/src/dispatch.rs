@@ -8,6 +8,7 @@ use crate::mail::{Access, Call, Mail};
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::reach::deliver;
+use crate::task_handlers::Read;
 use crate::unwind::Taken;
 use castanet_element::run_loop::{Core, Edge, Internals as _, Router};
 use castanet_element::{CallError, Cx, Object, handler};
@@ -139,21 +140,18 @@ impl Nodes {
 
     /// Returns the value of a handler that the runtime provides; none if there is no such handler.
     fn provided(&mut self, core: &mut Core, element: u32, handler: &str) -> Option<String> {
-        let has_task = self.shared.has_task(element);
         Some(match handler {
             "handlers" => self.listing(core, element),
-            // A task that was just woken is not in the run queue yet, but counts as scheduled.
-            "scheduled" if has_task => {
-                (self.tasks.contains(element) || core.is_scheduled(element)).to_string()
-            }
-            "tickets" if has_task => self.tasks.tickets(element).to_string(),
-            // An element whose class has a task, but which packets are pushed to or pulled from.
-            "scheduled" if self.shared.shows_task(element) => "false".to_string(),
-            "tickets" if self.shared.shows_task(element) => "-1".to_string(),
             DROP_REASONS if self.shared.provided(element).any(|h| h.0 == handler) => {
                 ledger::reasons(self.shared.spec(element), core.drops_of(element))
             }
-            _ => return self.shared.standard(element, handler),
+            _ => match self.shared.task_handler(element, handler).map(|h| &h.read) {
+                Some(Read::OnWorker { of_task, .. }) if self.shared.has_task(element) => {
+                    of_task(self, core, element)
+                }
+                Some(Read::OnWorker { without_task, .. }) => without_task.to_string(),
+                Some(Read::Anywhere(_)) | None => return self.shared.standard(element, handler),
+            },
         })
     }
 
@@ -165,29 +163,8 @@ impl Nodes {
         handler: &str,
         value: &str,
     ) -> Result<(), CallError> {
-        if !self.shared.has_task(element)
-            && self.shared.shows_task(element)
-            && ["home_thread", "tickets"].contains(&handler)
-        {
-            let who = self.shared.graph.name(element as usize);
-            return Err(CallError::Failed(format!("'{who}' has no task, because of how it is connected")));
-        }
-        // Tasks cannot move from the worker that placement assigned. The handler exists because some
-        // configurations write to it.
-        if self.shared.has_task(element) && handler == "home_thread" {
-            if self.shared.standard(element, handler).as_deref() == Some(value.trim()) {
-                return Ok(());
-            }
-            return Err(CallError::Failed(format!(
-                "'{}' stays on worker {}: home threads are placed when the router starts",
-                self.shared.graph.name(element as usize),
-                self.shared.placement.task_worker(element as usize).unwrap_or(0)
-            )));
-        }
-        if self.shared.has_task(element) && handler == "tickets" {
-            let n: u32 = value.trim().parse().map_err(|_| CallError::Failed("invalid number".into()))?;
-            self.tasks.set_tickets(element, n);
-            return Ok(());
+        if let Some(done) = self.write_task_handler(element, handler, value) {
+            return done;
         }
         let name = self.shared.handler_name(Some(element), handler);
         if handler == "config" && self.shared.is_reconfigurable(element) {

@@ -2,6 +2,7 @@
 //! The handlers that classes do not provide: the standard handlers of every element, and the global handlers.
 
 use crate::shared::Shared;
+use crate::task_handlers::{self, Read};
 use castanet_element::CallError;
 use castanet_graph::PortKind;
 use castanet_lang::PortRef;
@@ -20,16 +21,7 @@ pub const ELEMENT: [HandlerSpec; 5] = [
 /// The flags of the handler `config` if the class allows live reconfiguration.
 pub const LIVE: &str = "rw.";
 /// Handlers of elements to which the run loop gives turns.
-pub const TASK: &[HandlerSpec] = &[
-    HandlerSpec::new("home_thread", "rw", "The worker that runs the element's task.", ValueKind::Gauge),
-    HandlerSpec::new(
-        "tickets",
-        "rw",
-        "The tickets of the task: its share of turns relative to other tasks.",
-        ValueKind::Gauge,
-    ),
-    HandlerSpec::new("scheduled", "r", "Whether the task is in the run queue.", ValueKind::Flag),
-];
+pub const TASK: &[HandlerSpec] = task_handlers::SPECS;
 /// The handler of elements whose class may drop packets: the number of dropped packets for each reason.
 pub const DROPS: &[HandlerSpec] = &[HandlerSpec {
     unit: "packets",
@@ -192,14 +184,16 @@ impl Shared {
             "class" => info.class.to_string(),
             "config" => self.build_state.config(element).unwrap_or_else(|| info.config.clone()),
             "ports" => self.ports(e),
-            "home_thread" if self.shows_task(element) => self.home_thread(e).to_string(),
-            _ => return None,
+            _ => match self.task_handler(element, handler)?.read {
+                Read::Anywhere(value) => value(self, element),
+                Read::OnWorker { .. } => return None,
+            },
         })
     }
     /// Returns the value of the handler `home_thread`: the worker that runs an element's task. Under
     /// simulated time only one worker runs, whatever number was requested. The value is then the home that
     /// the configuration assigns, if that is one of the requested workers.
-    fn home_thread(&self, e: usize) -> usize {
+    pub(crate) fn home_thread(&self, e: usize) -> usize {
         let requested = self.names.workers().unwrap_or(1);
         match self.names.home(e) {
             Some(home) if self.placement.workers() < requested && home < requested => home,

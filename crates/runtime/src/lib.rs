@@ -51,6 +51,7 @@ mod session;
 pub mod shared;
 mod sleep;
 pub mod swap;
+mod task_handlers;
 pub mod tasks;
 pub mod text;
 mod unwind;

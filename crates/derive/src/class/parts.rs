@@ -9,6 +9,8 @@ use syn::{Data, DeriveInput, Error, Fields, Ident, Type};
 pub struct Parts<'a> {
     /// The name and the type of the field with `#[engine]`.
     pub engine: Option<(&'a Ident, &'a Type)>,
+    /// Whether the handlers of the engine precede those of the class.
+    pub engine_first: bool,
     /// The type of the field `args`.
     args: Option<&'a Type>,
     /// The other fields.
@@ -25,10 +27,23 @@ impl<'a> Parts<'a> {
         if let Fields::Unnamed(_) = &data.fields {
             return Err(Error::new_spanned(ident, "a class has named fields"));
         }
-        let mut parts = Parts { engine: None, args: None, rest: Vec::new(), counts: Counts::default() };
+        let mut parts = Parts {
+            engine: None,
+            engine_first: false,
+            args: None,
+            rest: Vec::new(),
+            counts: Counts::default(),
+        };
         for f in &data.fields {
             let Some(id) = &f.ident else { continue };
-            if f.attrs.iter().any(|a| a.path().is_ident("engine")) {
+            if let Some(a) = f.attrs.iter().find(|a| a.path().is_ident("engine")) {
+                if let syn::Meta::List(_) = a.meta {
+                    a.parse_nested_meta(|m| match m.path.is_ident("handlers_first") {
+                        true => Ok(()),
+                        false => Err(m.error("expected handlers_first")),
+                    })?;
+                    parts.engine_first = true;
+                }
                 if parts.engine.replace((id, &f.ty)).is_some() {
                     return Err(Error::new_spanned(f, "a class has one engine"));
                 }

@@ -43,7 +43,7 @@ use std::net::Ipv4Addr;
     packets = "ip/ip"
 )]
 #[class(
-    takes_state = "the statistics, the sequence number, an identifier that is not named, the time of the next request"
+    takes_state = "the round trip times, the sequence number, an identifier that is not named, the time of the next request"
 )]
 #[class(workers = exclusive, drops(Consumed, Discarded, NoIpHeader), effects(prints, stops), build, lifecycle, handlers)]
 #[class(capabilities(EmptyNotifier))]
@@ -52,6 +52,7 @@ pub struct IcmpPingSource {
     /// Requests sent.
     #[count(unit = "packets")]
     count: Count,
+    #[counts]
     statistics: Statistics,
     numbers: Numbers,
     identifier: Identifier,
@@ -262,7 +263,7 @@ impl Lifecycle for IcmpPingSource {
         if self.args.verbose { Effects::PRINTS } else { Effects::empty() }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        std::mem::swap(&mut self.statistics, &mut old.statistics);
+        self.statistics.take(&mut old.statistics);
         self.due = old.due;
         self.numbers.go_on_from(old.numbers);
         self.identifier.go_on_from(old.identifier);

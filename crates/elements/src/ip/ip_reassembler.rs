@@ -40,7 +40,7 @@ use std::net::Ipv4Addr;
 #[derive(Class)]
 #[class(books(holds))]
 #[class(name = "IPReassembler", offload = aware, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
-#[class(takes_state = "the fragments that wait, the counts")]
+#[class(takes_state = "the fragments that wait")]
 #[class(
     drops(BadFragment, BadOffload, Consumed, ReassemblyTimeout, ReassemblyFull, NoIpHeader),
     build,
@@ -56,10 +56,18 @@ pub struct IpReassembler {
     next_order: u64,
     /// Bytes that all datagrams together count towards HIMEM.
     charged: u64,
-    seen: u64,
-    good: u64,
-    failed: u64,
-    bad: u64,
+    /// Fragments received.
+    #[count(unit = "packets", hidden)]
+    seen: Count,
+    /// Packets that were reassembled.
+    #[count(unit = "packets", hidden)]
+    good: Count,
+    /// Packets that were given up.
+    #[count(unit = "packets", hidden)]
+    failed: Count,
+    /// Fragments that were dropped because they were malformed or contradicted others.
+    #[count(unit = "packets", hidden)]
+    bad: Count,
     /// The timestamp of the packet at which fragments that had waited too long were last removed; 0 at first.
     reaped: i64,
     /// Empty lists of pieces, kept for reuse.
@@ -119,10 +127,10 @@ impl Build for IpReassembler {
             order: BTreeMap::new(),
             next_order: 0,
             charged: 0,
-            seen: 0,
-            good: 0,
-            failed: 0,
-            bad: 0,
+            seen: Count::default(),
+            good: Count::default(),
+            failed: Count::default(),
+            bad: Count::default(),
             reaped: 0,
             spare: Vec::new(),
         })
@@ -137,7 +145,10 @@ impl IpReassembler {
         let mut out = format!(
             "frags seen total:    {}\ngood reassemblies:   {}\nfailed reassemblies: {}\nbad fragments seen:  {}\n\
              cached chunk data:\n",
-            self.seen, self.good, self.failed, self.bad
+            self.seen.get(),
+            self.good.get(),
+            self.failed.get(),
+            self.bad.get()
         );
         for (key, datagram) in &self.datagrams {
             let (src, dst) = (Ipv4Addr::from_bits(key.src), Ipv4Addr::from_bits(key.dst));
@@ -169,11 +180,6 @@ impl Lifecycle for IpReassembler {
         std::mem::swap(&mut self.charged, &mut old.charged);
         self.next_order = self.next_order.max(old.next_order);
         self.reaped = self.reaped.max(old.reaped);
-        let both = |mine: &mut u64, theirs: &mut u64| *mine = mine.wrapping_add(std::mem::take(theirs));
-        both(&mut self.seen, &mut old.seen);
-        both(&mut self.good, &mut old.good);
-        both(&mut self.failed, &mut old.failed);
-        both(&mut self.bad, &mut old.bad);
         let first = self.order.first_key_value().and_then(|(_, key)| self.datagrams.get(key));
         if let Some(first) = first {
             cx.set_timer(0, first.due);
@@ -207,7 +213,7 @@ impl IpReassembler {
     fn give_up(&mut self, key: Key, reason: Reason, cx: &mut Cx<'_>) {
         let Some(mut pieces) = self.remove(key) else { return };
         // A suspect datagram has no pieces. It was counted when it became suspect.
-        self.failed = self.failed.wrapping_add(u64::from(!pieces.is_empty()));
+        self.failed.add(u64::from(!pieces.is_empty()));
         for piece in pieces.drain(..) {
             cx.emit_or(1, piece.packet, reason);
         }
@@ -236,7 +242,7 @@ impl IpReassembler {
     }
 
     fn reject(&mut self, p: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
-        self.bad = self.bad.wrapping_add(1);
+        self.bad.add(1);
         cx.drop(p, Reason::BadFragment);
         None
     }
@@ -263,11 +269,11 @@ impl IpReassembler {
     }
 
     fn add(&mut self, key: Key, mut p: Packet, stamp: i64, cx: &mut Cx<'_>) -> Option<Packet> {
-        self.seen = self.seen.wrapping_add(1);
+        self.seen.add(1);
         if p.has_offload()
             && let Err(reason) = offload::complete_checksum(&mut p)
         {
-            self.bad = self.bad.wrapping_add(1);
+            self.bad.add(1);
             cx.drop(p, reason);
             return None;
         }
@@ -313,7 +319,7 @@ impl IpReassembler {
                     self.charged = self.charged.saturating_sub(charge(&piece.packet));
                     cx.drop(piece.packet, Reason::BadFragment);
                 }
-                self.failed = self.failed.wrapping_add(1);
+                self.failed.add(1);
                 self.reject(p, cx)
             }
             Added::Shunned(p) => self.reject(p, cx),
@@ -335,14 +341,14 @@ impl IpReassembler {
         self.keep_list(pieces);
         match whole {
             Ok(mut p) => {
-                self.good = self.good.wrapping_add(1);
+                self.good.add(1);
                 if let Some(at) = self.max_mtu_anno {
                     p.set_anno(at, mtu.to_ne_bytes());
                 }
                 Some(p)
             }
             Err((p, reason)) => {
-                self.failed = self.failed.wrapping_add(1);
+                self.failed.add(1);
                 cx.drop(p, reason);
                 None
             }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RadixIPLookup: routes packets by any number of routes, with little memory.
 
-use super::routes::{Change, RouteText, Routes};
+use super::routes::ChangingRoutes;
 use castanet_element::prelude::*;
 use castanet_tables::lpm::RadixTable;
-use std::net::Ipv4Addr;
 
 /// Routes packets by any number of routes.
 ///
@@ -26,56 +25,26 @@ use std::net::Ipv4Addr;
 #[class(name = "RadixIPLookup", ports = "1/-", processing = "h/h", packets = "ip/ip")]
 #[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct RadixIpLookup {
-    #[engine]
-    routes: Routes<RadixTable>,
+    #[engine(handlers_first)]
+    engine: ChangingRoutes<RadixTable>,
 }
 
 #[handlers]
 impl RadixIpLookup {
-    /// The routes: prefix, gateway and output.
-    #[read(merge = first, expensive)]
-    fn table(&self) -> Table {
-        self.routes.list()
-    }
-    /// Output and gateway for an address; -1 if there is no route.
-    #[read(merge = first)]
-    fn lookup(&self, address: Ipv4Addr) -> String {
-        self.routes.look_up(address)
-    }
-    /// Adds a route; an error if there is a route to the same prefix.
-    #[write]
-    fn add(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.routes.write(Change::Add, &route, cx)
-    }
-    /// Adds or replaces a route.
-    #[write]
-    fn set(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.routes.write(Change::Set, &route, cx)
-    }
-    /// Removes the route to exactly this prefix.
-    #[write]
-    fn remove(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.routes.write(Change::Remove, &route, cx)
-    }
-    /// Carries out lines 'add ROUTE', 'set ROUTE', 'remove ROUTE': all or none of them.
-    #[write]
-    fn ctrl(&mut self, changes: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.routes.ctrl(changes, cx)
-    }
     /// Removes all routes.
     #[write(button)]
     fn flush(&mut self) {
-        self.routes.clear();
+        self.engine.routes.clear();
     }
 }
 
 impl Element for RadixIpLookup {
     #[inline]
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.routes.push(batch, cx);
+        self.engine.routes.push(batch, cx);
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.routes.push_one(p, cx);
+        self.engine.routes.push_one(p, cx);
     }
 }

@@ -1,76 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of all IPv4 route tables: parses routes, changes tables, and routes batches.
+//! The engine of all IPv4 route tables: changes tables, and routes batches.
+
+mod changing;
+mod table;
+mod text;
 
 use castanet_element::prelude::*;
-use castanet_lang::args as text;
-use castanet_tables::lpm::{DirectTable, NotFound, RadixTable, StaticTable, TableError};
-pub(super) use castanet_tables::lpm::{Prefix as Net, Route};
+use castanet_lang::args;
+pub(super) use changing::ChangingRoutes;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::ops::Range;
-
-/// A table for longest-prefix match.
-pub trait RouteTable: Default + Send + 'static {
-    /// The start of messages about packets without a route.
-    const LABEL: &'static str;
-    /// Whether a lookup usually waits for memory, because the table is large. Several lookups at once are then faster.
-    const LARGE: bool;
-    fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError>;
-    fn remove(&mut self, net: Net) -> Result<Route, NotFound>;
-    fn get(&self, net: Net) -> Option<Route>;
-    fn lookup(&self, addr: u32) -> Option<Route>;
-    fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]);
-    fn all(&self) -> Vec<(Net, Route)>;
-    fn clear(&mut self);
-}
-
-macro_rules! tables {
-    ($($t:ty: $label:literal, $large:literal;)+) => { $(
-        impl RouteTable for $t {
-            const LABEL: &'static str = $label;
-            const LARGE: bool = $large;
-            fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError> {
-                <$t>::replace(self, net, route)
-            }
-            fn remove(&mut self, net: Net) -> Result<Route, NotFound> {
-                <$t>::remove(self, net)
-            }
-            fn get(&self, net: Net) -> Option<Route> {
-                <$t>::get(self, net)
-            }
-            #[inline]
-            fn lookup(&self, addr: u32) -> Option<Route> {
-                <$t>::lookup(self, addr)
-            }
-            #[inline]
-            fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
-                <$t>::lookup_many(self, addrs, routes)
-            }
-            fn all(&self) -> Vec<(Net, Route)> {
-                self.iter().collect()
-            }
-            fn clear(&mut self) {
-                <$t>::clear(self)
-            }
-        }
-    )+ };
-}
-tables! {
-    StaticTable: "LinearIPLookup", false;
-    RadixTable: "IPRouteTable", true;
-    DirectTable: "IPRouteTable", true;
-}
-
-/// The text of one route. It is kept unparsed, so that errors can give the number of the route.
-#[derive(Clone, Debug)]
-pub struct RouteText(String);
-
-impl ArgValue for RouteText {
-    const TYPE: &'static str = "route";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<RouteText, ValueError> {
-        Ok(RouteText(text.to_string()))
-    }
-}
+pub use table::RouteTable;
+use table::{Net, Route};
+use text::{Change, Given, RouteError, RouteText, command, gateway, parse, wrong_word};
 
 /// Arguments of every route table.
 #[derive(Args)]
@@ -80,110 +22,7 @@ pub struct Args {
     routes: Vec<RouteText>,
 }
 
-/// A parsed route. Gateway and output may be missing if the text only names a route to remove.
-#[derive(Clone, Copy, Debug)]
-struct Given {
-    net: Net,
-    gw: Option<u32>,
-    port: Option<u32>,
-}
-
-fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> Result<Given, RouteError> {
-    let words: Vec<&str> = text::words(line).into_iter().filter_map(|r| line.get(r)).collect();
-    let (net, gw, port) = match words[..] {
-        [net] if !whole => (net, None, None),
-        [net, port] => (net, None, Some(port)),
-        [net, gw, port] => (net, Some(gw), Some(port)),
-        _ => return Err(RouteError::Shape),
-    };
-    let net = Prefix::read(net, cx, true).map_err(|_| RouteError::Shape)?;
-    let gw = match gw {
-        Some("-") => Some(0),
-        Some(gw) => Some(Ipv4Addr::parse(gw, cx).map_err(|_| RouteError::Shape)?.to_bits()),
-        None => None,
-    };
-    let port = match port {
-        Some(t) => match u32::parse(t, cx) {
-            Ok(n) if (n as usize) < outputs => Some(n),
-            _ => return Err(RouteError::Output),
-        },
-        None => None,
-    };
-    Ok(Given { net: Net::new(net.addr.to_bits(), net.len), gw, port })
-}
-
-/// Returns the place of the first wrong word in a route, and what to write instead; none for a well-formed route. If
-/// the number of words is wrong, the place is the whole route.
-fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(Range<usize>, String)> {
-    let word = |r: &Range<usize>| line.get(r.clone()).unwrap_or("");
-    let (net, gw, port) = match text::words(line).as_slice() {
-        [net, port] => (net.clone(), None, port.clone()),
-        [net, gw, port] => (net.clone(), Some(gw.clone()), port.clone()),
-        _ => {
-            return Some((
-                0..line.len(),
-                "write a prefix, a gateway if there is one, and an output: 10.0.0.0/8 192.168.0.1 0".into(),
-            ));
-        }
-    };
-    if let Err(e) = Prefix::read(word(&net), cx, true) {
-        return Some((net, e.mend().0.to_string()));
-    }
-    if let Some(gw) = gw.filter(|gw| word(gw) != "-")
-        && let Err(e) = Ipv4Addr::parse(word(&gw), cx)
-    {
-        return Some((gw, e.mend().0.to_string()));
-    }
-    let right = u32::parse(word(&port), cx).is_ok_and(|n| (n as usize) < outputs);
-    let help = match outputs {
-        0 => "the element has no output".to_string(),
-        1 => "the only output is 0; connect another one, or write 0".to_string(),
-        n => format!("outputs are 0 to {}", n - 1),
-    };
-    (!right).then_some((port, help))
-}
-
-fn gateway(gw: u32) -> String {
-    if gw == 0 { "-".into() } else { Ipv4Addr::from_bits(gw).to_string() }
-}
-
-/// The reason why a table was not changed.
-#[derive(Debug, thiserror::Error)]
-enum RouteError {
-    #[error("should be 'ADDR/MASK [GATEWAY] OUTPUT'")]
-    Shape,
-    #[error("bad OUTPUT")]
-    Output,
-    #[error("unknown command '{0}', expected 'add', 'set' or 'remove'")]
-    Command(String),
-    #[error("conflict with existing route '{0} {gw} {port}'", gw = gateway(.1.gw), port = .1.port)]
-    Conflict(Net, Route),
-    #[error("route '{net} {gw} {port}' not found")]
-    Missing { net: Net, gw: String, port: String },
-    #[error(transparent)]
-    Full(#[from] TableError),
-}
-
-impl From<RouteError> for HandlerError {
-    fn from(e: RouteError) -> Self {
-        let text = e.to_string();
-        match e {
-            RouteError::Shape | RouteError::Output | RouteError::Command(_) => HandlerError::Value(text),
-            RouteError::Conflict(..) => HandlerError::Exists(text),
-            RouteError::Missing { .. } | RouteError::Full(_) => HandlerError::Failed(text),
-        }
-    }
-}
-
-/// One change of a table.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
-    Add,
-    Set,
-    Remove,
-}
-
-/// The engine of the route tables. Each class declares its own handlers, because they differ.
+/// The engine of the route tables. [`ChangingRoutes`] adds the handlers of tables that can be changed.
 #[derive(Counts)]
 pub struct Routes<T> {
     args: Args,
@@ -385,7 +224,7 @@ impl<T: RouteTable> Engine for Routes<T> {
         let (addrs, found) = (Vec::new(), Vec::new());
         let mut this = Routes { args, table, outputs: cx.outputs, reported: 0, addrs, found };
         let routes = std::mem::take(&mut this.args.routes);
-        let ranges = text::split(cx.config);
+        let ranges = args::split(cx.config);
         let (mut errors, mut repeated) = (Vec::new(), 0_usize);
         for (i, RouteText(line)) in routes.iter().enumerate() {
             let known = |g: &Given| this.table.get(g.net).is_some();
@@ -427,16 +266,6 @@ fn change(p: &mut Packet, route: Route) -> usize {
         p.set_dst_ip(route.gw);
     }
     route.port as usize
-}
-
-fn command(line: &str) -> Result<(Change, &str), RouteError> {
-    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    match word {
-        "add" => Ok((Change::Add, rest)),
-        "set" => Ok((Change::Set, rest)),
-        "remove" => Ok((Change::Remove, rest)),
-        _ => Err(RouteError::Command(word.to_string())),
-    }
 }
 
 #[cfg(test)]

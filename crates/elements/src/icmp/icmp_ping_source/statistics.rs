@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The times when requests were sent, and the times that their replies took.
 
-use castanet_spec::{Show, ValueKind};
+use castanet_element::prelude::*;
+use castanet_spec::ValueKind;
 
 /// The times of requests and replies. Times are in nanoseconds.
-#[derive(Debug, Default)]
+#[derive(Counts, Debug, Default)]
 pub(super) struct Statistics {
     /// For each sequence number, the time when its request was sent, plus one; 0 if no request waits for a reply. At
     /// most 65536 entries.
     waiting: Vec<i64>,
-    received: u64,
+    /// Replies received.
+    #[count(unit = "packets", hidden)]
+    received: Count,
     shortest: u64,
     longest: u64,
     sum: u128,
@@ -28,15 +31,21 @@ impl Statistics {
         }
     }
 
+    /// Takes over the times of another element (hot swap). The number of replies moves as all counts do.
+    pub(super) fn take(&mut self, old: &mut Statistics) {
+        std::mem::swap(self, old);
+        std::mem::swap(&mut self.received, &mut old.received);
+    }
+
     /// Records a reply. Returns its round trip time; none if no request waits for it.
     pub(super) fn received(&mut self, sequence: u16, now: i64) -> Option<u64> {
         let sent = self.waiting.get_mut(usize::from(sequence)).filter(|w| **w != 0)?;
         // If the clock was set back, the round trip time is 0.
         let trip = u64::try_from(now.saturating_sub(*sent - 1)).unwrap_or(0);
         *sent = 0;
-        self.shortest = if self.received == 0 { trip } else { self.shortest.min(trip) };
+        self.shortest = if self.received.get() == 0 { trip } else { self.shortest.min(trip) };
         self.longest = self.longest.max(trip);
-        self.received += 1;
+        self.received.add(1);
         self.sum = self.sum.saturating_add(trip.into());
         self.sum_of_squares =
             self.sum_of_squares.saturating_add(u128::from(trip).saturating_mul(trip.into()));
@@ -53,12 +62,12 @@ impl Statistics {
     }
     /// Returns the mean round trip time.
     pub(super) fn mean(&self) -> u64 {
-        u64::try_from(self.sum / u128::from(self.received.max(1))).unwrap_or(u64::MAX)
+        u64::try_from(self.sum / u128::from(self.received.get().max(1))).unwrap_or(u64::MAX)
     }
 
     /// Returns the lines that ping prints at the end of a run.
     pub(super) fn summary(&self, sent: u64) -> String {
-        let received = self.received;
+        let received = self.received.get();
         let Some(lost) = sent.saturating_sub(received).saturating_mul(100).checked_div(sent) else {
             return format!("{sent} packets transmitted, {received} received\n");
         };

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tables that routes are looked up in.
+
+use castanet_tables::lpm::{DirectTable, NotFound, RadixTable, StaticTable, TableError};
+pub(in crate::ip) use castanet_tables::lpm::{Prefix as Net, Route};
+
+/// A table for longest-prefix match.
+pub trait RouteTable: Default + Send + 'static {
+    /// The start of messages about packets without a route.
+    const LABEL: &'static str;
+    /// Whether a lookup usually waits for memory, because the table is large. Several lookups at once are then faster.
+    const LARGE: bool;
+    fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError>;
+    fn remove(&mut self, net: Net) -> Result<Route, NotFound>;
+    fn get(&self, net: Net) -> Option<Route>;
+    fn lookup(&self, addr: u32) -> Option<Route>;
+    fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]);
+    fn all(&self) -> Vec<(Net, Route)>;
+    fn clear(&mut self);
+}
+
+macro_rules! tables {
+    ($($t:ty: $label:literal, $large:literal;)+) => { $(
+        impl RouteTable for $t {
+            const LABEL: &'static str = $label;
+            const LARGE: bool = $large;
+            fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError> {
+                <$t>::replace(self, net, route)
+            }
+            fn remove(&mut self, net: Net) -> Result<Route, NotFound> {
+                <$t>::remove(self, net)
+            }
+            fn get(&self, net: Net) -> Option<Route> {
+                <$t>::get(self, net)
+            }
+            #[inline]
+            fn lookup(&self, addr: u32) -> Option<Route> {
+                <$t>::lookup(self, addr)
+            }
+            #[inline]
+            fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
+                <$t>::lookup_many(self, addrs, routes)
+            }
+            fn all(&self) -> Vec<(Net, Route)> {
+                self.iter().collect()
+            }
+            fn clear(&mut self) {
+                <$t>::clear(self)
+            }
+        }
+    )+ };
+}
+tables! {
+    StaticTable: "LinearIPLookup", false;
+    RadixTable: "IPRouteTable", true;
+    DirectTable: "IPRouteTable", true;
+}
