@@ -123,7 +123,7 @@ mod tests {
         let mut kit = Kit::<Meter>::with_ports("10, 20k", 1, 3).unwrap();
         assert_eq!(
             (kit.read("rate").unwrap(), kit.read("meters").unwrap()),
-            ("0".into(), "10\n20000".into())
+            ("0".into(), "9.766\n20000".into())
         );
         kit.push(0, [packet(b"x")]);
         kit.at(1_000_000_000);
