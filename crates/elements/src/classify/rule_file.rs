@@ -122,6 +122,28 @@ mod tests {
     }
 
     #[test]
+    fn only_those_who_may_name_files_get_rules_from_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rules");
+        std::fs::write(&path, "allow all\n").unwrap();
+        let rule = format!("file {}", path.display());
+        let names = Names::new();
+        for (origin, allowed) in [
+            (Origin::Operator, true),
+            (Origin::User, true),
+            // A client with the token may name only files of the operator's folder, and there is none.
+            (Origin::Authorised, false),
+            (Origin::Anonymous, false),
+            (Origin::Network, false),
+        ] {
+            let got =
+                rules(["deny src 1.2.3.4", &rule].into_iter(), &ArgCx { scope: "", names: &names, origin });
+            assert_eq!(got.as_ref().map_or_else(|e| e.0, Vec::len), if allowed { 2 } else { 1 }, "{got:?}");
+            assert_eq!(got.is_ok(), allowed, "{origin:?}");
+        }
+    }
+
+    #[test]
     fn what_is_no_text_of_at_most_a_mebibyte_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("rules");

@@ -11,7 +11,7 @@ pub trait BandArgs: Args {
     /// The unit of the rates.
     type Unit: Unit;
     /// The rates that separate the outputs, in increasing order.
-    fn rates(&self) -> &[Bandwidth];
+    fn rates(&self) -> Vec<u64>;
 }
 
 /// Measures the rate of packets, and sends them to the output of the band that contains the rate.
@@ -67,7 +67,7 @@ impl<A: BandArgs> Lifecycle for Bands<A> {
 impl<A: BandArgs> Engine for Bands<A> {
     type Args = A;
     fn build(args: A, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let rates: Vec<u64> = args.rates().iter().map(|r| r.0).collect();
+        let rates = args.rates();
         if rates.is_empty() {
             return Err("RATE: required argument missing".into());
         }
