@@ -56,6 +56,7 @@ pub(super) fn rules<'a>(
 }
 
 /// Reads a file of rules. The name must come from a `Filename`, which checks the rights of the configuration.
+#[allow(clippy::disallowed_methods)]
 fn read(name: &str) -> Result<String, String> {
     let system = |e: std::io::Error| format!("{name}: {}", reason(&e));
     // A pipe or a device could block the router, or have no end.
