@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::expr::{Atom, Expr, NETWORK, TRANSPORT};
+use crate::expr::{Atom, BASES, ETHER, Expr, NETWORK, TRANSPORT};
 use crate::program::OffsetBase;
 
 /// Marks a reference as an output instead of a node.
@@ -20,6 +20,14 @@ pub(crate) fn base(kind: OffsetBase, offset: u32) -> usize {
         OffsetBase::Ip if offset >= TRANSPORT => 2,
         OffsetBase::Ip if offset >= NETWORK => 1,
         OffsetBase::Ip => 0,
+    }
+}
+
+/// The coded offset of the first byte of a header.
+pub(crate) fn first(kind: OffsetBase, header: usize) -> u32 {
+    match (kind, header) {
+        (OffsetBase::Ip, 0) => ETHER,
+        _ => BASES.get(header).copied().unwrap_or(0),
     }
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of aligned 4-byte words, and boolean expressions of such tests.
 
+/// First coded offset of the Ethernet header in programs of kind `Ip`. With it the header, 14 bytes, ends at an aligned
+/// word, and each half of an address is in one.
+pub(crate) const ETHER: u32 = 2;
 /// First coded offset of the IP header in programs of kind `Ip`. Lower offsets are in the Ethernet header.
 pub(crate) const NETWORK: u32 = 256;
 /// First coded offset of the transport header in programs of kind `Ip`.
@@ -68,6 +71,21 @@ impl Field {
     pub(crate) const fn bytes(pos: u32, len: u32) -> Field {
         let end = (pos & 3) + len;
         Field { offset: pos & !3, shift: 32 - end * 8, bits: len * 8, need: pos + len }
+    }
+
+    /// `len` bytes (1 to 4) at `pos` of the Ethernet header, within one word that is aligned to the start or to the end
+    /// of the header.
+    pub(crate) const fn ether(pos: u32, len: u32) -> Field {
+        if Field::ends_aligned(pos, len) {
+            return Field::bytes(ETHER + pos, len);
+        }
+        let f = Field::bytes(pos, len);
+        Field { offset: f.offset + ETHER, need: f.need + ETHER, ..f }
+    }
+
+    /// Whether bytes of the Ethernet header lie within one word that is aligned to the end of the header.
+    pub(crate) const fn ends_aligned(pos: u32, len: u32) -> bool {
+        ((ETHER + pos) & 3) + len <= 4
     }
 
     /// `bits` bits of the byte at coded offset `pos`, starting `low` bits above its lowest.

@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use crate::dag::{DROP, Dag, LEAF, MAX_NODES, TooLarge, base};
+use crate::dag::{DROP, Dag, LEAF, MAX_NODES, TooLarge, base, first};
 use crate::error::{Fault, PatternError, Warning, WarningKind};
-use crate::expr::{BASES, Expr, NETWORK, TRANSPORT};
+use crate::expr::Expr;
 use crate::ip;
 use crate::names::Names;
 use crate::optimise::optimise;
@@ -17,8 +17,8 @@ use crate::run::Runner;
 pub enum OffsetBase {
     /// Offsets count from the start of packet data.
     Data,
-    /// Offsets below 256 count from the Ethernet header, from 256 on from the IP header, from 512 on from the
-    /// transport header.
+    /// Offsets below 256 count from two bytes before the Ethernet header, from 256 on from the IP header, from 512 on
+    /// from the transport header.
     Ip,
 }
 
@@ -90,6 +90,13 @@ pub struct Step {
     pub yes: Target,
     /// The continuation if it fails.
     pub no: Target,
+}
+
+impl Step {
+    /// Coded end of the last byte that has bits in the mask.
+    fn end(&self) -> u32 {
+        self.offset + 4 - (self.mask.trailing_zeros() / 8).min(4)
+    }
 }
 
 impl fmt::Display for Step {
@@ -255,7 +262,7 @@ impl Program {
         self.runner.shape()
     }
 
-    /// The steps for packets of at least [`Program::safe_length`]. Targets come after the steps that refer to
+    /// The steps for packets of at least [`Program::safe_lengths`]. Targets come after the steps that refer to
     /// them.
     pub fn steps(&self) -> &[Step] {
         &self.fast.steps
@@ -276,7 +283,7 @@ impl Program {
         self.checked.root
     }
 
-    /// Coded end of the last byte that is tested. Packets of this length need no length checks.
+    /// Coded end of the last byte whose bits [`Program::steps`] compare, as the text of the program shows it.
     pub fn safe_length(&self) -> u32 {
         self.safe_length
     }
@@ -310,7 +317,7 @@ fn needs(kind: OffsetBase, trees: [&Tree; 2]) -> [u32; 3] {
     let mut needs = [0u32; 3];
     for step in trees.iter().flat_map(|t| &t.steps) {
         let header = base(kind, step.offset);
-        let need = step.need - BASES[header];
+        let need = step.need.saturating_sub(first(kind, header));
         needs[header] = needs[header].max(need);
     }
     needs
@@ -322,7 +329,7 @@ fn loads(kind: OffsetBase, fast: &Tree, checked: &Tree) -> [u32; 3] {
     let mut loads = needs(kind, [fast, checked]);
     for step in &fast.steps {
         let header = base(kind, step.offset);
-        loads[header] = loads[header].max(step.offset - BASES[header] + 4);
+        loads[header] = loads[header].max((step.offset + 4).saturating_sub(first(kind, header)));
     }
     loads
 }
@@ -376,12 +383,7 @@ fn finish(
         None => by_pattern,
         Some(_) => compiled(actions, false).map_err(refuse)?,
     };
-    let needs = needs(kind, [&fast, &checked]);
-    let safe_length = match needs {
-        [_, _, t] if t > 0 => TRANSPORT + t,
-        [_, n, _] if n > 0 => NETWORK + n,
-        [d, ..] => d,
-    };
+    let safe_length = fast.steps.iter().map(Step::end).max().unwrap_or(0);
     let runner = Runner::new(kind, &fast, loads(kind, &fast, &checked));
     Ok((Program { kind, outputs, fast, checked, safe_length, runner }, warnings))
 }

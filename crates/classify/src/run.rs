@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The interpreter: programs in host byte order, and the loops that run them.
 
-use crate::dag::{LEAF, base};
+use crate::dag::{LEAF, base, first};
 use crate::expr::BASES;
 use crate::program::{OffsetBase, Output, Program, Shape, Step, Target, Tree};
 
@@ -163,11 +163,12 @@ fn load(data: &[u8], s: &FastStep, transport: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes) & s.mask)
 }
 
-/// The first four bytes in network order; missing bytes are zero.
-fn partial_word(data: &[u8]) -> u32 {
-    let mut bytes = [0; 4];
-    bytes.iter_mut().zip(data).for_each(|(b, d)| *b = *d);
-    u32::from_be_bytes(bytes)
+/// The four bytes at `offset` in network order; missing bytes are zero. The first byte of `data` is at `start`.
+fn partial_word(data: &[u8], offset: u32, start: u32) -> u32 {
+    u32::from_be_bytes([0, 1, 2, 3].map(|i| {
+        let at = (offset + i).checked_sub(start).map(|at| at as usize);
+        at.and_then(|at| data.get(at)).copied().unwrap_or(0)
+    }))
 }
 
 /// Converts the steps to a lookup of one word, if they all test the same word.
@@ -232,11 +233,10 @@ impl Program {
             };
             let Some(step) = step else { return Output::DROP };
             let header = base(self.kind(), step.offset);
-            let start = BASES[header];
+            let start = first(self.kind(), header);
             let data = headers[header];
-            let offset = (step.offset - start) as usize;
-            let there = data.len() >= (step.need - start) as usize;
-            let yes = there && partial_word(data.get(offset..).unwrap_or_default()) & step.mask == step.value;
+            let there = data.len() >= step.need.saturating_sub(start) as usize;
+            let yes = there && partial_word(data, step.offset, start) & step.mask == step.value;
             at = if yes { step.yes } else { step.no };
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::args::Configuration;
 use crate::control::FromClients;
+use crate::provides::Kinds;
 use castanet_classes::Registry;
 pub use castanet_control::reason;
 use castanet_element::Classes;
@@ -199,7 +200,7 @@ pub fn elaborate_in(
     // Which packages are required is known only after the first elaboration. If packages are loaded then, there
     // are more known classes, and the source is elaborated again.
     let before = classes.libraries().len();
-    let provided = |name: &str| crate::provides::has(base.as_ref(), name);
+    let provided = |name: &str| crate::provides::has(base.as_ref(), name, Kinds::All);
     let missing = match &source.reach {
         Reach::Client(allowed) if !allowed.allow_packages => {
             let loaded_already = |name: &str| classes.libraries().iter().any(|l| l.name() == name);

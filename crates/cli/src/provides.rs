@@ -13,15 +13,26 @@ const FEATURES: &[&str] = &[
     std::env::consts::ARCH,
 ];
 
+/// What to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinds {
+    /// Classes and features.
+    All,
+    /// Classes only.
+    Classes,
+    /// Features only.
+    Features,
+}
+
 /// Whether a class or feature of that name exists.
-pub fn has(classes: &dyn ClassNames, name: &str) -> bool {
-    FEATURES.contains(&name) || classes.knows(name)
+pub fn has(classes: &dyn ClassNames, name: &str, kinds: Kinds) -> bool {
+    kinds != Kinds::Classes && FEATURES.contains(&name) || kinds != Kinds::Features && classes.knows(name)
 }
 
 /// The names of all classes and features, sorted.
-pub fn all(classes: &dyn ClassNames) -> Vec<&str> {
-    let mut all = classes.names();
-    all.extend(FEATURES);
+pub fn all(classes: &dyn ClassNames, kinds: Kinds) -> Vec<&str> {
+    let mut all = if kinds == Kinds::Features { Vec::new() } else { classes.names() };
+    all.extend(FEATURES.iter().filter(|_| kinds != Kinds::Classes));
     all.sort_unstable();
     all.dedup();
     all
@@ -35,8 +46,13 @@ mod tests {
     fn classes_and_features() {
         let classes = castanet_classes::Registry::new();
         for name in ["userlevel", "Discard", std::env::consts::ARCH] {
-            assert!(has(&classes, name) && all(&classes).contains(&name), "{name}");
+            assert!(has(&classes, name, Kinds::All) && all(&classes, Kinds::All).contains(&name), "{name}");
+            let class = name == "Discard";
+            for (kinds, want) in [(Kinds::Classes, class), (Kinds::Features, !class)] {
+                let found = (has(&classes, name, kinds), all(&classes, kinds).contains(&name));
+                assert_eq!(found, (want, want), "{name}, {kinds:?}");
+            }
         }
-        assert!(!has(&classes, "linuxmodule") && !has(&classes, ""));
+        assert!(!has(&classes, "linuxmodule", Kinds::All) && !has(&classes, "", Kinds::All));
     }
 }

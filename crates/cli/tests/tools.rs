@@ -93,6 +93,9 @@ fn click_check() {
     let printed = "# 1 \"config\"\na :: Idle;\n# 1 \"config\"\nd :: Discard;\n# 6 \"\"\na -> d;\n";
     let head = "config:1: While checking configuration for userlevel driver:\n";
     let b = bench();
+    let note = |driver| {
+        format!("click-check: note: --{driver}: only the userlevel driver exists, so it is checked\n")
+    };
     check(
         &b,
         &[
@@ -110,13 +113,14 @@ fn click_check() {
             (&["click-check", "--filter", "-q", "-e", text], "", printed, "", 0),
             (&["click-check", "-qo", "o.click", "-e", text], "", "", "", 0),
             (&["click-check", "--no-linuxmodule", "-qe", text], "", "", "", 0),
-            (&["click-check", "-l", "-e", text], "", "", "click-check: option '-l' is not built yet\n", 1),
+            (&["click-check", "-k", "-e", text], "", "", &format!("{}{right}", note("linuxmodule")), 0),
+            (&["click-check", "-blq", "--no-userlevel", "-e", text], "", "", "", 0),
             (
-                &["click-check", "--bsdmodule", "-e", text],
+                &["click-check", "-bl", "--no-linuxmodule", "-e", text],
                 "",
                 "",
-                "click-check: option '--bsdmodule' is not built yet\n",
-                1,
+                &format!("{}{right}", note("bsdmodule")),
+                0,
             ),
             (
                 &["click-check", "-e", "Idle -> Discard -> Discard", "-p"],

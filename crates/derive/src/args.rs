@@ -199,6 +199,8 @@ struct Parts<'a> {
     /// Match arms that read and write the handlers of arguments.
     reads: Vec<TokenStream>,
     writes: Vec<TokenStream>,
+    /// Match arms that return warnings about what was written.
+    doubts: Vec<TokenStream>,
     /// Constants with the names of the write handlers, which [`Lifecycle::changed`] compares.
     handler_names: Vec<TokenStream>,
     /// The flattened fields.
@@ -272,6 +274,11 @@ impl<'a> Parts<'a> {
                 },
             };
             self.writes.push(quote!(#handler => Some(#value),));
+            let own = inner(ty, "Option").unwrap_or(ty);
+            self.doubts.push(quote!(
+                #handler => <#own as ::castanet_element::spec::ArgValue>::doubt(text.trim(), None)
+                    .map(|d| d.under(#handler)),
+            ));
             let constant = format_ident!("{}", handler.to_uppercase());
             let doc = format!("The name of the handler `{handler}`.");
             self.handler_names.push(quote!(#[doc = #doc] pub const #constant: &'static str = #handler;));
@@ -280,7 +287,8 @@ impl<'a> Parts<'a> {
 
     /// Writes the implementation.
     fn args_impl(self, ident: &Ident) -> TokenStream {
-        let Parts { specs, handlers, takes, names, reads, writes, handler_names, nested, .. } = self;
+        let Parts { specs, handlers, takes, names, reads, writes, doubts, handler_names, nested, .. } = self;
+        let types: Vec<_> = nested.iter().map(|n| n.1).collect();
         let nested: Vec<_> = nested.iter().map(|n| n.0).collect();
         let specs = specs.joined(&quote!(::castanet_element::spec::ArgSpec));
         let handlers = handlers.joined(&quote!(::castanet_element::spec::HandlerSpec));
@@ -308,6 +316,13 @@ impl<'a> Parts<'a> {
                     match handler {
                         #(#writes)*
                         _ => None #(.or_else(|| ::castanet_element::spec::Args::write(&mut self.#nested, handler, text, cx)))*
+                    }
+                }
+                #[allow(clippy::match_single_binding, unused_variables)]
+                fn doubt(handler: &str, text: &str) -> Option<::castanet_element::spec::ValueError> {
+                    match handler {
+                        #(#doubts)*
+                        _ => None #(.or_else(|| <#types as ::castanet_element::spec::Args>::doubt(handler, text)))*
                     }
                 }
             }

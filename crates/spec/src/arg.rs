@@ -137,6 +137,11 @@ pub trait Args: Sized {
     /// Changes the value that a handler sets; none if the handler does not belong to an argument.
     fn write(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), ValueError>>;
 
+    /// Returns a warning about a text that a handler was set to.
+    fn doubt(_handler: &str, _text: &str) -> Option<ValueError> {
+        None
+    }
+
     /// Parses a configuration string. Returns all errors and warnings at once.
     fn parse(config: &str, cx: ArgCx<'_>) -> (Option<Self>, Vec<ArgError>) {
         let mut parser = Parser::new(config, Self::SPECS, cx);

@@ -104,6 +104,11 @@ pub trait ArgValue: Sized {
     /// # Errors
     /// When the text is not a valid value of this type.
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError>;
+    /// Returns the reason to warn about a valid text. `nth` is the number of one of several such arguments, from
+    /// 1; none if there is only one, and the message gets its name.
+    fn doubt(_text: &str, _nth: Option<usize>) -> Option<ValueError> {
+        None
+    }
 }
 
 /// A value as handlers show it.
@@ -147,6 +152,9 @@ impl<T: ArgValue> ArgValue for Option<T> {
     const NUMBERED: &'static str = T::NUMBERED;
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
         T::parse(text, cx).map(Some)
+    }
+    fn doubt(text: &str, nth: Option<usize>) -> Option<ValueError> {
+        T::doubt(text, nth)
     }
 }
 

@@ -2,7 +2,7 @@
 //! Compiles one complete test of a header expression to tests of words.
 
 use super::value::Value;
-use crate::expr::{Expr, Field, NETWORK, Relation, TRANSPORT};
+use crate::expr::{ETHER, Expr, Field, NETWORK, Relation, TRANSPORT};
 
 const SRC: Field = Field::bytes(NETWORK + 12, 4);
 const DST: Field = Field::bytes(NETWORK + 16, 4);
@@ -184,8 +184,14 @@ impl Test {
                 let (top, bottom) = (ether >> 32, ether as u32);
                 let (top_mask, bottom_mask) = ((self.mask >> 32) as u32, mask);
                 self.directed(
-                    &[(Field::bytes(6, 2), top_mask, top as u32), (Field::bytes(8, 4), bottom_mask, bottom)],
-                    &[(Field::bytes(0, 4), high_mask, high), (Field::bytes(4, 2), low_mask, low)],
+                    &[
+                        (Field::bytes(ETHER + 6, 4), high_mask, high),
+                        (Field::bytes(ETHER + 10, 2), low_mask, low),
+                    ],
+                    &[
+                        (Field::bytes(ETHER, 2), top_mask, top as u32),
+                        (Field::bytes(ETHER + 2, 4), bottom_mask, bottom),
+                    ],
                 )
             }
             Type::Proto => {

@@ -157,13 +157,14 @@ impl<'a> Parser<'a> {
         if !(1..=4).contains(&len) {
             return Err(fault("LEN out of range").expected("1 to 4 bytes"));
         }
-        if (pos & 3) + len > 4 {
+        let ether = q.header == Some(Header::Ether);
+        if (pos & 3) + len > 4 && !(ether && pos < NETWORK && Field::ends_aligned(pos, len)) {
             return Err(
                 fault("the bytes extend over two aligned 4-byte words").expected("bytes within one word")
             );
         }
         let (base, limit) = match (q.proto, q.header) {
-            (_, Some(Header::Ether)) => (0, NETWORK),
+            (_, Some(Header::Ether)) => (0, NETWORK - 4),
             (Some(_), _) => (TRANSPORT, 1 << 16),
             (None, Some(Header::Ip)) => (NETWORK, NETWORK),
             (None, None) => {
@@ -174,7 +175,7 @@ impl<'a> Parser<'a> {
         if pos >= limit {
             return Err(fault("POS out of range").expected(format!("at most {}", limit - 1)));
         }
-        let field = Field::bytes(base + pos, len);
+        let field = if ether { Field::ether(pos, len) } else { Field::bytes(base + pos, len) };
         Ok((if base == TRANSPORT { Type::Transport(field) } else { Type::Field(field) }, whole))
     }
 

@@ -3,7 +3,7 @@
 
 use super::input::{print, say};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
-use crate::provides;
+use crate::provides::{self, Kinds};
 use castanet_classes::Registry;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -15,8 +15,8 @@ const ABOUT: About = About {
     options: &[
         Opt::new(&["quiet"], "q", Value::None, "do not print what is missing"),
         Opt::new(&["list"], "l", Value::None, "list what is provided"),
-        Opt::unbuilt(&["requirements"], "r", Value::None),
-        Opt::unbuilt(&["elements"], "e", Value::None),
+        Opt::new(&["requirements"], "r", Value::None, "consider features, not classes"),
+        Opt::new(&["elements"], "e", Value::None, "consider classes, not features"),
         HELP,
         VERSION,
     ],
@@ -51,11 +51,14 @@ pub fn main(mut words: Vec<OsString>) -> ExitCode {
 
 fn run(words: Vec<Word>, provides: Result<(), String>) -> Result<ExitCode, Wrong> {
     let (mut quiet, mut list, mut names) = (false, false, Vec::new());
+    let (mut features, mut elements) = (false, false);
     for word in words {
         match word {
             Word::Plain(name) => names.push(name),
             Word::Option("quiet", ..) => quiet = true,
             Word::Option("list", ..) => list = true,
+            Word::Option("requirements", ..) => features = true,
+            Word::Option("elements", ..) => elements = true,
             Word::Option(name, ..) => {
                 let text = if name == "version" { ABOUT.version() } else { ABOUT.help() };
                 return Ok(ExitCode::from(u8::from(!print(ABOUT.name, &text))));
@@ -67,11 +70,18 @@ fn run(words: Vec<Word>, provides: Result<(), String>) -> Result<ExitCode, Wrong
         word => Wrong::Usage(format!("unknown subcommand '{word}'")),
     })?;
     let classes = Registry::new();
+    let kinds = if features == elements {
+        Kinds::All
+    } else if features {
+        Kinds::Features
+    } else {
+        Kinds::Classes
+    };
     if names.is_empty() || list {
-        let all = provides::all(&classes).into_iter().fold(String::new(), |s, n| s + n + "\n");
+        let all = provides::all(&classes, kinds).into_iter().fold(String::new(), |s, n| s + n + "\n");
         return Ok(ExitCode::from(u8::from(!print(ABOUT.name, &all))));
     }
-    let missing: Vec<&String> = names.iter().filter(|n| !provides::has(&classes, n)).collect();
+    let missing: Vec<&String> = names.iter().filter(|n| !provides::has(&classes, n, kinds)).collect();
     for name in missing.iter().filter(|_| !quiet) {
         say(&format!("{}: '{name}' is not provided", ABOUT.name));
     }

@@ -27,8 +27,15 @@ const ABOUT: About = About {
             "write the configuration to FILE if it has no errors",
         ),
         Opt::new(&["filter"], "p", Value::None, "print the configuration if it has no errors"),
-        Opt::unbuilt(&["bsdmodule"], "b", Value::None).negatable(),
-        Opt::unbuilt(&["linuxmodule", "kernel"], "lk", Value::None).negatable(),
+        Opt::new(&["bsdmodule"], "b", Value::None, "accepted; there is only the userlevel driver")
+            .negatable(),
+        Opt::new(
+            &["linuxmodule", "kernel"],
+            "lk",
+            Value::None,
+            "accepted; there is only the userlevel driver",
+        )
+        .negatable(),
         Opt::new(&["userlevel"], "u", Value::None, "check for the userlevel driver (the default)")
             .negatable(),
         Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
@@ -44,6 +51,8 @@ struct Settings {
     output: Option<String>,
     quiet: bool,
     skip: bool,
+    /// The drivers to check for that do not exist here.
+    others: Vec<&'static str>,
 }
 
 /// Runs as `click-check`.
@@ -69,11 +78,16 @@ fn settings(words: Vec<OsString>) -> Result<Result<Settings, String>, Wrong> {
             Word::Option("clickpath", v, _) => s.input.clickpath = v,
             Word::Option("quiet", ..) => s.quiet = true,
             Word::Option("userlevel", _, on) => s.skip = !on,
+            Word::Option(driver @ ("bsdmodule" | "linuxmodule"), _, on) => {
+                s.others.retain(|d| *d != driver);
+                s.others.extend(on.then_some(driver));
+            }
             Word::Option("version", ..) => return Ok(Err(ABOUT.version())),
             Word::Option(..) => return Ok(Err(ABOUT.help())),
         }
     }
-    if s.skip { Err(Wrong::Usage("no driver to check for".into())) } else { Ok(Ok(s)) }
+    let nothing = s.skip && s.others.is_empty();
+    if nothing { Err(Wrong::Usage("no driver to check for".into())) } else { Ok(Ok(s)) }
 }
 
 fn run(mut s: Settings) -> bool {
@@ -84,6 +98,9 @@ fn run(mut s: Settings) -> bool {
             return false;
         }
     };
+    for driver in s.others.iter().filter(|_| !s.quiet) {
+        say(&format!("{}: note: --{driver}: only the userlevel driver exists, so it is checked", ABOUT.name));
+    }
     match check(&source, &s) {
         Ok(text) => {
             if !s.quiet {

@@ -7,6 +7,7 @@
 mod buildtool;
 mod check;
 mod click;
+mod elementmap;
 mod flatten;
 mod input;
 mod options;
@@ -55,6 +56,7 @@ impl Tool {
             "click-check" => check::main(words),
             "click-flatten" => flatten::main(words),
             "click-buildtool" => buildtool::main(words),
+            "click-mkelemmap" => elementmap::main(words),
             name => {
                 input::say(&format!("{name}: not built yet"));
                 ExitCode::FAILURE

@@ -10,10 +10,16 @@ use syn::Ident;
 fn args_access(parts: &Parts<'_>) -> (TokenStream, TokenStream) {
     let Some(args) = parts.args() else { return (quote!(None), quote!(None)) };
     let read = quote!(::castanet_element::spec::Args::read(#args, handler).map(Ok));
+    let ty = parts.args_type();
     let write = quote! {
         let written = cx.with_args(|a| ::castanet_element::spec::Args::write(#args, handler, value, a))?;
         let changed = match written {
-            Ok(()) => ::castanet_element::Lifecycle::changed(self, handler, cx).map_err(Into::into),
+            Ok(()) => {
+                if let Some(doubt) = <#ty as ::castanet_element::spec::Args>::doubt(handler, value) {
+                    cx.message(&format!("{}: warning: {doubt}", cx.declaration()));
+                }
+                ::castanet_element::Lifecycle::changed(self, handler, cx).map_err(Into::into)
+            }
             Err(e) => Err(::castanet_element::HandlerError::from(e)),
         };
         Some(changed)

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// Drops packets with a probability set by a proportional-integral controller (Hollot et al. 2001).
 ///
 /// The controller is that of Hollot, Misra, Towsley and Gong. The excess is the average length of queues
-/// minus TARGET. W times a second, A times the excess is added to the probability, and B times the previous
-/// excess is subtracted. So the probability is steady only while the length is TARGET. Packets are dropped
+/// minus TARGET, or minus QREF if that is given. W times a second, A times the excess is added to the probability, and B times the previous
+/// excess is subtracted. So the probability is steady only while there is no excess. Packets are dropped
 /// independently of each other. The paper gives 160 for W, 1.822e-5 for A and 1.816e-5 for B, for 60 flows
 /// over a link of 3750 packets a second, and 200 for TARGET.
 ///
@@ -51,11 +51,13 @@ pub struct Args {
     a: f64,
     /// The decrease of the probability for each packet of the previous excess.
     b: f64,
-    /// The average length to aim for, in packets.
-    #[arg(alias = "QREF")]
+    /// The average length to aim for, in packets, unless QREF is given.
     target: u32,
     /// The names of the queues whose lengths count; the nearest queues if not given.
     queues: Option<Queues>,
+    /// The reference length of the controller, in packets: the average length to aim for, instead of TARGET.
+    #[arg(keyword, show = "TARGET")]
+    qref: Option<u32>,
     /// How slowly the average follows the length; 0 for the length itself.
     #[arg(keyword, default = 4)]
     stability: u32,
@@ -94,7 +96,14 @@ impl Build for Pi {
         if args.stability > MOST_STABILITY {
             return Err(format!("STABILITY: must be at most {MOST_STABILITY}").into());
         }
-        let target = f64::from(args.target);
+        let aim = args.qref.unwrap_or(args.target);
+        if aim != args.target {
+            let text = format!("QREF: {aim} is used instead of TARGET, {}", args.target);
+            cx.warn(
+                ArgError::warning(text, 0..usize::MAX).help("give the same length twice, or TARGET only"),
+            );
+        }
+        let target = f64::from(aim);
         let state = cx.share(|| State {
             w: Real::new(w),
             a: Real::new(args.a),
@@ -233,8 +242,10 @@ impl Pi {
     #[read]
     fn config(&self, cx: &mut Cx<'_>) -> String {
         let queues = self.controller.lengths.names(" ", cx);
-        let Args { target, stability, .. } = &self.args;
-        format!("{}, {}, {}, {target}, QUEUES {queues}, STABILITY {stability}", self.w(), self.a(), self.b())
+        let Args { target, qref, stability, .. } = &self.args;
+        let qref = qref.map_or(String::new(), |n| format!(", QREF {n}"));
+        let [w, a, b] = [self.w(), self.a(), self.b()];
+        format!("{w}, {a}, {b}, {target}, QUEUES {queues}{qref}, STABILITY {stability}")
     }
 }
 
@@ -338,11 +349,26 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_length_replaces_the_target() {
+        for (config, target, warnings) in [
+            ("1, 2, 3, 20, QREF 30", 30.0, &["QREF: 30 is used instead of TARGET, 20"][..]),
+            ("1, 2, 3, 20, QREF 20", 20.0, &[]),
+            ("1, 2, 3, 20", 20.0, &[]),
+        ] {
+            let mut kit = Kit::<Pi>::new(config).unwrap();
+            assert_eq!(kit.element.controller.target, target, "{config}");
+            assert_eq!(kit.warnings(), warnings, "{config}");
+            assert_eq!(kit.read("config").unwrap().contains("QREF"), config.contains("QREF"));
+        }
+        assert_eq!(Kit::<Pi>::new("1, 2, 3, QREF 20").err().unwrap(), ["TARGET: required argument missing"]);
+    }
+
+    #[test]
     fn handlers_and_errors() {
         let mut names = Names::new();
         names.define_element("e", 0, "PI");
         names.define_element("q", 1, "Queue");
-        let mut kit = Kit::<Pi>::with_names("160, 0.25, 0.5, QREF 20, QUEUES q", 1, 1, names).unwrap();
+        let mut kit = Kit::<Pi>::with_names("160, 0.25, 0.5, 20, QUEUES q", 1, 1, names).unwrap();
         kit.write("w", "10").unwrap();
         kit.write("a", "1e-3").unwrap();
         kit.write("b", "0.125").unwrap();

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPFilter: a firewall of rules over IP headers.
 
-use super::patterns::{Classify, ConfigNames, PatternText, of_config};
+use super::patterns::{Classify, ConfigNames, PatternText, Written, of_places};
+use super::rule_file::{self, Rule};
 use castanet_classify::Program;
 use castanet_element::prelude::*;
+use castanet_lang::args as text;
 
 /// Passes or drops IP packets by rules.
 ///
 /// A rule is an action and an expression in the language of IPClassifier. The first rule that matches
 /// decides. The action is `allow` (output 0), `deny` or `drop` (the packet is dropped), or the number of an
 /// output. Packets that match no rule are dropped. The network header must be marked.
+///
+/// `file NAME` stands for the rules in a file, one a line. A file may have empty lines, and comments that begin
+/// with `//`, or with `#` at the start of a line. It has at most 1 MiB, and cannot name another file. An element
+/// has at most 100,000 rules.
 ///
 /// # Ports
 /// Input 0: IP packets. Outputs: as the rules say.
@@ -30,16 +36,29 @@ pub struct IpFilter {
 /// Arguments of IPFilter.
 #[derive(Args)]
 pub struct Args {
-    /// Rules: 'ACTION EXPRESSION', where ACTION is allow, deny, drop or an output.
+    /// Rules: 'ACTION EXPRESSION', where ACTION is allow, deny, drop or an output; or 'file NAME'.
     #[arg(rest)]
     rule: Vec<PatternText>,
 }
 
 impl Build for IpFilter {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let rules: Vec<&str> = args.rule.iter().map(|p| p.0.as_str()).collect();
-        let compiled = Program::from_ip_filter(&rules, &ConfigNames(cx.arg_cx()), cx.outputs);
-        let program = of_config(compiled, cx)?;
+        // The file is read once, so that all workers have the same rules.
+        let arg_cx = cx.arg_cx();
+        let rules = cx.share(|| rule_file::rules(args.rule.iter().map(|p| p.0.as_str()), &arg_cx));
+        let rules = match rules.as_ref() {
+            Ok(rules) => rules,
+            Err((argument, message)) => {
+                let range = text::split(cx.config).get(*argument).cloned().unwrap_or(0..usize::MAX);
+                return Err(ArgError::new(message.clone(), range).into());
+            }
+        };
+        let texts: Vec<&str> = rules.iter().map(|r| r.text.as_str()).collect();
+        let compiled = Program::from_ip_filter(&texts, &ConfigNames(arg_cx), cx.outputs);
+        let program = of_places(compiled, cx, |i| {
+            let nowhere = || Written { argument: usize::MAX, line: None };
+            rules.get(i).map_or_else(nowhere, Rule::written)
+        })?;
         Ok(IpFilter { args, classify: Classify::new(program) })
     }
 }

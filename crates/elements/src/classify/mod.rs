@@ -7,6 +7,7 @@ pub mod classifier;
 pub mod ip_classifier;
 pub mod ip_filter;
 mod patterns;
+mod rule_file;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[

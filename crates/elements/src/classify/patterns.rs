@@ -47,21 +47,47 @@ impl names::Names for ConfigNames<'_> {
 /// The result of compiling.
 pub(super) type Compiled = Result<(Program, Vec<Warning>), Vec<PatternError>>;
 
-/// Converts the result of compiling an element's arguments. Warnings and errors get their positions in the
-/// configuration string.
+/// Where a pattern is written.
+pub(super) struct Written {
+    /// The number of the argument.
+    pub(super) argument: usize,
+    /// The file and line, if the argument names a file. The message begins with it.
+    pub(super) line: Option<String>,
+}
+
+/// Converts the result of compiling an element's arguments, one pattern each. Warnings and errors get their
+/// positions in the configuration string.
 pub(super) fn of_config(compiled: Compiled, cx: &mut BuildCx<'_>) -> Result<Program, ConfigError> {
+    of_places(compiled, cx, |argument| Written { argument, line: None })
+}
+
+/// Like [`of_config`], with the place of each pattern.
+pub(super) fn of_places(
+    compiled: Compiled,
+    cx: &mut BuildCx<'_>,
+    written: impl Fn(usize) -> Written,
+) -> Result<Program, ConfigError> {
     let arguments = text::split(cx.config);
-    let place = |pattern: usize, range: &std::ops::Range<usize>| match arguments.get(pattern) {
-        Some(a) => {
-            let at = |n: usize| a.start.saturating_add(n).min(a.end);
-            at(range.start)..at(range.end)
+    let place = |pattern: usize, range: &std::ops::Range<usize>| {
+        let Written { argument, line } = written(pattern);
+        match (arguments.get(argument), line) {
+            (Some(a), Some(_)) => a.clone(),
+            (Some(a), None) => {
+                let at = |n: usize| a.start.saturating_add(n).min(a.end);
+                at(range.start)..at(range.end)
+            }
+            (None, _) => 0..usize::MAX,
         }
-        None => 0..usize::MAX,
+    };
+    let about = |pattern: usize, message: &str, numbered: String| match written(pattern).line {
+        Some(line) => format!("{line}: {message}"),
+        None => numbered,
     };
     match compiled {
         Ok((program, warnings)) => {
             for w in warnings {
-                cx.warn(ArgError::warning(w.message.clone(), place(w.pattern, &w.range)));
+                let message = about(w.pattern, &w.message, w.message.clone());
+                cx.warn(ArgError::warning(message, place(w.pattern, &w.range)));
             }
             Ok(program)
         }
@@ -69,7 +95,8 @@ pub(super) fn of_config(compiled: Compiled, cx: &mut BuildCx<'_>) -> Result<Prog
             errors
                 .into_iter()
                 .map(|e| {
-                    let error = ArgError::new(e.to_string(), place(e.pattern, &e.range));
+                    let message = about(e.pattern, &e.message, e.to_string());
+                    let error = ArgError::new(message, place(e.pattern, &e.range));
                     match e.expected {
                         Some(what) => error.help(format!("expected {what}")),
                         None => error,

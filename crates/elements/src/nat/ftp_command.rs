@@ -22,7 +22,7 @@ pub struct Command {
     pub names: Option<(u32, u16)>,
     /// The offset of its argument in the text.
     pub start: usize,
-    /// The length of its argument in bytes, without surrounding white space.
+    /// The length of its argument in bytes, up to white space. Other text may follow.
     pub length: usize,
 }
 
@@ -75,7 +75,8 @@ type Names = Option<(u32, u16)>;
 fn command(line: &[u8]) -> Option<(Form, Names, Range<usize>)> {
     let (verb, rest) = line.strip_suffix(b"\n")?.split_first_chunk::<5>()?;
     let from = verb.len() + (rest.len() - rest.trim_ascii_start().len());
-    let words = rest.trim_ascii();
+    // Text after the argument is left as it is.
+    let words = rest.trim_ascii_start().split(u8::is_ascii_whitespace).next()?;
     let (form, names) = if verb.eq_ignore_ascii_case(b"PORT ") {
         (Form::Port, Some(port(words)?))
     } else if verb.eq_ignore_ascii_case(b"EPRT ") {
@@ -129,7 +130,10 @@ mod tests {
         for (text, want) in [
             ("PORT 1,0,0,1,19,137\r\n", one(Form::Port, here, 5, 14)),
             ("port  1,0,0,1,19,137 \n", one(Form::Port, here, 6, 14)),
+            ("PORT 1,0,0,1,19,137 foo\r\n", one(Form::Port, here, 5, 14)),
+            ("PORT \t1,0,0,1,19,137\tPORT 1,0,0,1,1,1\n", one(Form::Port, here, 6, 14)),
             ("EPRT |1|1.0.0.1|5001|\r\n", one(bar, here, 5, 16)),
+            ("EPRT |1|1.0.0.1|5001| |\r\n", one(bar, here, 5, 16)),
             ("eprt !1!1.0.0.1!05001!\n", one(Form::Extended(b'!'), here, 5, 17)),
             ("EPRT |2|::1|5001|\r\n", one(bar, None, 5, 12)),
             ("NOOP\r\nPORT 1,0,0,1,19,137\r\nNOOP\r\n", one(Form::Port, here, 11, 14)),
@@ -149,6 +153,8 @@ mod tests {
             "PORT 1,0,0,1,19,137",
             "PORT 1,0,0,1,19\r\n",
             "PORT 1,0,0,1,19,137,1\r\n",
+            "PORT 1,0,0,1,19 ,137\r\n",
+            "PORT 1,0,0,1,19,137foo\r\n",
             "PORT 1,0,0,256,19,137\r\n",
             "PORT 1,0,,1,19,137\r\n",
             "PORT +1,0,0,1,19,137\r\n",

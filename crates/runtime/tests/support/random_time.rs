@@ -9,7 +9,7 @@ impl Maker {
         let (from, n) = (self.take_pull(), 1 + self.below(9));
         let text = match self.below(4) {
             0 | 1 => format!("Shaper({})", 70 * n),
-            2 => format!("BandwidthShaper({})", 3000 * n),
+            2 => format!("BandwidthShaper({}Bps)", 3000 * n),
             _ => format!("DelayShaper(0.0{n})"),
         };
         let e = self.add(text, 1, 1, true);

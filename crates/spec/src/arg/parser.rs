@@ -179,6 +179,7 @@ impl<'a> Parser<'a> {
         match T::parse(text, &self.cx) {
             Ok(value) => match check(&value) {
                 Ok(()) => {
+                    self.warn_of_doubt::<T>(index, &range, text);
                     self.warn_of_equals_sign(index, range, text);
                     return Some(value);
                 }
@@ -190,6 +191,18 @@ impl<'a> Parser<'a> {
             }
         }
         None
+    }
+
+    /// Warns of a valid value that is incomplete.
+    fn warn_of_doubt<T: ArgValue>(&mut self, index: usize, range: &Range<usize>, text: &str) {
+        let Some(spec) = self.specs.get(index) else { return };
+        let place = self.given.get(index).and_then(|g| g.iter().position(|r| r == range));
+        let nth = place.filter(|_| spec.kind == ArgKind::Rest).map(|n| n.saturating_add(1));
+        let Some(doubt) = T::doubt(text, nth) else { return };
+        let (help, meant) = doubt.mend();
+        let warning = ArgError::warning(doubt.about(spec.name), range.clone()).help(help);
+        let replacement = meant.map(String::from);
+        self.errors.push(ArgError { replacement, ..warning });
     }
 
     /// Warns when a value is probably a keyword and its value with an equals sign between them.

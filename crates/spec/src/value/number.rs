@@ -255,9 +255,9 @@ impl Show for Interval {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bandwidth(pub u64);
 
-impl ArgValue for Bandwidth {
-    const TYPE: &'static str = "bandwidth";
-    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Bandwidth, ValueError> {
+impl Bandwidth {
+    /// Reads a bandwidth. Returns with it whether the text has a unit.
+    fn read(text: &str) -> Result<(Bandwidth, bool), ValueError> {
         let bad = || mend::bandwidth(with_unit(text), "expected bandwidth".into());
         let (number, unit) = with_unit(text).ok_or_else(bad)?;
         let (prefix, rest) = match unit.as_bytes().first() {
@@ -275,7 +275,27 @@ impl ArgValue for Bandwidth {
         if !(0.0..=1.8e19).contains(&v) {
             return Err("out of range".into());
         }
-        Ok(Bandwidth(v.round() as u64))
+        Ok((Bandwidth(v.round() as u64), !rest.is_empty()))
+    }
+}
+
+impl ArgValue for Bandwidth {
+    const TYPE: &'static str = "bandwidth";
+    fn parse(text: &str, _: &ArgCx<'_>) -> Result<Bandwidth, ValueError> {
+        Ok(Bandwidth::read(text)?.0)
+    }
+    fn doubt(text: &str, nth: Option<usize>) -> Option<ValueError> {
+        let (bandwidth, has_unit) = Bandwidth::read(text).ok()?;
+        if has_unit || bandwidth.0 == 0 {
+            return None;
+        }
+        let warning = match nth {
+            Some(n) => ValueError::whole(format!("no units for bandwidth argument {n}, assuming Bps")),
+            None => format!("no units on bandwidth {text}, assuming Bps").into(),
+        };
+        let bytes = format!("{text}Bps");
+        let help = format!("write {bytes} or {}", bandwidth.show());
+        Some(warning.replacement(bytes).help(help))
     }
 }
 

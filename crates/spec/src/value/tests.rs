@@ -252,3 +252,19 @@ fn moments_and_spans_are_shown_as_clients_expect_them() {
         assert_eq!(get::<Bandwidth>(text), Ok(Bandwidth(bytes)));
     }
 }
+
+#[test]
+fn a_bandwidth_without_a_unit_is_doubtful() {
+    let doubt = |t: &str, nth| Bandwidth::doubt(t, nth).map(|d| (d.about("RATE"), d.mend().0.to_string()));
+    for (text, nth, message, help) in [
+        ("1000", None, "RATE: no units on bandwidth 1000, assuming Bps", "write 1000Bps or 8kbps"),
+        ("5k", None, "RATE: no units on bandwidth 5k, assuming Bps", "write 5kBps or 40kbps"),
+        ("20", Some(1), "no units for bandwidth argument 1, assuming Bps", "write 20Bps or 160bps"),
+    ] {
+        assert_eq!(doubt(text, nth), Some((message.to_string(), help.to_string())), "{text}");
+        assert_eq!(Option::<Bandwidth>::doubt(text, nth), Bandwidth::doubt(text, nth), "{text}");
+    }
+    for text in ["0", "0k", "8bps", "1kBps", "2MB/s", "3 baud", "x", ""] {
+        assert_eq!(doubt(text, None), None, "{text}");
+    }
+}
