@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line of `castanet`.
 
+use castanet_lang::bytes::decode_vec;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 /// A modular router: runs Click configurations, fast and safely.
@@ -17,6 +20,11 @@ use std::path::PathBuf;
 pub struct Castanet {
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Parses words of any bytes.
+pub fn any_text() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|word| decode_vec(word.into_vec()))
 }
 
 /// Makes `--version` of a subcommand print the name of the program instead of `castanet-SUBCOMMAND`.
@@ -81,10 +89,10 @@ pub enum Command {
 #[derive(Args, Clone)]
 pub struct Configuration {
     /// The configuration file (`-` is standard input), and variables as NAME=VALUE.
-    #[arg(value_name = "FILE | NAME=VALUE")]
+    #[arg(value_name = "FILE | NAME=VALUE", value_parser = any_text())]
     pub words: Vec<String>,
     /// Use this text as the configuration.
-    #[arg(short, long, value_name = "TEXT", conflicts_with = "file")]
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "file", value_parser = any_text())]
     pub expression: Option<String>,
     /// The configuration file.
     #[arg(short, long, value_name = "FILE")]

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 /// Returns one line for each diagnostic. Positions are those in the file that was read: line directives have
 /// no effect.
 pub fn lines(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
-    shown(diagnostics).iter().map(|d| format!("{}\n", object(sources, d))).collect()
+    let lines: String = shown(diagnostics).iter().map(|d| format!("{}\n", object(sources, d))).collect();
+    castanet_lang::bytes::replaced(&lines).into_owned()
 }
 
 fn object(sources: &Sources, d: &Diagnostic) -> Value {

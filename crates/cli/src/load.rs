@@ -8,11 +8,15 @@ use castanet_classes::Registry;
 pub use castanet_control::reason;
 use castanet_element::Classes;
 use castanet_graph::Graph;
+use castanet_lang::bytes::{encode, line};
 use castanet_lang::elaborate::{Globals, Library, undefined_variables};
 use castanet_lang::library::{Confined, SearchPath};
 use castanet_lang::{Diagnostic, Flat, Sources, Unknown, read};
 use castanet_package::{Packages, WithPackages};
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The text of a configuration and its context.
@@ -71,7 +75,7 @@ impl Source {
             return Err("router configuration specified twice".into());
         }
         let source = match (&c.expression, files.first()) {
-            (Some(text), _) => Source::text("config", text.clone(), defines),
+            (Some(text), _) => Source::text("config", text, defines),
             (None, Some(file)) => Source::file(file, defines)?,
             (None, None) => {
                 return Err(
@@ -83,9 +87,12 @@ impl Source {
     }
 
     /// Makes a source from a text that is not in a file.
-    pub fn text(name: &str, text: impl Into<Vec<u8>>, defines: Vec<(String, String)>) -> Source {
-        let (name, bytes) = (name.into(), text.into());
-        Source { name, bytes, defines, packages: Vec::new(), reach: Reach::Everywhere }
+    pub fn text(name: &str, text: &str, defines: Vec<(String, String)>) -> Source {
+        Source::of(name, encode(text).into_owned(), defines)
+    }
+
+    fn of(name: &str, bytes: Vec<u8>, defines: Vec<(String, String)>) -> Source {
+        Source { name: name.into(), bytes, defines, packages: Vec::new(), reach: Reach::Everywhere }
     }
 
     /// Reads a file, or standard input for `-`.
@@ -93,10 +100,10 @@ impl Source {
         let (name, done) = if file == "-" {
             ("<stdin>", read::stream(std::io::stdin().lock(), read::MAX_CONFIGURATION))
         } else {
-            (file, read::file(std::path::Path::new(file), read::MAX_CONFIGURATION))
+            (file, read::file(Path::new(OsStr::from_bytes(&encode(file))), read::MAX_CONFIGURATION))
         };
         let bytes = done.map_err(|e| format!("{name}: {}", reason(&e)))?;
-        Ok(Source::text(name, bytes, defines))
+        Ok(Source::of(name, bytes, defines))
     }
 }
 
@@ -273,21 +280,21 @@ pub fn show(sources: &Sources, diagnostics: &[Diagnostic], json: bool) {
         castanet_lang::render::render_pretty(sources, diagnostics, color())
     };
     // If standard error is closed, the error cannot be reported.
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    let _ = std::io::stderr().lock().write_all(&encode(&text));
 }
 
 /// Prints a line on standard error, as `castanet: ...`.
 pub fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "castanet: {text}");
+    let _ = std::io::stderr().lock().write_all(&line(&format!("castanet: {text}")));
 }
 
 /// Writes text to a file, or to standard output for `None` or `-`.
-pub fn write_out(output: Option<&std::path::Path>, text: &str) -> Result<(), String> {
-    write_bytes(output, text.as_bytes())
+pub fn write_out(output: Option<&Path>, text: &str) -> Result<(), String> {
+    write_bytes(output, &encode(text))
 }
 
 /// Writes bytes to a file, or to standard output for `None` or `-`.
-pub fn write_bytes(output: Option<&std::path::Path>, bytes: &[u8]) -> Result<(), String> {
+pub fn write_bytes(output: Option<&Path>, bytes: &[u8]) -> Result<(), String> {
     match output {
         Some(p) if p.as_os_str() != "-" => {
             std::fs::write(p, bytes).map_err(|e| format!("{}: {}", p.display(), reason(&e)))

@@ -117,7 +117,7 @@ impl Loader for Reader {
 /// Rereads a configuration, swaps to it, and prints the result.
 pub fn reread(running: &Running, read: impl Fn() -> Result<Source, String>) {
     let swapped = read().and_then(|source| {
-        let done = running.swap(Origin::Operator, &source.name, &String::from_utf8_lossy(&source.bytes));
+        let done = running.swap(Origin::Operator, &source.name, &castanet_lang::bytes::decode(&source.bytes));
         Ok((source.name, done.map_err(|e| e.to_string())?))
     });
     match swapped {

@@ -74,7 +74,7 @@ fn options(args: &Run, text: &str) -> Result<Options, String> {
         report_undefined: true,
         on_panic: args.on_panic.into(),
         printer: Box::new(|text| {
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
+            let _ = std::io::stderr().lock().write_all(&castanet_lang::bytes::line(text));
         }),
     })
 }

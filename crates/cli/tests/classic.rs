@@ -73,7 +73,9 @@ fn the_empty_configuration() {
 #[test]
 fn warnings() {
     let b = bench();
-    std::fs::write(b.path("latin.click"), b"// caf\xe9\nIdle -> Discard;").unwrap();
+    // Bytes that are not UTF-8 need no warning.
+    std::fs::write(b.path("latin.click"), b"// caf\xe9\na :: Idle -> Discard; StaticThreadSched(a 7)")
+        .unwrap();
     check(
         &b,
         &[
@@ -81,7 +83,8 @@ fn warnings() {
                 &["click", "-q", "latin.click"],
                 "",
                 "",
-                "latin.click:1: warning: configuration is not UTF-8\n",
+                "latin.click:2: While configuring 'StaticThreadSched@3 :: StaticThreadSched':\n  \
+                 warning: thread preference 7 out of range\n",
                 0,
             ),
             (&["click", "-qw", "latin.click"], "", "", "", 0),

@@ -2,6 +2,7 @@
 //! Passes messages from workers to the clients of a ChatterSocket.
 
 use castanet_element::Listener;
+use castanet_element::spec::bytes;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
@@ -69,13 +70,13 @@ impl Subscriber {
 impl Listener for Subscriber {
     fn hear(&self, text: &str) {
         let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
-        if received.text.len().saturating_add(text.len()) >= self.most {
+        let line = bytes::line(text);
+        if received.text.len().saturating_add(line.len()) > self.most {
             received.lost += 1;
             return;
         }
         let first = received.text.is_empty();
-        received.text.extend_from_slice(text.as_bytes());
-        received.text.push(b'\n');
+        received.text.extend(line);
         drop(received);
         if first {
             self.waker.wake();

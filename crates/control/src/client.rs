@@ -2,6 +2,7 @@
 //! The client: calls handlers of a router over its control socket.
 
 use crate::{Token, code, reason};
+use castanet_element::spec::bytes;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -137,12 +138,12 @@ impl Client {
         if bytes.last() == Some(&b'\r') {
             bytes.pop();
         }
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(bytes::decode_vec(bytes))
     }
 
     /// Sends a command, and returns the text of its reply.
     fn command(&mut self, line: &str, data: &[u8]) -> Result<String, ClientError> {
-        let mut bytes = format!("{line}\r\n").into_bytes();
+        let mut bytes = bytes::encode(&format!("{line}\r\n")).into_owned();
         bytes.extend_from_slice(data);
         let sent = self.stream.get_mut().write_all(&bytes).and_then(|()| self.stream.get_mut().flush());
         // Read the reply even if sending failed: a router that closed the connection may have sent the reason
@@ -195,7 +196,7 @@ impl Client {
         check(handler)?;
         match parameters {
             "" => self.command(&format!("READ {handler}"), b"")?,
-            p => self.command(&format!("READDATA {handler} {}", p.len()), p.as_bytes())?,
+            p => self.command(&format!("READDATA {handler} {}", bytes::length(p)), &bytes::encode(p))?,
         };
         let line = self.line()?;
         let length = line.strip_prefix("DATA ").and_then(|n| n.trim().parse::<u64>().ok());

@@ -10,6 +10,7 @@
 //! assert_eq!(args::unquote(&all[2]), "a, b");
 //! ```
 
+use crate::bytes::{decode_vec, encode};
 use crate::text::{Unit, at_comment, byte, comment_end, hex_end, is_space, quoted_end, unit};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -111,12 +112,10 @@ pub fn keyword(arg: &str) -> Option<(&str, Range<usize>)> {
     (rest > end).then(|| arg.get(start..end)).flatten().map(|k| (k, rest..stop))
 }
 
-/// Removes quotes and expands escapes. Bytes that are not UTF-8 are replaced; [`data`] returns them unchanged.
+/// Removes quotes and expands escapes. Bytes that are not UTF-8 become characters as [`crate::bytes`] says; [`data`]
+/// returns them unchanged.
 pub fn unquote(arg: &str) -> String {
-    match String::from_utf8(unquoted(arg).0) {
-        Ok(text) => text,
-        Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
-    }
+    decode_vec(unquoted(arg).0)
 }
 
 /// Like [`unquote`], but returns bytes. Returns `None` when a quote or `\<` is not closed.
@@ -126,7 +125,7 @@ pub fn data(arg: &str) -> Option<Vec<u8>> {
 }
 
 fn unquoted(arg: &str) -> (Vec<u8>, bool) {
-    let bytes = arg.as_bytes();
+    let bytes = &*encode(arg);
     let (mut out, mut at, mut closed) = (Vec::with_capacity(bytes.len()), 0, true);
     while at < bytes.len() {
         let slice = |a: usize, b: usize| bytes.get(a..b.max(a)).unwrap_or(&[]);
@@ -231,7 +230,7 @@ fn hex(text: &[u8], out: &mut Vec<u8>) {
 
 /// Quotes text. [`unquote`] is the inverse.
 pub fn quote(text: &str) -> String {
-    quote_bytes(text.as_bytes())
+    quote_bytes(&encode(text))
 }
 
 /// Quotes bytes. [`data`] is the inverse.

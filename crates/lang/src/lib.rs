@@ -2,7 +2,7 @@
 //! The configuration language: source text to a flat configuration and diagnostics. It never panics and accepts
 //! any input.
 //!
-//! Modules, bottom up: [`source`] (files and positions), [`diagnostic`] (errors, positions, fixes), [`args`]
+//! Modules, bottom up: [`bytes`] (texts that hold any bytes), [`source`] (files and positions), [`diagnostic`] (errors, positions, fixes), [`args`]
 //! (splitting and quoting configuration strings), [`archive`] (`ar` files that hold a configuration),
 //! [`syntax`] (lexer, parser, lossless tree), [`flat`] (the flat configuration), [`elaborate`] (syntax to
 //! flat), [`read`] (reading files with a limit), [`library`] (finding required files), [`print`](mod@print)
@@ -11,6 +11,7 @@
 
 pub mod archive;
 pub mod args;
+pub mod bytes;
 pub mod diagnostic;
 pub mod elaborate;
 pub mod flat;

@@ -6,7 +6,7 @@ use crate::open::{Entry, File, Open, OpenFiles};
 use crate::tree::{Folder, Handler, Node, Tree};
 use castanet_element::CallError;
 use castanet_element::remote::Remote;
-use castanet_element::spec::Origin;
+use castanet_element::spec::{Origin, bytes};
 use fuser::{Errno, FileAttr, FileHandle, FileType, INodeNo, OpenAccMode, OpenFlags, Request};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
@@ -218,15 +218,12 @@ impl Handlers {
         if !handler.raw && !value.is_empty() && !value.ends_with('\n') {
             value.push('\n');
         }
-        Ok(value.into_bytes())
+        Ok(bytes::encode(&value).into_owned())
     }
 
     /// Writes a text to the handler of a file.
     pub(crate) fn give(&self, file: &File, text: Vec<u8>) -> Result<(), Errno> {
-        let text = String::from_utf8(text).map_err(|_| {
-            self.complain(file, "the value is not UTF-8");
-            Errno::EILSEQ
-        })?;
+        let text = bytes::decode_vec(text);
         let value = if file.raw { &text } else { text.strip_suffix('\n').unwrap_or(&text) };
         // The mount is accessible only to the router's own user, who has all rights.
         let from = Origin::User;

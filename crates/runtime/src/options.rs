@@ -3,6 +3,7 @@
 
 use castanet_element::{Clock, Seed};
 use castanet_spec::Origin;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,7 +61,9 @@ impl Default for Options {
             batch: 32,
             seed: None,
             clock: Clock::real(),
-            printer: Box::new(|text| eprintln!("{text}")),
+            printer: Box::new(|text| {
+                let _ = std::io::stderr().lock().write_all(&castanet_spec::bytes::line(text));
+            }),
             config: String::new(),
             client_files: None,
             report_undefined: false,

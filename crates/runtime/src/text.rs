@@ -7,6 +7,7 @@ use crate::router::{Router, build};
 use crate::swap::Loaded;
 use castanet_element::class::Classes;
 use castanet_graph::Graph;
+use castanet_lang::bytes::encode;
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
 use std::fmt;
 use std::sync::Arc;
@@ -77,7 +78,7 @@ impl Router {
     /// # Errors
     /// When the text is not a valid configuration of these classes, or its elements cannot be initialised.
     pub fn from_text(text: &str, classes: Arc<dyn Classes>, options: Options) -> Result<Router, TextError> {
-        let (loaded, _) = Loaded::from_text("config", text.as_bytes(), &[], classes)?;
+        let (loaded, _) = Loaded::from_text("config", &encode(text), &[], classes)?;
         Ok(loaded.build(options)?.0)
     }
 }

@@ -4,7 +4,7 @@
 use crate::anno;
 use crate::origin::Origin;
 use crate::services;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -52,7 +52,8 @@ pub struct Names {
     ports: HashMap<(String, u8), u16>,
     annotations: HashMap<String, (usize, usize)>,
     elements: HashMap<String, (usize, &'static str)>,
-    tickets: HashMap<usize, u32>,
+    /// The shares of an element by the compound that they were given to; "" for the element itself.
+    shares: HashMap<usize, BTreeMap<String, f64>>,
     homes: HashMap<usize, usize>,
     devices: Option<Devices>,
     /// The addresses of devices, once they have been read.
@@ -106,13 +107,18 @@ impl Names {
     pub fn define_element(&mut self, name: &str, index: usize, class: &'static str) {
         self.elements.insert(name.to_string(), (index, class));
     }
-    /// Sets the tickets of an element's task, which determine its share of the processor (ScheduleInfo).
-    pub fn define_tickets(&mut self, element: usize, tickets: u32) {
-        self.tickets.insert(element, tickets);
+    /// The largest share of a task.
+    pub const LARGEST_SHARE: f64 = 32.0;
+    /// Sets the share of the processor of an element's task, as a multiple of the ordinary share (ScheduleInfo).
+    /// `compound` is the compound that the share was given to, or empty; shares of several compounds multiply.
+    pub fn define_share(&mut self, element: usize, compound: &str, share: f64) {
+        self.shares.entry(element).or_default().insert(compound.to_string(), share);
     }
     /// The tickets of an element's task, if they were set.
     pub fn tickets(&self, element: usize) -> Option<u32> {
-        self.tickets.get(&element).copied()
+        // An ordinary share stands for 1024 tickets of the stride scheduler.
+        let share: f64 = self.shares.get(&element)?.values().product();
+        Some((share.min(Self::LARGEST_SHARE) * 1024.0).round().max(1.0) as u32)
     }
     /// Sets the worker that is to run the task of an element (StaticThreadSched).
     pub fn define_home(&mut self, element: usize, worker: usize) {

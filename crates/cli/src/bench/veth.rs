@@ -127,7 +127,7 @@ pub fn main(a: &Veth) -> Result<(), String> {
     let configuration = match &a.file {
         Some(file) => {
             let source = crate::load::Source::file(file, Vec::new())?;
-            String::from_utf8(source.bytes).map_err(|_| format!("{file}: it is not UTF-8 text"))?
+            castanet_lang::bytes::decode_vec(source.bytes)
         }
         None => router(a)?,
     };

@@ -257,7 +257,7 @@ fn run(mut s: Settings) -> u8 {
     let mut code = 0;
     if let Some(file) = &s.output {
         let text = router.shared().global("flatconfig").unwrap_or_default();
-        if !write(ABOUT.name, Some(file), text.as_bytes()) {
+        if !write(ABOUT.name, Some(file), &castanet_lang::bytes::encode(&text)) {
             code = 1;
         }
     }

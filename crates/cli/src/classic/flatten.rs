@@ -4,6 +4,7 @@
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::load::{Source, elaborate_with};
+use castanet_lang::bytes::encode;
 use castanet_lang::elaborate::{Globals, Loaded};
 use castanet_lang::{Diagnostic, Flat, Sources, Unknown, archive, print as printed};
 use std::collections::BTreeSet;
@@ -46,9 +47,9 @@ pub fn tool_text(
     }
     let text = printed::tool(&loaded.flat, &defines, sources);
     if loaded.flat.archive.is_empty() {
-        return Ok(text.into());
+        return Ok(encode(&text).into_owned());
     }
-    let mut members = vec![("config".to_string(), text.into_bytes())];
+    let mut members = vec![("config".to_string(), encode(&text).into_owned())];
     members.extend(loaded.flat.archive.iter().cloned());
     archive::write(&members).map_err(|e| e.to_string())
 }

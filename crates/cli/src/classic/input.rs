@@ -3,23 +3,23 @@
 
 use super::options::Wrong;
 use crate::load::{Source, definition};
-use castanet_lang::{Diagnostic, Sources};
+use castanet_lang::{Diagnostic, Sources, bytes};
 use std::io::Write;
 
 /// Prints a line on standard error.
 pub fn say(text: &str) {
     // If standard error is closed, the error cannot be reported.
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = std::io::stderr().lock().write_all(&bytes::line(text));
 }
 
 /// Prints text on standard output. Returns false after an error.
 pub fn print(tool: &str, text: &str) -> bool {
-    write(tool, None, text.as_bytes())
+    write(tool, None, &bytes::encode(text))
 }
 
 /// Writes to a file, or to standard output for `None` or `-`. Returns false after an error.
-pub fn write(tool: &str, output: Option<&str>, bytes: &[u8]) -> bool {
-    match crate::load::write_bytes(output.map(std::path::Path::new), bytes) {
+pub fn write(tool: &str, output: Option<&str>, content: &[u8]) -> bool {
+    match crate::load::write_bytes(output.map(std::path::Path::new), content) {
         Ok(()) => true,
         Err(e) => {
             say(&format!("{tool}: {e}"));
@@ -31,7 +31,7 @@ pub fn write(tool: &str, output: Option<&str>, bytes: &[u8]) -> bool {
 /// Prints diagnostics in the format of Click.
 pub fn show(sources: &Sources, diagnostics: &[Diagnostic]) {
     let text = castanet_lang::render::render_classic(sources, diagnostics);
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    let _ = std::io::stderr().lock().write_all(&bytes::encode(&text));
 }
 
 /// The source of the configuration.
@@ -77,7 +77,7 @@ impl Input {
     pub fn read(&mut self) -> Result<Source, String> {
         let defines = std::mem::take(&mut self.defines);
         match self.from.take() {
-            Some(From::Text(text)) => Ok(Source::text("config", text, defines)),
+            Some(From::Text(text)) => Ok(Source::text("config", &text, defines)),
             Some(From::File(file)) => Source::file(&file, defines),
             None => Source::file("-", defines),
         }

@@ -7,9 +7,11 @@
 //! prints three fixed lines and exits with 1.
 
 use super::input::say;
+use castanet_lang::bytes::decode_vec;
 use castanet_runtime::handlers::CLICK_VERSION;
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 
 /// Whether an option takes a value, and the name of the value in the help text.
@@ -137,9 +139,7 @@ impl About {
     /// The first error.
     pub fn read(&self, words: Vec<OsString>) -> Result<Vec<Word>, Wrong> {
         let mut out = Vec::new();
-        let mut words = words.into_iter().map(|w| {
-            w.into_string().map_err(|w| Wrong::Usage(format!("'{}' is not UTF-8", w.to_string_lossy())))
-        });
+        let mut words = words.into_iter().map(|w| Ok(decode_vec(w.into_vec())));
         let mut options = true;
         while let Some(word) = words.next() {
             let word = word?;

@@ -10,6 +10,7 @@ mod watch;
 use crate::load::{complain, write_bytes};
 use castanet_control::client::{Address, AddressError, ClientError};
 use castanet_control::{Client, Token};
+use castanet_lang::bytes::{encode, replaced};
 use castanet_lang::read;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -47,7 +48,7 @@ pub enum What {
         /// The handler.
         handler: String,
         /// Parameters of the handler.
-        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true, value_parser = crate::args::any_text())]
         parameters: Vec<String>,
     },
     /// Write a handler.
@@ -55,7 +56,7 @@ pub enum What {
         /// The handler.
         handler: String,
         /// The value; `-` takes it from standard input.
-        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true, value_parser = crate::args::any_text())]
         value: Vec<String>,
     },
     /// List the elements with their classes, the handlers of one element, or the workers with their load.
@@ -131,7 +132,7 @@ fn run(a: &Ctl) -> Result<(), Failure> {
     // Local input is read before the router is contacted, so that an error in it has no effect on the router.
     let prepared = match &a.what {
         What::Write { value, .. } => value_of(value)?,
-        What::Swap(s) => s.text(a.json)?.into_bytes(),
+        What::Swap(s) => encode(&s.text(a.json)?).into_owned(),
         _ => Vec::new(),
     };
     let named = || std::env::var_os("CASTANET_TOKEN_FILE").filter(|f| !f.is_empty()).map(PathBuf::from);
@@ -173,7 +174,7 @@ fn run(a: &Ctl) -> Result<(), Failure> {
 
 /// Reports success, but only with --json.
 fn done(a: &Ctl, text: &str) -> Result<(), Failure> {
-    if a.json { value_out(&serde_json::json!({ "done": text })) } else { Ok(()) }
+    if a.json { value_out(&serde_json::json!({ "done": replaced(text) })) } else { Ok(()) }
 }
 
 fn value_out(value: &serde_json::Value) -> Result<(), Failure> {
@@ -186,6 +187,6 @@ fn value_of(words: &[String]) -> Result<Vec<u8>, Failure> {
         // The size limit is that of the largest possible value, a configuration for a hot swap.
         [dash] if dash == "-" => read::stream(std::io::stdin().lock(), read::MAX_CONFIGURATION)
             .map_err(|e| format!("standard input: {}", crate::load::reason(&e)).into()),
-        words => Ok(words.join(" ").into_bytes()),
+        words => Ok(encode(&words.join(" ")).into_owned()),
     }
 }

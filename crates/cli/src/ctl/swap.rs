@@ -5,6 +5,7 @@ use super::{Ctl, Failure, done, value_out};
 use crate::load::{Source, definition, elaborate, show, write_bytes};
 use castanet_control::Client;
 use castanet_control::client::ClientError;
+use castanet_lang::bytes::{decode_vec, encode};
 use castanet_lang::{Diagnostic, Unknown};
 use clap::Args;
 
@@ -57,8 +58,7 @@ impl Swap {
         };
         let source = Source::file(file, defines)?;
         if source.defines.is_empty() {
-            let text = String::from_utf8(source.bytes);
-            return text.map_err(|_| Failure::Here(format!("{}: it is not UTF-8", source.name)));
+            return Ok(decode_vec(source.bytes));
         }
         let (flat, sources, diagnostics, _) = elaborate(&source, None, Unknown::Opaque);
         show(&sources, &diagnostics, json);
@@ -90,7 +90,7 @@ impl Swap {
             if a.json {
                 return value_out(&serde_json::json!({ "plan": plan }));
             }
-            return Ok(write_bytes(None, (plan.join("\n") + "\n").as_bytes())?);
+            return Ok(write_bytes(None, &encode(&(plan.join("\n") + "\n")))?);
         }
         let text = client.write("hotconfig", text).map_err(explain)?;
         done(a, &text)

@@ -6,6 +6,7 @@ use crate::{Limits, ListenAddress, Server};
 use castanet_classify::names;
 use castanet_element::Remote;
 use castanet_element::prelude::*;
+use castanet_element::spec::bytes;
 use castanet_wire::ipv4::protocol::TCP;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -93,7 +94,7 @@ impl Serving {
     ) -> Serving {
         let report: Report = Arc::new(|text: &str| {
             // The error is ignored: if standard error is closed, there is no other place for a report.
-            let _ = writeln!(std::io::stderr().lock(), "{text}");
+            let _ = std::io::stderr().lock().write_all(&bytes::line(text));
         });
         let name = format!("{} :: {}", cx.name, cx.written_class);
         let settings = Settings { service, limits: Limits::default(), name, verbose: false, report };

@@ -7,7 +7,7 @@ use crate::access::Access;
 use crate::chatter::Subscriber;
 use crate::session::{self, Rules, Session};
 use castanet_element::Remote;
-use castanet_element::spec::Origin;
+use castanet_element::spec::{Origin, bytes};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
@@ -208,7 +208,7 @@ impl Loop {
             && channel != "default"
             && !received.text.is_empty()
         {
-            (self.settings.report)(String::from_utf8_lossy(&received.text).trim_end_matches('\n'));
+            (self.settings.report)(bytes::decode(&received.text).trim_end_matches('\n'));
         }
         let count = received.text.iter().filter(|&&b| b == b'\n').count() as u64;
         let mut lost = received.lost.saturating_mul(self.peers.len() as u64);

@@ -4,7 +4,7 @@
 use super::{Rules, unimplemented};
 use crate::access::{Access, Refusal, shown};
 use crate::code;
-use castanet_element::spec::Origin;
+use castanet_element::spec::{Origin, bytes};
 
 /// The reply to `HELP`.
 pub const HELP: &str = "Commands supported:
@@ -84,13 +84,9 @@ impl Parsed {
     pub fn of(line: &[u8]) -> Parsed {
         use Verb::{CheckRead, CheckWrite, Llrpc, Read, Write};
         let (verb, rest) = word(line.trim_ascii_end());
-        let verb = String::from_utf8_lossy(verb);
+        let verb = bytes::decode(verb);
         let (name, argument) = word(rest);
-        let call = |verb| Call {
-            verb,
-            name: String::from_utf8_lossy(name).into_owned(),
-            argument: argument.to_vec(),
-        };
+        let call = |verb| Call { verb, name: bytes::decode(name).into_owned(), argument: argument.to_vec() };
         let upper = verb.to_ascii_uppercase();
         let named = |parsed: Parsed| match name {
             [] => Parsed::Wrong(Refusal(code::SYNTAX, "Wrong number of arguments".into())),
@@ -131,15 +127,6 @@ impl Parsed {
     }
 }
 
-/// Converts data to text for a handler. Handlers accept only UTF-8.
-fn text(bytes: &[u8], kind: &str, name: &str) -> Result<String, Refusal> {
-    String::from_utf8(bytes.to_vec()).map_err(|e| {
-        let at = e.utf8_error().valid_up_to();
-        let what = format!("the text is not UTF-8 at byte {at}: the handler was not called");
-        Refusal(code::HANDLER, format!("{kind} handler '{}' error:\n{what}", shown(name)))
-    })
-}
-
 impl Call {
     /// Executes the command. Returns the reply, and the value that follows it.
     pub fn answer(
@@ -156,12 +143,12 @@ impl Call {
         match self.verb {
             Verb::Read => {
                 let t = access.readable(&self.name, proxy)?;
-                let value = access.read(&t, &text(argument, "Read", &t.name)?)?;
+                let value = access.read(&t, &bytes::decode(argument))?;
                 Ok((format!("Read handler '{}' OK", shown(&t.name)), Some(value)))
             }
             Verb::Write => {
                 let t = access.writable(&self.name, proxy, rules.readonly, from)?;
-                let answer = access.write(from, &t, &text(argument, "Write", &t.name)?)?;
+                let answer = access.write(from, &t, &bytes::decode(argument))?;
                 let end = if answer.is_empty() { "" } else { "\n" };
                 Ok((format!("Write handler '{}' OK{end}{answer}", shown(&t.name)), None))
             }

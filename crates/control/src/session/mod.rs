@@ -7,7 +7,7 @@ mod until;
 
 use crate::access::{Access, Refusal, shown};
 use crate::{Limits, Token, code};
-use castanet_element::spec::Origin;
+use castanet_element::spec::{Origin, bytes};
 use command::{Call, Parsed, Verb};
 use input::{Input, Line};
 use std::collections::VecDeque;
@@ -239,8 +239,9 @@ impl Session {
             Ok((text, value)) => {
                 self.reply(code::OK, &text);
                 if let Some(v) = value {
+                    let v = bytes::encode(&v);
                     self.out.extend(format!("DATA {}\r\n", v.len()).as_bytes());
-                    self.out.extend(v.as_bytes());
+                    self.out.extend(v.iter());
                 }
             }
             Err(r) => self.refuse(&r),
@@ -281,7 +282,7 @@ impl Session {
         while let Some(line) = lines.next() {
             let sign = if lines.peek().is_some() { '-' } else { ' ' };
             let line: String = line.chars().filter(|c| !c.is_control() || *c == '\t').collect();
-            self.out.extend(format!("{code}{sign}{line}\r\n").as_bytes());
+            self.out.extend(bytes::encode(&format!("{code}{sign}{line}\r\n")).iter());
         }
         if text.is_empty() {
             self.out.extend(format!("{code} \r\n").as_bytes());

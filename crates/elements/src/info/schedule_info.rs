@@ -7,7 +7,9 @@ use castanet_element::prelude::*;
 /// Gives tasks unequal shares of the processor.
 ///
 /// Each argument is the name of an element and the share of its task, as a multiple of the ordinary share.
-/// The ordinary share is 1 and stands for 1024 tickets of the stride scheduler.
+/// The ordinary share is 1 and stands for 1024 tickets of the stride scheduler. The name may be that of a compound:
+/// the share is then a factor for all elements inside it. The factors of compounds inside each other and the share of the
+/// element are multiplied.
 ///
 /// In the configurations of the Click paper (SOSP 1999), `ScheduleLinux` gives Linux its share of the processor.
 /// Outside the kernel this is not necessary, so `ScheduleLinux` has no effect.
@@ -30,28 +32,34 @@ pub struct ScheduleInfo {
 /// Arguments of ScheduleInfo.
 #[derive(Args)]
 pub struct Args {
-    /// The name of an element and its share.
+    /// The name of an element or compound and its share.
     #[arg(rest)]
     pub def: Vec<Definition>,
 }
 
 impl Element for ScheduleInfo {}
 
-/// Tickets of an ordinary share, and the most that a task can have.
-const TICKETS: f64 = 1024.0;
-const MOST: f64 = 32_768.0;
-
 impl Information for ScheduleInfo {
     fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError> {
         each_argument(config, |words| {
             let [name, share] = words else { return Err("expected 'ELEMENT SHARE'".into()) };
             let cx = ArgCx { scope, names, origin: Origin::Operator };
-            let tickets = f64::parse(share, &cx).map_err(|e| format!("share '{share}': {e}"))? * TICKETS;
-            if !(0.0..=MOST).contains(&tickets) {
-                return Err(format!("share '{share}': must be between 0 and {}", MOST / TICKETS).into());
+            let text = share;
+            let share = f64::parse(text, &cx).map_err(|e| format!("share '{text}': {e}"))?;
+            if !(0.0..=Names::LARGEST_SHARE).contains(&share) {
+                return Err(format!("share '{text}': must be between 0 and {}", Names::LARGEST_SHARE).into());
             }
-            let element = names.element(scope, name).ok_or_else(|| no_element(name, names))?;
-            names.define_tickets(element, tickets.round().max(1.0) as u32);
+            let name = name.trim_end_matches('/');
+            if let Some(element) = names.element(scope, name) {
+                names.define_share(element, "", share);
+                return Ok(());
+            }
+            let compound = format!("{scope}{name}/");
+            let elements = names.elements_in(&compound);
+            if elements.is_empty() {
+                return Err(no_element(name, names).into());
+            }
+            elements.into_iter().for_each(|e| names.define_share(e, &compound, share));
             Ok(())
         })
     }
@@ -78,6 +86,19 @@ mod tests {
         assert_eq!((names.tickets(1), names.tickets(2)), (Some(2560), Some(1)));
         ScheduleInfo::inform("in/source 1", "", &mut names).unwrap();
         assert_eq!(names.tickets(2), Some(1024));
+    }
+
+    #[test]
+    fn shares_multiply_down_the_compounds() {
+        let mut n = names();
+        n.define_element("in/deep/s", 3, "InfiniteSource");
+        ScheduleInfo::inform("in 0.5, in/deep/ 0.25, in/deep/s 2", "", &mut n).unwrap();
+        assert_eq!((n.tickets(1), n.tickets(2), n.tickets(3)), (None, Some(512), Some(256)));
+        // A second definition of the same name replaces the first one.
+        ScheduleInfo::inform("deep 0.5", "in/", &mut n).unwrap();
+        assert_eq!(n.tickets(3), Some(512));
+        ScheduleInfo::inform("in 32, in/deep 32", "", &mut n).unwrap();
+        assert_eq!(n.tickets(3), Some(32_768));
     }
 
     #[test]

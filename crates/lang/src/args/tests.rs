@@ -78,7 +78,9 @@ fn removes_quotes() {
         assert_eq!(data(open), None, "{open:?}");
     }
     assert_eq!(unquote("'a"), "a");
-    assert_eq!(unquote("\"\\xff\""), "\u{fffd}");
+    assert_eq!(unquote("\"\\xff\""), "\u{10ffff}");
+    assert_eq!(data("a\u{10ffff}").as_deref(), Some(&b"a\xff"[..]));
+    assert_eq!(quote("\u{10ffff}"), "\"\\377\"");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::Options;
 use super::report::Report;
 use crate::archive;
 use crate::args;
+use crate::bytes::decode;
 use crate::diagnostic::Diagnostic;
 use crate::read;
 use crate::source::{FileId, Sources, Span};
@@ -50,18 +51,7 @@ pub(super) fn add(sources: &mut Sources, name: &str, bytes: &[u8]) -> (FileId, M
         text = Some(text.unwrap_or_default());
     }
     let bytes = text.as_deref().unwrap_or(bytes);
-    let (text, bad) = match std::str::from_utf8(bytes) {
-        Ok(text) => (text.to_string(), None),
-        Err(e) => (String::from_utf8_lossy(bytes).into_owned(), Some(e.valid_up_to())),
-    };
-    let file = sources.add(name, text);
-    if let Some(at) = bad {
-        let d = Diagnostic::warning("configuration is not UTF-8", Span::new(file, at..at + 3));
-        diagnostics.push(
-            d.at("this byte was replaced")
-                .help("save the file as UTF-8, or write the byte as '\\<HEX>' or \"\\xHH\""),
-        );
-    }
+    let file = sources.add(name, decode(bytes).into_owned());
     (file, members, diagnostics)
 }
 

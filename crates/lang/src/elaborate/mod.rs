@@ -166,7 +166,7 @@ pub fn load_with(sources: &mut Sources, file: FileId, options: &Options<'_>, glo
 }
 
 /// Elaborates bytes: plain text, or an archive whose member `config` is the text. Bytes that are not UTF-8
-/// become replacement characters, with a warning.
+/// become characters as [`crate::bytes`] says.
 pub fn load_bytes(
     sources: &mut Sources,
     name: &str,

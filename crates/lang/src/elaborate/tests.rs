@@ -143,8 +143,7 @@ fn bytes_may_be_an_archive_or_no_text() {
     assert_eq!(messages(b"!<arch>\n"), ["archive 'c' has no member 'config'"]);
     assert_eq!(messages(b"!<arch>\nx"), ["bad archive 'c': bad member header at byte 8"]);
     let (flat, diagnostics) = load(b"Idle -> Discard // caf\xe9\n");
-    assert_eq!((flat.elements.len(), diagnostics[0].is_error()), (2, false));
-    assert_eq!(diagnostics[0].message, "configuration is not UTF-8");
+    assert_eq!((flat.elements.len(), diagnostics.len()), (2, 0));
 }
 
 #[test]

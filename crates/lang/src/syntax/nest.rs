@@ -50,7 +50,7 @@ impl Parser<'_> {
             }
         }
         for d in found.directives {
-            self.directive(d, false);
+            self.directive(d, found.closed);
         }
         self.push_config(found.end);
         if found.closed {

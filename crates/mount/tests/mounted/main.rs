@@ -80,6 +80,7 @@ fn a_write_is_one_call() {
             ("echo x >stop", "stop=x"),
             ("cp /dev/null a/reset", "a.reset="),
             ("echo x | tee a/value >/dev/null", "a.value=x"),
+            ("printf 'a\\377' | tee a/value >/dev/null", "a.value=a\u{10ffff}"),
             ("echo x | dd of=a/value status=none", "a.value=x"),
             ("exec 5>a/value; echo x >&5; printf y >&5; exec 5>&-", "a.value=x a.value=y"),
             (
@@ -114,7 +115,6 @@ fn refused_writes_are_errors() {
         // `env echo` is used because the shell's built-in echo ignores the result of close(2).
         for (script, error) in [
             ("env echo x >a/no", "Invalid argument"),
-            ("printf 'a\\377' | tee a/value >/dev/null", "Invalid or incomplete multibyte or wide character"),
             ("head -c 17000000 /dev/zero | dd of=a/exact bs=1M status=none", "File too large"),
             ("echo x >a/name", "Permission denied"),
             ("tee a/nothing </dev/null", "No such file or directory"),
@@ -138,7 +138,7 @@ fn refused_writes_are_errors() {
         }
         let folder = m.folder.path().display();
         let said = m.said.lock().unwrap().join("\n");
-        assert_eq!(said, format!("{folder}/a/no: no means no\n{folder}/a/value: the value is not UTF-8"));
+        assert_eq!(said, format!("{folder}/a/no: no means no"));
     });
 }
 

@@ -331,7 +331,7 @@ impl ArgValue for Data {
 
 impl Show for Data {
     fn show(&self) -> String {
-        String::from_utf8_lossy(&self.0).into_owned()
+        castanet_lang::bytes::decode(&self.0).into_owned()
     }
 }
 

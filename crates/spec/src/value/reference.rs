@@ -133,6 +133,9 @@ impl ArgValue for Filename {
         if name.is_empty() {
             return Err("file name is empty".into());
         }
+        if castanet_lang::bytes::has_escapes(&name) {
+            return Err("file name is not UTF-8".into());
+        }
         if name != "-" && !cx.origin.may_name_any_file() {
             return confined(&name, cx.names.folder()).map(Filename);
         }

@@ -34,6 +34,7 @@ const OWN: &[(&str, bool, bool)] = &[
     ("get", true, false),
     ("shift", true, false),
     ("now", true, false),
+    ("now_steady", true, false),
     ("random", true, false),
     ("readable", true, false),
     ("writable", true, false),
@@ -207,8 +208,9 @@ impl Machine {
                 self.variable(name).ok_or_else(|| format!("no variable '{name}'").into())
             }
             "shift" => self.shift(parameters.trim()),
-            "now" if parameters.trim().is_empty() => Ok(Timestamp(cx.now()).show()),
-            "now" => Err("'now' takes no parameters".into()),
+            // The router's clock is steady: setting the machine's time does not move it.
+            "now" | "now_steady" if parameters.trim().is_empty() => Ok(Timestamp(cx.now()).show()),
+            "now" | "now_steady" => Err(format!("'{handler}' takes no parameters").into()),
             "random" => self.random(&words(parameters)),
             "readable" => Ok(words(parameters).iter().all(|h| self.has(h, cx).0).to_string()),
             "writable" => Ok(words(parameters).iter().all(|h| self.has(h, cx).1).to_string()),

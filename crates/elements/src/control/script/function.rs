@@ -175,7 +175,7 @@ pub fn call(name: &str, arguments: &str) -> Option<Result<String, ValueError>> {
             None => Err("expected a word and a list".into()),
         },
         "first" => Ok(w.first().map_or(String::new(), ToString::to_string)),
-        "length" => Ok(arguments.len().to_string()),
+        "length" => Ok(castanet_lang::bytes::length(arguments).to_string()),
         "count" => Ok(w.len().to_string()),
         "popcount" => exactly(&w).and_then(|[a]| Ok(integer(a)?.count_ones().to_string())),
         "unquote" => Ok(text::unquote(arguments)),

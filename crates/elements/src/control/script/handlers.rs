@@ -211,6 +211,11 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
     fn now(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.read("now", "", cx)
     }
+    /// The time in seconds by a clock that never goes back (FastClick).
+    #[read]
+    fn now_steady(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        self.read("now_steady", "", cx)
+    }
     /// Whether all these handlers can be read.
     #[read]
     fn readable(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {

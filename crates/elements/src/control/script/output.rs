@@ -2,6 +2,7 @@
 //! The places that scripts print to, and the files that they read.
 
 use castanet_element::ElementError;
+use castanet_lang::bytes::{decode_vec, encode};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -28,21 +29,22 @@ impl Output {
     /// were checked as a `Filename`.
     #[allow(clippy::disallowed_methods)]
     pub fn put(&mut self, file: &str, append: bool, text: &str) -> Result<(), ElementError> {
+        let bytes = encode(text);
         if file == "-" {
-            let done = self.0.write_all(text.as_bytes()).and_then(|()| self.0.flush());
+            let done = self.0.write_all(&bytes).and_then(|()| self.0.flush());
             return done.map_err(ElementError::system("<stdout>"));
         }
         let mut options = OpenOptions::new();
         let options = options.create(true).write(true).append(append).truncate(!append);
-        let done = options.open(file).and_then(|mut f| f.write_all(text.as_bytes()));
+        let done = options.open(file).and_then(|mut f| f.write_all(&bytes));
         done.map_err(ElementError::system(file))
     }
 }
 
-/// Returns the text of a file. Bytes that are not UTF-8 are replaced.
+/// Returns the text of a file.
 pub fn read(file: &str) -> Result<String, ElementError> {
     let bytes = castanet_lang::read::file(Path::new(file), LONGEST).map_err(ElementError::system(file))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(decode_vec(bytes))
 }
 
 #[cfg(test)]

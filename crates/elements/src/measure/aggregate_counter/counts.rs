@@ -93,7 +93,7 @@ impl Counts {
     pub fn write_to(&self, out: &mut impl Write, banner: &str, format: Format) -> io::Result<()> {
         writeln!(out, "!IPAggregate 1.0")?;
         if !banner.is_empty() {
-            writeln!(out, "{}", banner.trim_end_matches('\n'))?;
+            out.write_all(&castanet_lang::bytes::line(banner.trim_end_matches('\n')))?;
         }
         writeln!(out, "!num_nonzero {}", self.map.len())?;
         match format {

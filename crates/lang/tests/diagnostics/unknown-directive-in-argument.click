@@ -1,0 +1,3 @@
+Idle -> Queue(
+#define X 5
+50) -> Discard;
