@@ -104,7 +104,7 @@ fn pass(remote: &dyn Remote, writes: &[Call], length: Duration) -> Result<(), St
 ///
 /// # Errors
 /// It does not run, or delivers no packets.
-pub fn phase(case: &Case, text: &str, workers: usize, length: Duration) -> Result<Sample, String> {
+fn phase(case: &Case, text: &str, workers: usize, length: Duration) -> Result<Sample, String> {
     let fail = |e: String| format!("{}, {workers} workers: {}", case.name, e.trim_end());
     let mut router = router(text, &case.frames, workers).map_err(fail)?;
     let running = router.running().clone();
@@ -163,6 +163,24 @@ fn sample(before: &Reading, after: &Reading, workers: usize) -> Result<Sample, S
     Ok(Sample { ns, cpu: processor / packets, rate: workers as f64 * 1e9 / ns, waited: waited / real })
 }
 
+/// Runs a configuration for a while. If the workers wait for a processor much of the time, because something else runs,
+/// it is run again, and the phase with the least waiting counts.
+pub fn quiet(case: &Case, text: &str, workers: usize, length: Duration) -> Result<Sample, String> {
+    const TRIES: usize = 4;
+    const LITTLE: f64 = 0.05;
+    let mut best = phase(case, text, workers, length)?;
+    for _ in 1..TRIES {
+        if best.waited <= LITTLE {
+            break;
+        }
+        let next = phase(case, text, workers, length)?;
+        if next.waited < best.waited {
+            best = next;
+        }
+    }
+    Ok(best)
+}
+
 /// Measures a configuration in a number of rounds. Each round has all variants, in alternating order.
 ///
 /// # Errors
@@ -170,13 +188,13 @@ fn sample(before: &Reading, after: &Reading, workers: usize) -> Result<Sample, S
 pub fn rounds(case: &Case, rounds: usize, length: Duration) -> Result<Vec<Round>, String> {
     let one = |i: usize| {
         let mut r = Round::default();
-        let order = if i % 2 == 0 { [1, 2] } else { [2, 1] };
+        let order = if i.is_multiple_of(2) { [1, 2] } else { [2, 1] };
         for workers in order {
-            let s = phase(case, &case.text, workers, length)?;
+            let s = quiet(case, &case.text, workers, length)?;
             if workers == 1 { r.one = s } else { r.two = s }
         }
         if let Some(base) = &case.base {
-            r.base = Some(phase(case, base, 1, length)?);
+            r.base = Some(quiet(case, base, 1, length)?);
         }
         Ok(r)
     };

@@ -23,7 +23,7 @@ pub use predict::{CORES, Prediction};
 use crate::fig8::Spread;
 use cases::{CROSS, RETURN};
 use castanet_wire::{Ipv4Header, checksum};
-use measure::{Round, phase, rounds};
+use measure::{Round, quiet, rounds};
 use model::{Machine, Meeting, Point, Work, error, fit_handover};
 use std::time::Duration;
 
@@ -195,7 +195,7 @@ fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     let time = |elements: usize, base: bool| {
         let case = cases::locked(STEPS, elements, None);
         let text = if base { case.base.as_deref() } else { None };
-        let times = (0..3).map(|_| phase(&case, text.unwrap_or(&case.text), 1, length).map(|s| s.ns));
+        let times = (0..3).map(|_| quiet(&case, text.unwrap_or(&case.text), 1, length).map(|s| s.ns));
         Ok::<_, String>(Spread::of(times.collect::<Result<Vec<_>, _>>()?).median)
     };
     let empty = time(0, true)?;

@@ -34,8 +34,9 @@ fn predict(row: &Row, fit: Option<&Fit>, machine: Machine) -> Prediction {
         match row.model {
             // Only contention; its range is that of the measurements.
             Model::Nothing => [row.left.min, row.left.max].map(|left| usl(left, n)[0]),
-            Model::Shared => usl(row.left.median, n),
-            Model::Pairs => [row.left.median * n as f64; 2],
+            // The slowest round with all loss as coherence, and the fastest with all loss as contention.
+            Model::Shared => [usl(row.left.min, n)[1], usl(row.left.max, n)[0]],
+            Model::Pairs => [row.left.min, row.left.max].map(|left| left * n as f64),
             Model::SerialBase | Model::SerialRest => {
                 // The extra cost is in the serial part at worst, and outside of it at best.
                 let work = row.work();
@@ -53,8 +54,8 @@ fn predict(row: &Row, fit: Option<&Fit>, machine: Machine) -> Prediction {
     };
     let model = match row.model {
         Model::Nothing => "USL, contention only; range of the rounds",
-        Model::Shared => "USL; all coherence to all contention",
-        Model::Pairs => "independent pairs of workers",
+        Model::Shared => "USL, all coherence to all contention; range of the rounds",
+        Model::Pairs => "independent pairs of workers; range of the rounds",
         Model::SerialBase | Model::SerialRest => "limit of the one worker at the queue",
         Model::Lock => fit.map_or("lock", |f| match f.meeting {
             Meeting::Always => "lock, Amdahl",

@@ -112,6 +112,21 @@ fn row(name: &str, model: Model, [one, two]: [f64; 2], base: Option<f64>, target
     }
 }
 
+#[test]
+fn the_range_of_the_rounds_is_that_of_the_prediction() {
+    let mut shared = row("shared", Model::Shared, [50.0, 55.0], None, None);
+    shared.left = Spread { median: 0.9, min: 0.8, max: 1.05 };
+    let mut pairs = row("pairs", Model::Pairs, [50.0, 55.0], None, None);
+    pairs.left = shared.left;
+    let results = analyse(&settings(Vec::new()), vec![shared, pairs], Vec::new(), Vec::new());
+    let four: Vec<[f64; 2]> = results.predictions.iter().map(|p| p.cores[0]).collect();
+    // A loss of a quarter, all of it coherence; no loss.
+    near(four[0][0], 4.0 / (1.0 + 0.125 * 12.0));
+    near(four[0][1], 4.0);
+    near(four[1][0], 3.2);
+    near(four[1][1], 4.2);
+}
+
 fn settings(shipped: Vec<Shipped>) -> Settings {
     Settings { seconds: 0.0, rounds: 1, machine: Machine { socket: 64, factor: 1.0 }, shipped }
 }
@@ -202,6 +217,6 @@ fn every_configuration_delivers_packets() {
 fn a_configuration_with_an_error_is_reported_by_name() {
     let mut case = cases::locked(1, 1, None);
     case.text = "this is not -> known".into();
-    let error = phase(&case, &case.text, 1, Duration::ZERO).unwrap_err();
+    let error = quiet(&case, &case.text, 1, Duration::ZERO).unwrap_err();
     assert!(error.starts_with("locked work, 1 workers: "), "{error}");
 }
