@@ -9,6 +9,8 @@
 //!
 //! [`control`] measures how much clients of a control socket slow down a router.
 //!
+//! [`scale`] measures what workers lose by sharing elements, and predicts more workers.
+//!
 //! [`veth`] compares a router between real devices with the kernel's router; [`swap`] measures hot swaps.
 //! [`curves`] reproduces curves of the papers: the behaviour of configurations over a range of loads.
 #![forbid(unsafe_code)]
@@ -27,6 +29,7 @@ mod path;
 mod process;
 pub mod report;
 pub mod rounds;
+pub mod scale;
 mod slow;
 mod svg;
 pub mod swap;

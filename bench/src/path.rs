@@ -62,7 +62,7 @@ pub fn routes() -> StaticTable {
 pub type Defines = Vec<(String, String)>;
 
 /// The frames of a source in configuration syntax.
-fn literal(frames: &[Vec<u8>]) -> String {
+pub fn literal(frames: &[Vec<u8>]) -> String {
     frames.iter().fold(String::new(), |mut text, frame| {
         text.push_str("\\<");
         for b in frame {

@@ -3,6 +3,7 @@
 
 mod control;
 mod curves;
+mod scale;
 mod swap;
 mod veth;
 
@@ -32,6 +33,9 @@ pub enum What {
     Control(control::Control),
     /// How long forwarding pauses while the configuration is swapped.
     Swap(swap::Swap),
+    /// The cost of sharing elements between workers, and predicted throughput on 4 to 64 cores.
+    #[command(long_about = scale::ABOUT, after_help = scale::EXAMPLES)]
+    Scale(scale::Scale),
     /// Differentiated services: output rates of four streams over the input rate.
     #[command(long_about = curves::DIFFSERV, after_help = curves::EXAMPLES)]
     Diffserv(curves::Curve),
@@ -115,6 +119,10 @@ pub fn main(arguments: &Bench) -> ExitCode {
         What::Swap(arguments) => {
             warn();
             swap::main(arguments)
+        }
+        What::Scale(arguments) => {
+            warn();
+            scale::main(arguments)
         }
         What::Diffserv(curve) => curves::main("diffserv", curve),
         What::Priority(curve) => curves::main("priority", curve),

@@ -101,3 +101,45 @@ fn what_is_wrong_with_a_configuration_is_told() {
         assert_eq!(b.run("castanet", &[&SHORT[..], &wrong].concat(), "").code, 2, "{wrong:?}");
     }
 }
+
+#[test]
+fn scale_measures_and_predicts() {
+    let b = Bench::new();
+    let short = ["bench", "scale", "--seconds", "0.1", "--rounds", "1", "--csv", "s.csv", "--svg", "s.svg"];
+    let ran = b.run("castanet", &short, "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for text in [
+        "independent chains",
+        "locked RatedSplitter",
+        "45 %, left out",
+        "predicted throughput",
+        "ip-router: shared: 2 ARPQuerier, 4 Queue; locked: none",
+        "bridge: shared: EtherSpanTree, EtherSwitch, 4 Queue, 2 Suppressor; locked: none",
+    ] {
+        assert!(ran.out.contains(text), "{text}: {}", ran.out);
+    }
+    let csv = std::fs::read_to_string(b.path("s.csv")).unwrap();
+    assert!(
+        csv.starts_with("what,name,cores,median,min,max\n") && csv.contains("predicted,\"nat\",64,"),
+        "{csv}"
+    );
+    assert!(std::fs::read_to_string(b.path("s.svg")).unwrap().starts_with("<svg"));
+
+    let json = [&short[..6], &["--json", "--socket-cores", "8", "--numa-factor", "2.5"]].concat();
+    let ran = b.run("castanet", &json, "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let scale = &json["scale"];
+    assert_eq!(scale["numa_factor"], 2.5);
+    let names: Vec<&str> =
+        scale["shipped"].as_array().unwrap().iter().map(|r| r["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["ip-router", "nat", "firewall", "bridge"]);
+    for kind in scale["kinds"].as_array().unwrap().iter().chain(scale["shipped"].as_array().unwrap()) {
+        assert!(kind["ns"][1]["median"].as_f64().unwrap() > 0.0, "{kind}");
+    }
+    for prediction in scale["predictions"].as_array().unwrap() {
+        assert_eq!(prediction["cores"].as_array().unwrap().len(), 5);
+    }
+
+    assert_eq!(b.run("castanet", &["bench", "scale", "--numa-factor", "0.5"], "").code, 2);
+}
