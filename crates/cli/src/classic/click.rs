@@ -63,7 +63,8 @@ const ABOUT: About = About {
             "",
             Value::Required("N"),
             "advance simulated time by N ns each time it is read (default 1)",
-        ),
+        )
+        .own(),
         Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
         Opt::unbuilt(&["dpdk"], "", Value::None),
         HELP,

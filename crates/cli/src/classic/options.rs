@@ -35,6 +35,8 @@ pub struct Opt {
     value: Value,
     negatable: bool,
     built: bool,
+    /// Whether Click lacks it. Such an option takes no abbreviation away from one that Click has.
+    own: bool,
     doc: &'static str,
 }
 
@@ -46,11 +48,16 @@ impl Opt {
         value: Value,
         doc: &'static str,
     ) -> Opt {
-        Opt { long, short, value, negatable: false, built: true, doc }
+        Opt { long, short, value, negatable: false, built: true, own: false, doc }
+    }
+    /// Marks an option that Click lacks.
+    pub const fn own(mut self) -> Opt {
+        self.own = true;
+        self
     }
     /// Declares an option of Click that is not implemented.
     pub const fn unbuilt(long: &'static [&'static str], short: &'static str, value: Value) -> Opt {
-        Opt { long, short, value, negatable: false, built: false, doc: "not built yet" }
+        Opt { long, short, value, negatable: false, built: false, own: false, doc: "not built yet" }
     }
     /// Declares that `--no-X` switches the option off.
     pub const fn negatable(mut self) -> Opt {
@@ -193,6 +200,9 @@ impl About {
                 }
             }
         }
+        if near.iter().any(|n| !n.0.own) {
+            near.retain(|n| !n.0.own);
+        }
         match near.as_slice() {
             [] => Err(Wrong::Usage(format!("unrecognized option '--{name}'"))),
             [first, others @ ..] if others.iter().all(|o| o.0.name() == first.0.name() && o.1 == first.1) => {
@@ -280,6 +290,7 @@ mod tests {
             Opt::new(&["time"], "t", Value::None, "time"),
             Opt::new(&["warnings"], "", Value::None, "warn").negatable(),
             Opt::new(&["simtime", "simulation-time"], "", Value::Optional("SEC"), "simulate"),
+            Opt::new(&["simtick"], "", Value::Required("N"), "tick").own(),
             Opt::unbuilt(&["port"], "p", Value::Required("PORT")),
             Opt::unbuilt(&["socket"], "", Value::Required("FD")).negatable(),
             HELP,
@@ -306,6 +317,8 @@ mod tests {
             ("--fi a", vec![on("file", Some("a"))]),
             ("--sim", vec![on("simtime", None)]),
             ("--simtime=5 5", vec![on("simtime", Some("5")), word("5")]),
+            ("--simt=5", vec![on("simtime", Some("5"))]),
+            ("--simtic 5", vec![on("simtick", Some("5"))]),
             ("--simu=", vec![on("simtime", Some(""))]),
             ("--warnings", vec![on("warnings", None)]),
             ("--no-w", vec![Word::Option("warnings", None, false)]),

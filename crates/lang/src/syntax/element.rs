@@ -33,15 +33,24 @@ impl Parser<'_> {
         loop {
             let list = self.list(place, lists.is_empty(), &mut ok);
             lists.push(list);
-            if ok && matches!(self.kind, Dash | Other) && matches!(self.token_text(), "-" | "=" | ">" | "→")
+            if ok
+                && matches!(self.kind, Dash | Other)
+                && matches!(self.token_text(), "-" | "=" | ">" | "→" | "–" | "—")
             {
                 // The rest is read as if an arrow stood here.
-                let token = self.here();
-                let mut d = Diagnostic::error(format!("syntax error near '{}'", self.token_text()), token)
+                let text = self.token_text();
+                // A dash of an editor and the '>' behind it are one mistake.
+                let two =
+                    matches!(text, "–" | "—") && self.text.get(self.end..).unwrap_or("").starts_with('>');
+                let token = self.span(self.start..self.end + usize::from(two));
+                let mut d = Diagnostic::error(format!("syntax error near '{text}'"), token)
                     .at("expected '->'")
                     .help("write '->' to connect two elements");
                 d.replacement = Some((token, "->".into()));
                 self.error(d);
+                if two {
+                    self.bump();
+                }
             } else if !ok || !self.at_link() {
                 break;
             }

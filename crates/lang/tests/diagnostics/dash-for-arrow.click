@@ -1,0 +1,2 @@
+Idle –> Discard;
+Idle — Discard;

@@ -1,0 +1,2 @@
+a :: Idle;
+“x” -> Discard;
