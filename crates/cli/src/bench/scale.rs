@@ -144,7 +144,7 @@ fn first_error(diagnostics: &[Diagnostic]) -> Result<(), String> {
 
 /// The elements that two workers share or lock, as `castanet explain -j 2` finds them.
 fn sharing(text: &str) -> Result<String, String> {
-    let loaded = load(&Source::text("new", text, Vec::new()), None, Unknown::Error);
+    let loaded = load(&Source::text("new", &text, Vec::new()), None, Unknown::Error);
     first_error(&loaded.diagnostics)?;
     let (graph, _) = castanet_graph::offload::complete(loaded.graph, loaded.classes.as_ref());
     let (placement, _) = castanet_runtime::place(&graph, loaded.classes.as_ref(), 2);
@@ -175,7 +175,7 @@ fn without_tree(text: &str) -> String {
 /// of each ToDevice. The sink of a device runs on the worker that receives from the other device and fills its queue.
 fn without_devices(text: &str) -> Result<String, String> {
     let text = without_tree(text);
-    let (flat, _, diagnostics, _) = elaborate(&Source::text("new", text, Vec::new()), None, Unknown::Opaque);
+    let (flat, _, diagnostics, _) = elaborate(&Source::text("new", &text, Vec::new()), None, Unknown::Opaque);
     first_error(&diagnostics)?;
     let mut out = String::from(
         "elementclass Sink { input -> Unqueue(BURST 32) -> meter :: PacketMeter -> Discard; }\n",

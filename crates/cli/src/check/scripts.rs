@@ -154,7 +154,7 @@ mod tests {
         let text = format!(
             "Idle -> c :: Counter -> counter :: Counter -> r :: StrideSwitch(1) -> Discard; s :: Script(TYPE PASSIVE, return 5); Script({script});"
         );
-        let loaded = load(&Source::text("test", text, Vec::new()), None, Unknown::Error);
+        let loaded = load(&Source::text("test", &text, Vec::new()), None, Unknown::Error);
         assert!(!loaded.failed(), "{script}: {:?}", loaded.diagnostics);
         let shown = |d: Diagnostic| {
             format!(

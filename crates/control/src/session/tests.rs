@@ -108,7 +108,7 @@ fn talk_in(pieces: usize, input: &[u8], rules: &Rules, from: Origin, limits: &Li
         pump(&mut session);
     }
     pump(&mut session);
-    (castanet_element::spec::bytes::decode_vec(out), fake)
+    (bytes::decode_vec(out), fake)
 }
 
 fn talk_as(input: &str, rules: &Rules) -> String {
