@@ -191,11 +191,21 @@ fn click_buildtool() {
                 "click-buildtool: 'linuxmodule' is not provided\n",
                 1,
             ),
+            // Counter is a class, and userlevel a feature.
+            (&["click-buildtool", "provides", "-r", "userlevel"], "", "", "", 0),
             (
-                &["click-buildtool", "provides", "-r", "x"],
+                &["click-buildtool", "provides", "-r", "Counter"],
                 "",
                 "",
-                "click-buildtool: option '-r' is not built yet\n",
+                "click-buildtool: 'Counter' is not provided\n",
+                1,
+            ),
+            (&["click-buildtool", "provides", "-e", "Counter"], "", "", "", 0),
+            (
+                &["click-buildtool", "provides", "-e", "userlevel"],
+                "",
+                "",
+                "click-buildtool: 'userlevel' is not provided\n",
                 1,
             ),
             (&["click-buildtool", "findelem", "x"], "", "", "click-buildtool findelem: not built yet\n", 1),

@@ -8,7 +8,6 @@ use crate::mail::{Access, Call, Mail};
 use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::reach::deliver;
-use crate::task_handlers::Read;
 use crate::unwind::Taken;
 use castanet_element::run_loop::{Core, Edge, Internals as _, Router};
 use castanet_element::{CallError, Cx, Object, handler};
@@ -145,13 +144,10 @@ impl Nodes {
             DROP_REASONS if self.shared.provided(element).any(|h| h.0 == handler) => {
                 ledger::reasons(self.shared.spec(element), core.drops_of(element))
             }
-            _ => match self.shared.task_handler(element, handler).map(|h| &h.read) {
-                Some(Read::OnWorker { of_task, .. }) if self.shared.has_task(element) => {
-                    of_task(self, core, element)
-                }
-                Some(Read::OnWorker { without_task, .. }) => without_task.to_string(),
-                Some(Read::Anywhere(_)) | None => return self.shared.standard(element, handler),
-            },
+            _ => {
+                let of_task = self.read_task_handler(core, element, handler);
+                return of_task.or_else(|| self.shared.standard(element, handler));
+            }
         })
     }
 

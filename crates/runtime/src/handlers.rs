@@ -2,7 +2,6 @@
 //! The handlers that classes do not provide: the standard handlers of every element, and the global handlers.
 
 use crate::shared::Shared;
-use crate::task_handlers::{self, Read};
 use castanet_element::CallError;
 use castanet_graph::PortKind;
 use castanet_lang::PortRef;
@@ -21,7 +20,20 @@ pub const ELEMENT: [HandlerSpec; 5] = [
 /// The flags of the handler `config` if the class allows live reconfiguration.
 pub const LIVE: &str = "rw.";
 /// Handlers of elements to which the run loop gives turns.
-pub const TASK: &[HandlerSpec] = task_handlers::SPECS;
+pub const TASK: &[HandlerSpec] = &[HOME_THREAD, TICKETS, SCHEDULED];
+/// The handler for the worker of a task.
+pub(crate) const HOME_THREAD: HandlerSpec =
+    HandlerSpec::new("home_thread", "rw", "The worker that runs the element's task.", ValueKind::Gauge);
+/// The handler for the tickets of a task.
+pub(crate) const TICKETS: HandlerSpec = HandlerSpec::new(
+    "tickets",
+    "rw",
+    "The tickets of the task: its share of turns relative to other tasks.",
+    ValueKind::Gauge,
+);
+/// The handler that shows whether a task is scheduled.
+pub(crate) const SCHEDULED: HandlerSpec =
+    HandlerSpec::new("scheduled", "r", "Whether the task is in the run queue.", ValueKind::Flag);
 /// The handler of elements whose class may drop packets: the number of dropped packets for each reason.
 pub const DROPS: &[HandlerSpec] = &[HandlerSpec {
     unit: "packets",
@@ -184,10 +196,8 @@ impl Shared {
             "class" => info.class.to_string(),
             "config" => self.build_state.config(element).unwrap_or_else(|| info.config.clone()),
             "ports" => self.ports(e),
-            _ => match self.task_handler(element, handler)?.read {
-                Read::Anywhere(value) => value(self, element),
-                Read::OnWorker { .. } => return None,
-            },
+            h if h == HOME_THREAD.name && self.shows_task(element) => self.home_thread(e).to_string(),
+            _ => return None,
         })
     }
     /// Returns the value of the handler `home_thread`: the worker that runs an element's task. Under

@@ -8,7 +8,7 @@
 //!   handlers, `replicas` decides which workers a call goes to, and combines their answers.
 //! - `lock`, `node`, `unwind`, `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
 //!   worker, and how packets move among them.
-//! - `dispatch` answers reads and writes. `worker` is the run loop of tasks, timers and mail.
+//! - `task_handlers`, `dispatch` answer reads and writes. `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` finds the elements of two configurations that stand for each other.
 //! - `assembly` is all workers of one configuration. `prepare`, `link`, `initialise` and `assemble` make it from
 //!   a checked graph. `reconfigure` replaces one element of it, and `panics` handles panics of elements.

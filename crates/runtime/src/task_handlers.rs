@@ -1,65 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The handlers of tasks, which the runtime adds to the elements that it gives turns to.
 
+use crate::handlers::{HOME_THREAD, SCHEDULED, TICKETS};
 use crate::nodes::Nodes;
-use crate::shared::Shared;
 use castanet_element::CallError;
 use castanet_element::run_loop::Core;
-use castanet_spec::{HandlerSpec, ValueKind};
 
 /// A handler of tasks. An element whose class has a task has these handlers even if it is connected such that it has
 /// none itself.
-pub(crate) struct TaskHandler {
-    pub spec: HandlerSpec,
-    pub read: Read,
+struct TaskHandler {
+    name: &'static str,
+    /// Reads the handler of an element that has a task, and the value of one that has none. `None` if the value is
+    /// known on all threads.
+    read: Option<(Read, &'static str)>,
     /// Writes the handler of an element that has a task.
-    pub write: Option<Write>,
+    write: Option<Write>,
 }
 
+type Read = fn(&Nodes, &Core, u32) -> String;
 type Write = fn(&mut Nodes, u32, &str) -> Result<(), CallError>;
 
-/// Where the value of the handler is known.
-pub(crate) enum Read {
-    /// On all threads.
-    Anywhere(fn(&Shared, u32) -> String),
-    /// On the worker that runs the task. `without_task` is the value for an element that has no task.
-    OnWorker { of_task: fn(&Nodes, &Core, u32) -> String, without_task: &'static str },
+static ALL: [TaskHandler; 3] = [
+    TaskHandler { name: HOME_THREAD.name, read: None, write: Some(write_home_thread) },
+    TaskHandler { name: TICKETS.name, read: Some((read_tickets, "-1")), write: Some(write_tickets) },
+    TaskHandler { name: SCHEDULED.name, read: Some((read_scheduled, "false")), write: None },
+];
+
+fn read_tickets(nodes: &Nodes, _: &Core, element: u32) -> String {
+    nodes.tasks.tickets(element).to_string()
 }
 
-const HOME_THREAD: TaskHandler = TaskHandler {
-    spec: HandlerSpec::new("home_thread", "rw", "The worker that runs the element's task.", ValueKind::Gauge),
-    read: Read::Anywhere(|shared, element| shared.home_thread(element as usize).to_string()),
-    write: Some(write_home_thread),
-};
-const TICKETS: TaskHandler = TaskHandler {
-    spec: HandlerSpec::new(
-        "tickets",
-        "rw",
-        "The tickets of the task: its share of turns relative to other tasks.",
-        ValueKind::Gauge,
-    ),
-    read: Read::OnWorker {
-        of_task: |nodes, _, element| nodes.tasks.tickets(element).to_string(),
-        without_task: "-1",
-    },
-    write: Some(write_tickets),
-};
-const SCHEDULED: TaskHandler = TaskHandler {
-    spec: HandlerSpec::new("scheduled", "r", "Whether the task is in the run queue.", ValueKind::Flag),
-    read: Read::OnWorker {
-        // A task that was just woken is not in the run queue yet, but counts as scheduled.
-        of_task: |nodes, core, element| {
-            (nodes.tasks.contains(element) || core.is_scheduled(element)).to_string()
-        },
-        without_task: "false",
-    },
-    write: None,
-};
-
-static ALL: [TaskHandler; 3] = [HOME_THREAD, TICKETS, SCHEDULED];
-
-/// The declarations of all handlers of tasks.
-pub(crate) const SPECS: &[HandlerSpec] = &[HOME_THREAD.spec, TICKETS.spec, SCHEDULED.spec];
+/// A task that was just woken is not in the run queue yet, but counts as scheduled.
+fn read_scheduled(nodes: &Nodes, core: &Core, element: u32) -> String {
+    (nodes.tasks.contains(element) || core.is_scheduled(element)).to_string()
+}
 
 /// Tasks cannot move from the worker that placement assigned. The handler exists because some configurations
 /// write to it.
@@ -81,14 +55,19 @@ fn write_tickets(nodes: &mut Nodes, element: u32, value: &str) -> Result<(), Cal
     Ok(())
 }
 
-impl Shared {
-    /// Returns the handler of tasks with this name; none if the element has no such handler.
-    pub(crate) fn task_handler(&self, element: u32, handler: &str) -> Option<&'static TaskHandler> {
-        ALL.iter().find(|h| h.spec.name == handler).filter(|_| self.shows_task(element))
-    }
-}
-
 impl Nodes {
+    /// Returns the handler of tasks with this name; none if the element has no such handler.
+    fn task_handler(&self, element: u32, handler: &str) -> Option<&'static TaskHandler> {
+        ALL.iter().find(|h| h.name == handler).filter(|_| self.shared.shows_task(element))
+    }
+
+    /// Reads a handler of tasks whose value only the worker of the task knows; none if the element has no such handler.
+    pub(crate) fn read_task_handler(&self, core: &Core, element: u32, handler: &str) -> Option<String> {
+        let (read, without_task) = self.task_handler(element, handler)?.read?;
+        let has_task = self.shared.has_task(element);
+        Some(if has_task { read(self, core, element) } else { without_task.to_string() })
+    }
+
     /// Writes a handler of tasks; none if the element has no such handler, or if it cannot be written.
     pub(crate) fn write_task_handler(
         &mut self,
@@ -96,7 +75,7 @@ impl Nodes {
         handler: &str,
         value: &str,
     ) -> Option<Result<(), CallError>> {
-        let write = self.shared.task_handler(element, handler)?.write?;
+        let write = self.task_handler(element, handler)?.write?;
         if !self.shared.has_task(element) {
             let who = self.shared.graph.name(element as usize);
             let message = format!("'{who}' has no task, because of how it is connected");
