@@ -2,7 +2,7 @@
 //! The summary of a run: packets in, made and out, ICMP errors sent, drops by reason, packets held, rate.
 
 use castanet_runtime::Router;
-use castanet_spec::Books;
+use castanet_spec::LedgerRole;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -61,8 +61,8 @@ impl Summary {
                 if here { account.element.clone() } else { format!("{} (swapped away)", account.element) };
             let row = |n| (name.clone(), format!("{} {}", account.class, what(&account.config)), n);
             // Sources and sinks are shown even if no packet has passed them.
-            let begins = here && account.books.contains(Books::ENTERS) && graph.inputs(e) == 0;
-            let ends = here && account.books.contains(Books::LEAVES) && graph.outputs(e) == 0;
+            let begins = here && account.ledger_role.contains(LedgerRole::ENTERS) && graph.inputs(e) == 0;
+            let ends = here && account.ledger_role.contains(LedgerRole::LEAVES) && graph.outputs(e) == 0;
             let source = begins && graph.outputs(e) > 0;
             s.entered.extend((account.entered > 0 || source).then(|| row(account.entered)));
             s.made.extend((account.made > 0).then(|| row(account.made)));

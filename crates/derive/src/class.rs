@@ -21,7 +21,7 @@ struct Attr {
     reconfigure: Option<Ident>,
     effects: Vec<Ident>,
     drops: Vec<Ident>,
-    books: Vec<Ident>,
+    ledger_role: Vec<Ident>,
     ends: Vec<Ident>,
     capabilities: Vec<Ident>,
     flags: Vec<String>,
@@ -55,7 +55,7 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
                 "reconfigure" => out.reconfigure = Some(m.value()?.parse()?),
                 "effects" => out.effects = list(&m)?,
                 "drops" => out.drops = list(&m)?,
-                "books" => out.books = list(&m)?,
+                "ledger" => out.ledger_role = list(&m)?,
                 "ends" => out.ends = list(&m)?,
                 "capabilities" => out.capabilities = list(&m)?,
                 "task" | "copies" | "descending" | "config_follows" | "information" | "build"
@@ -199,10 +199,10 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
     let (task, copies, information) = (attr.has("task"), attr.has("copies"), attr.has("information"));
     let (descending, config_follows) = (attr.has("descending"), attr.has("config_follows"));
     let effects = union(&quote!(::castanet_element::spec::Effects), &attr.effects);
-    let books = union(&quote!(::castanet_element::spec::Books), &attr.books);
+    let ledger_role = union(&quote!(::castanet_element::spec::LedgerRole), &attr.ledger_role);
     // Packets that end at an element for a reason in `ends` are counted as having left the router. So the class
     // also declares `leaves`.
-    let leaves = (!ends.is_empty()).then(|| quote!(.union(::castanet_element::spec::Books::LEAVES)));
+    let leaves = (!ends.is_empty()).then(|| quote!(.union(::castanet_element::spec::LedgerRole::LEAVES)));
     let (args_ty, all_counts) = (parts.args_type(), counts(ident, parts));
     let (handlers, indexed) = (handlers(ident, parts), indexed(ident, parts));
     quote! {
@@ -230,7 +230,7 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
                 takes_state: #takes_state,
                 counts: #all_counts,
                 drops: &[#(::castanet_element::spec::Reason::#drops),*],
-                books: #books #leaves,
+                ledger_role: #ledger_role #leaves,
                 ends: &[#(::castanet_element::spec::Reason::#ends),*],
                 capabilities: &[#(::castanet_element::spec::Capability::#capabilities),*],
                 task: #task,

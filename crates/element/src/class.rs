@@ -50,8 +50,8 @@ pub enum Drive {
 /// `#[class(...)]` takes: `name`, `aliases("A", "B")`, `ports`, `processing`, `flow` (default `x/x`),
 /// `packets`, `alignment`, `workers = replicate | share | exclusive`, `offload = transparent | aware | none`,
 /// `effects(prints, files, calls, stops)`, `reconfigure = keeps | restarts` (its handler `config` can be
-/// written), `takes_state = "what moves"`, `drops(Reason, ...)`, `books(enters, makes, leaves, holds)` and
-/// `ends(Reason, ...)` for the ledger ([`Books`](castanet_spec::Books)), `capabilities(Storage, ...)`, and
+/// written), `takes_state = "what moves"`, `drops(Reason, ...)`, `ledger(enters, makes, leaves, holds)` and
+/// `ends(Reason, ...)` for the ledger ([`LedgerRole`](castanet_spec::LedgerRole)), `capabilities(Storage, ...)`, and
 /// these flags: `task`, `copies`, `descending` (packets on higher outputs go first), `config_follows`
 /// (`config` shows what handlers of arguments changed), `information`, `build` (the class implements
 /// [`Build`] itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block
@@ -172,7 +172,7 @@ pub trait Lifecycle {
     }
     /// Returns how many packets the element holds now, out of those that it received or made. If the replicas
     /// of a class share their state, only one replica is asked. A class that implements this method declares
-    /// `books(holds)`.
+    /// `ledger(holds)`.
     fn held(&self) -> u64 {
         0
     }

@@ -17,7 +17,7 @@ use crate::router::Info;
 use crate::run_loop::{self, Core, Edge, Entry, Internals as _};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::codes::{Ports, Processing, ProcessingCode};
-use castanet_spec::{Args, Books, Capability, ClassSpec, Names, Origin, Reason};
+use castanet_spec::{Args, Capability, ClassSpec, LedgerRole, Names, Origin, Reason};
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
@@ -78,12 +78,12 @@ impl<T: Object> Kit<T> {
             self.core.entries_of(0).collect::<Vec<_>>(),
             self.core.drops_of(0).collect::<Vec<_>>(),
         );
-        let declares = |b| self.spec.books.contains(b);
+        let declares = |b| self.spec.ledger_role.contains(b);
         for (entry, _) in self.core.entries_of(0) {
-            assert!(declares(entry.books()), "{class} does not declare {entry:?}");
+            assert!(declares(entry.ledger()), "{class} does not declare {entry:?}");
         }
         assert!(
-            self.element.held() == 0 || declares(Books::HOLDS),
+            self.element.held() == 0 || declares(LedgerRole::HOLDS),
             "{class} does not declare that it holds packets"
         );
     }

@@ -8,7 +8,7 @@ mod noise;
 
 use castanet_classes::Registry;
 use castanet_element::spec::codes::{Flow, Ports, ProcessingCode};
-use castanet_element::spec::{Books, Capability, ClassSpec, Reason};
+use castanet_element::spec::{Capability, ClassSpec, LedgerRole, Reason};
 use castanet_graph::{Graph, PortKind};
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
@@ -121,15 +121,15 @@ fn everything_is_booked() {
         if ports.inputs.min == 0
             && ports.inputs.max == Some(0)
             && outputs.max != Some(0)
-            && !s.books.contains(Books::ENTERS)
+            && !s.ledger_role.contains(LedgerRole::ENTERS)
         {
-            bad.push(format!("{}: packets begin at it, but it does not declare books(enters)", s.name));
+            bad.push(format!("{}: packets begin at it, but it does not declare ledger(enters)", s.name));
         }
-        if s.has(Capability::Storage) && !s.books.contains(Books::HOLDS) {
-            bad.push(format!("{}: it stores packets, but does not declare books(holds)", s.name));
+        if s.has(Capability::Storage) && !s.ledger_role.contains(LedgerRole::HOLDS) {
+            bad.push(format!("{}: it stores packets, but does not declare ledger(holds)", s.name));
         }
-        if s.copies && !s.books.contains(Books::MAKES) {
-            bad.push(format!("{}: it copies packets, but does not declare books(makes)", s.name));
+        if s.copies && !s.ledger_role.contains(LedgerRole::MAKES) {
+            bad.push(format!("{}: it copies packets, but does not declare ledger(makes)", s.name));
         }
         for r in s.ends.iter().filter(|r| !s.drops.contains(r)) {
             bad.push(format!("{}: packets end at it by {r}, which is not among its drops", s.name));

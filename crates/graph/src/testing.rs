@@ -7,7 +7,7 @@ use castanet_lang::{
     ClassNames, Connection, Diagnostic, Element, Flat, NoLibrary, Options, PortRef, Sources, Span,
 };
 use castanet_lang::{Unknown, load};
-use castanet_spec::{Books, Capability, ClassSpec, ClassSpecs, Effects, Offload, Reconfigure, Workers};
+use castanet_spec::{Capability, ClassSpec, ClassSpecs, Effects, LedgerRole, Offload, Reconfigure, Workers};
 
 const BASE: ClassSpec = ClassSpec {
     name: "",
@@ -31,7 +31,7 @@ const BASE: ClassSpec = ClassSpec {
     takes_state: "",
     counts: &[],
     drops: &[],
-    books: Books::empty(),
+    ledger_role: LedgerRole::empty(),
     ends: &[],
     capabilities: &[],
     task: false,

@@ -6,7 +6,7 @@ use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::shared::Shared;
 use castanet_element::run_loop::Core;
-use castanet_spec::{Books, Reason, Workers};
+use castanet_spec::{LedgerRole, Reason, Workers};
 use std::collections::BTreeMap;
 
 impl Account {
@@ -23,7 +23,7 @@ impl Account {
             element: info.name,
             class: info.class,
             config: info.config,
-            books: spec.map_or(Books::empty(), |s| s.books),
+            ledger_role: spec.map_or(LedgerRole::empty(), |s| s.ledger_role),
             held: held_by(shared, element, held),
             ..Account::default()
         };

@@ -44,7 +44,7 @@ impl Assembly {
             let worker = twin.and_then(|m| self.shared.workers_of(m).first().copied());
             if let (Some(m), Some(w)) = (twin, worker.and_then(|w| self.workers.get_mut(w))) {
                 for core in cores {
-                    core.entries_of(e).for_each(|(entry, n)| w.core.book(m, entry, n));
+                    core.entries_of(e).for_each(|(entry, n)| w.core.count_entry(m, entry, n));
                     core.drops_of(e).for_each(|(reason, n)| w.core.count_drops(m, reason, n));
                 }
                 continue;
@@ -55,8 +55,8 @@ impl Assembly {
         other.workers.iter_mut().for_each(|w| w.core.clear_ledger());
     }
 
-    /// Closes the ledger of a router that does not run again, after its cleanup: books what it has counted
-    /// since [`Assembly::inherit_ledger`], and books the packets that it still has as dropped.
+    /// Closes the ledger of a router that does not run again, after its cleanup: adds what it has counted
+    /// since [`Assembly::inherit_ledger`], and counts the packets that it still has as dropped.
     pub fn settle_ledger(&self) {
         for e in 0..self.shared.graph.len() as u32 {
             let waiting: u64 = self.workers.iter().map(|w| w.nodes.waiting_of(e)).sum();

@@ -7,7 +7,7 @@
 //! through are not counted, so the ledger costs them nothing.
 
 use castanet_element::run_loop::Entry;
-use castanet_spec::{Books, ClassSpec, Reason};
+use castanet_spec::{ClassSpec, LedgerRole, Reason};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ pub struct Account {
     /// Whether a hot swap removed it.
     pub gone: bool,
     /// The entries that its class declares.
-    pub books: Books,
+    pub ledger_role: LedgerRole,
     /// Packets that entered the router through it.
     pub entered: u64,
     /// Packets that it made from other packets.
@@ -69,8 +69,8 @@ impl Account {
     }
     /// Returns the account of the same element with all counts 0.
     pub(crate) fn without_counts(&self) -> Account {
-        let Account { element, class, config, gone, books, .. } = self.clone();
-        Account { element, class, config, gone, books, ..Account::default() }
+        let Account { element, class, config, gone, ledger_role, .. } = self.clone();
+        Account { element, class, config, gone, ledger_role, ..Account::default() }
     }
     /// Adds the counts of another account.
     pub(crate) fn add(&mut self, other: &Account) {
@@ -134,15 +134,15 @@ impl Ledger {
     pub fn undeclared(&self) -> Vec<String> {
         let found = self.accounts.iter().flat_map(|a| {
             [
-                (a.entered, Books::ENTERS, "enters"),
-                (a.made, Books::MAKES, "makes"),
-                (a.left, Books::LEAVES, "leaves"),
-                (a.held, Books::HOLDS, "holds"),
+                (a.entered, LedgerRole::ENTERS, "enters"),
+                (a.made, LedgerRole::MAKES, "makes"),
+                (a.left, LedgerRole::LEAVES, "leaves"),
+                (a.held, LedgerRole::HOLDS, "holds"),
             ]
             .into_iter()
-            .filter(|(n, book, _)| *n > 0 && !a.books.contains(*book))
+            .filter(|(n, book, _)| *n > 0 && !a.ledger_role.contains(*book))
             .map(move |(n, _, word)| {
-                format!("{} :: {} does not declare books({word}): {n}", a.element, a.class)
+                format!("{} :: {} does not declare ledger({word}): {n}", a.element, a.class)
             })
         });
         found.collect()
@@ -239,7 +239,7 @@ mod tests {
             element: "e".into(),
             class: "C".into(),
             config: "5".into(),
-            books: Books::ENTERS,
+            ledger_role: LedgerRole::ENTERS,
             entered: n,
             made: 2 * n,
             left: 3 * n,
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!((ledger.entered(), ledger.made(), ledger.left()), (3, 6, 9));
         assert_eq!((ledger.dropped(), ledger.held(), ledger.missing()), (15, 112, 9 - 136));
         let text =
-            ["makes): 2", "leaves): 3", "holds): 4"].map(|w| format!("e :: C does not declare books({w}"));
+            ["makes): 2", "leaves): 3", "holds): 4"].map(|w| format!("e :: C does not declare ledger({w}"));
         assert_eq!(Ledger { accounts: vec![account(1)], waiting: 0 }.undeclared(), text);
         assert_eq!(Ledger { accounts: vec![account(0)], waiting: 9 }.undeclared(), [""; 0]);
     }

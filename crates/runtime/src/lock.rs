@@ -82,7 +82,8 @@ impl State {
         }
         sooner || self.watches.has_changes()
     }
-    /// Sets the home worker's timer for the timers of `element`, and passes on its descriptors.
+    /// Sets a timer of the home worker to the earliest timer of `element`, and has the home worker wait for the
+    /// element's descriptors.
     pub fn register(&mut self, element: u32, core: &mut Core) {
         self.announced = self.timers.next_time();
         match self.announced {

@@ -135,8 +135,8 @@ fn differs(c: &Configuration, wish: Wish) -> Option<String> {
         let order = order.or_else(|| first_difference("effects", &said(&want.records), &said(&got.records)));
         let other = || map_difference("drops", &want.drops, &got.drops);
         let more = || map_difference("handlers", &want.values, &got.values);
-        let books = || map_difference("ledger", &want.ledger, &got.ledger);
-        if let Some(d) = order.or_else(other).or_else(more).or_else(books) {
+        let ledgers = || map_difference("ledger", &want.ledger, &got.ledger);
+        if let Some(d) = order.or_else(other).or_else(more).or_else(ledgers) {
             return Some(format!("batch {batch}: {d}"));
         }
     }

@@ -79,7 +79,7 @@ impl Element for FaultyPull {
 /// Panics in a call without packets: task, timer, initialisation, cleanup or handler.
 #[derive(Class)]
 #[class(name = "Faulty", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle, handlers)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 struct Faulty {
     args: Call,
     /// Turns so far.

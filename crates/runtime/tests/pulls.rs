@@ -10,7 +10,7 @@ use castanet_testkit::*;
 /// Makes TOTAL packets when it is pulled from; every second packet goes to output 1. It tries to call
 /// handlers, although its class does not declare calls.
 #[derive(Class)]
-#[class(name = "Spring", ports = "0/2", processing = "a/lh", packets = "/any", workers = exclusive, books(enters))]
+#[class(name = "Spring", ports = "0/2", processing = "a/lh", packets = "/any", workers = exclusive, ledger(enters))]
 struct Spring {
     args: SpringArgs,
     /// Packets made.

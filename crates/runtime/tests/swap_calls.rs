@@ -50,7 +50,8 @@ type Call = Box<dyn FnOnce() + Send>;
 /// Calls that tests make while state moves, by key.
 static CALLS: Mutex<Vec<(String, Call)>> = Mutex::new(Vec::new());
 
-/// When it takes state, makes the call that a test has stored under its key. No worker runs at that moment.
+/// An element that makes a call while a hot swap moves its state: the call that a test has stored in [`CALLS`] under
+/// the key of the element. No worker runs at that moment.
 #[derive(Class)]
 #[class(name = "Moment", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle)]
 #[class(takes_state = "nothing")]
@@ -128,7 +129,7 @@ impl Lifecycle for Holder {
 
 /// Holds the packets that it gets, even when it is cleaned up.
 #[derive(Class)]
-#[class(name = "Keeper", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, lifecycle, books(holds))]
+#[class(name = "Keeper", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, lifecycle, ledger(holds))]
 struct Keeper {
     kept: Batch,
 }

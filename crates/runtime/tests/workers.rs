@@ -110,7 +110,7 @@ fn spread(c: &Configuration, seed: u64) -> String {
 fn compare(seed: u64, workers: usize) -> usize {
     let c = Configuration::random(seed, WISH);
     let text = format!("{}StaticThreadSched({});\n", c.text(), spread(&c, seed));
-    let (mut want, books) = naive(&text, &c);
+    let (mut want, ledger_role) = naive(&text, &c);
     let (options, log) = real(workers);
     let mut r = try_router(&text, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let (shared, running) = (r.shared().clone(), r.running().clone());
@@ -138,7 +138,7 @@ fn compare(seed: u64, workers: usize) -> usize {
         r.run().unwrap();
     });
     assert_eq!(r.waiting(), 0, "seed {seed}\n{text}");
-    assert_eq!(booked(&r.ledger()), books, "seed {seed}\n{text}");
+    assert_eq!(booked(&r.ledger()), ledger_role, "seed {seed}\n{text}");
     locked
 }
 

@@ -62,7 +62,7 @@ bitflags::bitflags! {
     /// or were made have either left, been dropped, or are held. A packet that arrives at an element and
     /// leaves it again needs no entry.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct Books: u8 {
+    pub struct LedgerRole: u8 {
         /// It brings packets into the router: it generates, reads or receives them.
         const ENTERS = 1;
         /// It makes packets from others: copies, fragments, answers.
@@ -137,7 +137,7 @@ pub struct ClassSpec {
     /// The reasons for which it may drop packets.
     pub drops: &'static [Reason],
     /// The entries of the ledger that it makes.
-    pub books: Books,
+    pub ledger_role: LedgerRole,
     /// The drop reasons of packets that are meant to end here. These packets count as having left.
     pub ends: &'static [Reason],
     /// The capabilities by which other elements can find its elements.

@@ -24,7 +24,7 @@ pub mod value;
 pub use anno::{Anno1, Anno2, Anno4};
 pub use arg::{ArgCx, ArgError, ArgKind, ArgSpec, Args, NoArgs, Parser, within};
 pub use castanet_lang::{ClassNames, bytes};
-pub use class::{Books, Capability, ClassSpec, ClassSpecs, Effects, Offload, Reconfigure, Workers};
+pub use class::{Capability, ClassSpec, ClassSpecs, Effects, LedgerRole, Offload, Reconfigure, Workers};
 pub use count::CountSpec;
 pub use handler::{HandlerSpec, Merge, ValueKind};
 pub use names::Names;

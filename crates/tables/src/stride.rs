@@ -344,8 +344,9 @@ mod tests {
         }
     }
 
-    /// Lets clients take packets that come from outside, `burst` at a time. All clients wake when packets come, and
-    /// each sleeps when it finds none, but first polls as often as `polls` says. Returns the packets of each.
+    /// Lets clients take packets that come from outside in bursts, of `burst(i)` packets each. All clients wake when
+    /// a burst comes. Clients that find no packet try again, `polls()` times in all, and then sleep. Returns the
+    /// packets of each client.
     fn woken(
         tickets: &[u32],
         bursts: usize,

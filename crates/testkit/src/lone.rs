@@ -84,7 +84,7 @@ impl Element for LonePull {
 /// Holds packets until a timer expires.
 #[derive(Class)]
 #[class(name = "LoneTimer", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
-#[class(lifecycle, books(holds))]
+#[class(lifecycle, ledger(holds))]
 pub struct LoneTimer {
     /// Packets that went through.
     #[count(unit = "packets")]
@@ -124,7 +124,7 @@ impl Lifecycle for LoneTimer {
 /// Holds packets until its task runs.
 #[derive(Class)]
 #[class(name = "LoneTask", ports = "1/1", processing = "h/h", flow = "x/y", packets = "any/same", workers = exclusive)]
-#[class(lifecycle, task, books(holds))]
+#[class(lifecycle, task, ledger(holds))]
 pub struct LoneTask {
     /// Packets that went through.
     #[count(unit = "packets")]

@@ -79,30 +79,30 @@ impl Cx<'_> {
         batch.clear();
     }
 
-    /// Counts packets that enter the router through this element. The class declares `books(enters)`.
+    /// Counts packets that enter the router through this element. The class declares `ledger(enters)`.
     #[inline]
     pub fn entered(&mut self, n: u64) {
-        self.core.book(self.out.range.me, Entry::Entered, n);
+        self.core.count_entry(self.out.range.me, Entry::Entered, n);
     }
     /// Counts packets that this element makes from others: copies, fragments, answers. The class declares
-    /// `books(makes)`.
+    /// `ledger(makes)`.
     #[inline]
     pub fn made(&mut self, n: u64) {
-        self.core.book(self.out.range.me, Entry::Made, n);
+        self.core.count_entry(self.out.range.me, Entry::Made, n);
     }
-    /// Counts packets that leave the router through this element. The class declares `books(leaves)`.
+    /// Counts packets that leave the router through this element. The class declares `ledger(leaves)`.
     #[inline]
     pub fn left(&mut self, n: u64) {
-        self.core.book(self.out.range.me, Entry::Left, n);
+        self.core.count_entry(self.out.range.me, Entry::Left, n);
     }
     /// Counts packets that the kernel dropped before this element could read them. An element that shows this
     /// number while it runs calls this function only at cleanup, to put the number into the ledger before the
-    /// element is gone. The class declares `books(enters)`.
+    /// element is gone. The class declares `ledger(enters)`.
     pub fn missed(&mut self, n: u64) {
-        self.core.book(self.out.range.me, Entry::Missed, n);
+        self.core.count_entry(self.out.range.me, Entry::Missed, n);
     }
     /// Sends a copy of a packet to an output. The copy is dropped if no buffer is free. The class declares
-    /// `books(makes)`.
+    /// `ledger(makes)`.
     pub fn emit_copy(&mut self, port: usize, p: &mut Packet) {
         self.made(1);
         match p.share() {

@@ -3,7 +3,7 @@
 //! were missed.
 
 use super::core::Core;
-use castanet_spec::{Books, Reason};
+use castanet_spec::{LedgerRole, Reason};
 
 /// A kind of packet count, besides drops, that the ledger keeps for each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,11 +23,11 @@ impl Entry {
     pub const ALL: [Entry; 4] = [Entry::Entered, Entry::Made, Entry::Left, Entry::Missed];
 
     /// Returns the flag that a class must declare to make entries of this kind.
-    pub const fn books(self) -> Books {
+    pub const fn ledger(self) -> LedgerRole {
         match self {
-            Entry::Entered | Entry::Missed => Books::ENTERS,
-            Entry::Made => Books::MAKES,
-            Entry::Left => Books::LEAVES,
+            Entry::Entered | Entry::Missed => LedgerRole::ENTERS,
+            Entry::Made => LedgerRole::MAKES,
+            Entry::Left => LedgerRole::LEAVES,
         }
     }
 }
@@ -43,7 +43,7 @@ impl Core {
     }
     /// Adds `n` packets to a ledger entry of an element.
     #[inline]
-    pub fn book(&mut self, element: u32, entry: Entry, n: u64) {
+    pub fn count_entry(&mut self, element: u32, entry: Entry, n: u64) {
         if let Some(e) = self.entries.get_mut(element as usize).and_then(|e| e.get_mut(entry as usize)) {
             *e = e.wrapping_add(n);
         }

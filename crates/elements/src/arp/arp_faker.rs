@@ -25,7 +25,7 @@ const INTERVAL: i64 = 10_000_000_000;
 /// DriverManager(wait 25, stop);
 /// ```
 #[derive(Class)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 #[class(name = "ARPFaker", ports = "0/1", processing = "h/h", packets = "/ether", workers = exclusive)]
 #[class(build, lifecycle)]
 pub struct ArpFaker {

@@ -56,7 +56,7 @@ use std::sync::atomic::Ordering;
 /// DriverManager(wait 0.1, print aq.table, print aq.stats, stop);
 /// ```
 #[derive(Class)]
-#[class(books(makes, holds))]
+#[class(ledger(makes, holds))]
 #[class(name = "ARPQuerier", ports = "2/1-3", processing = "h/h", flow = "xy/x", packets = "ip,ether/ether")]
 #[class(reconfigure = keeps)]
 #[class(workers = share, build, lifecycle, handlers, takes_state = "entries and the packets that wait, when the addresses are the same")]

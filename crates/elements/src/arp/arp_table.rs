@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// DriverManager(write t.insert 10.0.0.1 02-00-00-00-00-01, print t.table, print t.count, stop);
 /// ```
 #[derive(Class)]
-#[class(books(holds))]
+#[class(ledger(holds))]
 #[class(name = "ARPTable", ports = "0/0", processing = "a/a", packets = "any/any", workers = share, build, lifecycle, handlers)]
 #[class(reconfigure = keeps, drops(ArpQueueFull, ArpTimeout, Cleared), takes_state = "entries and the packets that wait")]
 pub struct ArpTable {

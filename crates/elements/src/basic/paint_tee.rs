@@ -19,7 +19,7 @@ use castanet_element::spec::anno;
 /// t [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(makes))]
+#[class(ledger(makes))]
 #[class(name = "PaintTee", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(copies, drops(NoBuffer))]
 pub struct PaintTee {

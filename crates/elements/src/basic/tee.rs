@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// t [1] -> Counter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(makes))]
+#[class(ledger(makes))]
 #[class(name = "Tee", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate)]
 #[class(build, copies, drops(NoBuffer))]
 pub struct Tee {

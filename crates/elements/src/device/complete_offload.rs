@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 10, STOP true) -> CompleteOffload -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(makes, holds))]
+#[class(ledger(makes, holds))]
 #[class(name = "CompleteOffload", ports = "1/1", processing = "a/a", packets = "any/same")]
 #[class(takes_state = "the segments that wait")]
 #[class(workers = replicate, offload = aware, copies, lifecycle, drops(BadOffload, NoBuffer, Stopped))]

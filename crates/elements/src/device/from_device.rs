@@ -60,7 +60,7 @@ const LOOK: i64 = 200_000_000;
 /// DriverManager(wait 0.1s, stop);
 /// ```
 #[derive(Class)]
-#[class(books(enters, holds))]
+#[class(ledger(enters, holds))]
 #[class(name = "FromDevice", aliases("PollDevice"), ports = "0/1-2", processing = "h/h", packets = "any/any")]
 #[class(workers = exclusive, build, lifecycle, handlers, task, effects(prints), offload = aware, capabilities(Offloads))]
 #[class(drops(NotIp, BadOffload, Truncated, TooLong, NoBuffer, Stopped))]

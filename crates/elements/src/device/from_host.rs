@@ -80,7 +80,7 @@ impl HostDevices {
 /// DriverManager(wait 0.1s, stop);
 /// ```
 #[derive(Class)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 #[class(name = "FromHost", aliases("FromLinux"), ports = "0/1", processing = "h/h", packets = "/ether")]
 #[class(takes_state = "the open device")]
 #[class(workers = exclusive, build, lifecycle, handlers, task, effects(prints), drops(TooLong, BadOffload, NoBuffer))]

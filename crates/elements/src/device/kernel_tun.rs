@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 /// DriverManager(wait 0.1s, stop);
 /// ```
 #[derive(Class)]
-#[class(books(enters), ends(Consumed))]
+#[class(ledger(enters), ends(Consumed))]
 #[class(name = "KernelTun", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
 #[class(workers = exclusive, task, effects(prints), takes_state = "the open device")]
 #[class(offload = aware, capabilities(Offloads))]

@@ -24,7 +24,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// DriverManager(wait 0.01);
 /// ```
 #[derive(Class)]
-#[class(books(enters, holds), ends(Consumed))]
+#[class(ledger(enters, holds), ends(Consumed))]
 #[class(name = "McastSocket", offload = none, ports = "0-1/0-1", processing = "a/h", flow = "x/y", packets = "any/any")]
 #[class(takes_state = "the open socket, what waits")]
 #[class(workers = exclusive, task, effects(prints), build, lifecycle)]

@@ -27,7 +27,7 @@ use castanet_io::socket::{Options, RawIp};
 /// DriverManager(wait 0.01);
 /// ```
 #[derive(Class)]
-#[class(books(enters, holds), ends(Consumed))]
+#[class(ledger(enters, holds), ends(Consumed))]
 #[class(
     name = "RawSocket", offload = none,
     aliases("FromRawSocket", "ToRawSocket"),
@@ -100,8 +100,8 @@ impl Lifecycle for RawSocket {
         self.pump.finish(self.socket.take().as_mut(), cx);
         Ok(())
     }
-    /// Returns no effects. The element prints only one message, about its first failure, so packets may be processed
-    /// in batches.
+    /// Returns no outside effects, so packets may move in batches. The message about the first failure is the only one
+    /// that the element prints, and its place among other messages does not matter.
     fn effects(&self, _: Effects) -> Effects {
         Effects::empty()
     }

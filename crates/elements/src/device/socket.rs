@@ -43,7 +43,7 @@ use std::time::Duration;
 /// DriverManager(wait 0.01);
 /// ```
 #[derive(Class)]
-#[class(books(enters, holds), ends(Consumed))]
+#[class(ledger(enters, holds), ends(Consumed))]
 #[class(
     name = "Socket", offload = none,
     aliases("FromSocket", "ToSocket"),

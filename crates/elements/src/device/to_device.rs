@@ -35,7 +35,7 @@ const PAUSE: i64 = 100_000;
 /// DriverManager(wait 0.1s, stop);
 /// ```
 #[derive(Class)]
-#[class(books(makes, holds), ends(Consumed))]
+#[class(ledger(makes, holds), ends(Consumed))]
 #[class(name = "ToDevice", ports = "1/0-2", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, handlers, task, effects(prints), offload = aware, drops(Consumed, TooLong, SendFailed))]
 #[class(takes_state = "the open socket, the packets that the device has not taken yet")]

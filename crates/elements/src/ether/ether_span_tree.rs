@@ -43,7 +43,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// DriverManager(wait 20, print tree.msgs, print $(out.active0) $(out.active1), stop);
 /// ```
 #[derive(Class)]
-#[class(books(makes))]
+#[class(ledger(makes))]
 #[class(name = "EtherSpanTree", ports = "-/=", processing = "h/h", packets = "ether/ether")]
 #[class(takes_state = "roles and states of ports, when the bridge and its times are the same")]
 #[class(workers = share, drops(BadBpdu, Consumed), build, lifecycle, handlers)]

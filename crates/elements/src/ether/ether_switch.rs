@@ -32,7 +32,7 @@ use relay::Relay;
 /// DriverManager(wait 1, print s.table, print $(a.count) $(b.count) $(c.count), stop);
 /// ```
 #[derive(Class)]
-#[class(books(makes))]
+#[class(ledger(makes))]
 #[class(name = "EtherSwitch", ports = "2-/=", processing = "h/h", flow = "#/[^#]", packets = "ether/ether")]
 #[class(takes_state = "the addresses")]
 #[class(workers = share, copies, descending, drops(TooShort, SameSegment, Suppressed, NoBuffer))]

@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// DriverManager(wait 1, print all.count, stop);
 /// ```
 #[derive(Class)]
-#[class(books(makes))]
+#[class(ledger(makes))]
 #[class(
     name = "ListenEtherSwitch",
     ports = "-/=+",

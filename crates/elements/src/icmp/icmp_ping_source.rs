@@ -34,7 +34,7 @@ use std::net::Ipv4Addr;
 ///     -> ICMPPingResponder -> [0] ping;
 /// ```
 #[derive(Class)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 #[class(
     name = "ICMPPingSource",
     aliases("ICMPSendPings"),

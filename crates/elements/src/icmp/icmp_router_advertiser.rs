@@ -33,7 +33,7 @@ use std::net::Ipv4Addr;
 /// DriverManager(write routers.advertise, stop);
 /// ```
 #[derive(Class)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 #[class(name = "ICMPRouterAdvertiser", ports = "0-1/1", processing = "h/h", packets = "ip/ip", workers = exclusive)]
 #[class(build, lifecycle, handlers, drops(Consumed, Discarded, BadSource, NoIpHeader))]
 pub struct IcmpRouterAdvertiser {

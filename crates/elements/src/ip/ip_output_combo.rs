@@ -30,7 +30,7 @@ use std::net::Ipv4Addr;
 /// out [4] -> IPFragmenter(1500) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(makes))]
+#[class(ledger(makes))]
 #[class(name = "IPOutputCombo", ports = "1/5", processing = "h/h", packets = "ip/ip", workers = replicate)]
 #[class(copies, build)]
 #[class(drops(LinkBroadcast, NoIpHeader, BadIpHeader, BadIpOption, TtlExpired, NoBuffer))]

@@ -38,7 +38,7 @@ use std::net::Ipv4Addr;
 /// whole [1] -> ICMPError(10.0.0.9, timeexceeded, reassembly) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(holds))]
+#[class(ledger(holds))]
 #[class(name = "IPReassembler", offload = aware, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
 #[class(takes_state = "the fragments that wait")]
 #[class(

@@ -50,7 +50,7 @@ use trace_info::TraceInfo;
     handlers,
     effects(files, calls),
     drops(NoMatch, NoIpHeader, ReassemblyTimeout, ReassemblyFull, Cleared, Stopped),
-    books(holds)
+    ledger(holds)
 )]
 pub struct AggregateIpFlows {
     args: Args,

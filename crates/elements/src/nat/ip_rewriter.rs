@@ -33,7 +33,7 @@ use castanet_wire::ipv4::protocol;
 #[derive(Class)]
 #[class(name = "IPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, handlers)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
-#[class(offload = aware, copies, books(makes))]
+#[class(offload = aware, copies, ledger(makes))]
 #[class(drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort, BadOffload, NoBuffer))]
 pub struct IpRewriter {
     #[engine]

@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 /// RatedSource(LENGTH 1500, LIMIT 2) -> Queue -> [1] s;
 /// ```
 #[derive(Class)]
-#[class(books(holds))]
+#[class(ledger(holds))]
 #[class(name = "DRRSched", offload = none, ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packets at hand, the credits, whose turn it is")]
 #[class(build, lifecycle, drops(Stopped), capabilities(EmptyNotifier))]

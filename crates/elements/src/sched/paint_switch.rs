@@ -22,7 +22,7 @@ const ALL: u8 = 255;
 /// s [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(makes))]
+#[class(ledger(makes))]
 #[class(name = "PaintSwitch", ports = "1/-", processing = "h/h", packets = "any/same")]
 #[class(workers = replicate, build, copies, drops(OtherPaint, NoBuffer))]
 pub struct PaintSwitch {

@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// t [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(makes))]
+#[class(ledger(makes))]
 #[class(name = "PullTee", ports = "1/1-", processing = "l/lh", packets = "any/same", workers = replicate)]
 #[class(build, copies, drops(NoBuffer))]
 pub struct PullTee {

@@ -21,7 +21,7 @@ use std::collections::BinaryHeap;
 /// InfiniteSource(LIMIT 7) -> [1] s;
 /// ```
 #[derive(Class)]
-#[class(books(holds))]
+#[class(ledger(holds))]
 #[class(name = "TimeSortedSched", ports = "-/1", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packets at hand, whether all were in order")]
 #[class(build, lifecycle, handlers, drops(Stopped), effects(stops), capabilities(EmptyNotifier))]

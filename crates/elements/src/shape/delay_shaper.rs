@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// RatedSource(RATE 100, LIMIT 20) -> Queue -> DelayShaper(0.5) -> Unqueue -> Counter(COUNT_CALL 20 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(holds))]
+#[class(ledger(holds))]
 #[class(name = "DelayShaper", ports = "1/1", processing = "l/l", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packet that waits")]
 #[class(lifecycle, capabilities(EmptyNotifier))]

@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// RatedSource(RATE 100, LIMIT 20) -> Queue -> DelayUnqueue(0.5) -> Counter(COUNT_CALL 20 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(holds))]
+#[class(ledger(holds))]
 #[class(name = "DelayUnqueue", ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packet that waits")]
 #[class(task, lifecycle)]

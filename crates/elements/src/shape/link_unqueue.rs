@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 /// InfiniteSource(LIMIT 20, LENGTH 100) -> Queue -> LinkUnqueue(0.1, 1kBps) -> Counter(COUNT_CALL 20 stop) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(holds))]
+#[class(ledger(holds))]
 #[class(name = "LinkUnqueue", offload = none, ports = "1/1", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(takes_state = "the packets on the link")]
 #[class(task, build, lifecycle, handlers, drops(Cleared, Stopped))]

@@ -31,7 +31,7 @@ const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
 ///   -> IPPrint(udp) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 #[class(name = "FastUDPSource", ports = "0/1", processing = "l/l", packets = "/ip", workers = exclusive, build, lifecycle, handlers)]
 #[class(takes_state = "the tokens, the rate")]
 #[class(capabilities(EmptyNotifier))]

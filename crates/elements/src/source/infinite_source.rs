@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(DATA \<00 11 22>, LENGTH 60, LIMIT 1000, BURST 32, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 #[class(name = "InfiniteSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
 #[class(reconfigure = restarts, takes_state = "the place in the burst")]
 #[class(task, build, lifecycle, handlers, effects(stops, calls), capabilities(EmptyNotifier))]

@@ -25,7 +25,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 /// MemSource("\<ffffffffffff 020000000001 0800>" "second frame", LIMIT 1000, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 #[class(name = "MemSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the next frame, the place in the burst and in the random numbers")]
 #[class(task, build, lifecycle, handlers, effects(stops))]

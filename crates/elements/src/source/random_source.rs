@@ -18,7 +18,7 @@ use castanet_packet::MAX_LENGTH;
 /// RandomSource(LENGTH 20, LIMIT 3, STOP true) -> Print(random) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 #[class(name = "RandomSource", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle, handlers)]
 #[class(reconfigure = restarts, takes_state = "the place in the burst and in the random numbers")]
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]

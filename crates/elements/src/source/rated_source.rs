@@ -21,7 +21,7 @@ use castanet_tables::TokenBucket;
 /// RatedSource(DATA "tick", RATE 100, LIMIT 5, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 #[class(name = "RatedSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the tokens")]
 #[class(task, build, lifecycle, handlers, effects(stops), capabilities(EmptyNotifier))]

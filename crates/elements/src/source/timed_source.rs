@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// TimedSource(0.01, "tick", LIMIT 3, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 #[class(name = "TimedSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
 #[class(takes_state = "the time of the next packet")]
 #[class(build, lifecycle, handlers, effects(stops))]

@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 #[derive(Class)]
 #[class(name = "MixedQueue", ports = "2/1-2", processing = "h/lh", packets = "any/same", workers = exclusive)]
 #[class(reconfigure = keeps, config_follows, capabilities(Storage, EmptyNotifier))]
-#[class(books(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
+#[class(ledger(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
 pub struct MixedQueue {
     #[engine]
     store: Store,

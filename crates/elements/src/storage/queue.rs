@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 #[class(name = "Queue", aliases("FullNoteQueue", "QuickNoteQueue", "ThreadSafeQueue", "MSQueue"))]
 #[class(reconfigure = keeps, config_follows, ports = "1/1-2", processing = "h/lh", packets = "any/same", workers = share)]
 #[class(capabilities(Storage, EmptyNotifier, FullNotifier))]
-#[class(books(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
+#[class(ledger(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
 pub struct Queue {
     #[engine]
     store: Store,

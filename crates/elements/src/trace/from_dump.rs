@@ -42,7 +42,7 @@ const MOST_SKIPPED: u32 = 1024;
 /// FromDump(conf/traces/ip-router-eth0.pcap, STOP true, FORCE_IP true) -> IPPrint(read) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(enters, holds))]
+#[class(ledger(enters, holds))]
 #[class(name = "FromDump", ports = "0/1-2", processing = "a/ah", packets = "any/any", workers = exclusive, build, lifecycle, handlers)]
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
 #[class(

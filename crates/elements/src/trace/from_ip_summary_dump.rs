@@ -41,7 +41,7 @@ use castanet_io::summary::SummaryReader;
 /// ", STOP true) -> IPPrint(made) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(enters, holds))]
+#[class(ledger(enters, holds))]
 #[class(name = "FromIPSummaryDump", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive)]
 #[class(task, capabilities(EmptyNotifier), effects(stops))]
 #[class(drops(Sampled, NoBuffer), takes_state = "the open file and the place in it")]

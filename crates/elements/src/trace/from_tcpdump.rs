@@ -28,7 +28,7 @@ use castanet_io::summary::SummaryReader;
 /// FromTcpdump(conf/traces/tcpdump.txt, STOP true) -> IPPrint(made) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(enters, holds))]
+#[class(ledger(enters, holds))]
 #[class(name = "FromTcpdump", ports = "0/1", processing = "a/a", packets = "any/ip", workers = exclusive)]
 #[class(task, capabilities(EmptyNotifier), effects(stops))]
 #[class(drops(Sampled, NoBuffer), takes_state = "the open file and the place in it")]

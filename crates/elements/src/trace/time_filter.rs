@@ -35,7 +35,7 @@ use std::collections::VecDeque;
 #[class(
     takes_state = "the span of time, when it is asked for in the same way, and packets that wait for END_CALL"
 )]
-#[class(build, lifecycle, handlers, effects(calls, stops), drops(OutsideTime, Stopped), books(holds))]
+#[class(build, lifecycle, handlers, effects(calls, stops), drops(OutsideTime, Stopped), ledger(holds))]
 pub struct TimeFilter {
     args: Args,
     start: Option<i64>,

@@ -30,7 +30,7 @@ use std::io::ErrorKind;
 /// InfiniteSource(LENGTH 60, LIMIT 3, STOP true) -> ToDump(/dev/null, SNAPLEN 34) -> Print(written) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(makes), ends(Consumed))]
+#[class(ledger(makes), ends(Consumed))]
 #[class(name = "ToDump", offload = none, ports = "1/0-1", processing = "a/a", packets = "any/same", workers = exclusive, build, lifecycle, handlers)]
 #[class(task, effects(files, calls), drops(Consumed, WriteFailed), takes_state = "the open file")]
 pub struct ToDump {

@@ -38,7 +38,7 @@ const MOST_LINES: u32 = 1 << 16;
 /// ", STOP true) -> ToIPSummaryDump(/dev/null, FIELDS ip_src sport ip_len) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(books(makes), ends(Consumed))]
+#[class(ledger(makes), ends(Consumed))]
 #[class(name = "ToIPSummaryDump", offload = none, ports = "1/0-1", processing = "a/h", packets = "any/same", workers = exclusive, build, lifecycle, handlers)]
 #[class(task, effects(files), drops(Consumed, WriteFailed), takes_state = "the open file")]
 pub struct ToIpSummaryDump {

@@ -74,7 +74,7 @@ impl Lifecycle for Puller {
 /// Endlessly emits packets of one kind: a first fragment, a later one, a UDP packet, a byte, one half of a
 /// packet.
 #[derive(Class)]
-#[class(name = "Endless", ports = "0/1", processing = "l/l", packets = "/any", workers = exclusive, books(enters))]
+#[class(name = "Endless", ports = "0/1", processing = "l/l", packets = "/any", workers = exclusive, ledger(enters))]
 pub struct Endless {
     args: EndlessArgs,
     /// Packets emitted.

@@ -19,7 +19,7 @@ pub fn add_to(r: &mut Registry) {
 
 /// Emits packets of every kind, 32 per turn.
 #[derive(Class)]
-#[class(name = "Noise", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, build, books(enters))]
+#[class(name = "Noise", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, build, ledger(enters))]
 pub struct Noise {
     args: NoiseArgs,
     /// Packets emitted.

@@ -214,7 +214,7 @@ impl Element for Insist {
 
 /// At cleanup, counts packets that the kernel dropped before the element could read them.
 #[derive(Class)]
-#[class(name = "Deaf", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, books(enters))]
+#[class(name = "Deaf", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, ledger(enters))]
 pub struct Deaf {}
 
 impl Element for Deaf {}

@@ -68,7 +68,7 @@ impl Action for Pick {
 
 /// Sends copies of packets whose number is REM modulo MOD to output 1.
 #[derive(Class)]
-#[class(name = "Copy", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate, copies, books(makes))]
+#[class(name = "Copy", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate, copies, ledger(makes))]
 pub struct Copy {
     args: Modulo,
 }
@@ -89,7 +89,7 @@ impl Action for Copy {
 
 /// Sends packets whose number is REM modulo MOD twice, one copy after the other.
 #[derive(Class)]
-#[class(name = "Twice", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate, copies, books(makes))]
+#[class(name = "Twice", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate, copies, ledger(makes))]
 pub struct Twice {
     args: Modulo,
 }

@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 /// Emits TOTAL numbered packets, BURST per turn; sleeps while everything downstream is full.
 #[derive(Class)]
 #[class(name = "Numbers", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle)]
-#[class(books(enters))]
+#[class(ledger(enters))]
 pub struct Numbers {
     args: NumbersArgs,
     /// Packets emitted.

@@ -27,8 +27,8 @@ impl Store {
                 for p in batch.drain() {
                     force(&ring, p, &mut over);
                 }
-                // Other workers may push at the same time. Then several packets may have been removed for one that
-                // was added, and the gauge falls.
+                // If other workers push at the same time, this push may remove more packets than it adds. Then
+                // the gauge falls.
                 self.gauge.add(came);
                 self.gauge.sub(over.len());
                 s.highwater.fetch_max(ring.len(), Ordering::Relaxed);

@@ -27,18 +27,18 @@ fn number(value: &Value, name: &str) -> u64 {
 /// Makes the table.
 pub fn table(results: &Results) -> Table {
     let mut table = Table::default();
-    for books in &results.books {
-        books.show(&mut table);
+    for counts in &results.counts {
+        counts.show(&mut table);
     }
     traffic(results, &mut table);
     swaps(results, &mut table);
     control(results, &mut table);
     memory(results, &mut table);
     disturbances(results, &mut table);
-    let panics: u64 = results.books.iter().map(|b| b.panics()).sum();
+    let panics: u64 = results.counts.iter().map(|b| b.panics()).sum();
     table.row("panics", panics.to_string(), panics == 0);
     // The router with the trace ends with an error because the disk was full.
-    let ended = results.books.iter().filter(|b| b.ended_well()).count();
+    let ended = results.counts.iter().filter(|b| b.ended_well()).count();
     table.row("routers that ended in an orderly way", format!("{ended} of 5"), ended == 5);
     for complaint in &results.complaints {
         eprintln!("{complaint}");
@@ -141,7 +141,7 @@ fn swaps(results: &Results, table: &mut Table) {
         milliseconds(slowest),
         slowest < Duration::from_secs(10),
     );
-    let lost: u64 = results.books.iter().map(|b| b.lost_by_swaps()).sum();
+    let lost: u64 = results.counts.iter().map(|b| b.lost_by_swaps()).sum();
     table.row("packets lost by hot swaps", lost.to_string(), lost == 0);
 }
 
@@ -201,11 +201,11 @@ fn disturbances(results: &Results, table: &mut Table) {
         table.row(what, count(kinds).to_string(), count(kinds) > 0);
     }
     table.row("frames of floods", results.frames.to_string(), results.frames > 0);
-    for books in &results.books {
-        eprintln!("dropped: {}", books.reasons());
-        books.messages.iter().rev().take(12).for_each(|line| eprintln!("  {line}"));
+    for counts in &results.counts {
+        eprintln!("dropped: {}", counts.reasons());
+        counts.messages.iter().rev().take(12).for_each(|line| eprintln!("  {line}"));
     }
-    let full: u64 = results.books.iter().map(|b| b.dropped(Some("write-failed"))).sum();
+    let full: u64 = results.counts.iter().map(|b| b.dropped(Some("write-failed"))).sum();
     let freed: u64 = results.swaps.iter().map(|s| s.freed).sum();
     table.row(
         "full disk: packets not written, counted; how often there was room again",

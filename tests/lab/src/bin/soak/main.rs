@@ -9,16 +9,16 @@
 //! - [`server`], [`traffic`]: the traffic, in processes of its own on the hosts; [`bytes`]: what it consists of.
 //! - [`schedule`], [`disturbances`], [`clock`]: what happens when.
 //! - [`swaps`], [`readers`], [`control`]: clients of the control sockets.
-//! - [`books`], [`checks`], [`table`]: what is shown in the end.
+//! - [`final_counts`], [`checks`], [`table`]: what is shown in the end.
 #![forbid(unsafe_code)]
 
-mod books;
 mod bytes;
 mod checks;
 mod clock;
 mod configurations;
 mod control;
 mod disturbances;
+mod final_counts;
 mod network;
 mod readers;
 mod run;

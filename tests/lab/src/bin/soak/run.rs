@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The run: starts everything, disturbs it, waits for the end, and gathers what was counted.
 
-use crate::books::Books;
 use crate::checks;
 use crate::clock::FalseClock;
 use crate::disturbances::{Disturber, Kind};
+use crate::final_counts::FinalCounts;
 use crate::network::{Kind as RouterKind, Network, Node};
 use crate::readers::{self, Reads};
 use crate::schedule;
@@ -34,8 +34,8 @@ const SAMPLE: Duration = Duration::from_secs(5);
 pub struct Results {
     /// How many minutes it took.
     pub minutes: u64,
-    /// The books of the routers.
-    pub books: Vec<Books>,
+    /// The counts of the routers.
+    pub counts: Vec<FinalCounts>,
     /// The swaps by router.
     pub swaps: Vec<Swaps>,
     /// The reads by router.
@@ -91,13 +91,13 @@ pub fn run(minutes: u64, castanet: &'static Path, seed: u64) -> Result<bool, Str
     eprintln!("the network runs; {minutes} minutes, seed {seed}");
     let results = results(&mut network, clock.as_ref(), minutes, seed);
     let Network { nodes, .. } = network;
-    let results = Results { books: close(nodes), ..results };
+    let results = Results { counts: close(nodes), ..results };
     Ok(checks::table(&results).print())
 }
 
 /// Stops all routers at a time.
-fn close(nodes: Vec<Node>) -> Vec<Books> {
-    nodes.into_iter().map(Books::close).collect()
+fn close(nodes: Vec<Node>) -> Vec<FinalCounts> {
+    nodes.into_iter().map(FinalCounts::close).collect()
 }
 
 /// Waits for the report of a process, which is its last line. `null`: it hangs or has failed.
@@ -179,7 +179,7 @@ fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed
     thread::sleep(Duration::from_secs(1));
     Results {
         minutes,
-        books: Vec::new(),
+        counts: Vec::new(),
         swaps,
         reads,
         attacks,

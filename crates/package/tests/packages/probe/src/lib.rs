@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 /// Creates packets from the current thread's pool.
 #[derive(Class)]
 #[class(name = "ProbeSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive, task)]
-#[class(build, effects(stops), books(enters))]
+#[class(build, effects(stops), ledger(enters))]
 pub struct ProbeSource {
     args: SourceArgs,
     made: u32,
@@ -50,7 +50,7 @@ impl Element for ProbeSource {
 /// Keeps copies of the last 100 packets. A copy shares the buffer of its packet.
 #[derive(Class)]
 #[class(name = "ProbeKeep", ports = "1/1", processing = "h/h", packets = "any/same", workers = exclusive)]
-#[class(lifecycle, handlers, books(makes, holds), drops(Consumed))]
+#[class(lifecycle, handlers, ledger(makes, holds), drops(Consumed))]
 pub struct ProbeKeep {
     kept: Vec<Packet>,
     /// Packets seen.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The books of a router at the end of the run: its own ledger, and the kernel's counters of its devices.
+//! The counts of a router at the end of the run: its own ledger, and the kernel's counters of its devices.
 
 use crate::network::{Frames, Node};
 use crate::table::Table;
@@ -10,8 +10,8 @@ use serde_json::Value;
 /// waits for the link may put so many frames into this moment.
 const PER_UP: u64 = 16;
 
-/// The books of one router.
-pub struct Books {
+/// The counts of one router.
+pub struct FinalCounts {
     name: &'static str,
     code: Option<i32>,
     kernel: Frames,
@@ -22,9 +22,9 @@ pub struct Books {
     pub messages: Vec<String>,
 }
 
-impl Books {
-    /// Stops a router whose links are down, and reads its books.
-    pub fn close(node: Node) -> Books {
+impl FinalCounts {
+    /// Stops a router whose links are down, and reads its counts.
+    pub fn close(node: Node) -> FinalCounts {
         let (name, kernel, ups) = (node.kind.name(), node.frames(), node.ups.get());
         let Output { code, stderr, .. } = node.process.stop();
         // The summary is the last JSON object, and the only one of several lines.
@@ -35,7 +35,7 @@ impl Books {
         if summary.is_null() {
             messages.extend(json.lines().map(str::to_string));
         }
-        Books { name, code, kernel, ups, summary, messages }
+        FinalCounts { name, code, kernel, ups, summary, messages }
     }
 
     /// The sum of the packets of a section, of elements of a class, or of all.
@@ -108,7 +108,7 @@ impl Books {
 
     /// Adds the rows of this router.
     pub fn show(&self, table: &mut Table) {
-        let Books { name, kernel, .. } = self;
+        let FinalCounts { name, kernel, .. } = self;
         let (entered, made) = (self.rows("in", ""), self.rows("made", ""));
         let (left, dropped, held) = (self.rows("out", ""), self.dropped(None), self.each("held"));
         table.row(
