@@ -171,3 +171,15 @@ fn pulled() {
     while kit.expire().is_some() {}
     assert_eq!((kit.pull(0, 9).len(), kit.read("count").unwrap()), (1, "3".into()));
 }
+
+#[test]
+fn replies_move_in_a_hot_swap() {
+    let [mut old, mut new] = [0, 1].map(|_| kit("INTERVAL 2, IDENTIFIER 7"));
+    let p = request(&mut old);
+    assert!(old.push(0, [reply(p)]).is_empty());
+    castanet_element::count::move_counts(&mut old.element, &mut new.element);
+    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    let first = |kit: &mut Kit<IcmpPingSource>| kit.read("summary").unwrap().lines().next().map(String::from);
+    assert_eq!(first(&mut new).unwrap(), "1 packets transmitted, 1 received, 0% packet loss");
+    assert_eq!(first(&mut old).unwrap(), "0 packets transmitted, 0 received");
+}
