@@ -30,7 +30,8 @@ use std::sync::atomic::Ordering;
 /// Once a known Ethernet address is POLL_TIMEOUT old, it is queried again at the same pace. The first two of
 /// these queries go to the known address, the others are broadcast. Once the address is TIMEOUT old, it
 /// counts as unknown. When another address replaces a known one, queries are broadcast at once, until one of
-/// the two addresses is confirmed. An address is confirmed if exactly one ARP packet claims it after a query.
+/// the two addresses is confirmed. An address is confirmed if exactly one ARP packet claims it after a query. It is
+/// queried again, by broadcast, after 1, 2, 4, ... 32 seconds, in case the answer of the genuine host was lost.
 ///
 /// Packets to 255.255.255.255 or to the subnet's broadcast address are broadcast. Packets to multicast
 /// addresses go to the mapped Ethernet address (RFC 1112 section 6.4). Neither needs a query. Packets without

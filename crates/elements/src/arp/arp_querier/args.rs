@@ -41,7 +41,8 @@ pub struct Args {
     pub(super) broadcast_poll: bool,
 }
 
-/// An address with its subnet, and the Ethernet address that the same name stands for.
+/// One of the element's own IP addresses, with its subnet. If it was given as a name of AddressInfo, `ether` is the
+/// Ethernet address of that name.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnAddress {
     pub(super) ip: Ipv4Addr,

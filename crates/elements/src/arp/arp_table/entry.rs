@@ -14,6 +14,9 @@ const QUICK_QUERIES: u32 = 10;
 const UNICAST_QUERIES: u32 = 2;
 /// A doubtful address is confirmed if it was claimed exactly this many times since the last query.
 const CONFIRMED: u32 = 1;
+/// After its doubt has ended, an address is queried again after 1, 2, 4, ... seconds, this many times. A forged claim
+/// can be confirmed by mistake, if the answer of the genuine host was lost. The next of these queries finds that out.
+const TRUSTED: u32 = 6;
 /// The default for the most entries: the number of hosts in a network with a 16-bit prefix.
 pub const ENTRY_CAPACITY: u32 = 65_536;
 
@@ -85,9 +88,37 @@ pub(super) struct Entry {
     /// in doubt. An address is in doubt once it has replaced another one, because one of the two may be
     /// forged or outdated.
     pub(super) doubt: Option<u32>,
+    /// The number of queries that were answered since the doubt ended, up to [`TRUSTED`], which is also the value of
+    /// an address that was never in doubt.
+    pub(super) trust: u32,
+}
+
+/// What an entry knows about queries for its address.
+#[derive(Clone, Copy)]
+pub(super) struct Queried {
+    queries: u32,
+    at: i64,
+    doubt: Option<u32>,
+    trust: u32,
 }
 
 impl Entry {
+    /// The entry of an address that was just claimed, or of an unknown one if `ether` is the broadcast address.
+    pub(super) fn new(ether: EtherAddr, now: i64, turn: u64) -> Entry {
+        Entry {
+            ether,
+            expired: false,
+            updated: now,
+            turn,
+            queries: 0,
+            queried: 0,
+            held: VecDeque::new(),
+            releasing: false,
+            until: 0,
+            doubt: None,
+            trust: TRUSTED,
+        }
+    }
     pub(super) fn known(&self) -> bool {
         !self.expired && !self.ether.is_broadcast()
     }
@@ -102,22 +133,46 @@ impl Entry {
     }
     /// Whether queries for a known address are to be broadcast.
     pub(super) fn is_lost(&self) -> bool {
-        self.doubt.is_some() || self.queries > UNICAST_QUERIES
+        self.doubt.is_some() || self.trust < TRUSTED || self.queries > UNICAST_QUERIES
     }
     /// Returns when a known address is to be queried again: `poll` nanoseconds after its last update, or
-    /// never if `poll` is 0. An address in doubt is to be queried at once.
+    /// never if `poll` is 0. An address in doubt is to be queried at once, and one that was in doubt lately sooner
+    /// than others, even if `poll` is 0.
     pub(super) fn poll_due(&self, poll: i64) -> i64 {
         match poll {
             _ if self.doubt.is_some() => i64::MIN,
+            _ if self.trust < TRUSTED => {
+                let wait = (1_000 * MS) << self.trust;
+                self.updated.saturating_add(if poll > 0 { wait.min(poll) } else { wait })
+            }
             0 => i64::MAX,
             _ => self.updated.saturating_add(poll),
         }
     }
     /// Returns the new value of `doubt` after an ARP packet has claimed the address. `other` says whether the
     /// claimed address differs from the known one.
-    pub(super) fn claimed(doubt: Option<u32>, other: bool) -> Option<u32> {
+    fn claimed(doubt: Option<u32>, other: bool) -> Option<u32> {
         // A claim that changes the address does not confirm it.
         if other { Some(CONFIRMED + 1) } else { doubt.map(|n| n.saturating_add(1)) }
+    }
+    /// Takes over what an entry knew about queries and doubt before an ARP packet claimed its address. `other` says
+    /// whether the claimed address differs from the known one.
+    pub(super) fn continue_from(&mut self, before: Queried, other: bool) {
+        self.doubt = Entry::claimed(before.doubt, other);
+        if self.doubt.is_some() {
+            // The pace of queries is not reset, so that two hosts that claim the same address do not cause
+            // more queries.
+            (self.queries, self.queried) = (before.queries, before.at);
+            self.trust = 0;
+        } else {
+            // A claim that no query asked for proves nothing.
+            self.trust = (before.trust + u32::from(before.queries > 0)).min(TRUSTED);
+        }
+    }
+    /// What is known about queries for the address.
+    pub(super) fn queried(&self) -> Queried {
+        let Entry { queries, queried, doubt, trust, .. } = *self;
+        Queried { queries, at: queried, doubt, trust }
     }
     /// Ends the doubt if the address was claimed exactly once since the last query. A genuine host answers a
     /// query once, while a flood of forged claims repeats the address.

@@ -126,20 +126,14 @@ impl State {
         let mut inner = self.lock();
         let inner = &mut *inner;
         self.expire_old(inner, now, lost);
-        let before =
-            inner.entries.get(&ip).map(|e| (e.known().then_some(e.ether), e.queries, e.queried, e.doubt));
+        let before = inner.entries.get(&ip).map(|e| (e.known().then_some(e.ether), e.queried()));
         if before.is_none() && !create {
             return None;
         }
         self.put_known(inner, ip, ether, now, lost);
         let Some(e) = inner.entries.get_mut(&ip) else { return Some(VecDeque::new()) };
-        if let Some((Some(old), queries, queried, doubt)) = before {
-            e.doubt = Entry::claimed(doubt, old != ether);
-            if e.doubt.is_some() {
-                // The pace of queries is not reset, so that two hosts that claim the same address do not cause
-                // more queries.
-                (e.queries, e.queried) = (queries, queried);
-            }
+        if let Some((Some(old), before)) = before {
+            e.continue_from(before, old != ether);
         }
         if e.releasing {
             // The worker that is releasing earlier packets will release these too.
@@ -285,18 +279,7 @@ impl Inner {
         self.turns += 1;
         let turn = self.turns;
         self.expires = self.expires.min(self.settings.end(now));
-        let new = Entry {
-            ether,
-            expired: false,
-            updated: now,
-            turn,
-            queries: 0,
-            queried: 0,
-            held: VecDeque::new(),
-            releasing: false,
-            until: 0,
-            doubt: None,
-        };
+        let new = Entry::new(ether, now, turn);
         let old = match self.entries.get_mut(&ip) {
             Some(e) => {
                 self.order.remove(&e.turn);

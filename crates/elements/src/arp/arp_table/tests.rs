@@ -377,3 +377,49 @@ fn an_update_does_not_prolong_the_wait() {
     s.expire(100, &mut lost);
     assert_eq!((numbers(&lost), s.size()), (vec![7], (1, 0)));
 }
+
+/// A forged claim is confirmed by mistake if it comes once between two queries and the answer of the genuine host is
+/// lost. The address is then queried again soon, and less often with each answer.
+#[test]
+fn a_false_claim_that_was_confirmed_is_found_out_within_a_second() {
+    const MS: i64 = 1_000_000;
+    const S: i64 = 1_000 * MS;
+    for poll in [0, 60 * S] {
+        let (s, mut lost) = (State::new(Settings::default()), Lost::new());
+        // Returns whether it is time for a query, whether it is broadcast, and the address.
+        let look = |now: i64, lost: &mut Lost| match s.look_up(
+            LookUp { ip: 1, now, poll, workers: false },
+            packet(b"x"),
+            lost,
+        ) {
+            Found::Known { query, lost, ether, .. } => (query, lost, ether),
+            Found::Held { .. } => panic!("the address is known"),
+        };
+        let answer = |n: u8, now: i64, lost: &mut Lost| {
+            assert!(s.answer(1, ether(n), now, false, true, lost).is_some())
+        };
+        answer(1, 0, &mut lost);
+        assert_eq!(look(S, &mut lost), (false, false, ether(1)));
+        // The forged claim, the query that it causes, and the claim once more.
+        answer(9, 2 * S, &mut lost);
+        assert_eq!(look(2 * S, &mut lost), (true, true, ether(9)));
+        answer(9, 2 * S + 50 * MS, &mut lost);
+        assert_eq!(look(2 * S + 100 * MS, &mut lost), (false, true, ether(9)), "the doubt has ended");
+        assert!(!look(3 * S, &mut lost).0);
+        assert_eq!(look(3 * S + 50 * MS, &mut lost), (true, true, ether(9)), "but not the distrust");
+        // The genuine host answers that query, and the one after it.
+        answer(1, 3 * S + 51 * MS, &mut lost);
+        assert_eq!(look(3 * S + 151 * MS, &mut lost), (true, true, ether(1)));
+        let mut answered = 3 * S + 152 * MS;
+        answer(1, answered, &mut lost);
+        look(answered + 100 * MS, &mut lost);
+        for wait in [1, 2, 4, 8, 16, 32] {
+            assert!(!look(answered + wait * S - MS, &mut lost).0, "{wait}");
+            assert_eq!(look(answered + wait * S, &mut lost), (true, true, ether(1)), "{wait}");
+            answered += wait * S + MS;
+            answer(1, answered, &mut lost);
+        }
+        assert!(!look(answered + 59 * S, &mut lost).0);
+        assert_eq!(look(answered + 60 * S, &mut lost), (poll > 0, false, ether(1)));
+    }
+}
