@@ -67,7 +67,7 @@ impl Sources {
     pub fn new() -> Sources {
         Sources::default()
     }
-    /// Adds a text under a name for messages, such as `config` for `-e` or `<stdin>`.
+    /// Adds a text. Messages call it by `name`: `config` for a text from `-e`, `<stdin>` for standard input.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
         let text = text.into();
         let mut lines = vec![0u32];

@@ -11,13 +11,14 @@ use super::lexer::{config_end, line_end, next_line, token};
 use super::parser::{Context, Parser};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::text::{Unit, quoted_end, unit};
+use crate::text::{Unit, hex_end, quoted_end, unit};
 
 /// The help line of an error quotes a configuration string only if it has at most this many bytes.
 const SHORT: usize = 40;
 
-/// The quote that was probably left open: the first one whose text continues on the next line.
-fn open_quote(text: &str, from: usize) -> Option<usize> {
+/// The quote or `\<` that was probably left open: the first quote whose text continues on the next line, or the
+/// first `\<` whose text has a sign that is no part of data.
+fn open_text(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;
     while at < bytes.len() {
@@ -25,6 +26,32 @@ fn open_quote(text: &str, from: usize) -> Option<usize> {
         let quoted = bytes.get(at..end).unwrap_or(&[]);
         if what == Unit::Quoted && (quoted.contains(&b'\n') || !quoted_end(bytes, at).1) {
             return Some(at);
+        }
+        // The `>` of a later arrow may end the text.
+        if what == Unit::Hex && (quoted.iter().any(|b| b"(),;".contains(b)) || !hex_end(bytes, at).1) {
+            return Some(at);
+        }
+        at = end;
+    }
+    None
+}
+
+/// The `(` that the first argument with one `(` too many leaves open, and the end of that argument. Commas inside
+/// the parentheses of an argument are rare, so the `)` probably belongs before the comma.
+fn open_argument(text: &str) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    let (mut at, mut open) = (0, Vec::new());
+    while at < bytes.len() {
+        let (what, end) = unit(bytes, at);
+        match what {
+            Unit::Byte(b'(') => open.push(at),
+            Unit::Byte(b')') => drop(open.pop()),
+            Unit::Byte(b',') => {
+                if let Some(&paren) = open.last() {
+                    return Some((paren, at));
+                }
+            }
+            _ => {}
         }
         at = end;
     }
@@ -62,7 +89,12 @@ impl Parser<'_> {
     /// The error for a configuration string without an end: a quote that is not closed, or the parenthesis.
     fn unclosed_config(&self, paren: Span) -> Diagnostic {
         let (text, from) = (self.text, paren.range().end);
-        if let Some(quote) = open_quote(text, from) {
+        if let Some(quote) = open_text(text, from) {
+            if text.get(quote..).is_some_and(|t| t.starts_with('\\')) {
+                return Diagnostic::error("'\\<' without '>'", self.span(quote..quote + 2))
+                    .at("the data that starts here has no end")
+                    .help("close it with >");
+            }
             let sign = text.get(quote..=quote).unwrap_or("");
             return Diagnostic::error("unclosed quote", self.span(quote..quote + 1))
                 .at("the text in quotes that starts here has no end")
@@ -76,6 +108,15 @@ impl Parser<'_> {
         let before = [";", "->", "=>"].into_iter().filter_map(|stop| line.find(stop)).min();
         match before.and_then(|n| line.get(..n)).map(str::trim_end) {
             Some(config) if config.len() <= SHORT && !config.contains(['"', '\'', '/']) => {
+                if let Some((inner, at)) = open_argument(config) {
+                    let (inner, at) = (from + inner, from + at);
+                    let part = text.get(inner..at).unwrap_or("");
+                    let mut d = d
+                        .label("this '(' has no ')' before the comma", self.span(inner..inner + 1))
+                        .help(format!("write ')' after '{part}'"));
+                    d.replacement = Some((self.span(at..at), ")".into()));
+                    return d;
+                }
                 let at = from + config.len();
                 let mut d =
                     d.help(format!("write ')' after '{}'", text.get(paren.range().start..at).unwrap_or("")));
