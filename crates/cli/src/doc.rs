@@ -121,7 +121,7 @@ fn overview(families: &[Family]) -> String {
 fn class_json(s: &ClassSpec) -> Value {
     let parts = words::Parts::of(s.doc);
     let port = |p: words::Port| json!({ "which": p.which, "moves": p.moves, "packets": p.packets, "optional": p.optional });
-    let handler = |(name, h): (String, &HandlerSpec)| {
+    let handler = |(name, h): (String, HandlerSpec)| {
         let kind = h.readable().then(|| h.kind.word());
         json!({ "name": name, "flags": h.flags, "value": kind, "unit": h.unit, "doc": h.doc })
     };

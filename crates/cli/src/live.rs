@@ -22,18 +22,20 @@ impl Line {
             let mut wait = Duration::from_millis(700);
             while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 let s = start.elapsed().as_secs();
-                let mut err = std::io::stderr().lock();
-                let _ = write!(err, "\r\x1b[Krunning {}:{:02}, Ctrl-C stops", s / 60, s % 60)
-                    .and_then(|()| err.flush());
+                draw(&format!("\r\x1b[Krunning {}:{:02}, Ctrl-C stops", s / 60, s % 60));
                 wait = Duration::from_secs(1);
             }
             if start.elapsed() > Duration::from_millis(700) {
-                let mut err = std::io::stderr().lock();
-                let _ = write!(err, "\r\x1b[K").and_then(|()| err.flush());
+                draw("\r\x1b[K");
             }
         });
         Line { stop: Some(stop), thread: thread.ok() }
     }
+}
+
+/// Writes to the terminal in one call, so that no message of another thread comes in between.
+fn draw(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 impl Drop for Line {

@@ -2,6 +2,7 @@
 //! Binding of workers to processors.
 
 use castanet_io::namespace::{pin, processors};
+use castanet_lang::bytes::line;
 use castanet_runtime::options::ThreadStart;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -71,7 +72,7 @@ impl Processors {
             let Some(&cpu) = self.list.get(worker as usize) else { return };
             if let Err(e) = pin(cpu) {
                 // The router runs all the same; a closed standard error is no reason to stop it.
-                let _ = writeln!(std::io::stderr().lock(), "worker {worker}: {e}");
+                let _ = std::io::stderr().lock().write_all(&line(&format!("worker {worker}: {e}")));
             }
         })
     }

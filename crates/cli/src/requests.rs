@@ -54,6 +54,7 @@ pub fn answer(router: &mut Router, requests: &[String]) -> Answers {
         match elements(router, pattern) {
             Ok((found, many)) => {
                 blocks |= many;
+                let before = values.len();
                 for e in found {
                     let name = format!("{}.{handler}", router.shared().graph.name(e as usize));
                     match router.read(Some(e), handler, "") {
@@ -61,6 +62,9 @@ pub fn answer(router: &mut Router, requests: &[String]) -> Answers {
                         Err(_) if many => {}
                         Err(_) => out.errors.push(wrong(router, Some(e), handler)),
                     }
+                }
+                if many && values.len() == before {
+                    out.errors.push(format!("no read handler matches '{request}'"));
                 }
             }
             Err(e) => out.errors.push(e),

@@ -217,6 +217,10 @@ impl ListenAddress {
 
     /// Duplicates a descriptor of this process. The original stays open.
     fn descriptor(&self, number: i32) -> Result<Listening, ListenError> {
+        // The system call wrapper asserts that the number is not negative.
+        if number < 0 {
+            return Err(self.failed(Errno::BADF));
+        }
         let me = pidfd_open(getpid(), PidfdFlags::empty()).map_err(|e| self.failed(e))?;
         let fd = pidfd_getfd(&me, number, PidfdGetfdFlags::empty()).map_err(|e| self.failed(e))?;
         let wrong = |_| ListenError::Descriptor(self.to_string());

@@ -345,7 +345,8 @@ fn implementation(block: &ItemImpl, all: &[Handler]) -> syn::Result<TokenStream>
 }
 
 /// Generates the match arms that call the methods of plain handlers, and the statements that call those of indexed
-/// handlers. `call` returns the call, if the handler has such a method.
+/// handlers. `call` returns the code that calls the read (or write) method of a handler; `None` if it has no such
+/// method.
 fn cases(
     plain: &[&Handler],
     indexed: &[&Handler],

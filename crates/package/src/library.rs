@@ -209,7 +209,8 @@ fn gone(spec: &ClassSpec) -> ConfigError {
     format!("the package of class '{}' was unloaded", spec.name).into()
 }
 
-/// Wraps the classes of a library for use outside it: declarations are copied, and elements hold the library.
+/// Wraps the classes of a library for use outside it. Declarations are copied. Each element keeps a reference to the
+/// library, so that it stays loaded.
 fn export(inside: &[ClassDef]) -> Content {
     let link = Link::default();
     let classes = inside.iter().enumerate().map(|(i, def)| {

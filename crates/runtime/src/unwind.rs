@@ -7,6 +7,7 @@
 use crate::node::Body;
 use castanet_element::{Cx, Instance};
 use castanet_packet::{Batch, pool};
+use castanet_spec::bytes::line;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
@@ -50,7 +51,7 @@ fn begin(info: &PanicHookInfo<'_>) {
     let trace = std::backtrace::Backtrace::capture();
     if trace.status() == std::backtrace::BacktraceStatus::Captured {
         // Ignore the error: standard error may be closed.
-        let _ = writeln!(std::io::stderr().lock(), "{trace}");
+        let _ = std::io::stderr().lock().write_all(&line(&trace.to_string()));
     }
 }
 

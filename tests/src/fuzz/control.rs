@@ -104,7 +104,8 @@ fn are_replies(mut bytes: &[u8]) -> bool {
         let Some(end) = bytes.windows(2).position(|w| w == b"\r\n") else { return false };
         let (line, rest) = bytes.split_at(end);
         bytes = rest.get(2..).unwrap_or_default();
-        let Ok(line) = std::str::from_utf8(line) else { return false };
+        // Bytes that a client sent and that are no UTF-8 stand in messages as they came.
+        let line = castanet_lang::bytes::decode(line);
         if let (None, Some(n)) = (first, line.strip_prefix("DATA ")) {
             let Some(rest) = n.parse().ok().and_then(|n: usize| bytes.get(n..)) else { return false };
             bytes = rest;

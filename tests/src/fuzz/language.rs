@@ -4,7 +4,7 @@
 use super::{at_most, load};
 use castanet_classes::Registry;
 use castanet_graph::{Drawing, Fold, Graph};
-use castanet_lang::{Diagnostic, Flat, NoLibrary, Options, Sources, Unknown, load_bytes, print};
+use castanet_lang::{Diagnostic, Flat, NoLibrary, Options, Sources, Unknown, bytes, load_bytes, print};
 
 /// The maximum number of elements and of connections. Compounds can expand a short text to more. Such a
 /// configuration is not processed further.
@@ -38,7 +38,8 @@ pub fn language(data: &[u8]) {
     let text = print::driver(&flat);
     if !diagnostics.iter().any(Diagnostic::is_error) {
         let mut again = Sources::new();
-        let (second, wrong) = load_bytes(&mut again, "printed", text.as_bytes(), &options(&classes, unknown));
+        let (second, wrong) =
+            load_bytes(&mut again, "printed", &bytes::encode(&text), &options(&classes, unknown));
         assert!(!wrong.iter().any(Diagnostic::is_error), "{text}\n{}", load::show(&again, &wrong));
         assert_eq!(meaning(&flat), meaning(&second), "{text}");
     }

@@ -144,7 +144,7 @@ fn first_error(diagnostics: &[Diagnostic]) -> Result<(), String> {
 
 /// The elements that two workers share or lock, as `castanet explain -j 2` finds them.
 fn sharing(text: &str) -> Result<String, String> {
-    let loaded = load(&Source::text("new", &text, Vec::new()), None, Unknown::Error);
+    let loaded = load(&Source::text("new", text, Vec::new()), None, Unknown::Error);
     first_error(&loaded.diagnostics)?;
     let (graph, _) = castanet_graph::offload::complete(loaded.graph, loaded.classes.as_ref());
     let (placement, _) = castanet_runtime::place(&graph, loaded.classes.as_ref(), 2);

@@ -211,8 +211,8 @@ pub fn class(spec: &ClassSpec, width: usize) -> String {
         table(&mut out, &spec.args.iter().map(row).collect::<Vec<_>>(), "  ", width);
     }
     title(&mut out, "Handlers");
-    let row = |(name, h): (String, &castanet_spec::HandlerSpec)| {
-        vec![code(&name), words::flags(h.flags), words::value(h), h.doc.to_string()]
+    let row = |(name, h): (String, castanet_spec::HandlerSpec)| {
+        vec![code(&name), words::flags(h.flags), words::value(&h), h.doc.to_string()]
     };
     table(&mut out, &words::handlers(spec).into_iter().map(row).collect::<Vec<_>>(), "  ", width);
     title(&mut out, "Behaviour");

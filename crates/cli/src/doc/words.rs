@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The texts of the manual about a declaration, shared by terminal, Markdown and JSON.
 
+use castanet_runtime::handlers::LIVE;
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
 use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
 use castanet_spec::{
@@ -195,22 +196,30 @@ pub fn flags(flags: &str) -> String {
 
 /// Returns the handlers that a class declares, with their names: its own, those of which an element has several,
 /// such as `patternN`, and those of its arguments.
-pub fn declared(spec: &ClassSpec) -> Vec<(String, &'static HandlerSpec)> {
-    let plain = |h: &'static HandlerSpec| (h.name.to_string(), h);
-    let indexed = spec.indexed.iter().map(|h| (format!("{}N", h.name), h));
+pub fn declared(spec: &ClassSpec) -> Vec<(String, HandlerSpec)> {
+    let plain = |h: &HandlerSpec| (h.name.to_string(), shown(spec, h));
+    let indexed = spec.indexed.iter().map(|h| (format!("{}N", h.name), *h));
     spec.handlers.iter().map(plain).chain(indexed).chain(spec.arg_handlers.iter().map(plain)).collect()
 }
 
 /// Returns the handlers that a class declares, then those that the runtime adds.
-pub fn handlers(spec: &ClassSpec) -> Vec<(String, &'static HandlerSpec)> {
+pub fn handlers(spec: &ClassSpec) -> Vec<(String, HandlerSpec)> {
     let mut all = declared(spec);
     let own = all.len();
     for h in castanet_runtime::handlers::provided(spec.task, !spec.drops.is_empty()) {
         if all[..own].iter().all(|o| o.0 != h.name) {
-            all.push((h.name.to_string(), h));
+            all.push((h.name.to_string(), shown(spec, h)));
         }
     }
     all
+}
+
+/// Returns a handler as it is in a running router: `config` can be written if the class can be reconfigured.
+fn shown(spec: &ClassSpec, h: &HandlerSpec) -> HandlerSpec {
+    match h.name == "config" && spec.reconfigure != Reconfigure::Refused {
+        true => HandlerSpec { flags: LIVE, ..*h },
+        false => *h,
+    }
 }
 
 /// Describes the kind of a handler's value, with its unit if it has one. Empty if the handler cannot be read.
@@ -394,6 +403,20 @@ mod tests {
         );
         assert_eq!(of("1-99/0", "h", "any"), "input 0: push any; inputs 1 to 98: push any optional");
         assert_eq!(of("x", "h", "any"), "");
+    }
+
+    #[test]
+    fn config_can_be_written_where_the_class_can_be_reconfigured() {
+        let mut seen = [0; 2];
+        for spec in Registry::new().classes() {
+            let all = handlers(spec);
+            let config: Vec<_> = all.iter().filter(|h| h.0 == "config").collect();
+            let live = spec.reconfigure != Reconfigure::Refused;
+            assert_eq!(config.len(), 1, "{}", spec.name);
+            assert_eq!(config[0].1.flags.starts_with("rw"), live, "{}", spec.name);
+            seen[usize::from(live)] += 1;
+        }
+        assert!(seen.iter().all(|&n| n > 0), "{seen:?}");
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub fn main(args: &New) -> ExitCode {
 
 /// Checks a configuration without access to devices. Returns the number of elements, and the errors.
 fn checked(text: &str) -> (usize, Vec<String>) {
-    let source = Source::text("new", &text, Vec::new());
+    let source = Source::text("new", text, Vec::new());
     let loaded = load(&source, None, Unknown::Error);
     let n = loaded.graph.len();
     let mut diagnostics = loaded.diagnostics;

@@ -141,7 +141,8 @@ mod tests {
             let values = ["min_thresh", "max_thresh", "max_p", "drops"].map(|h| kit.read(h).unwrap());
             assert_eq!(values, ["10", &(target + 10).to_string(), "0.02", "0"]);
             let config = kit.read("config").unwrap();
-            assert_eq!(config.split(", QUEUES").next().unwrap(), format!("{target}, 0.02"));
+            assert_eq!(config, format!("{target}, 0.02, STABILITY 4"));
+            assert!(Kit::<AdaptiveRed>::new(&config).is_ok());
         }
         for (config, error) in [
             ("20", "MAX_P: required argument missing"),

@@ -221,7 +221,7 @@ impl CoDel {
     #[read]
     fn config(&self, cx: &mut Cx<'_>) -> String {
         let (target, interval) = (self.args.target.show(), self.args.interval.show());
-        format!("{target}, {interval}, QUEUES {}", self.lengths.names(" ", cx))
+        format!("{target}, {interval}{}", self.lengths.argument(cx))
     }
 }
 

@@ -172,8 +172,8 @@ impl<A: EarlyArgs> Early<A> {
             format!("{min}, {max}")
         };
         let gentle = if self.settings.gentle { "" } else { ", GENTLE false" };
-        let (p, queues) = (self.max_p(), self.lengths.names(" ", cx));
-        format!("{limits}, {p}, QUEUES {queues}, STABILITY {}{gentle}", self.settings.stability)
+        let (p, queues) = (self.max_p(), self.lengths.argument(cx));
+        format!("{limits}, {p}{queues}, STABILITY {}{gentle}", self.settings.stability)
     }
 }
 

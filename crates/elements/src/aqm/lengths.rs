@@ -67,6 +67,12 @@ impl Lengths {
         let name = |e: u32| cx.elements().get(e as usize).map_or("", |i| i.name.as_str());
         self.0.iter().map(|(e, _)| name(*e)).collect::<Vec<_>>().join(end)
     }
+    /// Returns the argument QUEUES with the comma before it. Without a queue that has a name it is empty, because
+    /// QUEUES needs one.
+    pub(super) fn argument(&self, cx: &mut Cx<'_>) -> String {
+        let names = self.names(" ", cx);
+        if names.trim().is_empty() { String::new() } else { format!(", QUEUES {names}") }
+    }
 }
 
 #[cfg(test)]

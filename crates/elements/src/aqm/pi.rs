@@ -241,11 +241,11 @@ impl Pi {
     /// Arguments that would make an element with the present settings.
     #[read]
     fn config(&self, cx: &mut Cx<'_>) -> String {
-        let queues = self.controller.lengths.names(" ", cx);
+        let queues = self.controller.lengths.argument(cx);
         let Args { target, qref, stability, .. } = &self.args;
         let qref = qref.map_or(String::new(), |n| format!(", QREF {n}"));
         let [w, a, b] = [self.w(), self.a(), self.b()];
-        format!("{w}, {a}, {b}, {target}, QUEUES {queues}{qref}, STABILITY {stability}")
+        format!("{w}, {a}, {b}, {target}{queues}{qref}, STABILITY {stability}")
     }
 }
 

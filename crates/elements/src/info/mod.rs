@@ -79,9 +79,19 @@ fn words(config: &str, range: Range<usize>) -> Vec<String> {
 
 /// Returns the error message for a name that is not an element.
 fn no_element(name: &str, names: &Names) -> String {
+    unknown(name, "", names)
+}
+
+/// Returns the error message for a name that stands for neither an element nor a compound; the classic text
+/// shows the name as that of a compound.
+fn no_element_or_compound(name: &str, names: &Names) -> String {
+    unknown(name, "/", names)
+}
+
+fn unknown(name: &str, end: &str, names: &Names) -> String {
     let near = names.nearest_element(name);
     let hint = near.map(|n| format!(", did you mean '{n}'?")).unwrap_or_default();
-    format!("'{name}' does not name an element{hint}")
+    format!("'{name}{end}' does not name an element{hint}")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! StaticThreadSched: which worker runs which task.
 
-use super::{Definition, each_with_warnings, no_element};
+use super::{Definition, each_with_warnings, no_element_or_compound};
 use castanet_element::prelude::*;
 
 /// Assigns the tasks of elements to workers.
@@ -49,6 +49,14 @@ impl Information for StaticThreadSched {
                     Err(_) => return Err(format!("worker '{worker}': must be at least -1").into()),
                 },
             };
+            let name = name.trim_end_matches('/');
+            let elements = match names.element(scope, name) {
+                Some(e) => vec![e],
+                None => names.elements_in(&format!("{scope}{name}/")),
+            };
+            if elements.is_empty() {
+                return Err(no_element_or_compound(name, names).into());
+            }
             if let Some(home) = home
                 && let Some(workers) = names.workers().filter(|&n| n > 0 && home >= n)
             {
@@ -59,14 +67,6 @@ impl Information for StaticThreadSched {
                     workers - 1
                 );
                 warnings.push((message, help));
-            }
-            let name = name.trim_end_matches('/');
-            let elements = match names.element(scope, name) {
-                Some(e) => vec![e],
-                None => names.elements_in(&format!("{scope}{name}/")),
-            };
-            if elements.is_empty() {
-                return Err(no_element(name, names).into());
             }
             if let Some(home) = home {
                 elements.into_iter().for_each(|e| names.define_home(e, home));
@@ -104,6 +104,14 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_name_is_one_error() {
+        let mut n = names();
+        n.set_workers(1);
+        let said = messages(StaticThreadSched::inform("foo 7", "", &mut n));
+        assert_eq!(said, ["'foo/' does not name an element"]);
+    }
+
+    #[test]
     fn a_worker_that_does_not_exist_is_a_warning() {
         let warnings = |workers| {
             let mut n = names();
@@ -124,7 +132,7 @@ mod tests {
         let texts = messages(bad);
         assert_eq!(texts.len(), 5);
         assert_eq!(texts[0], "expected 'ELEMENT WORKER'");
-        assert!(texts[1].starts_with("'t' does not name an element"), "{}", texts[1]);
+        assert!(texts[1].starts_with("'t/' does not name an element"), "{}", texts[1]);
         assert_eq!(texts[2..4], ["worker 'x': invalid number", "worker '-2': must be at least -1"]);
     }
 }

@@ -163,7 +163,7 @@ impl OutFile {
         let mut sink = self.sink();
         sink.open(name)?;
         let Sink::Open(file) = &mut *sink else { return Ok(()) };
-        file.write_all(&castanet_lang::bytes::encode(&line)).inspect_err(|_| *sink = Sink::Failed)
+        file.write_all(&castanet_lang::bytes::encode(line)).inspect_err(|_| *sink = Sink::Failed)
     }
     /// Writes buffered lines. If the router did not run, the file may belong to another router and is not touched,
     /// except that a file which this router created (`made`) is removed.

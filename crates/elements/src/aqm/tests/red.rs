@@ -172,7 +172,8 @@ fn handlers_and_errors() {
         assert!(kit.write(handler, value).is_err(), "{handler} {value}");
     }
     let config = kit.read("config").unwrap();
-    assert!(config.starts_with("60, 100, 0.5, QUEUES ") && config.ends_with(", STABILITY 4"), "{config}");
+    assert_eq!(config, "60, 100, 0.5, STABILITY 4");
+    assert!(Kit::<Red>::new(&config).is_ok());
     let mut names = Names::new();
     names.define_element("q", 2, "Queue");
     let mut named = Kit::<Red>::with_names("5, 50, 0.02, QUEUES q", 1, 1, names.clone()).unwrap();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Frames a second in a flood.
 const RATE: u32 = 2000;
-/// How long a flood lasts. Each has frames of its own.
+/// How long a flood lasts.
 const FLOOD: Duration = Duration::from_millis(4000);
 /// The interval, in milliseconds, in which routers are asked whether they have opened a device.
 const LOOK: u64 = 50;
