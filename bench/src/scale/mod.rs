@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures what two workers lose by sharing elements, and predicts larger numbers of workers.
 //!
-//! [`cases`] lists the configurations, one for each way of sharing. `measure` runs each on one and on two workers
+//! `cases` lists the configurations, one for each way of sharing. `measure` runs each on one and on two workers
 //! in turn. [`model`] has the Universal Scalability Law and models of a lock; the latter are fitted to a sweep over
 //! the share of work under the lock, and checked on points of the sweep that are left out. `predict` applies them,
 //! `report` and `plot` show the results.
