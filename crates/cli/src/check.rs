@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet check`: reports all diagnostics of configurations without running them.
 
+mod characters;
 mod merge;
 mod paint;
 mod scripts;
@@ -57,6 +58,7 @@ fn check(source: &Source, args: &Check) -> (Sources, Vec<Diagnostic>) {
     if errors(&diagnostics) == 0 {
         diagnostics.extend(paint::redirects(&loaded.graph));
         diagnostics.extend(scripts::calls(&loaded.graph));
+        diagnostics.extend(characters::look_alikes(&loaded.graph));
         diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.clone(), &options));
     } else if diagnostics.iter().filter(|d| d.is_error()).all(|d| d.flat) {
         let held_back = std::mem::take(&mut loaded.held_back);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control sockets of the command line. They are not elements, so they survive hot swaps.
+//! Control sockets of the command line. They are elements of the driver, not of the configuration, so they survive hot
+//! swaps and no client can change them.
 
 use crate::load::complain;
 use castanet_control::session::Rules;
 use castanet_control::{ListenAddress, Server, Settings, Token};
-use castanet_runtime::Running;
+use castanet_lang::args::quote;
+use castanet_runtime::{DriverElement, Running};
 use clap::Args;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -53,6 +55,26 @@ fn descriptor(text: &str) -> Result<ListenAddress, String> {
     Ok(ListenAddress::Descriptor(number))
 }
 
+/// Returns the element as which clients see a socket, the `number`-th of the command line. `port` is the port got.
+fn element(number: usize, place: &ListenAddress, port: Option<u16>) -> DriverElement {
+    let name = match number {
+        0 => "click_driver@@ControlSocket".to_string(),
+        n => format!("click_driver@@ControlSocket@{n}"),
+    };
+    let (config, file) = match place {
+        ListenAddress::Tcp { port, following, .. } => {
+            (format!("TCP, {port}{}", if *following { "+" } else { "" }), String::new())
+        }
+        ListenAddress::Unix(path) => {
+            let file = castanet_lang::bytes::decode(path.as_os_str().as_encoded_bytes()).into_owned();
+            (format!("UNIX, {}", quote(&file)), file)
+        }
+        ListenAddress::Descriptor(fd) => (format!("SOCKET, {fd}"), String::new()),
+    };
+    let port = port.map(|p| p.to_string()).unwrap_or_default();
+    DriverElement { name, class: "ControlSocket", config, values: vec![("filename", file), ("port", port)] }
+}
+
 impl Sockets {
     /// Returns the addresses of all sockets.
     ///
@@ -71,8 +93,8 @@ impl Sockets {
     pub fn open(&self, running: &Arc<Running>) -> Result<Vec<Server>, String> {
         let token = self.control_token.as_deref().map(Token::read).transpose();
         let token = token.map_err(|e| e.to_string())?.map(Arc::new);
-        let mut servers = Vec::new();
-        for place in self.places()? {
+        let (mut servers, mut elements) = (Vec::new(), Vec::new());
+        for (number, place) in self.places()?.into_iter().enumerate() {
             let settings = Settings::control(Rules { token: token.clone(), ..Rules::default() });
             let server = Server::start(&place, settings, running.clone()).map_err(|e| e.to_string())?;
             if let (ListenAddress::Tcp { port, .. }, Some(p)) = (&place, server.port())
@@ -80,8 +102,10 @@ impl Sockets {
             {
                 complain(&format!("listening on TCP port {p}"));
             }
+            elements.push(element(number, &place, server.port()));
             servers.push(server);
         }
+        running.set_driver_elements(elements);
         Ok(servers)
     }
 }

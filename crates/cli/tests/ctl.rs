@@ -87,7 +87,8 @@ fn every_command() {
     let done = ctl(&b, &["--json", "write", "i.active", "false"]);
     assert_eq!(done, ran("{\"done\":\"Write handler 'i.active' OK\"}\n", "", 0));
     let list = ctl(&b, &["list"]);
-    assert!(list.out.starts_with("i          InfiniteSource\nc          Counter\n"), "{}", list.out);
+    let rows: Vec<Vec<_>> = list.out.lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(rows[..2], [["i", "InfiniteSource"], ["c", "Counter"]], "{}", list.out);
     let list: serde_json::Value = serde_json::from_str(&ctl(&b, &["list", "--json"]).out).unwrap();
     assert_eq!(list[1], serde_json::json!({ "name": "c", "class": "Counter" }));
     let list = ctl(&b, &["list", "c"]).out;
@@ -199,6 +200,70 @@ fn sockets_of_the_driver() {
     assert_eq!(b.run("castanet", &["run", "-p", "x", "-e", ROUTER], "").code, 1);
     assert!(b.run("click", &["--port=x", "-e", ROUTER], "").err.starts_with("--port x: expected 0 to 65535"));
     assert!(b.run("click", &["--socket", "77", "-e", ROUTER], "").err.contains("Bad file descriptor"));
+}
+
+#[test]
+fn sockets_of_the_driver_are_shown_as_elements() {
+    let b = Bench::new();
+    let text = "cs :: ControlSocket(UNIX, e); Idle -> c :: Counter -> Discard;";
+    b.file("next.click", "Idle -> d :: Discard;");
+    let names = ["click_driver@@ControlSocket", "click_driver@@ControlSocket@1"];
+    for (tool, more) in [("castanet", &["run", "-q"][..]), ("click", &[])] {
+        let live = start(&b, tool, &[more, &["-R", "-u", "s", "-p", "0", "-e", text]].concat());
+        let read = |h: &str| ctl(&b, &["read", h]).out;
+        let of = |n: usize, h: &str| read(&format!("{}.{h}", names[n]));
+        let listed = read("list");
+        let listed: Vec<_> = listed.lines().collect();
+        assert_eq!((listed[0], &listed[listed.len() - 2..]), ("6", &names[..]), "{listed:?}");
+        let said = std::fs::read_to_string(b.path("log")).unwrap();
+        let port = said.trim().strip_prefix("castanet: listening on TCP port ").unwrap();
+        assert_eq!(
+            (of(0, "port"), of(0, "config"), of(0, "filename")),
+            (format!("{port}\n"), "TCP, 0\n".into(), "\n".into())
+        );
+        assert_eq!(
+            (of(1, "port"), of(1, "config"), of(1, "filename")),
+            ("\n".into(), "UNIX, \"s\"\n".into(), "s\n".into())
+        );
+        assert_eq!((of(1, "class"), of(1, "name")), ("ControlSocket\n".into(), format!("{}\n", names[1])));
+        for h in ["handlers", "ports"] {
+            assert_eq!(of(0, h), read(&format!("cs.{h}")), "{h}");
+        }
+        assert_eq!(read("6.name"), format!("{}\n", names[1]));
+        let refused = |args: &[&str], want: &str| {
+            let ran = ctl(&b, args);
+            assert!(ran.code == 1 && ran.err.contains(want), "{ran:?}");
+        };
+        refused(&["write", "click_driver@@ControlSocket.config", "TCP, 1"], "read-only");
+        refused(&["read", "click_driver@@ControlSocket.zz"], "No handler named");
+        // A new configuration has them too.
+        assert_eq!(ctl(&b, &["swap", "next.click"]).code, 0);
+        until("it is swapped", || read("d.class") == "Discard\n");
+        assert_eq!(read("list"), format!("4\nIdle@1\nd\n{}\n{}\n", names[0], names[1]));
+        assert_eq!(of(0, "port"), format!("{port}\n"));
+        assert_eq!(ctl(&b, &["stop"]).code, 0);
+        drop(live);
+    }
+}
+
+#[test]
+fn warnings_of_a_swap_are_in_the_reply() {
+    use std::io::{Read, Write};
+    let b = Bench::new();
+    let live = start(&b, "castanet", &["run", "-q", "-R", "-u", "s", "-e", ROUTER]);
+    let mut c = std::os::unix::net::UnixStream::connect(b.path("s")).unwrap();
+    let odd = "Idle -> Queue -> BandwidthRatedUnqueue(1000) -> Discard;";
+    c.write_all(format!("WRITE hotconfig {odd}\nWRITE hotconfig Idle -> Discard;\nQUIT\n").as_bytes())
+        .unwrap();
+    let mut said = String::new();
+    c.read_to_string(&mut said).unwrap();
+    let lines: Vec<_> = said.lines().skip(1).collect();
+    let (last, first) = (lines.iter().rev().take(2).rev().copied().collect::<Vec<_>>(), lines[0]);
+    assert_eq!(first, "220-Write handler 'hotconfig' OK", "{said}");
+    assert!(lines.iter().any(|l| l.starts_with("220") && l.contains("warning")), "{said}");
+    assert_eq!(last, ["200 Write handler 'hotconfig' OK", "200 Goodbye!"]);
+    assert_eq!(ctl(&b, &["stop"]).code, 0);
+    drop(live);
 }
 
 #[test]
@@ -337,7 +402,7 @@ fn completion() {
     let mut c = Command::new("bash");
     c.current_dir(b.folder.path()).args(["--norc", "-c", script]);
     let ran = common::run(c, "");
-    let elements = "Discard@3 Discard@6 Idle@5 c i odd@name s";
+    let elements = "Discard@3 Discard@6 Idle@5 c click_driver@@ControlSocket i odd@name s";
     let want = format!("c.count c.count_call\nc.reset c.reset_counts\nname.\n{elements}\nswap\nflatten\n");
     let same = |text: &str| {
         text.lines()

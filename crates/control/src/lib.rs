@@ -52,6 +52,8 @@ pub mod code {
     pub const HANDLER: u16 = 520;
     /// Too much data.
     pub const TOO_BIG: u16 = 521;
+    /// The LLRPC returned an error.
+    pub const LLRPC: u16 = 522;
     /// Not permitted.
     pub const PERMISSION: u16 = 530;
     /// The router has ended.

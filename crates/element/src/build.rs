@@ -10,9 +10,10 @@ use crate::remote::Remote;
 use crate::run_loop::Core;
 use crate::run_loop::Internals as _;
 use crate::watch::{Interest, Watch};
-use castanet_spec::{ArgCx, ArgError, Capability, ClassSpec, Names, ValueError};
+use castanet_spec::{ArgCx, ArgError, Capability, ClassSpec, Names, Parser, ValueError};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -98,6 +99,28 @@ impl<'a> BuildCx<'a> {
     /// Returns the context for parsing arguments.
     pub fn arg_cx(&self) -> ArgCx<'a> {
         ArgCx { scope: self.scope, names: self.names, origin: self.names.origin() }
+    }
+    /// Returns where an argument stands in the configuration string, for errors; the whole string if it was not given.
+    pub fn place_of(&self, argument: &str) -> Range<usize> {
+        let index = self.spec.args.iter().position(|a| a.name == argument);
+        let place = index.and_then(|i| Parser::new(self.config, self.spec.args, self.arg_cx()).place(i));
+        place.unwrap_or(0..usize::MAX)
+    }
+    /// Returns an error about the value of an argument, at its place.
+    pub fn wrong_value(&self, argument: &str, error: ValueError) -> ConfigError {
+        let (help, meant) = error.mend();
+        let replacement = meant.map(String::from);
+        let wrong = ArgError::new(error.about(argument), self.place_of(argument)).help(help);
+        ArgError { replacement, ..wrong }.into()
+    }
+    /// Returns the error for an argument that wants another number of outputs than are in use.
+    pub fn wrong_outputs(&self, argument: &str, wanted: u32) -> ConfigError {
+        let text = format!("{argument}: {wanted} outputs wanted, but {} in use", self.outputs);
+        let help = match wanted.saturating_sub(1) {
+            0 => format!("write {}, or leave the argument out", self.outputs),
+            last => format!("connect outputs 0 to {last}, or write {}", self.outputs),
+        };
+        ArgError::new(text, self.place_of(argument)).help(help).into()
     }
     /// Returns the seed for random numbers that need not be secret. The configuration may set this seed.
     pub fn random_seed(&self) -> Seed {

@@ -120,6 +120,45 @@ fn the_transcript() {
 }
 
 #[test]
+fn llrpcs_of_a_switch() {
+    let f = Folder::new();
+    let router = "Idle -> s :: Switch(1); s [0] -> Discard; s [1] -> Discard; s [2] -> d :: Discard;";
+    let socket = |more: &str| format!("{router} cs :: ControlSocket(UNIX, {}{more})", f.path().display());
+    let live = Live::start(&socket(""), 1);
+    let two = 2i32.to_ne_bytes();
+    let say = |parts: &[&[u8]]| f.say(&[&parts.concat()[..], b"QUIT\n"].concat());
+    let got = |name: &str, value: &[u8; 4]| {
+        format!("200 LLRPC '{name}' OK\r\nDATA 4\r\n{}", String::from_utf8_lossy(value))
+    };
+    let bye = "200 Goodbye!\r\n";
+    let said = say(&[b"LLRPC s#4004C005 4\n", &two, b"LLRPC 2#4004c005\n"]);
+    let one = 1i32.to_ne_bytes();
+    assert_eq!(said, format!("{GREETING}{}{}{bye}", got("s#4004C005", &one), got("2#4004c005", &one)));
+    let said = say(&[b"LLRPC s#80044006 4\n", &two]);
+    assert_eq!(said, format!("{GREETING}{}{bye}", got("s#80044006", &two)));
+    assert_eq!(live.read("s", "switch"), "2");
+    for (command, reply) in [
+        (
+            &b"LLRPC s#80044006\n"[..],
+            "522-LLRPC 's#80044006' error:\r\n522 expected 4 bytes of data, got 0\r\n",
+        ),
+        (
+            b"LLRPC s#4004C005 1\nx",
+            "522-LLRPC 's#4004C005' error:\r\n522 expected 4 bytes of data, got 1\r\n",
+        ),
+        (b"LLRPC d#4004C005 4\nabcd", "501 Cannot call LLRPC 'd#4004C005' remotely\r\n"),
+        (b"LLRPC s#1C0044006 4\nabcd", "501 Cannot call LLRPC 's#1C0044006' remotely\r\n"),
+    ] {
+        assert_eq!(say(&[command]), format!("{GREETING}{reply}{bye}"));
+    }
+    live.end();
+    let live = Live::start(&socket(", READONLY true"), 1);
+    let said = say(&[b"LLRPC s#80044006 4\n", &two]);
+    assert_eq!(said, format!("{GREETING}530 Permission denied for 's#80044006'\r\n{bye}"));
+    live.end();
+}
+
+#[test]
 fn listings_errors_and_data_as_long_as_wanted() {
     let f = Folder::new();
     let text = format!(

@@ -103,7 +103,12 @@ fn compounds_show_where_they_are_used() {
         c.to.element -= 1;
     }
     flat.elements[0].name = "two/x".into();
-    flat.elements[0].origin.push(Origin { instance: "two".into(), class: "X".into(), span: used });
+    flat.elements[0].origin.push(Origin {
+        instance: "two".into(),
+        class: "X".into(),
+        span: used,
+        parameters: Vec::new(),
+    });
     let (g, diagnostics) = crate::Graph::new(flat, &TestClasses);
     insta::assert_snapshot!(rendered(&diagnostics[..1], &sources));
     assert_eq!(g.find_from("two/", "x"), g.find("two/x"));

@@ -33,6 +33,16 @@ pub struct Origin {
     pub class: String,
     /// The position of the compound's use.
     pub span: Span,
+    /// The parameters of the compound, without their `$`.
+    pub parameters: Vec<String>,
+}
+
+impl Origin {
+    /// About the memory that it takes, in bytes.
+    pub fn size(&self) -> usize {
+        let parameters: usize = self.parameters.iter().map(|p| p.len() + 24).sum();
+        self.instance.len() + self.class.len() + parameters + 88
+    }
 }
 
 /// An element of the flat configuration.

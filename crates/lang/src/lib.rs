@@ -2,8 +2,9 @@
 //! The configuration language: source text to a flat configuration and diagnostics. It never panics and accepts
 //! any input.
 //!
-//! Modules, bottom up: [`bytes`] (texts that hold any bytes), [`source`] (files and positions), [`diagnostic`] (errors, positions, fixes), [`args`]
-//! (splitting and quoting configuration strings), [`archive`] (`ar` files that hold a configuration),
+//! Modules, bottom up: [`bytes`] (texts that hold any bytes), [`source`] (files and positions), [`diagnostic`]
+//! (errors, positions, fixes), [`args`] (splitting and quoting configuration strings), [`look_alike`] (characters that
+//! look like others), [`archive`] (`ar` files that hold a configuration),
 //! [`syntax`] (lexer, parser, lossless tree), [`flat`] (the flat configuration), [`elaborate`] (syntax to
 //! flat), [`read`] (reading files with a limit), [`library`] (finding required files), [`print`](mod@print)
 //! (flat configuration to text), [`render`] (diagnostics to text).
@@ -16,6 +17,7 @@ pub mod diagnostic;
 pub mod elaborate;
 pub mod flat;
 pub mod library;
+pub mod look_alike;
 pub mod print;
 pub mod read;
 pub mod render;

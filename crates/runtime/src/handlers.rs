@@ -269,6 +269,12 @@ impl Shared {
         let swap = if self.supervisor.allows_swaps() { &HOT_SWAP[..] } else { &[] };
         GLOBAL.iter().chain(swap).map(|h| (h.name, h.flags))
     }
+    /// Returns the names of the configuration's elements, then those of the driver's elements.
+    pub(crate) fn all_names(&self) -> Vec<String> {
+        let mut names: Vec<_> = (0..self.graph.len()).map(|e| self.graph.name(e).to_string()).collect();
+        names.extend(self.supervisor.driver_names().into_iter().filter(|n| self.find(n).is_none()));
+        names
+    }
     /// Returns the value of a global read handler; none if it does not exist or needs a worker.
     pub fn global(&self, handler: &str) -> Option<String> {
         let lines = |v: Vec<String>| v.iter().fold(String::new(), |s, l| s + l + "\n");
@@ -283,8 +289,8 @@ impl Shared {
             "workers" => self.workers(),
             "packages" => lines(self.supervisor.packages()),
             "list" => {
-                let names = (0..self.graph.len()).map(|e| self.graph.name(e).to_string());
-                format!("{}\n{}", self.graph.len(), lines(names.collect()))
+                let names = self.all_names();
+                format!("{}\n{}", names.len(), lines(names))
             }
             "classes" => lines(self.classes.names().iter().map(ToString::to_string).collect()),
             "handlers" => self.globals().fold(String::new(), |s, (n, f)| s + n + "\t" + f + "\n"),

@@ -140,7 +140,7 @@ impl Ledger {
                 (a.held, LedgerRole::HOLDS, "holds"),
             ]
             .into_iter()
-            .filter(|(n, book, _)| *n > 0 && !a.ledger_role.contains(*book))
+            .filter(|(n, role, _)| *n > 0 && !a.ledger_role.contains(*role))
             .map(move |(n, _, word)| {
                 format!("{} :: {} does not declare ledger({word}): {n}", a.element, a.class)
             })

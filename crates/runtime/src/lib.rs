@@ -5,7 +5,7 @@
 //! - [`options`], `errors`, [`ledger`], `session`: what a router is told, and what it reports.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, and how workers meet.
 //! - `build_state`, [`shared`]: the data of one configuration. [`handlers`] lists the standard and global
-//!   handlers, `replicas` decides which workers a call goes to, and combines their answers.
+//!   handlers, [`driver_elements`] is what the driver adds to the elements of a configuration, `replicas` decides which workers a call goes to, and combines their answers.
 //! - `lock`, `node`, `unwind`, `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
 //!   worker, and how packets move among them.
 //! - `task_handlers`, `dispatch` answer reads and writes. `worker` is the run loop of tasks, timers and mail.
@@ -25,6 +25,7 @@ mod barrier;
 mod build_state;
 mod dispatch;
 mod drive;
+pub mod driver_elements;
 mod errors;
 pub mod handlers;
 mod initialise;
@@ -59,6 +60,7 @@ mod visit;
 mod worker;
 
 pub use castanet_element::class::Classes;
+pub use driver_elements::DriverElement;
 pub use ledger::Ledger;
 pub use options::{OnPanic, Options};
 pub use prepare::{check, check_arguments, place};

@@ -2,7 +2,7 @@
 //! Handler calls from threads that are not workers. Each call goes to the workers of the element. If a swap
 //! comes first, the call is repeated on the new configuration.
 
-use crate::handlers::without_parameters;
+use crate::handlers::{missing, without_parameters};
 use crate::mail::{Access, Call, Mail};
 use crate::running::Running;
 use crate::shared::Shared;
@@ -93,11 +93,13 @@ impl Running {
 
 impl Remote for Running {
     fn elements(&self) -> Vec<String> {
-        let Some(shared) = self.current() else { return Vec::new() };
-        (0..shared.graph.len()).map(|e| shared.graph.name(e).to_string()).collect()
+        self.current().map(|s| s.all_names()).unwrap_or_default()
     }
 
     fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError> {
+        if let Some(e) = element.and_then(|e| self.driver_element(e)) {
+            return e.read(handler, parameters);
+        }
         self.call(element, |shared, e| {
             let call = |worker| {
                 let (handler, access) = (handler.to_string(), Access::Read(parameters.to_string()));
@@ -121,7 +123,7 @@ impl Remote for Running {
         handler: &str,
         value: &str,
     ) -> Result<String, CallError> {
-        let swap = |text: &str| self.swap(from, BY_HANDLER, text).map(drop);
+        let swap = |text: &str| self.swap(from, BY_HANDLER, text).map(|done| done.warnings);
         // Swap on this thread, so that all workers keep moving packets. Under simulated time, the worker must
         // swap, because only its clock has the current time.
         if element.is_none()
@@ -129,6 +131,9 @@ impl Remote for Running {
             && let Some(done) = self.write_swap(from, handler, value, Style::Snippets, swap)
         {
             return done;
+        }
+        if let Some(e) = element.and_then(|e| self.driver_element(e)) {
+            return Err(missing(&format!("{}.{handler}", e.name), "write"));
         }
         self.call(element, |shared, e| {
             let call = |worker| {

@@ -2,6 +2,7 @@
 //! The access to a running router for threads that are not workers. It stays valid when swaps replace the
 //! configuration.
 
+use crate::driver_elements::DriverElement;
 use crate::options::{Printer, Settings};
 use crate::session::Session;
 use crate::shared::{Shared, Supervisor};
@@ -22,6 +23,7 @@ pub struct Running {
     /// Whether the handlers that swap are enabled.
     pub(crate) open: AtomicBool,
     pub(crate) slot: Slot,
+    pub(crate) driver_elements: OnceLock<Vec<DriverElement>>,
     /// A reference to itself.
     me: Weak<Running>,
 }
@@ -37,6 +39,7 @@ impl Running {
             loader: OnceLock::new(),
             open: AtomicBool::new(false),
             slot: Slot::new(),
+            driver_elements: OnceLock::new(),
             me: me.clone(),
         })
     }
@@ -60,6 +63,16 @@ impl Running {
     /// cannot advance then. For programs in which no other thread calls the router.
     pub fn stop_when_idle(&self) {
         self.session.set_stops_when_idle(true);
+    }
+    /// Sets the elements of the driver. Only the first call has an effect.
+    pub fn set_driver_elements(&self, elements: Vec<DriverElement>) {
+        // A second call is a mistake of the program, and the elements of the first stay right.
+        let _ = self.driver_elements.set(elements);
+    }
+    /// Returns the element of the driver with a name. An element of the configuration with that name hides it.
+    pub(crate) fn driver_element(&self, name: &str) -> Option<&DriverElement> {
+        let found = self.driver_elements.get()?.iter().find(|e| e.name == name)?;
+        self.current().is_some_and(|s| s.find(name).is_none()).then_some(found)
     }
     /// The number of panics of elements.
     pub fn panics(&self) -> u64 {
@@ -112,6 +125,9 @@ impl Supervisor for Running {
     fn packages(&self) -> Vec<String> {
         self.loader.get().map(|l| l.packages()).unwrap_or_default()
     }
+    fn driver_names(&self) -> Vec<String> {
+        self.driver_elements.get().into_iter().flatten().map(|e| e.name.clone()).collect()
+    }
     fn write_soon(
         &self,
         from: Origin,
@@ -119,7 +135,7 @@ impl Supervisor for Running {
         value: &str,
         clock: Clock,
     ) -> Option<Result<(), CallError>> {
-        let swap = |text: &str| self.swap_soon(from, text, clock);
+        let swap = |text: &str| self.swap_soon(from, text, clock).map(|()| String::new());
         Some(self.write_swap(from, handler, value, Style::Lines, swap)?.map(drop))
     }
 }

@@ -29,6 +29,8 @@ pub(crate) trait Supervisor: Remote {
     fn allows_swaps(&self) -> bool;
     /// The names of the packages that are loaded.
     fn packages(&self) -> Vec<String>;
+    /// The names of the elements of the driver.
+    fn driver_names(&self) -> Vec<String>;
     /// Carries out a worker's write to a handler that swaps. The swap begins when the worker has ended its
     /// turn. Returns none if there is no such handler.
     fn write_soon(

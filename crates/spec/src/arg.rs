@@ -117,8 +117,10 @@ impl ArgCx<'_> {
     /// predefined name, or an offset.
     pub fn annotation(&self, text: &str, size: usize) -> Result<usize, ValueError> {
         match self.names.annotation(self.scope, text) {
-            Some((offset, s)) if s == size => Ok(offset),
-            Some((_, s)) => Err(format!("annotation '{text}' has {s} bytes, {size} wanted").into()),
+            Some((_, Some(s))) if s != size => {
+                Err(format!("annotation '{text}' has {s} bytes, {size} wanted").into())
+            }
+            Some((offset, _)) => anno::find(&offset.to_string(), size),
             None => anno::find(text, size),
         }
     }

@@ -39,8 +39,10 @@ impl Addresses {
     }
 }
 
-/// A function that returns the addresses of the machine's devices, by device name.
-pub type Devices = fn() -> HashMap<String, Addresses>;
+/// The addresses of the machine's devices by device name, or why they cannot be read.
+pub type OfDevices = Result<HashMap<String, Addresses>, String>;
+/// A function that reads the addresses of the machine's devices.
+pub type Devices = fn() -> OfDevices;
 
 /// With more names than this, a misspelt name is not compared with them.
 const MOST_COMPARED: usize = 5000;
@@ -50,14 +52,14 @@ const MOST_COMPARED: usize = 5000;
 pub struct Names {
     addresses: HashMap<String, Addresses>,
     ports: HashMap<(String, u8), u16>,
-    annotations: HashMap<String, (usize, usize)>,
+    annotations: HashMap<String, (usize, Option<usize>)>,
     elements: HashMap<String, (usize, &'static str)>,
     /// The shares of an element by the compound that they were given to; "" for the element itself.
     shares: HashMap<usize, BTreeMap<String, f64>>,
     homes: HashMap<usize, usize>,
     devices: Option<Devices>,
     /// The addresses of devices, once they have been read.
-    asked: OnceLock<HashMap<String, Addresses>>,
+    asked: OnceLock<OfDevices>,
     /// The devices whose addresses were used.
     used: Arc<Mutex<BTreeSet<String>>>,
     seed: Option<u64>,
@@ -93,15 +95,16 @@ impl Names {
     pub fn define_port(&mut self, scope: &str, name: &str, protocol: u8, port: u16) {
         self.ports.insert((format!("{scope}{name}"), protocol), port);
     }
-    /// Defines a name for a packet annotation, by first byte and size (AnnotationInfo).
-    pub fn define_annotation(&mut self, scope: &str, name: &str, offset: usize, size: usize) {
+    /// Defines a name for a packet annotation, by first byte and size (AnnotationInfo). Without a size, the name fits
+    /// wherever an annotation is wanted.
+    pub fn define_annotation(&mut self, scope: &str, name: &str, offset: usize, size: Option<usize>) {
         self.annotations.insert(format!("{scope}{name}"), (offset, size));
     }
-    /// Returns the first byte and the size of the annotation with this name, which the configuration defines
-    /// or which always exists.
-    pub fn annotation(&self, scope: &str, name: &str) -> Option<(usize, usize)> {
+    /// Returns the first byte and the size, if it has one, of the annotation with this name, which the configuration
+    /// defines or which always exists.
+    pub fn annotation(&self, scope: &str, name: &str) -> Option<(usize, Option<usize>)> {
         let defined = outward(scope, name, |n| self.annotations.get(n).copied());
-        defined.or_else(|| anno::ALL.iter().find(|a| a.name == name).map(|a| (a.offset, a.size)))
+        defined.or_else(|| anno::ALL.iter().find(|a| a.name == name).map(|a| (a.offset, Some(a.size))))
     }
     /// Defines an element by its full name. `class` is the real name of its class, never an alias.
     pub fn define_element(&mut self, name: &str, index: usize, class: &'static str) {
@@ -190,7 +193,7 @@ impl Names {
     /// from the device with this name.
     pub fn addresses(&self, scope: &str, name: &str) -> Option<Addresses> {
         let defined = outward(scope, name, |n| self.addresses.get(n).copied());
-        let of_device = self.devices.and_then(|ask| self.asked.get_or_init(ask).get(name).copied());
+        let of_device = self.of_devices().and_then(|all| all.as_ref().ok()?.get(name).copied());
         if of_device.is_some() {
             self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_string());
         }
@@ -199,10 +202,18 @@ impl Names {
             (a, b) => a.or(b),
         }
     }
+    /// The addresses of devices; none if names of devices have no meaning.
+    fn of_devices(&self) -> Option<&OfDevices> {
+        self.devices.map(|ask| self.asked.get_or_init(ask))
+    }
+    /// Why the addresses of devices could not be read; none if they could.
+    pub fn device_failure(&self) -> Option<&str> {
+        self.of_devices().and_then(|all| all.as_ref().err()).map(String::as_str)
+    }
     /// The defined name or device whose name is nearest to a misspelt one. None in large configurations, as
     /// in [`Names::nearest_element`].
     pub fn nearest_address(&self, name: &str) -> Option<&str> {
-        let devices = self.devices.map(|ask| self.asked.get_or_init(ask)).into_iter().flat_map(|d| d.keys());
+        let devices = self.of_devices().and_then(|all| all.as_ref().ok()).into_iter().flat_map(|d| d.keys());
         let few = self.addresses.len() <= MOST_COMPARED;
         let names = self.addresses.keys().chain(devices).map(String::as_str);
         few.then(|| castanet_lang::nearest(name, names)).flatten()
@@ -280,12 +291,13 @@ mod tests {
                 gateway: Some([8; 4]),
                 ..Addresses::default()
             };
-            HashMap::from([("eth0".to_string(), device), ("eth1".to_string(), device)])
+            Ok(HashMap::from([("eth0".to_string(), device), ("eth1".to_string(), device)]))
         });
         let a = n.addresses("in/", "eth0").unwrap_or_default();
         assert_eq!((a.ip, a.ether, a.gateway), (Some([10, 0, 0, 1]), Some([2; 6]), Some([8; 4])));
         assert_eq!(n.addresses("", "eth1").and_then(|a| a.ip), Some([9; 4]));
         assert_eq!(n.addresses("", "eth2"), None);
+        assert_eq!(n.device_failure(), None);
         // A device without addresses does not count as used.
         assert_eq!(["eth0", "eth1", "eth2"].map(|d| n.uses_device(d)), [true, true, false]);
     }

@@ -35,6 +35,22 @@ impl ValueError {
         let text = format!("out of range, bound {bound}");
         ValueError::from(text).help(format!("write a number from {low} to {high}"))
     }
+    /// The error for a text that is none of the allowed words, in capitals or not. Suggests the nearest one.
+    pub fn not_one_of(text: &str, words: &[&str]) -> ValueError {
+        let list = match words {
+            [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+            _ => words.concat(),
+        };
+        let error = ValueError::from(format!("expected {list}"));
+        let all = || words.iter().copied();
+        let same = all().find(|word| word.eq_ignore_ascii_case(text));
+        let upper = text.to_ascii_uppercase();
+        let near = || castanet_lang::nearest(text, all()).or_else(|| castanet_lang::nearest(&upper, all()));
+        match same.or_else(near) {
+            Some(near) => error.did_you_mean(near),
+            None => error.help(format!("'{text}' is none of these")),
+        }
+    }
     /// Adds a help text that says how to fix the value.
     pub fn help(self, text: impl Into<String>) -> ValueError {
         ValueError { help: text.into(), ..self }
@@ -96,6 +112,8 @@ pub trait ArgValue: Sized {
     /// Whether a value may be quoted as a whole. Words and patterns may, numbers and addresses may not. The
     /// quotes are removed before [`ArgValue::parse`].
     const WORD: bool = false;
+    /// Whether any text is valid. A keyword of the class inside such a value is probably a mistake.
+    const TEXT: bool = false;
     /// What messages call one of several arguments of this type, such as `input spec`. The number of the
     /// argument follows, from 0. Empty if messages do not number such arguments.
     const NUMBERED: &'static str = "";

@@ -4,10 +4,11 @@
 
 use crate::load::is_script;
 use castanet_graph::Graph;
-use castanet_lang::args::{split, words};
+use castanet_lang::args::{cleaned, split, unquote, words};
 use castanet_lang::{Diagnostic, Element, nearest};
 use castanet_runtime::handlers::provided;
-use castanet_spec::{ClassSpec, HandlerSpec};
+use castanet_spec::value::Nanos;
+use castanet_spec::{ArgCx, ArgValue, ClassSpec, HandlerSpec, Names, Origin};
 use std::ops::Range;
 
 /// A call of a handler in a script: its place in the configuration string, and whether it writes the handler.
@@ -28,7 +29,32 @@ fn of_script(graph: &Graph, e: usize) -> Vec<Diagnostic> {
     let config = element.config.as_str();
     let found = split(config).into_iter().flat_map(|argument| calls_of(config, argument));
     let wrong = found.filter_map(|call| warning(graph, e, &call));
-    wrong.chain(misspelt_variables(element)).collect()
+    let waits = split(config).into_iter().filter_map(|argument| wrong_wait(element, argument));
+    wrong.chain(waits).chain(misspelt_variables(element)).collect()
+}
+
+/// Warns about an instruction that waits for a text that is no time, or pauses for a text that is no number.
+fn wrong_wait(script: &Element, argument: Range<usize>) -> Option<Diagnostic> {
+    let text = script.config.get(argument.clone())?;
+    let words = words(text);
+    let instruction = text.get(words.first()?.clone())?;
+    let value = words.get(1)?.start..text.len();
+    let written = unquote(&cleaned(text, value.clone()));
+    if written.contains('$') {
+        return None;
+    }
+    let cx = ArgCx { scope: "", names: &Names::new(), origin: Origin::Operator };
+    let (wanted, right) = match instruction {
+        "wait" | "wait_time" | "wait_for" => {
+            ("a time, such as 1.5 or 100ms", Nanos::parse(written.trim(), &cx).is_ok())
+        }
+        "pause" | "wait_step" | "wait_stop" => ("a number", u32::parse(written.trim(), &cx).is_ok()),
+        _ => return None,
+    };
+    let span = script.config_place(argument.start + value.start..argument.end);
+    let warning = Diagnostic::warning(format!("'{}' is not {wanted}", written.trim()), span);
+    let help = format!("write {wanted}, after '{instruction}'");
+    (!right).then(|| warning.at("the script will not wait here").help(help))
 }
 
 /// Warns about variables that the script never sets, if their name is similar to a variable that the script
@@ -101,11 +127,20 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
     let text = script.config.get(call.place.clone())?;
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "_@/.".contains(c));
-    let (name, handler) = text.rsplit_once('.').filter(|_| plain)?;
     let span = script.config_place(call.place.clone());
     let told = |message: String| {
         Diagnostic::warning(message, span).at("this call fails when the script comes to it")
     };
+    let named = text.find(|c: char| !(c.is_ascii_alphanumeric() || "_@/.".contains(c)));
+    if let Some((before, after)) = named.and_then(|n| text.split_at_checked(n)).filter(|t| !t.0.is_empty()) {
+        let help = match after {
+            ";" => "instructions are separated by commas: write ',' for ';'".to_string(),
+            "()" => format!("a handler is called without parentheses: {before}"),
+            _ => return None,
+        };
+        return Some(told(format!("'{text}' is not the name of a handler")).help(help));
+    }
+    let (name, handler) = text.rsplit_once('.').filter(|_| plain)?;
     let Some(callee) = graph.flat.find_from(script.scope(), name) else {
         let d = told(format!("no element named '{name}'"));
         let names = graph.flat.elements.iter().map(|e| e.name.as_str());
@@ -203,6 +238,31 @@ mod tests {
             "{:?}",
             warnings("write c.count 0")
         );
+    }
+
+    #[test]
+    fn habits_of_other_languages() {
+        let semicolon = "c.count;: 'c.count;' is not the name of a handler instructions are separated by commas: write ',' for ';'";
+        let parentheses = "c.reset(): 'c.reset()' is not the name of a handler a handler is called without parentheses: c.reset";
+        let time =
+            "abc: 'abc' is not a time, such as 1.5 or 100ms write a time, such as 1.5 or 100ms, after 'wait'";
+        for (script, want) in [
+            ("print c.count; stop", semicolon),
+            ("write c.reset()", parentheses),
+            ("wait abc", time),
+            (
+                "wait 1s; stop",
+                "1s; stop: '1s; stop' is not a time, such as 1.5 or 100ms write a time, such as 1.5 or 100ms, after 'wait'",
+            ),
+            ("pause 1s", "1s: '1s' is not a number write a number, after 'pause'"),
+        ] {
+            assert_eq!(warnings(script), [want], "{script}");
+        }
+        for script in
+            ["wait 100ms", "wait $x", "wait", "pause 3", "wait_stop", "wait $(add 1 2)s", "wait \"1.5\""]
+        {
+            assert_eq!(warnings(script), [""; 0], "{script}");
+        }
     }
 
     #[test]

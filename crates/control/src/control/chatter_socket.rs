@@ -65,7 +65,7 @@ impl Build for ChatterSocket {
         if args.kind == ListenerKind::Socket {
             return Err("TYPE: expected TCP or UNIX".into());
         }
-        let place = place(args.kind, &args.place, !args.localhost, &cx.arg_cx())?;
+        let place = place(args.kind, &args.place, !args.localhost, cx)?;
         let retries = u32::try_from(args.retries).unwrap_or(0);
         let service = Service::Chatter {
             channel: args.channel.0.clone(),

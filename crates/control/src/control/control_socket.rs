@@ -92,7 +92,7 @@ impl ControlSocket {
 
 impl Build for ControlSocket {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let place = place(args.kind, &args.place, !args.localhost, &cx.arg_cx())?;
+        let place = place(args.kind, &args.place, !args.localhost, cx)?;
         let retries = u32::try_from(args.retries).unwrap_or(0);
         let service = Service::Control(Rules { readonly: args.readonly, ..Rules::default() });
         let mut serving = Serving::new(place, service, retries, args.retry_warnings, cx);

@@ -34,7 +34,7 @@ impl ArgValue for ListenerKind {
             "TCP" => Ok(ListenerKind::Tcp),
             "UNIX" => Ok(ListenerKind::Unix),
             "SOCKET" => Ok(ListenerKind::Socket),
-            _ => Err("expected TCP, UNIX or SOCKET".into()),
+            _ => Err(ValueError::not_one_of(text, &["TCP", "UNIX", "SOCKET"])),
         }
     }
 }
@@ -45,8 +45,10 @@ pub(super) fn place(
     kind: ListenerKind,
     text: &str,
     anywhere: bool,
-    cx: &ArgCx<'_>,
-) -> Result<ListenAddress, ValueError> {
+    cx: &BuildCx<'_>,
+) -> Result<ListenAddress, ConfigError> {
+    // The argument is declared as PORT, whatever it means.
+    let wrong = |meaning, e: ValueError| cx.wrong_value("PORT", e.under(meaning));
     Ok(match kind {
         ListenerKind::Tcp => {
             let (number, following) = match text.strip_suffix('+') {
@@ -54,17 +56,18 @@ pub(super) fn place(
                 None => (text, false),
             };
             let named = || cx.names.port(cx.scope, number, TCP).or_else(|| names::port_number(number));
-            let port =
-                u16::parse(number, cx).or_else(|e| named().ok_or(e)).map_err(|e| format!("PORT: {e}"))?;
+            let port = u16::parse(number, &cx.arg_cx()).or_else(|e| named().ok_or(e));
+            let port = port.map_err(|e| wrong("PORT", e))?;
             let address = if anywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
             ListenAddress::Tcp { address: IpAddr::V4(address), port, following }
         }
         ListenerKind::Unix => {
-            let name = Filename::of_file(text, cx).map_err(|e| format!("FILENAME: {e}"))?;
+            let name = Filename::of_file(text, &cx.arg_cx()).map_err(|e| wrong("FILENAME", e))?;
             ListenAddress::Unix(name.0.into())
         }
         ListenerKind::Socket => {
-            ListenAddress::Descriptor(i32::parse(text, cx).map_err(|e| format!("FD: {e}"))?)
+            let number = i32::parse(text, &cx.arg_cx()).map_err(|e| wrong("FD", e))?;
+            ListenAddress::Descriptor(number)
         }
     })
 }

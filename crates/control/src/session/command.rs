@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Commands: parsing of lines, and replies.
 
-use super::{Rules, unimplemented};
+use super::{Rules, llrpc, unimplemented};
 use crate::access::{Access, Refusal, shown};
 use crate::code;
 use castanet_element::spec::{Origin, bytes};
@@ -16,7 +16,7 @@ WRITEDATA handler n         [followed by n bytes of value]
 WRITEUNTIL handler [end]    [followed by lines of value, then the line end]
 CHECKREAD handler
 CHECKWRITE handler
-LLRPC element#number [n]    [followed by n bytes; refused]
+LLRPC element#number [n]    [followed by n bytes of data]
 AUTH token
 HELP
 QUIT
@@ -128,14 +128,14 @@ impl Parsed {
 }
 
 impl Call {
-    /// Executes the command. Returns the reply, and the value that follows it.
+    /// Executes the command. Returns the code and the text of the reply, and the value that follows it.
     pub fn answer(
         &self,
         argument: &[u8],
         rules: &Rules,
         from: Origin,
         access: &mut Access,
-    ) -> Result<(String, Option<String>), Refusal> {
+    ) -> Result<(u16, String, Option<String>), Refusal> {
         if !from.may_call() {
             return Err(self.refused());
         }
@@ -144,23 +144,29 @@ impl Call {
             Verb::Read => {
                 let t = access.readable(&self.name, proxy)?;
                 let value = access.read(&t, &bytes::decode(argument))?;
-                Ok((format!("Read handler '{}' OK", shown(&t.name)), Some(value)))
+                Ok((code::OK, format!("Read handler '{}' OK", shown(&t.name)), Some(value)))
             }
             Verb::Write => {
                 let t = access.writable(&self.name, proxy, rules.readonly, from)?;
                 let answer = access.write(from, &t, &bytes::decode(argument))?;
                 let end = if answer.is_empty() { "" } else { "\n" };
-                Ok((format!("Write handler '{}' OK{end}{answer}", shown(&t.name)), None))
+                // Other texts than a plan are warnings.
+                let plan = t.element.is_none() && t.handler == "swapplan";
+                let code = if plan || answer.is_empty() { code::OK } else { code::WARNINGS };
+                Ok((code, format!("Write handler '{}' OK{end}{answer}", shown(&t.name)), None))
             }
             Verb::CheckRead => {
                 let t = access.readable(&self.name, proxy)?;
-                Ok((format!("Read handler '{}' OK", shown(&t.name)), None))
+                Ok((code::OK, format!("Read handler '{}' OK", shown(&t.name)), None))
             }
             Verb::CheckWrite => {
                 let t = access.writable(&self.name, proxy, rules.readonly, from)?;
-                Ok((format!("Write handler '{}' OK", shown(&t.name)), None))
+                Ok((code::OK, format!("Write handler '{}' OK", shown(&t.name)), None))
             }
-            Verb::Llrpc => Err(self.llrpc(rules, access)),
+            Verb::Llrpc => {
+                let (text, data) = llrpc::answer(self, argument, rules, from, access)?;
+                Ok((code::OK, text, Some(data)))
+            }
         }
     }
 
@@ -170,26 +176,5 @@ impl Call {
         let text =
             format!("Permission denied for '{}': clients of other hosts need the token", shown(&self.name));
         Refusal(code::PERMISSION, text)
-    }
-
-    /// Returns the reply to an LLRPC command. It is always an error, because elements have no LLRPCs.
-    fn llrpc(&self, rules: &Rules, access: &Access) -> Refusal {
-        let name = shown(&self.name);
-        let Some((element, number)) = self.name.split_once('#') else {
-            return Refusal(code::SYNTAX, format!("Syntax error in LLRPC '{name}'"));
-        };
-        if number.is_empty() || !number.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Refusal(code::SYNTAX, format!("Syntax error in LLRPC '{name}'"));
-        }
-        if access.remote().has_ended() {
-            return Refusal(code::NO_ROUTER, "No router installed".into());
-        }
-        if !access.has_element(element) {
-            return Refusal(code::NO_ELEMENT, format!("No element named '{}'", shown(element)));
-        }
-        if rules.readonly {
-            return Refusal(code::PERMISSION, format!("Permission denied for '{name}'"));
-        }
-        Refusal(code::UNIMPLEMENTED, format!("Cannot call LLRPC '{name}' remotely"))
     }
 }

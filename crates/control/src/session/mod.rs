@@ -3,6 +3,7 @@
 
 mod command;
 mod input;
+mod llrpc;
 mod until;
 
 use crate::access::{Access, Refusal, shown};
@@ -220,7 +221,7 @@ impl Session {
         // Data of a command that will be refused is not stored, but skipped. The refusal is sent after the data.
         let vain = match call.verb {
             _ if !self.from.may_call() => true,
-            Verb::Llrpc => true,
+            Verb::Llrpc => llrpc::is_refused(&call, rules, access),
             Verb::Write => {
                 access.writable(&call.name, rules.proxy.as_deref(), rules.readonly, self.from).is_err()
             }
@@ -236,8 +237,8 @@ impl Session {
     fn execute(&mut self, call: &Call, data: Option<&[u8]>, rules: &Rules, access: &mut Access) {
         let argument = data.unwrap_or(&call.argument);
         match call.answer(argument, rules, self.from, access) {
-            Ok((text, value)) => {
-                self.reply(code::OK, &text);
+            Ok((code, text, value)) => {
+                self.reply(code, &text);
                 if let Some(v) = value {
                     let v = bytes::encode(&v);
                     self.out.extend(format!("DATA {}\r\n", v.len()).as_bytes());

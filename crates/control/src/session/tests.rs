@@ -68,6 +68,7 @@ impl Remote for Fake {
         match handler {
             "deep" if from == Origin::Anonymous => Err(CallError::Denied("not deep down".into())),
             "swapplan" => Ok(format!("+ {value}\n1 added\n")),
+            "hotconfig" if value == "odd" => Ok("config:1: warning: odd\n".into()),
             _ => Ok(String::new()),
         }
     }
@@ -302,6 +303,10 @@ fn a_client_without_the_token_may_not_reconfigure_or_name_files() {
     }
     let plan = "200-Write handler 'swapplan' OK\r\n200-+ x\r\n200 1 added\r\n";
     assert_eq!(talk_from("WRITE swapplan x\n", &rules, Origin::Authorised), plan);
+    let warned = "220-Write handler 'hotconfig' OK\r\n220 config:1: warning: odd\r\n";
+    assert_eq!(talk_from("WRITE hotconfig odd\n", &rules, Origin::Authorised), warned);
+    let silent = "200 Write handler 'hotconfig' OK\r\n";
+    assert_eq!(talk_from("WRITE hotconfig even\n", &rules, Origin::Authorised), silent);
 }
 
 #[test]

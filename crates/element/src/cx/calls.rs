@@ -3,18 +3,35 @@
 
 use crate::cx::Cx;
 use crate::handler::CallError;
+use crate::router::Router;
+use crate::run_loop::Core;
 use castanet_spec::HandlerRef;
 
 /// How deep handler calls may be nested. Without this limit, elements that call each other could exhaust the
 /// stack.
 const NESTING: u32 = 64;
 
-#[cold]
-fn nested(handler: &str) -> CallError {
-    CallError::Busy(format!("handler '{handler}': more than {NESTING} calls one within the other"))
-}
-
 impl Cx<'_> {
+    /// Makes a call of a handler, unless calls are nested too deep or cannot be made from here. `done` is the word for
+    /// the call in the error: `read` or `written`.
+    fn nested<T>(
+        &mut self,
+        handler: &str,
+        done: &str,
+        call: impl FnOnce(&mut dyn Router, &mut Core) -> Result<T, CallError>,
+    ) -> Result<T, CallError> {
+        let Some(router) = &mut self.router else {
+            return Err(CallError::Busy(format!("handler '{handler}' cannot be {done} from here")));
+        };
+        if self.core.caller.nesting >= NESTING {
+            let text = format!("handler '{handler}': more than {NESTING} calls one within the other");
+            return Err(CallError::Busy(text));
+        }
+        self.core.caller.nesting += 1;
+        let out = call(&mut **router, self.core);
+        self.core.caller.nesting -= 1;
+        out
+    }
     /// Reads a handler of another element, or a global one.
     pub fn read_handler(
         &mut self,
@@ -22,16 +39,7 @@ impl Cx<'_> {
         handler: &str,
         parameters: &str,
     ) -> Result<String, CallError> {
-        match &mut self.router {
-            Some(_) if self.core.caller.nesting >= NESTING => Err(nested(handler)),
-            Some(r) => {
-                self.core.caller.nesting += 1;
-                let out = r.read(self.core, element, handler, parameters);
-                self.core.caller.nesting -= 1;
-                out
-            }
-            None => Err(CallError::Busy(format!("handler '{handler}' cannot be read from here"))),
-        }
+        self.nested(handler, "read", |router, core| router.read(core, element, handler, parameters))
     }
     /// Writes a handler of another element, or a global one.
     pub fn write_handler(
@@ -40,16 +48,7 @@ impl Cx<'_> {
         handler: &str,
         value: &str,
     ) -> Result<(), CallError> {
-        match &mut self.router {
-            Some(_) if self.core.caller.nesting >= NESTING => Err(nested(handler)),
-            Some(r) => {
-                self.core.caller.nesting += 1;
-                let out = r.write(self.core, element, handler, value);
-                self.core.caller.nesting -= 1;
-                out
-            }
-            None => Err(CallError::Busy(format!("handler '{handler}' cannot be written from here"))),
-        }
+        self.nested(handler, "written", |router, core| router.write(core, element, handler, value))
     }
     /// Returns whether a handler can be read, and whether it can be written.
     pub fn has_handler(&self, element: Option<u32>, handler: &str) -> (bool, bool) {

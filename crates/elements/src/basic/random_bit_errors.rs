@@ -57,7 +57,7 @@ impl ArgValue for BitError {
             "flip" => Ok(BitError::Flip),
             "set" => Ok(BitError::Set),
             "clear" => Ok(BitError::Clear),
-            _ => Err("expected flip, set or clear".into()),
+            other => Err(ValueError::not_one_of(other, &["flip", "set", "clear"])),
         }
     }
 }

@@ -35,9 +35,7 @@ pub struct Args {
 impl Build for Tee {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         match args.n {
-            Some(n) if n as usize != cx.outputs => {
-                Err(format!("N: {n} outputs wanted, but {} in use", cx.outputs).into())
-            }
+            Some(n) if n as usize != cx.outputs => Err(cx.wrong_outputs("N", n)),
             _ => Ok(Tee { args, last: cx.outputs.saturating_sub(1) }),
         }
     }

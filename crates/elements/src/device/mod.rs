@@ -44,11 +44,11 @@ pub const CLASSES: &[ClassDef] = &[
 #[cfg(test)]
 mod tests;
 
-/// The addresses of the host's devices, for names such as `eth0:ip`; empty if the kernel does not report
-/// them.
-pub fn addresses() -> std::collections::HashMap<String, castanet_element::spec::names::Addresses> {
-    let all = castanet_io::device::all().unwrap_or_default();
-    all.into_iter()
+/// Reads the addresses of the host's devices, for names such as `eth0:ip`.
+pub fn addresses() -> castanet_element::spec::names::OfDevices {
+    let all = castanet_io::device::all().map_err(|e| e.to_string())?;
+    let all = all
+        .into_iter()
         .map(|d| {
             let net = d.ip.zip(d.netmask()).map(|((ip, _), mask)| (ip.octets(), mask.octets()));
             let ip = d.ip.map(|(ip, _)| ip.octets());
@@ -62,5 +62,6 @@ pub fn addresses() -> std::collections::HashMap<String, castanet_element::spec::
             };
             (d.name, addresses)
         })
-        .collect()
+        .collect();
+    Ok(all)
 }

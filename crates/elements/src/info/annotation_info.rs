@@ -8,10 +8,11 @@ use castanet_spec::anno;
 /// Names packet annotations, and checks that annotations do not overlap.
 ///
 /// An argument `NAME ANNO [SIZE]` gives the name NAME to the annotation ANNO, which is given by an existing
-/// name or by a byte offset. SIZE is in bytes; by default it is the size of the annotation that ANNO names,
-/// or 4 for an offset. Arguments of other elements can use NAME for the annotation. An argument
-/// `CHECK_OVERLAP ANNO...` is an error if two of these annotations share a byte. Names are valid in the
-/// compound that contains the element, and in compounds inside it. `#` starts a comment.
+/// name or by a byte offset. SIZE is in bytes; by default it is the size of the annotation that ANNO names, and an
+/// offset has the size that is wanted where NAME is used. Arguments of other elements can use NAME for the annotation.
+/// An argument `CHECK_OVERLAP ANNO...` is an error if two of these annotations share a byte; annotations without a
+/// size count as one byte. Names are valid in the compound that contains the element, and in compounds inside it. `#`
+/// starts a comment.
 ///
 /// # Ports
 /// None.
@@ -35,17 +36,15 @@ pub struct Args {
     pub def: Vec<Definition>,
 }
 
-/// Default size of an annotation that is given by its offset, in bytes.
-const DEFAULT_SIZE: usize = 4;
+/// The offset and the size of an annotation, in bytes. Without a size, it is as long as an argument wants.
+type Place = (usize, Option<usize>);
 
-/// Returns the offset and the size of an annotation, in bytes.
-fn place(scope: &str, text: &str, size: Option<usize>, names: &Names) -> Result<(usize, usize), ValueError> {
+/// Returns the place of an annotation that is given by a name or an offset.
+fn place(scope: &str, text: &str, size: Option<usize>, names: &Names) -> Result<Place, ValueError> {
     let known = names.annotation(scope, text);
-    let size = size.or(known.map(|a| a.1)).unwrap_or(DEFAULT_SIZE);
-    match known {
-        Some((offset, _)) => anno::find(&offset.to_string(), size).map(|offset| (offset, size)),
-        None => anno::find(text, size).map(|offset| (offset, size)),
-    }
+    let size = size.or(known.and_then(|a| a.1));
+    let offset = known.map_or_else(|| text.to_string(), |a| a.0.to_string());
+    anno::find(&offset, size.unwrap_or(1)).map(|offset| (offset, size))
 }
 
 /// Returns the words before the first word that starts with `#`.
@@ -58,6 +57,7 @@ fn check_overlap(scope: &str, annotations: &[String], names: &Names) -> Result<(
     let mut places: Vec<(&String, usize, usize)> = Vec::new();
     for text in annotations {
         let (offset, size) = place(scope, text, None, names)?;
+        let size = size.unwrap_or(1);
         if let Some((other, ..)) = places.iter().find(|(_, o, s)| *o < offset + size && offset < o + s) {
             return Err(format!("annotations '{other}' and '{text}' overlap").into());
         }
@@ -109,10 +109,11 @@ mod tests {
             "A 40 1, B PAINT, C 12, D A 2, E DST_IP6 # comment\n, CHECK_OVERLAP A B C, CHECK_OVERLAP";
         AnnotationInfo::inform(config, "in/", &mut names).unwrap();
         let all = ["A", "B", "C", "D", "E"].map(|n| names.annotation("in/deep/", n));
-        assert_eq!(all, [Some((40, 1)), Some((16, 1)), Some((12, 4)), Some((40, 2)), Some((0, 16))]);
+        assert_eq!(all, [(40, Some(1)), (16, Some(1)), (12, None), (40, Some(2)), (0, Some(16))].map(Some));
         assert_eq!(names.annotation("", "A"), None, "names are known inside only");
         let cx = ArgCx { scope: "in/", names: &names, origin: Origin::Operator };
         assert_eq!((Anno1::parse("A", &cx), Anno4::parse("C", &cx)), (Ok(Anno1(40)), Ok(Anno4(12))));
+        assert_eq!(Anno1::parse("C", &cx), Ok(Anno1(12)), "the size is that of the argument");
         assert_eq!(Anno4::parse("A", &cx).unwrap_err(), "annotation 'A' has 1 bytes, 4 wanted".into());
     }
 

@@ -79,7 +79,7 @@ impl ArgValue for Unit {
         match text {
             "PACKETS" => Ok(Unit::Packets),
             "BYTES" => Ok(Unit::Bytes),
-            _ => Err("expected PACKETS or BYTES".into()),
+            _ => Err(ValueError::not_one_of(text, &["PACKETS", "BYTES"])),
         }
     }
 }

@@ -54,7 +54,7 @@ impl ArgValue for From {
             "RANGE" => Ok(From::Range),
             "NOW" => Ok(From::Now),
             "FIRST" => Ok(From::First),
-            _ => Err("expected RANGE, NOW or FIRST".into()),
+            _ => Err(ValueError::not_one_of(text, &["RANGE", "NOW", "FIRST"])),
         }
     }
 }

@@ -80,6 +80,7 @@ fn random_compounds(random: &mut Random) -> Graph {
             instance: (*name).to_string(),
             class: format!("<{name}>"),
             span: Span::default(),
+            parameters: Vec::new(),
         };
         e.origin = chain.iter().map(origin).collect();
         e.name = chain.iter().map(|c| format!("{c}/")).collect::<String>() + &e.name;

@@ -186,7 +186,7 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                     .help("values may refer to other variables 10 levels deep, without cycles"),
             );
         }
-        let origin_size: usize = at.origin.iter().map(|o| o.instance.len() + o.class.len() + 64).sum();
+        let origin_size: usize = at.origin.iter().map(Origin::size).sum();
         self.budget.take(name.len() + config.len() + origin_size);
         if self.budget.spent {
             self.stop(&format!("more than {} MB of text", MAX_TEXT >> 20), decl.span, &at.origin);
@@ -272,6 +272,7 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             instance: decl.name.to_string(),
             class: class.name.to_string(),
             span: decl.span,
+            parameters: body.formals.iter().map(|f| f.name.to_string()).collect(),
         });
         // Each instance has its own copies of arguments and definitions, so they count against the budget.
         self.budget.take(args.len() + body.defines.len());

@@ -193,9 +193,15 @@ pub fn load_bytes_with(
     loaded
 }
 
-/// Returns a warning for each variable that remains in a configuration string because it is not defined.
+/// The largest number of variables that a help text names.
+const MOST_SHOWN: usize = 6;
+
+/// Returns a warning for each variable that remains in a configuration string because it is not defined. `defined` are
+/// the variables of the file.
 pub fn undefined_variables(element: &Element, defined: &[&str]) -> Vec<Diagnostic> {
     let uses = variables::uses(&element.config).into_iter();
+    let parameters = element.origin.last().map_or(&[][..], |o| o.parameters.as_slice());
+    let defined: Vec<&str> = parameters.iter().map(String::as_str).chain(defined.iter().copied()).collect();
     let warning = |(range, name): (Range<usize>, &str)| {
         let d =
             Diagnostic::warning(format!("variable '${name}' is not defined"), element.config_place(range))
@@ -203,6 +209,10 @@ pub fn undefined_variables(element: &Element, defined: &[&str]) -> Vec<Diagnosti
                 .at("left as written");
         match nearest(name, defined.iter().copied()) {
             Some(near) => d.did_you_mean(&format!("${near}")),
+            None if (1..=MOST_SHOWN).contains(&defined.len()) => {
+                let all: Vec<_> = defined.iter().map(|d| format!("${d}")).collect();
+                d.help(format!("the variables here: {}", all.join(", ")))
+            }
             None => {
                 d.help(format!("write 'define(${name} VALUE);', or give {name}=VALUE on the command line"))
             }

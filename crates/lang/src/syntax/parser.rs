@@ -8,6 +8,7 @@ use super::kind::SyntaxKind::{
 };
 use super::lexer::{line_directive, next_line, token};
 use crate::diagnostic::Diagnostic;
+use crate::look_alike;
 use crate::source::{FileId, Span};
 use std::ops::Range;
 
@@ -156,7 +157,7 @@ impl<'t> Parser<'t> {
         let at =
             if self.kind == End { format!("{expected}, found the end of the text") } else { expected.into() };
         let mut d = Diagnostic::error(format!("syntax error near '{short}'"), self.here()).at(at);
-        d.helps.extend(look_alike(&short).or_else(|| {
+        d.helps.extend(look_alike::help(&short).or_else(|| {
             (self.kind == RBrace).then(|| "remove this '}', or write the '{' that it closes".into())
         }));
         self.error(d);
@@ -373,26 +374,4 @@ impl<'t> Parser<'t> {
         self.close_node();
         Args { config }
     }
-}
-
-/// Returns help for text that starts with a character that editors and web pages put in the place of another
-/// one, or that cannot be seen.
-fn look_alike(text: &str) -> Option<String> {
-    let c = text.chars().next()?;
-    let (name, mend) = match c {
-        '\u{201c}' | '\u{201d}' | '\u{201e}' => ("a typographic quote", "write '\"' for it"),
-        '\u{2018}' | '\u{2019}' | '\u{201a}' => ("a typographic quote", "write '\"' or \"'\" for it"),
-        '\u{2013}' => ("an en dash", "write '-' for it, and '->' to connect elements"),
-        '\u{2014}' => ("an em dash", "write '-' for it, and '->' to connect elements"),
-        '\u{a0}' | '\u{202f}' => ("a no-break space", "write a space for it"),
-        '\u{200b}' => ("a zero-width space", "remove it"),
-        '\u{200c}' => ("a zero-width non-joiner", "remove it"),
-        '\u{200d}' => ("a zero-width joiner", "remove it"),
-        '\u{2060}' => ("a word joiner", "remove it"),
-        '\u{200e}' | '\u{200f}' => ("a direction mark", "remove it"),
-        '\u{ad}' => ("a soft hyphen", "remove it"),
-        '\u{feff}' => ("a byte order mark", "remove it"),
-        _ => return None,
-    };
-    Some(format!("the character U+{:04X} is {name}: {mend}", u32::from(c)))
 }

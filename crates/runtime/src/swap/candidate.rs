@@ -21,6 +21,8 @@ pub struct Done {
     pub plan: Plan,
     /// The time in which no packet moved.
     pub standstill: Duration,
+    /// The warnings about the new configuration; empty if there are none.
+    pub warnings: String,
 }
 
 /// A configuration that waits to replace the one that runs.
@@ -29,6 +31,8 @@ pub(crate) struct Candidate {
     pub pairs: Pairs,
     pub moves: Moves,
     pub plan: Plan,
+    /// The warnings about the configuration.
+    pub warnings: String,
     pub loader: Arc<dyn Loader>,
     /// The time when the workers were requested to return.
     pub since: Instant,

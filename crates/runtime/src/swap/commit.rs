@@ -112,7 +112,7 @@ pub(crate) fn commit(
     running: &Arc<Running>,
     cleaner: &mut Cleaner<'_, '_>,
 ) {
-    let Candidate { assembly: mut new, pairs, moves, plan, loader, since, reply } = candidate;
+    let Candidate { assembly: mut new, pairs, moves, plan, warnings, loader, since, reply } = candidate;
     for (w, old) in new.workers.iter_mut().zip(&current.workers) {
         w.core.continue_clock(&old.core);
     }
@@ -132,7 +132,7 @@ pub(crate) fn commit(
     std::mem::swap(current, &mut new);
     let mut old = new;
     running.succeed(&old.shared.clone(), &current.shared, || forward(&mut old, current, &pairs));
-    let done = Done { plan, standstill: since.elapsed() };
+    let done = Done { plan, standstill: since.elapsed(), warnings };
     let (shared, session) = (current.shared.clone(), running.session.clone());
     cleaner.retire(move || {
         let errors = errors.into_iter().chain(old.cleanup_of(|e| !reopened.contains(&e)));

@@ -49,7 +49,7 @@ impl Running {
         handler: &str,
         value: &str,
         style: Style,
-        swap: impl FnOnce(&str) -> Result<(), SwapError>,
+        swap: impl FnOnce(&str) -> Result<String, SwapError>,
     ) -> Option<Result<String, CallError>> {
         if !self.open.load(Ordering::Relaxed) {
             return None;
@@ -59,7 +59,7 @@ impl Running {
             return Some(Err(denied(handler)));
         }
         let done = match handler {
-            "hotconfig" => swap(value).map(|()| String::new()),
+            "hotconfig" => swap(value),
             "loadpackage" => self.load_package(from, value.trim()).map(|_| String::new()),
             // `swapplan` changes nothing, but it loads the files that the text requires. It is a write handler,
             // because the caller's right to load files is checked for write handlers only.
@@ -153,14 +153,18 @@ impl Running {
         let prepared =
             prepare(graph, classes, &sources, running.parts(), settings, text.to_string()).map_err(render)?;
         let (assembly, warnings) = assemble(prepared, |new| Moves::inherited(&old, new)).map_err(render)?;
+        let warnings = match warnings.is_empty() {
+            true => String::new(),
+            false => loader.render(&sources, &warnings, style).trim_end().to_string(),
+        };
         if !warnings.is_empty() {
-            self.session.print(loader.render(&sources, &warnings, style).trim_end());
+            self.session.print(&warnings);
         }
         loader.prepared(&assembly.shared);
         let new = &assembly.shared;
         let pairs = pairs(&old, new);
         let (moves, plan) = (Moves::new(&old, new, &pairs), Plan::new(&old, new, &pairs));
         let since = Instant::now();
-        Ok((old, Candidate { assembly, pairs, moves, plan, loader, since, reply }))
+        Ok((old, Candidate { assembly, pairs, moves, plan, warnings, loader, since, reply }))
     }
 }

@@ -4,6 +4,7 @@
 
 use super::{ArgError, ArgKind, Parser};
 use crate::value::ValueError;
+use castanet_lang::args as text;
 
 impl Parser<'_> {
     /// Returns the help and the replacement for `KEYWORD=value`.
@@ -15,6 +16,16 @@ impl Parser<'_> {
         known.then(|| (format!("a keyword and its value have a space between them: '{meant}'"), meant))
     }
 
+    /// Returns the help and the replacement for a value in which a keyword follows without a comma.
+    pub(super) fn missing_comma(&self, value: &str) -> Option<(String, String)> {
+        let is_keyword = |word: &str| self.specs.iter().any(|s| s.kind != ArgKind::Rest && s.name == word);
+        let words = text::words(value);
+        let at = words.into_iter().skip(1).find(|r| value.get(r.clone()).is_some_and(is_keyword))?;
+        let (before, after) = (value.get(..at.start)?.trim_end(), value.get(at.start..)?);
+        let help = format!("a comma is missing before '{}'", value.get(at)?);
+        Some((help, format!("{before}, {after}")))
+    }
+
     /// Adds a suggested fix to an error: for a missing comma before a keyword, for an equals sign after a
     /// keyword, or the fix that the type of the argument suggests.
     pub(super) fn mended(
@@ -24,14 +35,7 @@ impl Parser<'_> {
         type_name: &str,
         wrong: &ValueError,
     ) -> ArgError {
-        let is_keyword = |word: &str| self.specs.iter().any(|s| s.kind != ArgKind::Rest && s.name == word);
-        let more = text.split_whitespace().skip(1).find(|word| is_keyword(word));
-        if let Some((before, at)) = more.and_then(|word| Some((text.split_once(word)?.0.trim_end(), word))) {
-            let after = text.get(before.len()..).unwrap_or("").trim_start();
-            let help = format!("a comma is missing before '{at}'");
-            return ArgError { replacement: Some(format!("{before}, {after}")), ..error.help(help) };
-        }
-        if let Some((help, meant)) = self.equals_sign(text) {
+        if let Some((help, meant)) = self.missing_comma(text).or_else(|| self.equals_sign(text)) {
             return ArgError { replacement: Some(meant), ..error.help(help) };
         }
         match wrong.mend() {
@@ -81,6 +85,20 @@ mod tests {
                     "LIMIT 5",
                 ],
             ),
+            (
+                "a LIMIT 5",
+                ["a: unknown argument", "a LIMIT 5", "a comma is missing before 'LIMIT'", "a, LIMIT 5"],
+            ),
+            (
+                "5 LIMIT 5",
+                [
+                    "'5 LIMIT 5' is taken as DATA",
+                    "5 LIMIT 5",
+                    "a comma is missing before 'LIMIT'",
+                    "5, LIMIT 5",
+                ],
+            ),
+            ("a b", ["a: unknown argument", "a", "the arguments are DATA, LIMIT", ""]),
             ("LIMIT 5, LIMIT 6", ["LIMIT: given twice", "5", "the last value counts; remove the others", ""]),
             ("LIMTI 5", ["LIMTI: unknown argument", "LIMTI", "did you mean 'LIMIT'?", "LIMIT"]),
             (
@@ -95,6 +113,8 @@ mod tests {
         ] {
             assert_eq!(errors(config), [want.map(String::from)], "{config}");
         }
-        assert_eq!(errors("x=5, LIMIT 5"), [[""; 4]; 0]);
+        for right in ["x=5, LIMIT 5", "\"a LIMIT\", LIMIT 5"] {
+            assert_eq!(errors(right), [[""; 4]; 0], "{right}");
+        }
     }
 }

@@ -117,7 +117,7 @@ impl<'a> Parser<'a> {
         let mut values = Vec::with_capacity(unnamed.len());
         for Unnamed { range, word } in unnamed {
             match word {
-                Some(word) if missing == 0 => self.unknown_keyword(word, range.start),
+                Some(word) if missing == 0 => self.unknown_keyword(word, range),
                 Some(_) => {
                     missing -= 1;
                     values.push(range);
@@ -128,18 +128,27 @@ impl<'a> Parser<'a> {
         values
     }
 
-    fn unknown_keyword(&mut self, word: &str, start: usize) {
+    /// Reports an argument that begins with a word that is no keyword.
+    fn unknown_keyword(&mut self, word: &str, argument: Range<usize>) {
         let names = self.specs.iter().filter(|s| s.kind != ArgKind::Rest).map(|s| s.name);
-        let mut error =
-            ArgError::new(format!("{word}: unknown argument"), start..start.saturating_add(word.len()));
-        if let Some(near) = castanet_lang::nearest(word, names.clone()) {
-            error = error.did_you_mean(near);
+        let text = self.config.get(argument.clone()).unwrap_or("");
+        let range = argument.start..argument.start.saturating_add(word.len());
+        let error = ArgError::new(format!("{word}: unknown argument"), range);
+        let takes_text =
+            self.specs.iter().any(|s| s.kind == ArgKind::Positional && s.type_name == String::TYPE);
+        let error = if let Some((help, meant)) = self.missing_comma(text) {
+            ArgError { range: argument, replacement: Some(meant), ..error.help(help) }
+        } else if let Some(near) = castanet_lang::nearest(word, names.clone()) {
+            error.did_you_mean(near)
+        } else if self.specs.is_empty() {
+            error
         } else {
-            let all: Vec<_> = names.collect();
-            if !all.is_empty() {
-                error = error.help(format!("the arguments are {}", all.join(", ")));
-            }
-        }
+            let quoted = match takes_text {
+                true => format!("a text of several words needs quotes: \"{text}\"; "),
+                false => String::new(),
+            };
+            error.help(format!("{quoted}the arguments are {}", names.collect::<Vec<_>>().join(", ")))
+        };
         self.errors.push(error);
     }
 
@@ -180,7 +189,7 @@ impl<'a> Parser<'a> {
             Ok(value) => match check(&value) {
                 Ok(()) => {
                     self.warn_of_doubt::<T>(index, &range, text);
-                    self.warn_of_equals_sign(index, range, text);
+                    self.warn_of_keyword_inside::<T>(index, range, text);
                     return Some(value);
                 }
                 Err(reason) => self.refused(index, range, &reason),
@@ -205,9 +214,10 @@ impl<'a> Parser<'a> {
         self.errors.push(ArgError { replacement, ..warning });
     }
 
-    /// Warns when a value is probably a keyword and its value with an equals sign between them.
-    fn warn_of_equals_sign(&mut self, index: usize, range: Range<usize>, text: &str) {
-        let Some((help, meant)) = self.equals_sign(text) else { return };
+    /// Warns when a value probably contains a keyword: after an equals sign, or without a comma before it.
+    fn warn_of_keyword_inside<T: ArgValue>(&mut self, index: usize, range: Range<usize>, text: &str) {
+        let comma = || self.missing_comma(text).filter(|_| T::TEXT);
+        let Some((help, meant)) = self.equals_sign(text).or_else(comma) else { return };
         let name = self.specs.get(index).map_or("", |s| s.name);
         let warning = ArgError::warning(format!("'{text}' is taken as {name}"), range).help(help);
         self.errors.push(ArgError { replacement: Some(meant), ..warning });

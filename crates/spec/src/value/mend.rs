@@ -97,6 +97,10 @@ pub(super) fn address(text: &str, cx: &ArgCx<'_>, sort: &str, form: &str, error:
         return error.help(form);
     }
     let (name, suffix) = kind(text);
+    if let Some(why) = cx.names.device_failure() {
+        return error
+            .help(format!("if '{name}' is a device: the addresses of devices are unknown, because {why}"));
+    }
     if cx.names.addresses(cx.scope, name).is_some() {
         return error.help(format!("'{name}' has no {sort}; add one: AddressInfo({name} ADDRESS)"));
     }

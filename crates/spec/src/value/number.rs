@@ -46,7 +46,8 @@ fn integer(text: &str) -> Result<i128, ValueError> {
 /// Why a number that is not in `low..=high` is refused.
 fn beyond(n: i128, low: i128, high: i128) -> ValueError {
     if n < 0 && low == 0 {
-        ValueError::from("must be positive").help(format!("write a number from {low} to {high}"))
+        ValueError::from("must be positive")
+            .help(format!("the smallest number here is 0, the largest {high}"))
     } else {
         ValueError::out_of_range(n, low, high)
     }
@@ -313,6 +314,7 @@ impl Show for Bandwidth {
 
 impl ArgValue for String {
     const TYPE: &'static str = "string";
+    const TEXT: bool = true;
     fn parse(t: &str, _: &ArgCx<'_>) -> Result<String, ValueError> {
         Ok(text::unquote(t))
     }

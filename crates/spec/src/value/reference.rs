@@ -125,6 +125,7 @@ fn home_of(user: &str) -> Option<String> {
 
 impl ArgValue for Filename {
     const TYPE: &'static str = "filename";
+    const TEXT: bool = true;
     fn parse(t: &str, cx: &ArgCx<'_>) -> Result<Filename, ValueError> {
         if !cx.origin.may_name_files() {
             return Err("this client may not name files".into());

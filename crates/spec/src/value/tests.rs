@@ -114,6 +114,19 @@ fn references() {
 }
 
 #[test]
+fn words_of_a_list() {
+    for (text, help) in [
+        ("tpc", "did you mean 'TCP'?"),
+        ("UNX", "did you mean 'UNIX'?"),
+        ("unix", "did you mean 'UNIX'?"),
+        ("serial", "'serial' is none of these"),
+    ] {
+        let e = ValueError::not_one_of(text, &["TCP", "UDP", "UNIX"]);
+        assert_eq!((e.to_string().as_str(), e.mend().0), ("expected TCP, UDP or UNIX", help), "{text}");
+    }
+}
+
+#[test]
 fn capacities_have_a_limit() {
     assert_eq!(get::<Capacity>("16777216").map(Capacity::get), Ok(Capacity::MAX));
     assert_eq!(get::<Capacity>("0x10").map(|c| c.show()), Ok("16".into()));
@@ -199,7 +212,7 @@ fn helps_say_what_to_write() {
         (mend::<u32>("five"), "whole number, such as"),
         (mend::<u32>("5k"), "without a unit"),
         (mend::<u8>("300"), "from 0 to 255"),
-        (mend::<u32>("-1"), "from 0 to 4294967295"),
+        (mend::<u32>("-1"), "0, the largest 4294967295"),
         (mend::<Nanos>("5 fortnights"), "with a unit: s, ms"),
         (mend::<Bandwidth>("5 parsecs"), "such as 10Mbps"),
         (mend::<bool>("j"), "'true' or 'false'"),
@@ -212,6 +225,15 @@ fn helps_say_what_to_write() {
     ] {
         assert!(help.0.contains(part) && help.1.is_none(), "{help:?} {part}");
     }
+}
+
+#[test]
+fn devices_that_cannot_be_read_are_not_taken_for_missing() {
+    let mut names = Names::new();
+    names.set_devices(|| Err("too many files are open".into()));
+    let cx = ArgCx { scope: "", names: &names, origin: crate::Origin::Operator };
+    let e = EtherAddr::parse("lan", &cx).unwrap_err();
+    assert!(e.mend().0.contains("unknown, because too many files are open"), "{e:?}");
 }
 
 #[test]

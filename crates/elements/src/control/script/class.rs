@@ -53,7 +53,9 @@ fn machine(
     match &kind {
         ScriptType::Driver => {
             if !cx.claim_driver() {
-                return Err("router has more than one driver script".into());
+                let error = ArgError::new("router has more than one driver script", 0..usize::MAX);
+                let help = "remove one; a script that need not end the router can be of TYPE ACTIVE: Script(TYPE ACTIVE, ...)";
+                return Err(error.help(help).into());
             }
             program.wait_if_empty();
         }

@@ -89,7 +89,10 @@ impl ArgValue for ScriptType {
                 }
                 ScriptType::Signal(all)
             }
-            _ => return Err("expected ACTIVE, PASSIVE, PACKET, PROXY, DRIVER or SIGNAL".into()),
+            _ => {
+                let all = ["ACTIVE", "PASSIVE", "PACKET", "PROXY", "DRIVER", "SIGNAL"];
+                return Err(ValueError::not_one_of(&first, &all));
+            }
         };
         match words.next() {
             Some(w) => Err(format!("unexpected '{w}'").into()),

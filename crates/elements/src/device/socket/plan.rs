@@ -31,7 +31,7 @@ impl ArgValue for SocketKind {
             "UDP" => Ok(SocketKind::Udp),
             "UNIX" => Ok(SocketKind::Unix),
             "UNIX_DGRAM" => Ok(SocketKind::UnixDatagrams),
-            _ => Err("expected TCP, UDP, UNIX or UNIX_DGRAM".into()),
+            _ => Err(ValueError::not_one_of(text, &["TCP", "UDP", "UNIX", "UNIX_DGRAM"])),
         }
     }
 }

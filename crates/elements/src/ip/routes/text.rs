@@ -69,6 +69,13 @@ pub(super) fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(
     if let Err(e) = Prefix::read(word(&net), cx, true) {
         return Some((net, e.mend().0.to_string()));
     }
+    if let Some(gw) = &gw
+        && u32::parse(word(gw), cx).is_ok()
+        && Ipv4Addr::parse(word(&port), cx).is_ok()
+    {
+        let meant = format!("{} {} {}", word(&net), word(&port), word(gw));
+        return Some((gw.start..port.end, format!("the gateway comes before the output: {meant}")));
+    }
     if let Some(gw) = gw.filter(|gw| word(gw) != "-")
         && let Err(e) = Ipv4Addr::parse(word(&gw), cx)
     {

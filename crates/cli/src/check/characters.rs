@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Warnings about characters in arguments that look like others: typographic quotes, dashes, spaces that cannot be seen.
+
+use castanet_graph::Graph;
+use castanet_lang::Diagnostic;
+use castanet_lang::look_alike::in_arguments;
+
+/// Warns about the first such character of each element. One text that was copied from a page often has several.
+pub fn look_alikes(graph: &Graph) -> Vec<Diagnostic> {
+    let elements = graph.flat.elements.iter();
+    let warning = |e: &castanet_lang::Element| {
+        let (place, help) = in_arguments(&e.config).into_iter().next()?;
+        let message = format!("'{}' gets this character as part of its argument", e.name);
+        Some(Diagnostic::warning(message, e.config_place(place)).help(help))
+    };
+    elements.filter_map(warning).collect()
+}

@@ -1,0 +1,2 @@
+ControlSocket(TCP, 99999);
+Idle -> Discard;

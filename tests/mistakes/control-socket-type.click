@@ -1,0 +1,2 @@
+ControlSocket(tpc, 7777);
+Idle -> Discard;

@@ -1,0 +1,1 @@
+FromDump(trace.pcap STOP true) -> Discard;

@@ -1,0 +1,1 @@
+InfiniteSource(LIMIT 5) -> Print(“got one”) -> Discard;

@@ -1,0 +1,1 @@
+Script(TYPE ACTIV, stop);

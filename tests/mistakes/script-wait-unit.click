@@ -1,0 +1,2 @@
+InfiniteSource(LIMIT 5) -> Discard;
+Script(wait 5x, stop);
