@@ -12,22 +12,36 @@ pub struct Counts {
     parts: Vec<(Ident, Type)>,
 }
 
-/// A field of type `Count`, or an array of them.
+/// A field of type `Count` or `SharedCount`, or an array of `Count`.
 struct Own {
     field: Ident,
     name: String,
     unit: String,
     doc: String,
     hidden: bool,
+    shared: bool,
     /// The name of the label of an array, and its values: an expression of type `&'static [&'static str]`.
     label: Option<(String, TokenStream)>,
 }
 
-/// Returns `Some(None)` for the type `Count`, `Some(Some(N))` for `[Count; N]`, and `None` for any other type.
-fn count_type(ty: &Type) -> Option<Option<&Expr>> {
+/// A type of counts.
+#[derive(PartialEq)]
+enum Shape<'a> {
+    One,
+    Shared,
+    /// The number of counts.
+    Array(&'a Expr),
+}
+
+/// Returns none for other types than `Count`, `SharedCount` and `[Count; N]`.
+fn count_type(ty: &Type) -> Option<Shape<'_>> {
     match ty {
-        Type::Path(p) if p.path.segments.last().is_some_and(|s| s.ident == "Count") => Some(None),
-        Type::Array(a) if count_type(&a.elem) == Some(None) => Some(Some(&a.len)),
+        Type::Path(p) => match p.path.segments.last()?.ident.to_string().as_str() {
+            "Count" => Some(Shape::One),
+            "SharedCount" => Some(Shape::Shared),
+            _ => None,
+        },
+        Type::Array(a) if count_type(&a.elem) == Some(Shape::One) => Some(Shape::Array(&a.len)),
         _ => None,
     }
 }
@@ -41,11 +55,12 @@ impl Counts {
             return Ok(());
         }
         let attribute = f.attrs.iter().find(|a| a.path().is_ident("count"));
-        let (Some(array), Some(attribute)) = (count_type(&f.ty), attribute) else {
+        let (Some(shape), Some(attribute)) = (count_type(&f.ty), attribute) else {
             return match (count_type(&f.ty), attribute) {
-                (None, Some(a)) => {
-                    Err(Error::new_spanned(a, "#[count] stands on a field of type Count or [Count; N]"))
-                }
+                (None, Some(a)) => Err(Error::new_spanned(
+                    a,
+                    "#[count] stands on a field of type Count, SharedCount or [Count; N]",
+                )),
                 (Some(_), None) => {
                     Err(Error::new_spanned(f, "a count needs #[count(unit = \"...\")], such as \"packets\""))
                 }
@@ -53,8 +68,9 @@ impl Counts {
             };
         };
         let doc = crate::doc_line(&f.attrs);
-        let mut own =
-            Own { name: field.to_string(), field, unit: String::new(), doc, hidden: false, label: None };
+        let (name, unit, shared) = (field.to_string(), String::new(), shape == Shape::Shared);
+        let array = if let Shape::Array(n) = shape { Some(n) } else { None };
+        let mut own = Own { name, field, unit, doc, hidden: false, shared, label: None };
         attribute.parse_nested_meta(|m| {
             match m.path.get_ident().map(ToString::to_string).as_deref() {
                 Some("name") => own.name = m.value()?.parse::<LitStr>()?.value(),
@@ -117,13 +133,13 @@ impl Counts {
         let handlers: Vec<_> = handlers.into_iter().flatten().collect();
         let handlers = list(quote!(::castanet_element::spec::HandlerSpec), quote!(COUNT_HANDLERS), &handlers);
         let visits = self.own.iter().enumerate().map(|(i, c)| {
-            let (field, one) = (&c.field, c.label.is_none());
-            let cells = if one {
-                quote!(::core::slice::from_mut(&mut self.#field))
-            } else {
-                quote!(&mut self.#field)
-            };
-            quote!(visit(&<Self as ::castanet_element::Counts>::COUNTS[#i], #cells);)
+            let field = &c.field;
+            let spec = quote!(&<Self as ::castanet_element::Counts>::COUNTS[#i]);
+            match (c.shared, &c.label) {
+                (true, _) => quote!(self.#field.with(|count| visit(#spec, ::core::slice::from_mut(count)));),
+                (_, None) => quote!(visit(#spec, ::core::slice::from_mut(&mut self.#field));),
+                (_, Some(_)) => quote!(visit(#spec, &mut self.#field);),
+            }
         });
         let visit_parts = self
             .parts
@@ -173,10 +189,12 @@ impl Own {
     fn handler(&self) -> Option<TokenStream> {
         let Own { name, unit, doc, .. } = self;
         let kind = Ident::new(if self.label.is_some() { "Table" } else { "Counter" }, Span::call_site());
+        // All replicas have the same number of a shared count.
+        let merge = Ident::new(if self.shared { "First" } else { "Sum" }, Span::call_site());
         (!self.hidden).then(|| {
             quote!(::castanet_element::spec::HandlerSpec {
                 unit: #unit,
-                merge: ::castanet_element::spec::Merge::Sum,
+                merge: ::castanet_element::spec::Merge::#merge,
                 ..::castanet_element::spec::HandlerSpec::new(
                     #name, "r", #doc, ::castanet_element::spec::ValueKind::#kind,
                 )

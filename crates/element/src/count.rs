@@ -3,6 +3,8 @@
 
 use crate::class::Object;
 use castanet_spec::{CountSpec, HandlerSpec, Show, ValueKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number of packets, bytes, events; wraps at 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +37,39 @@ impl Show for Count {
     }
 }
 
+/// A count that several replicas of an element add to. Copies of it are the same number. Where each replica can have
+/// its own number, a [`Count`] is cheaper.
+#[derive(Clone, Debug, Default)]
+pub struct SharedCount(Arc<AtomicU64>);
+
+impl SharedCount {
+    /// Adds `n`.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+    /// The number.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    /// Resets the count to 0.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+    /// Lets `visit` see and change the number. What others add meanwhile is not lost.
+    pub fn with(&self, visit: impl FnOnce(&mut Count)) {
+        let mut count = Count(self.0.swap(0, Ordering::Relaxed));
+        visit(&mut count);
+        self.add(count.0);
+    }
+}
+
+impl Show for SharedCount {
+    const KIND: ValueKind = ValueKind::Counter;
+    fn show(&self) -> String {
+        self.get().to_string()
+    }
+}
+
 /// A function that is called once for each count of an element, with the declaration of the count and its
 /// numbers. The slice holds one number, or one for each value of the label.
 pub type CountVisitor<'a> = dyn FnMut(&'static CountSpec, &mut [Count]) + 'a;
@@ -42,8 +77,8 @@ pub type CountVisitor<'a> = dyn FnMut(&'static CountSpec, &mut [Count]) + 'a;
 /// The counts of a class, an engine or another part of a class. `#[derive(Counts)]` and `#[derive(Class)]`
 /// implement this.
 ///
-/// `#[count(unit = "packets")]` stands on each field of type [`Count`], and on `[Count; N]`, which also needs
-/// a label with its values: `label(reason = REASONS)`. The count becomes a read handler that is named like
+/// `#[count(unit = "packets")]` stands on each field of type [`Count`] or [`SharedCount`], and on `[Count; N]`, which
+/// also needs a label with its values: `label(reason = REASONS)`. The count becomes a read handler that is named like
 /// the field or as `name = "..."` says, unless the count is `hidden`. A field with `#[counts]` is a part
 /// whose counts belong to the element too.
 #[allow(unused_variables)]
@@ -145,6 +180,45 @@ mod tests {
             handlers,
             [("bytes", ValueKind::Counter, "bytes"), ("drops", ValueKind::Table, "packets")]
         );
+    }
+
+    /// Counts packets, with its replicas.
+    #[derive(Class)]
+    #[class(name = "Shared", ports = "1/1", processing = "a/a", packets = "any/same", workers = share, build)]
+    struct SharedSizes {
+        /// Packets so far.
+        #[count(unit = "packets")]
+        packets: SharedCount,
+    }
+
+    impl Build for SharedSizes {
+        fn build(_: castanet_spec::NoArgs, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+            Ok(SharedSizes { packets: (*cx.share(SharedCount::default)).clone() })
+        }
+    }
+
+    impl Action for SharedSizes {
+        fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
+            self.packets.add(1);
+            Verdict::Next
+        }
+    }
+
+    #[test]
+    fn shared_counts_move_once() {
+        let [mut old, mut new] = [3, 2].map(|n| {
+            let mut kit = crate::kit::Kit::<SharedSizes>::new("").unwrap();
+            kit.act((0..n).map(|_| crate::kit::packet(b"x")));
+            kit
+        });
+        assert_eq!(old.read("packets").unwrap(), "3");
+        let spec = SharedSizes::SPEC.handlers.iter().find(|h| h.name == "packets").unwrap();
+        assert_eq!((spec.merge, spec.unit), (castanet_spec::Merge::First, "packets"));
+        // Each of two replicas moves the number that both have.
+        for _ in 0..2 {
+            move_counts(&mut old.element, &mut new.element);
+        }
+        assert_eq!((old.read("packets").unwrap(), new.read("packets").unwrap()), ("0".into(), "5".into()));
     }
 
     #[test]

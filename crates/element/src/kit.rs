@@ -339,6 +339,11 @@ impl<T: Build> Kit<T> {
     pub fn note(&self, capability: Capability) -> bool {
         self.core.notes.is_on(usize::from(capability == Capability::FullNotifier))
     }
+    /// Moves counts and state from the element of another kit, as a hot swap does.
+    pub fn take_state_of(&mut self, old: &mut Kit<T>) -> Result<(), ElementError> {
+        crate::count::move_counts(&mut old.element, &mut self.element);
+        self.with(|e, cx| e.take_state(&mut old.element, cx))
+    }
     /// Cleans the element up.
     pub fn cleanup(&mut self) -> Result<(), ElementError> {
         self.lend(|e, cx| e.cleanup(cx))

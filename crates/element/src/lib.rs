@@ -55,7 +55,7 @@ pub use class::{
     Object, Turn, Verdict, action, element, information,
 };
 pub use clock::Clock;
-pub use count::{Count, CountVisitor, Counts};
+pub use count::{Count, CountVisitor, Counts, SharedCount};
 pub use cx::Cx;
 pub use error::ElementError;
 pub use gauge::Gauge;
@@ -77,7 +77,7 @@ pub mod prelude {
     pub use crate::{
         Action, Args, Build, BuildCx, CallError, Class, ConfigError, Count, Counts, Cx, Drive, Element,
         ElementError, Engine, Gauge, HandlerError, Information, InitCx, Interest, Lifecycle, Note, Object,
-        Random, Room, Secret, Signal, Turn, Verdict, Watch, handlers,
+        Random, Room, Secret, SharedCount, Signal, Turn, Verdict, Watch, handlers,
     };
     pub use castanet_packet::{Batch, Packet, PacketType};
 }

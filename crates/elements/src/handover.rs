@@ -128,8 +128,7 @@ pub(crate) mod testing {
         assert!(from.element.holds().is_some());
         assert_eq!(from.element.holds(), to.element.holds());
         to.with(|e, cx| e.take_over(&mut from.element, cx)).unwrap();
-        castanet_element::count::move_counts(&mut from.element, &mut to.element);
-        to.with(|e, cx| e.take_state(&mut from.element, cx)).unwrap();
+        to.take_state_of(from).unwrap();
         from.handed_over();
     }
 }

@@ -164,10 +164,11 @@ mod tests {
             old.at(i * 100 * MS);
             old.push(0, [packet(b"x")]);
         }
-        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
-        for handler in ["max_p", "avg_queue_size", "drops"] {
-            assert_eq!(new.read(handler).unwrap(), old.read(handler).unwrap());
-        }
+        let found =
+            |kit: &mut Kit<AdaptiveRed>| ["max_p", "avg_queue_size", "drops"].map(|h| kit.read(h).unwrap());
+        let before = found(&mut old);
+        new.take_state_of(&mut old).unwrap();
+        assert_eq!(found(&mut new), before);
         assert!(max_p(&mut new) > 0.15);
     }
 }

@@ -7,7 +7,7 @@ use super::policy::{Policy, check_probability};
 use castanet_element::prelude::*;
 use castanet_element::spec::Args;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
 
 /// How often the probability is adapted, in nanoseconds (Floyd, Gummadi and Shenker 2001, figure 1).
 const INTERVAL: i64 = 500_000_000;
@@ -27,7 +27,7 @@ pub(super) struct State {
     draw: Real,
     /// When the probability is adapted next; `i64::MIN` before the first packet. RED does not use it.
     adapt: AtomicI64,
-    drops: AtomicU64,
+    drops: SharedCount,
 }
 
 /// The configuration of a RED or AdaptiveRED.
@@ -52,6 +52,9 @@ pub trait EarlyArgs: Args {
 #[derive(Counts)]
 pub struct Early<A> {
     args: A,
+    /// Packets dropped.
+    #[count(unit = "packets")]
+    drops: SharedCount,
     state: Arc<State>,
     lengths: Lengths,
     settings: Settings,
@@ -111,11 +114,6 @@ impl<A: EarlyArgs> Early<A> {
 
 #[handlers]
 impl<A: EarlyArgs> Early<A> {
-    /// Packets dropped.
-    #[read(unit = "packets")]
-    fn drops(&self) -> Counted {
-        Counted(self.state.drops.load(Relaxed))
-    }
     /// The average length up to which no packet is dropped.
     #[read(unit = "packets")]
     fn min_thresh(&self) -> u32 {
@@ -154,7 +152,7 @@ impl<A: EarlyArgs> Early<A> {
     #[read]
     fn stats(&self) -> Table {
         let (length, average) = (self.lengths.total(), self.avg_queue_size());
-        Table(format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops().0))
+        Table(format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops.get()))
     }
     /// The queues whose lengths count, one on each line.
     #[read]
@@ -198,7 +196,6 @@ impl<A: EarlyArgs> Lifecycle for Early<A> {
         new.average.take_over(&old.average);
         new.count.store(old.count.load(Relaxed), Relaxed);
         new.draw.set(old.draw.get());
-        new.drops.store(old.drops.load(Relaxed), Relaxed);
         if A::ADAPTS {
             new.max_p.set(old.max_p.get());
             new.adapt.store(old.adapt.load(Relaxed), Relaxed);
@@ -223,13 +220,14 @@ impl<A: EarlyArgs> Engine for Early<A> {
             count: AtomicI64::new(-1),
             draw: Real::new(0.0),
             adapt: AtomicI64::new(i64::MIN),
-            drops: AtomicU64::new(0),
+            drops: SharedCount::default(),
         });
         // Each worker has its own random numbers. With the same numbers, workers would drop at the same
         // moments.
         let random = cx.random_of_replica();
         let (lengths, pulled) = (Lengths::default(), !cx.is_push_input(0));
-        Ok(Early { args, state, lengths, settings, pulled, random })
+        let drops = state.drops.clone();
+        Ok(Early { args, drops, state, lengths, settings, pulled, random })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args
@@ -256,7 +254,7 @@ impl<A: EarlyArgs> Policy for Early<A> {
             Some(p) => p,
             None => {
                 s.count.store(-1, Relaxed);
-                s.drops.fetch_add(1, Relaxed);
+                self.drops.add(1);
                 return true;
             }
         };
@@ -264,7 +262,7 @@ impl<A: EarlyArgs> Policy for Early<A> {
         let refused = count as f64 * p > s.draw.get();
         if refused {
             count = 0;
-            s.drops.fetch_add(1, Relaxed);
+            self.drops.add(1);
         }
         if count == 0 {
             s.draw.set(self.random.unit());

@@ -7,7 +7,7 @@ use super::lengths::{Lengths, Queues};
 use super::policy::{self, Policy};
 use castanet_element::prelude::*;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Drops packets with a probability set by a proportional-integral controller (Hollot et al. 2001).
 ///
@@ -39,6 +39,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 )]
 pub struct Pi {
     args: Args,
+    /// Packets dropped.
+    #[count(unit = "packets")]
+    drops: SharedCount,
     controller: Controller,
 }
 
@@ -74,7 +77,7 @@ struct State {
     probability: Real,
     /// Whether the timer is not set.
     resting: AtomicBool,
-    drops: AtomicU64,
+    drops: SharedCount,
 }
 
 /// The dropping policy of a PI.
@@ -112,13 +115,18 @@ impl Build for Pi {
             before: Real::new(-target),
             probability: Real::new(0.0),
             resting: AtomicBool::new(true),
-            drops: AtomicU64::new(0),
+            drops: SharedCount::default(),
         });
         // Each worker has its own random numbers. With the same numbers, workers would drop at the same
         // moments.
         let random = cx.random_of_replica();
         let pulled = !cx.is_push_input(0);
-        Ok(Pi { args, controller: Controller { state, lengths: Lengths::default(), target, pulled, random } })
+        let drops = state.drops.clone();
+        Ok(Pi {
+            args,
+            drops,
+            controller: Controller { state, lengths: Lengths::default(), target, pulled, random },
+        })
     }
 }
 
@@ -158,7 +166,7 @@ impl Policy for Controller {
         let p = s.probability.get();
         let refused = p > 0.0 && self.random.unit() < p;
         if refused {
-            s.drops.fetch_add(1, Relaxed);
+            s.drops.add(1);
         }
         refused
     }
@@ -189,11 +197,6 @@ impl Element for Pi {
 
 #[handlers]
 impl Pi {
-    /// Packets dropped.
-    #[read(unit = "packets", merge = first)]
-    fn drops(&self) -> Counted {
-        Counted(self.controller.state.drops.load(Relaxed))
-    }
     /// How many times a second the controller runs.
     #[read]
     fn w(&self) -> f64 {
@@ -231,7 +234,7 @@ impl Pi {
     #[read]
     fn stats(&self) -> Table {
         let (length, average) = (self.controller.lengths.total(), self.avg_queue_size());
-        Table(format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops().0))
+        Table(format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops.get()))
     }
     /// The queues whose lengths count, one on each line.
     #[read]
@@ -271,7 +274,6 @@ impl Lifecycle for Pi {
         new.average.take_over(&old.average);
         new.before.set(old.before.get());
         new.probability.set(old.probability.get());
-        new.drops.store(old.drops.load(Relaxed), Relaxed);
         if !old.resting.load(Relaxed) && new.resting.swap(false, Relaxed) {
             let now = cx.now();
             self.controller.rearm(now, cx);
@@ -388,7 +390,7 @@ mod tests {
         }
         let mut new = Kit::<Pi>::new("1, 1, 1, 1").unwrap();
         kit.element.controller.state.probability.set(0.5);
-        new.with(|e, cx| e.take_state(&mut kit.element, cx)).unwrap();
+        new.take_state_of(&mut kit).unwrap();
         assert_eq!(probability(&new), 0.5);
     }
 }

@@ -66,6 +66,18 @@ pub struct ArpQuerier {
     args: args::Args,
     state: Arc<State>,
     own: Arc<Own>,
+    /// Queries sent.
+    #[count(unit = "packets")]
+    queries: SharedCount,
+    /// Replies received.
+    #[count(unit = "packets")]
+    responses: SharedCount,
+    /// Packets dropped, not counting those that the table dropped.
+    #[count(unit = "packets")]
+    drops: SharedCount,
+    /// Packets that a table of its own dropped.
+    #[count(unit = "packets", hidden)]
+    table_drops: SharedCount,
     ether: EtherAddr,
     poll: i64,
     /// The output of queries.
@@ -126,10 +138,17 @@ impl Build for ArpQuerier {
             state.give_up_after(PATIENCE);
         }
         let (cache, scratch) = (Cache::new(), Batch::new());
+        let [queries, responses, drops] = [&own.queries, &own.responses, &own.drops].map(Clone::clone);
+        // A table that TABLE names counts its drops itself.
+        let of_table = if args.table.is_none() { Some(state.drops().clone()) } else { None };
         Ok(ArpQuerier {
             args,
             state,
             own,
+            queries,
+            responses,
+            drops,
+            table_drops: of_table.unwrap_or_default(),
             ether,
             poll,
             last,
@@ -279,7 +298,7 @@ impl ArpQuerier {
 
     #[cold]
     fn complain(&mut self, p: Packet, cx: &mut Cx<'_>) {
-        self.own.drops.fetch_add(1, Ordering::Relaxed);
+        self.drops.add(1);
         if !self.own.complained.swap(true, Ordering::Relaxed) {
             let text = "would query for 0.0.0.0; missing dest IP addr annotation?";
             cx.message(&format!("{}: {text}", cx.declaration()));
@@ -291,7 +310,7 @@ impl ArpQuerier {
         if cache::put(&mut p, header) {
             cx.emit(0, p);
         } else {
-            self.own.drops.fetch_add(1, Ordering::Relaxed);
+            self.drops.add(1);
             cx.drop(p, Reason::TooLong);
         }
     }
@@ -308,7 +327,7 @@ impl ArpQuerier {
         q.set_network_header(EtherHeader::LEN, ArpHeader::LEN);
         q.set_timestamp(stamp);
         q.set_anno(anno::VLAN, vlan);
-        self.own.queries.fetch_add(1, Ordering::Relaxed);
+        self.queries.add(1);
         cx.made(1);
         cx.emit(self.last, q);
     }
@@ -331,7 +350,7 @@ impl ArpQuerier {
                 continue;
             };
             cx.drop(p, Reason::Consumed);
-            self.own.responses.fetch_add(u64::from(reply), Ordering::Relaxed);
+            self.responses.add(u64::from(reply));
             self.wait_for(ip, &held, now, cx);
             let header = header(ether, self.ether);
             for p in held {
@@ -439,7 +458,7 @@ impl Lifecycle for ArpQuerier {
             let now = cx.now();
             self.watch(now, cx);
         }
-        self.own.take_counts(&old.own);
+        self.own.continue_from(&old.own);
         // Packets that waited while earlier ones were being sent follow them now.
         if same && !old.releasing.is_empty() {
             self.releasing.append(&mut old.releasing);

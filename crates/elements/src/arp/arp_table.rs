@@ -41,6 +41,9 @@ use std::sync::Arc;
 pub struct ArpTable {
     args: Args,
     state: Arc<State>,
+    /// Packets that were dropped while they waited.
+    #[count(unit = "packets", hidden)]
+    dropped: SharedCount,
 }
 
 /// Arguments of ARPTable.
@@ -75,7 +78,8 @@ impl Build for ArpTable {
         let state = cx.share(|| State::new(settings));
         // If a querier was built earlier, it has already made the table, with default settings.
         state.configure(settings);
-        Ok(ArpTable { args, state })
+        let dropped = state.drops().clone();
+        Ok(ArpTable { args, state, dropped })
     }
 }
 
@@ -96,7 +100,7 @@ impl ArpTable {
     #[read(unit = "packets", merge = first)]
     fn drops(&self, cx: &mut Cx<'_>) -> Counted {
         expire(&self.state, cx);
-        Counted(self.state.drops())
+        Counted(self.dropped.get())
     }
     /// Number of entries.
     #[read(unit = "entries")]

@@ -336,12 +336,12 @@ mod tests {
         assert!(!before.take().is_empty() && width > 0);
         let start = old.element.start - 5_000_000_000;
         old.element.start = start;
-        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+        new.take_state_of(&mut old).unwrap();
         assert_eq!((new.element.start, new.element.width), (start, width));
         old.cleanup().unwrap();
         assert_eq!(before.take(), "", "the old element draws no last line");
         // The swap fails: the old element takes its state back.
-        old.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+        old.take_state_of(&mut new).unwrap();
         new.cleanup().unwrap();
         old.cleanup().unwrap();
         assert!(after.take().is_empty() && before.take().ends_with("stopped\n"));

@@ -72,7 +72,7 @@ fn frames_that_wait_move_to_the_new_router() {
         send(3);
         assert_eq!(old.element.holds(), new.element.holds());
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
-        new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+        new.take_state_of(&mut old).unwrap();
         send(4);
         assert_eq!(received(&mut new), [2, 3, 4]);
         assert_eq!(received(&mut old), []);
@@ -82,13 +82,13 @@ fn frames_that_wait_move_to_the_new_router() {
         let mut other = Kit::<FromDevice>::new("vb, PROTOCOL 0x88b5").unwrap();
         assert_ne!(other.element.holds(), new.element.holds());
         send(6);
-        other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+        other.take_state_of(&mut new).unwrap();
         send(7);
         // The swap from `new` to `other` fails, and `new` takes its frames back. A second swap succeeds.
-        new.with(|e, cx| e.take_state(&mut other.element, cx)).unwrap();
+        new.take_state_of(&mut other).unwrap();
         assert_eq!((received(&mut other), received(&mut new)), (vec![7], vec![5, 6, 7]));
         send(8);
-        other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+        other.take_state_of(&mut new).unwrap();
         send(9);
         assert_eq!(received(&mut other), [8, 9]);
         other.cleanup().unwrap();
@@ -232,7 +232,7 @@ fn the_host_is_kept_out_all_the_time() {
         let mut other = Kit::<KernelFilter>::new("drop dev vb, drop dev va").unwrap();
         assert_ne!(other.element.holds(), new.element.holds());
         assert_eq!(shields(), 2);
-        other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+        other.take_state_of(&mut new).unwrap();
         new.cleanup().unwrap();
         assert_eq!(shields(), 1);
         other.cleanup().unwrap();

@@ -64,6 +64,9 @@ pub trait RewriterArgs: Args {
 #[derive(Counts)]
 pub struct Rewriter<A> {
     args: A,
+    /// Packets of unknown flows that were dropped, because no flow could be made or the input drops them.
+    #[count(name = "mapping_failures", unit = "packets")]
+    failures: SharedCount,
     handle: Arc<Handle>,
     registry: Arc<Registry>,
     scope: String,
@@ -306,13 +309,8 @@ impl<A: RewriterArgs> Rewriter<A> {
             }
             Made::Pass(out) => Fate::Out(out),
             Made::Drop(reason) => {
-                // A super-packet counts as many failures as it has segments. `make` has counted one, and the
-                // others are added here.
-                if p.has_offload()
-                    && let Some(input) = store.input(space, port)
-                {
-                    input.failures = input.failures.saturating_add(p.segments().0 - 1);
-                }
+                // A super-packet counts as many failures as it has segments.
+                self.failures.add(if p.has_offload() { p.segments().0 } else { 1 });
                 Fate::Drop(reason)
             }
         }

@@ -43,8 +43,6 @@ pub struct Input {
     pub spec: Spec,
     /// Number of flows that it made.
     pub flows: usize,
-    /// Packets of unknown flows that were dropped, because no flow could be made or the input drops them.
-    pub failures: u64,
 }
 
 /// One rewriter's part of the store.
@@ -160,7 +158,7 @@ impl Store {
         label: &str,
     ) -> Option<u16> {
         let n = u16::try_from(self.spaces.len()).ok()?;
-        let input = || Input { spec: Spec::Drop, flows: 0, failures: 0 };
+        let input = || Input { spec: Spec::Drop, flows: 0 };
         let of = |(timeout, guarantee): (i64, i64)| Class { timeout, guarantee, ..Class::default() };
         self.spaces.push(Space {
             kind,

@@ -33,11 +33,6 @@ impl Store {
     fn write_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         Ok(self.set_capacity(capacity, cx)?)
     }
-    /// Packets that were refused, or removed to make room for others, because the queue was full.
-    #[read(name = "drops", unit = "packets", merge = first)]
-    fn read_drops(&self) -> Counted {
-        Counted(self.drops())
-    }
     /// Sets drops and highwater_length to 0.
     #[write(name = "reset_counts", button)]
     fn write_reset_counts(&mut self) {

@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 use castanet_element::spec::ClassSpec;
 use castanet_tables::{Fifo, Ring};
 use std::collections::TryReserveError;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 mod ends;
@@ -20,12 +20,12 @@ mod tests;
 pub(super) struct Shared {
     ring: RwLock<Ring<Packet>>,
     highwater: AtomicUsize,
-    drops: AtomicU64,
+    drops: SharedCount,
     warned: AtomicBool,
 }
 
 enum Packets {
-    Own { fifo: Fifo<Packet>, highwater: usize, drops: u64, warned: bool },
+    Own { fifo: Fifo<Packet>, highwater: usize, warned: bool },
     Shared(Arc<Shared>),
 }
 
@@ -34,7 +34,7 @@ impl Shared {
         Shared {
             ring: RwLock::new(Ring::new(capacity)),
             highwater: AtomicUsize::new(0),
-            drops: AtomicU64::new(0),
+            drops: SharedCount::default(),
             warned: AtomicBool::new(false),
         }
     }
@@ -57,7 +57,14 @@ impl Room for Shared {
 
 impl Packets {
     fn own(capacity: usize) -> Packets {
-        Packets::Own { fifo: Fifo::new(capacity), highwater: 0, drops: 0, warned: false }
+        Packets::Own { fifo: Fifo::new(capacity), highwater: 0, warned: false }
+    }
+    /// The count of packets that find no room, for a new store.
+    fn drops(&self) -> SharedCount {
+        match self {
+            Packets::Own { .. } => SharedCount::default(),
+            Packets::Shared(s) => s.drops.clone(),
+        }
     }
 }
 
@@ -71,6 +78,9 @@ fn no_memory(capacity: Capacity, e: &TryReserveError) -> String {
 pub struct Store {
     pub(super) args: Args,
     packets: Packets,
+    /// Packets that were refused, or removed to make room for others, because the queue was full.
+    #[count(unit = "packets")]
+    drops: SharedCount,
     /// The class of the queue.
     class: &'static ClassSpec,
     /// The empty notifier, for tasks that pull: it is on while there may be packets.
@@ -86,7 +96,15 @@ impl Store {
     pub fn new(args: Args, cx: &mut BuildCx<'_>) -> Store {
         let packets =
             if cx.replica.1 > 1 { Packets::Shared(cx.share(|| Shared::new(0))) } else { Packets::own(0) };
-        Store { args, packets, class: cx.spec, empty: None, full: None, gauge: Gauge::default() }
+        Store {
+            args,
+            drops: packets.drops(),
+            packets,
+            class: cx.spec,
+            empty: None,
+            full: None,
+            gauge: Gauge::default(),
+        }
     }
 
     /// Allocates room for packets. This happens at initialisation and not earlier, because a configuration may be
@@ -150,19 +168,14 @@ impl Store {
     }
     /// The number of packets that were refused or removed because the store was full.
     pub fn drops(&self) -> u64 {
-        match &self.packets {
-            Packets::Own { drops, .. } => *drops,
-            Packets::Shared(s) => s.drops.load(Ordering::Relaxed),
-        }
+        self.drops.get()
     }
     /// Sets the counters to 0.
     pub fn reset_counts(&mut self) {
         match &mut self.packets {
-            Packets::Own { highwater, drops, .. } => (*highwater, *drops) = (0, 0),
-            Packets::Shared(s) => {
-                s.highwater.store(0, Ordering::Relaxed);
-                s.drops.store(0, Ordering::Relaxed);
-            }
+            Packets::Own { highwater, .. } => *highwater = 0,
+            Packets::Shared(s) => s.highwater.store(0, Ordering::Relaxed),
         }
+        self.drops.reset();
     }
 }

@@ -224,8 +224,7 @@ fn hot_swap_goes_on_dropping() {
     }
     let mut new = Kit::<CoDel>::new("0, 100ms").unwrap();
     let drops = old.kit.read("drops").unwrap();
-    castanet_element::count::move_counts(&mut old.kit.element, &mut new.element);
-    new.with(|e, cx| e.take_state(&mut old.kit.element, cx)).unwrap();
+    new.take_state_of(&mut old.kit).unwrap();
     assert_eq!((new.read("drops").unwrap(), old.kit.read("drops").unwrap()), (drops, "0".into()));
     assert!(new.element.law.dropping && new.element.law.count > 3);
 }

@@ -198,9 +198,9 @@ fn hot_swap_keeps_the_average_and_not_the_thresholds() {
         (Kit::<Red>::new("5, 50, 0.02").unwrap(), Kit::<Red>::new("6, 60, 0.03").unwrap());
     old.gauge(1).set(1000);
     old.push(0, (0..99).map(|_| packet(b"x")));
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
-    for handler in ["avg_queue_size", "drops"] {
-        assert_eq!(new.read(handler).unwrap(), old.read(handler).unwrap());
-    }
+    let found = |kit: &mut Kit<Red>| ["avg_queue_size", "drops"].map(|h| kit.read(h).unwrap());
+    let before = found(&mut old);
+    new.take_state_of(&mut old).unwrap();
+    assert_eq!(found(&mut new), before);
     assert_eq!((new.read("max_p").unwrap(), new.read("min_thresh").unwrap()), ("0.03".into(), "6".into()));
 }

@@ -5,15 +5,15 @@ use super::ArpQuerier;
 use crate::arp::values::{Ip, Pair};
 use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The state that all replicas of a querier share besides the table.
 pub(super) struct Own {
     pub(super) ip: AtomicU32,
     pub(super) broadcast: AtomicU32,
-    pub(super) queries: AtomicU64,
-    pub(super) responses: AtomicU64,
-    pub(super) drops: AtomicU64,
+    pub(super) queries: SharedCount,
+    pub(super) responses: SharedCount,
+    pub(super) drops: SharedCount,
     pub(super) complained: AtomicBool,
 }
 
@@ -22,29 +22,18 @@ impl Own {
         Own {
             ip: AtomicU32::new(ip.to_bits()),
             broadcast: AtomicU32::new(broadcast.to_bits()),
-            queries: AtomicU64::new(0),
-            responses: AtomicU64::new(0),
-            drops: AtomicU64::new(0),
+            queries: SharedCount::default(),
+            responses: SharedCount::default(),
+            drops: SharedCount::default(),
             complained: AtomicBool::new(false),
         }
     }
-    /// Takes over the counts of another querier (hot swap).
-    pub(super) fn take_counts(&self, old: &Own) {
-        if std::ptr::eq(self, old) {
-            return;
-        }
-        for (mine, theirs) in
-            [(&self.queries, &old.queries), (&self.responses, &old.responses), (&self.drops, &old.drops)]
-        {
-            mine.fetch_add(theirs.swap(0, Ordering::Relaxed), Ordering::Relaxed);
-        }
+    /// Takes over what was complained about (hot swap).
+    pub(super) fn continue_from(&self, old: &Own) {
         self.complained.fetch_or(old.complained.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
-fn count(n: &AtomicU64) -> Counted {
-    Counted(n.load(Ordering::Relaxed))
-}
 fn address(a: &AtomicU32) -> Ipv4Addr {
     Ipv4Addr::from_bits(a.load(Ordering::Relaxed))
 }
@@ -59,8 +48,8 @@ impl ArpQuerier {
     /// Packets dropped and queries sent, in words.
     #[read]
     fn stats(&self) -> Table {
-        let killed = self.own.drops.load(Ordering::Relaxed).wrapping_add(self.state.drops());
-        Table(format!("{killed} packets killed\n{} ARP queries sent\n", self.queries().0))
+        let killed = self.drops.get().wrapping_add(self.state.drops().get());
+        Table(format!("{killed} packets killed\n{} ARP queries sent\n", self.queries.get()))
     }
     /// Number of entries.
     #[read(unit = "entries")]
@@ -71,21 +60,6 @@ impl ArpQuerier {
     #[read(unit = "packets")]
     fn length(&self, cx: &mut Cx<'_>) -> usize {
         self.state.read_size(cx).1
-    }
-    /// Queries sent.
-    #[read(unit = "packets", merge = first)]
-    fn queries(&self) -> Counted {
-        count(&self.own.queries)
-    }
-    /// Replies received.
-    #[read(unit = "packets", merge = first)]
-    fn responses(&self) -> Counted {
-        count(&self.own.responses)
-    }
-    /// Packets dropped, not counting those that the table dropped.
-    #[read(unit = "packets", merge = first)]
-    fn drops(&self) -> Counted {
-        count(&self.own.drops)
     }
     /// The broadcast address of the subnet.
     #[read]

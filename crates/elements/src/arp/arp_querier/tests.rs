@@ -410,14 +410,14 @@ fn counts_move_at_a_hot_swap() {
     assert_eq!(names(old.push(1, [reply(host(9), 9), reply(host(8), 8), reply(host(7), 7)])), "1>9 2>8");
     assert_eq!((counts(&mut old), old.messages().len()), (["2", "3", "1"].map(String::from), 1));
     assert_eq!(sent(&mut new, [to(host(6), 4)]), "q6");
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    new.take_state_of(&mut old).unwrap();
     assert_eq!(counts(&mut new), ["3", "3", "1"]);
     assert_eq!(counts(&mut old), ["0", "0", "0"], "they count once");
     // The message about the packet without a destination was printed before the swap, so it is not printed again.
     assert_eq!((sent(&mut new, [to(0, 5)]), new.messages()), (String::new(), Vec::new()));
     // A querier whose own address differs takes over the counts, but not the entries.
     let mut other = Kit::<ArpQuerier>::with_ports("10.0.0.2/24, 02-00-00-00-00-01", 2, 2).unwrap();
-    other.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+    other.take_state_of(&mut new).unwrap();
     assert_eq!(
         (counts(&mut other), other.read("count").unwrap()),
         (["3", "3", "2"].map(String::from), "0".into())
@@ -441,19 +441,19 @@ fn packets_held_behind_others_follow_them_after_a_hot_swap() {
     assert_eq!((names(k.expire().unwrap()), k.next_timer()), (String::new(), None));
     assert_eq!(sent(&mut k, [to(host(9), 3)]), "3>9");
     let (mut old, mut new) = (waiting(&config), Kit::<ArpQuerier>::with_ports(&config, 2, 2).unwrap());
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    new.take_state_of(&mut old).unwrap();
     old.handed_over();
     assert_eq!((old.read("length").unwrap(), new.read("length").unwrap()), ("0".into(), "1".into()));
     assert_eq!(names(new.expire().unwrap()), "2>9");
     assert_eq!((new.next_timer(), new.read("length").unwrap()), (None, "0".into()));
     // Nothing is being released any more, so no timer is set.
     let mut next = Kit::<ArpQuerier>::with_ports(&config, 2, 2).unwrap();
-    next.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+    next.take_state_of(&mut new).unwrap();
     assert_eq!((next.next_timer(), sent(&mut next, [to(host(9), 4)])), (None, "4>9".into()));
     // A querier whose own address differs takes over no packets.
     let (mut old, other) = (waiting(&config), config.replace("10.0.0.1", "10.0.0.2"));
     let mut other = Kit::<ArpQuerier>::with_ports(&other, 2, 2).unwrap();
-    other.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    other.take_state_of(&mut old).unwrap();
     assert_eq!((other.next_timer(), old.read("length").unwrap()), (None, "1".into()));
 }
 

@@ -76,30 +76,32 @@ pub(super) struct Entry {
     pub(super) updated: i64,
     /// The place of the entry in the order of updates.
     pub(super) turn: u64,
-    pub(super) queries: u32,
-    pub(super) queried: i64,
+    pub(super) queried: Queried,
     pub(super) held: VecDeque<Packet>,
     /// Whether one worker is still sending packets that waited. Packets of other workers wait until these are
     /// sent.
     pub(super) releasing: bool,
     /// When the waiting packets are given up, if the table gives packets up.
     pub(super) until: i64,
+}
+
+/// The queries for an address, and how far its Ethernet address is to be trusted.
+#[derive(Clone, Copy)]
+pub(super) struct Queried {
+    /// The number of queries since the last answer.
+    count: u32,
+    /// When the last of them was sent.
+    at: i64,
     /// The number of ARP packets that claimed the address since the last query; `None` if the address is not
     /// in doubt. An address is in doubt once it has replaced another one, because one of the two may be
     /// forged or outdated.
-    pub(super) doubt: Option<u32>,
+    doubt: Option<u32>,
     /// The number of queries that were answered since the doubt ended, up to [`TRUSTED`], which is also the value of
     /// an address that was never in doubt.
-    pub(super) trust: u32,
-}
-
-/// What an entry knows about queries for its address.
-#[derive(Clone, Copy)]
-pub(super) struct Queried {
-    queries: u32,
-    at: i64,
-    doubt: Option<u32>,
     trust: u32,
+    /// When the last query was answered. Claims that no query asked for do not change it. It is not used once `trust`
+    /// is [`TRUSTED`].
+    answered: i64,
 }
 
 impl Entry {
@@ -110,84 +112,82 @@ impl Entry {
             expired: false,
             updated: now,
             turn,
-            queries: 0,
-            queried: 0,
+            queried: Queried { count: 0, at: 0, doubt: None, trust: TRUSTED, answered: 0 },
             held: VecDeque::new(),
             releasing: false,
             until: 0,
-            doubt: None,
-            trust: TRUSTED,
         }
     }
     pub(super) fn known(&self) -> bool {
         !self.expired && !self.ether.is_broadcast()
     }
-    /// Returns the earliest time of the next query. The pace is one per 100 ms at first, then one per second,
-    /// the most that RFC 1122 section 2.3.2.1 recommends. So a host that comes back is found within a second.
-    pub(super) fn next_query(&self) -> i64 {
-        match self.queries {
-            0 => i64::MIN,
-            n if n < QUICK_QUERIES => self.queried.saturating_add(100 * MS),
-            _ => self.queried.saturating_add(1_000 * MS),
-        }
-    }
-    /// Whether queries for a known address are to be broadcast.
-    pub(super) fn is_lost(&self) -> bool {
-        self.doubt.is_some() || self.trust < TRUSTED || self.queries > UNICAST_QUERIES
-    }
     /// Returns when a known address is to be queried again: `poll` nanoseconds after its last update, or
     /// never if `poll` is 0. An address in doubt is to be queried at once, and one that was in doubt lately sooner
     /// than others, even if `poll` is 0.
     pub(super) fn poll_due(&self, poll: i64) -> i64 {
-        match poll {
-            _ if self.doubt.is_some() => i64::MIN,
-            _ if self.trust < TRUSTED => {
-                let wait = (1_000 * MS) << self.trust;
-                self.updated.saturating_add(if poll > 0 { wait.min(poll) } else { wait })
-            }
-            0 => i64::MAX,
-            _ => self.updated.saturating_add(poll),
+        let due = if poll > 0 { self.updated.saturating_add(poll) } else { i64::MAX };
+        due.min(self.queried.check_due())
+    }
+    /// Notes a query if it is time for one. Returns whether it is.
+    pub(super) fn query(&mut self, now: i64) -> bool {
+        let go = now >= self.queried.next();
+        if go {
+            self.queried.sent(now);
+        }
+        go
+    }
+}
+
+impl Queried {
+    /// Returns the earliest time of the next query. The pace is one per 100 ms at first, then one per second,
+    /// the most that RFC 1122 section 2.3.2.1 recommends. So a host that comes back is found within a second.
+    pub(super) fn next(&self) -> i64 {
+        match self.count {
+            0 => i64::MIN,
+            n if n < QUICK_QUERIES => self.at.saturating_add(100 * MS),
+            _ => self.at.saturating_add(1_000 * MS),
         }
     }
-    /// Returns the new value of `doubt` after an ARP packet has claimed the address. `other` says whether the
-    /// claimed address differs from the known one.
-    fn claimed(doubt: Option<u32>, other: bool) -> Option<u32> {
-        // A claim that changes the address does not confirm it.
-        if other { Some(CONFIRMED + 1) } else { doubt.map(|n| n.saturating_add(1)) }
+    /// Returns when doubt or lack of trust calls for a query.
+    fn check_due(&self) -> i64 {
+        match self.doubt {
+            Some(_) => i64::MIN,
+            None if self.trust < TRUSTED => self.answered.saturating_add((1_000 * MS) << self.trust),
+            None => i64::MAX,
+        }
     }
-    /// Takes over what an entry knew about queries and doubt before an ARP packet claimed its address. `other` says
-    /// whether the claimed address differs from the known one.
-    pub(super) fn continue_from(&mut self, before: Queried, other: bool) {
-        self.doubt = Entry::claimed(before.doubt, other);
-        if self.doubt.is_some() {
+    /// Whether queries for a known address are to be broadcast.
+    pub(super) fn is_lost(&self) -> bool {
+        self.doubt.is_some() || self.trust < TRUSTED || self.count > UNICAST_QUERIES
+    }
+    /// Returns the state after an ARP packet has claimed the address. `other` says whether the claimed address differs
+    /// from the known one.
+    pub(super) fn claimed(self, other: bool, now: i64) -> Queried {
+        // A claim that changes the address does not confirm it.
+        let doubt = if other { Some(CONFIRMED + 1) } else { self.doubt.map(|n| n.saturating_add(1)) };
+        if doubt.is_some() {
             // The pace of queries is not reset, so that two hosts that claim the same address do not cause
             // more queries.
-            (self.queries, self.queried) = (before.queries, before.at);
-            self.trust = 0;
-        } else {
-            // A claim that no query asked for proves nothing.
-            self.trust = (before.trust + u32::from(before.queries > 0)).min(TRUSTED);
+            return Queried { doubt, trust: 0, answered: now, ..self };
         }
-    }
-    /// What is known about queries for the address.
-    pub(super) fn queried(&self) -> Queried {
-        let Entry { queries, queried, doubt, trust, .. } = *self;
-        Queried { queries, at: queried, doubt, trust }
+        let Queried { trust, answered, .. } = self;
+        match self.count {
+            // A claim that no query asked for proves nothing.
+            0 => Queried { count: 0, at: 0, doubt, trust, answered },
+            _ => Queried { count: 0, at: 0, doubt, trust: (trust + 1).min(TRUSTED), answered: now },
+        }
     }
     /// Ends the doubt if the address was claimed exactly once since the last query. A genuine host answers a
     /// query once, while a flood of forged claims repeats the address.
     pub(super) fn end_doubt(&mut self, now: i64) {
-        if self.doubt == Some(CONFIRMED) && now >= self.next_query() {
-            (self.doubt, self.queries, self.queried) = (None, 0, 0);
+        if self.doubt == Some(CONFIRMED) && now >= self.next() {
+            (self.doubt, self.count, self.at) = (None, 0, 0);
         }
     }
-    pub(super) fn query(&mut self, now: i64) -> bool {
-        let go = now >= self.next_query();
-        if go {
-            self.doubt = self.doubt.map(|_| 0);
-            self.queries = self.queries.saturating_add(1);
-            self.queried = now;
-        }
-        go
+    /// Counts a query.
+    fn sent(&mut self, now: i64) {
+        self.doubt = self.doubt.map(|_| 0);
+        self.count = self.count.saturating_add(1);
+        self.at = now;
     }
 }

@@ -113,15 +113,15 @@ impl Entry {
     /// The result for a known address. Takes the waiting packets out of the entry.
     fn found(&mut self, wanted: LookUp, packet: Packet, settings: Settings) -> Found {
         self.releasing = wanted.workers && !self.held.is_empty();
-        self.end_doubt(wanted.now);
+        self.queried.end_doubt(wanted.now);
         let due = self.poll_due(wanted.poll);
         let query = wanted.now >= due && self.query(wanted.now);
         Found::Known {
             ether: self.ether,
             packet,
-            until: settings.end(self.updated).min(due.max(self.next_query())),
+            until: settings.end(self.updated).min(due.max(self.queried.next())),
             query,
-            lost: self.is_lost(),
+            lost: self.queried.is_lost(),
             held: std::mem::take(&mut self.held),
         }
     }

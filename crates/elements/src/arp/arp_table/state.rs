@@ -9,7 +9,7 @@ use super::entry::{Entry, Settings};
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Packets that were removed from the table, each with the reason.
@@ -43,7 +43,7 @@ pub struct State {
     inner: Mutex<Inner>,
     /// Changes whenever a known address changes, or is removed before it expires.
     generation: AtomicU32,
-    drops: AtomicU64,
+    drops: SharedCount,
 }
 
 impl State {
@@ -52,7 +52,7 @@ impl State {
         State {
             inner: Mutex::new(Inner { settings, ..Inner::default() }),
             generation: AtomicU32::new(1),
-            drops: AtomicU64::new(0),
+            drops: SharedCount::default(),
         }
     }
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -77,9 +77,9 @@ impl State {
     pub fn invalidate(&self) {
         self.generation.fetch_add(1, Ordering::Release);
     }
-    /// Number of packets that the table dropped.
-    pub fn drops(&self) -> u64 {
-        self.drops.load(Ordering::Relaxed)
+    /// The number of packets that the table dropped.
+    pub fn drops(&self) -> &SharedCount {
+        &self.drops
     }
     /// Number of entries, and of waiting packets.
     pub fn size(&self) -> (usize, usize) {
@@ -89,7 +89,7 @@ impl State {
     pub(super) fn lose(&self, packets: impl IntoIterator<Item = Packet>, reason: Reason, lost: &mut Lost) {
         let before = lost.len();
         lost.extend(packets.into_iter().map(|p| (p, reason)));
-        self.drops.fetch_add((lost.len() - before) as u64, Ordering::Relaxed);
+        self.drops.add((lost.len() - before) as u64);
     }
 
     /// Makes an address known, or unknown if `ether` is the broadcast address. Its waiting packets stay in
@@ -126,14 +126,14 @@ impl State {
         let mut inner = self.lock();
         let inner = &mut *inner;
         self.expire_old(inner, now, lost);
-        let before = inner.entries.get(&ip).map(|e| (e.known().then_some(e.ether), e.queried()));
+        let before = inner.entries.get(&ip).map(|e| (e.known().then_some(e.ether), e.queried));
         if before.is_none() && !create {
             return None;
         }
         self.put_known(inner, ip, ether, now, lost);
         let Some(e) = inner.entries.get_mut(&ip) else { return Some(VecDeque::new()) };
         if let Some((Some(old), before)) = before {
-            e.continue_from(before, old != ether);
+            e.queried = before.claimed(old != ether, now);
         }
         if e.releasing {
             // The worker that is releasing earlier packets will release these too.
@@ -225,7 +225,6 @@ impl State {
             }
         }
         inner.wait_as_patience_says();
-        self.drops.fetch_add(old.drops.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         self.slim_entries(inner, lost);
         self.slim_packets(inner, 0, lost);
         self.invalidate();

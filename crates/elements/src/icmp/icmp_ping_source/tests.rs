@@ -177,8 +177,7 @@ fn replies_move_in_a_hot_swap() {
     let [mut old, mut new] = [0, 1].map(|_| kit("INTERVAL 2, IDENTIFIER 7"));
     let p = request(&mut old);
     assert!(old.push(0, [reply(p)]).is_empty());
-    castanet_element::count::move_counts(&mut old.element, &mut new.element);
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    new.take_state_of(&mut old).unwrap();
     let first = |kit: &mut Kit<IcmpPingSource>| kit.read("summary").unwrap().lines().next().map(String::from);
     assert_eq!(first(&mut new).unwrap(), "1 packets transmitted, 1 received, 0% packet loss");
     assert_eq!(first(&mut old).unwrap(), "0 packets transmitted, 0 received");

@@ -31,8 +31,10 @@ impl<A: RewriterArgs> Engine for Rewriter<A> {
         let handle = Handle::new(settings.kind, settings.timeouts, cx.inputs, settings.capacity, cx);
         let handle = cx.share(|| handle);
         registry.add_rewriter(cx.me, handle.clone());
+        let failures = (*cx.share(SharedCount::default)).clone();
         Ok(Rewriter {
             args,
+            failures,
             handle,
             registry,
             scope: cx.scope.to_string(),

@@ -78,11 +78,6 @@ impl<A: RewriterArgs> Rewriter<A> {
     fn nmappings(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         self.table_size(cx)
     }
-    /// Packets of unknown flows that were dropped, because no flow could be made or the input drops them.
-    #[read(unit = "packets")]
-    fn mapping_failures(&self, cx: &mut Cx<'_>) -> Result<Counted, HandlerError> {
-        self.counts(cx, |space| Counted(space.inputs.iter().fold(0u64, |n, i| n.saturating_add(i.failures))))
-    }
     /// The rule of each input for new flows, and the number of its flows.
     #[read]
     fn patterns(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {

@@ -41,12 +41,7 @@ impl Store {
         };
         match made {
             Ok(place) => Made::Flow(place),
-            Err(reason) => {
-                if let Some(input) = self.input(new.space, usize::from(new.input)) {
-                    input.failures = input.failures.saturating_add(1);
-                }
-                Made::Drop(reason)
-            }
+            Err(reason) => Made::Drop(reason),
         }
     }
 

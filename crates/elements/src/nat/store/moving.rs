@@ -48,7 +48,7 @@ impl Store {
                 left += 1;
             }
         }
-        self.take_counts(space, old, theirs);
+        self.take_positions(space, old, theirs);
         left
     }
 
@@ -158,16 +158,10 @@ impl Store {
         true
     }
 
-    /// Takes over the failure counts of inputs, and the positions of sequential patterns.
-    fn take_counts(&mut self, space: u16, old: &mut Store, theirs: u16) {
-        let mine = self.spaces.get_mut(usize::from(space));
-        let (Some(mine), Some(theirs)) = (mine, old.spaces.get_mut(usize::from(theirs))) else { return };
-        let last = mine.inputs.len().saturating_sub(1);
-        for (n, from) in theirs.inputs.iter_mut().enumerate() {
-            if let Some(to) = mine.inputs.get_mut(n.min(last)) {
-                to.failures = to.failures.saturating_add(std::mem::take(&mut from.failures));
-            }
-        }
+    /// Takes over the positions of sequential patterns.
+    fn take_positions(&self, space: u16, old: &Store, theirs: u16) {
+        let mine = self.spaces.get(usize::from(space));
+        let (Some(mine), Some(theirs)) = (mine, old.spaces.get(usize::from(theirs))) else { return };
         for (to, from) in mine.inputs.iter().zip(&theirs.inputs) {
             to.spec.go_on_from(&from.spec);
         }

@@ -23,7 +23,7 @@ fn forward(kit: &mut Kit<IpRewriter>, i: u32) -> String {
 }
 
 fn take<T: Build + Element>(new: &mut Kit<T>, old: &mut Kit<T>) {
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    new.take_state_of(old).unwrap();
 }
 
 fn kit(config: &str) -> Kit<IpRewriter> {

@@ -57,14 +57,13 @@ impl Store {
             return self.set_capacity(self.args.capacity, cx);
         }
         let mut all = Batch::empty();
-        let (high, drops, warned) = old.give(&mut all);
+        let (high, warned) = old.give(&mut all);
         let (before, capacity) = (all.len(), self.capacity());
         match &mut self.packets {
-            Packets::Own { fifo, highwater, drops: mine, warned: told } => {
+            Packets::Own { fifo, highwater, warned: told } => {
                 fifo.extend_from(all.as_mut_vec());
                 self.gauge.set(fifo.len());
                 *highwater = high.min(capacity).max(*highwater).max(fifo.len());
-                *mine = mine.wrapping_add(drops);
                 *told |= warned;
             }
             Packets::Shared(s) => {
@@ -72,7 +71,6 @@ impl Store {
                 ring.push_many(all.as_mut_vec());
                 self.gauge.add(before - all.len());
                 s.highwater.fetch_max(high.min(capacity).max(ring.len()), Ordering::Relaxed);
-                s.drops.fetch_add(drops, Ordering::Relaxed);
                 s.warned.fetch_or(warned, Ordering::Relaxed);
             }
         }
@@ -91,20 +89,18 @@ impl Store {
         }
         Ok(())
     }
-    /// Moves all packets to `into`. Returns the highwater mark, the drops, and whether an overflow was
-    /// reported.
-    fn give(&mut self, into: &mut Batch) -> (usize, u64, bool) {
+    /// Moves all packets to `into`. Returns the highwater mark, and whether an overflow was reported.
+    fn give(&mut self, into: &mut Batch) -> (usize, bool) {
         match &mut self.packets {
-            Packets::Own { fifo, highwater, drops, warned } => {
+            Packets::Own { fifo, highwater, warned } => {
                 fifo.drain_into(usize::MAX, into.as_mut_vec());
                 self.gauge.set(0);
-                (*highwater, std::mem::take(drops), *warned)
+                (*highwater, *warned)
             }
             Packets::Shared(s) => {
                 let n = s.ring().pop_many(usize::MAX, into.as_mut_vec());
                 self.gauge.sub(n);
-                let drops = s.drops.swap(0, Ordering::Relaxed);
-                (s.highwater.load(Ordering::Relaxed), drops, s.warned.load(Ordering::Relaxed))
+                (s.highwater.load(Ordering::Relaxed), s.warned.load(Ordering::Relaxed))
             }
         }
     }

@@ -107,14 +107,10 @@ impl Store {
     #[cold]
     #[inline(never)]
     pub(super) fn overflow(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        let n = batch.len() as u64;
+        self.drops.add(batch.len() as u64);
         let silent = match &mut self.packets {
-            Packets::Own { fifo, drops, warned, .. } => {
-                *drops = drops.wrapping_add(n);
-                fifo.capacity() == 0 || std::mem::replace(warned, true)
-            }
+            Packets::Own { fifo, warned, .. } => fifo.capacity() == 0 || std::mem::replace(warned, true),
             Packets::Shared(s) => {
-                s.drops.fetch_add(n, Ordering::Relaxed);
                 let capacity = s.ring().capacity();
                 capacity == 0 || s.warned.swap(true, Ordering::Relaxed)
             }

@@ -8,6 +8,7 @@ use castanet_element::run_loop::Internals as _;
 /// Makes a store without notifiers, with the class Queue.
 fn store(packets: Packets) -> Store {
     Store {
+        drops: packets.drops(),
         packets,
         args: Args { capacity: Capacity::default() },
         class: super::super::queue::Queue::SPEC,
@@ -96,6 +97,7 @@ fn noted(capacity: usize, cx: &mut Cx<'_>) -> (Store, Arc<Shared>, [Note; 2]) {
     cx.core().notes().measure(notes[1], shared.clone());
     let store = Store {
         packets: Packets::Shared(shared.clone()),
+        drops: shared.drops.clone(),
         args: Args { capacity: Capacity::default() },
         class: super::super::queue::Queue::SPEC,
         empty: Some(notes[0]),

@@ -273,14 +273,11 @@ fn arguments_effects_and_state() {
     old.task();
     run(&mut old);
     let mut new = kit(&t, "");
-    castanet_element::count::move_counts(&mut old.element, &mut new.element);
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    new.take_state_of(&mut old).unwrap();
     assert_eq!(new.read("count").unwrap(), "3");
-    castanet_element::count::move_counts(&mut new.element, &mut old.element);
-    old.with(|e, cx| e.take_state(&mut new.element, cx)).unwrap();
+    old.take_state_of(&mut new).unwrap();
     assert_eq!((old.read("count").unwrap(), run(&mut old).len()), ("3".into(), 0), "back at its end");
-    castanet_element::count::move_counts(&mut old.element, &mut new.element);
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    new.take_state_of(&mut old).unwrap();
     old.handed_over();
     new.handed_over();
     assert_eq!(run(&mut new), [4, 5], "it goes on where the old one was, without an end");

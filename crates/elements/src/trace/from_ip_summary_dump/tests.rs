@@ -148,7 +148,7 @@ fn sampling_and_state() {
     assert!((400..600).contains(&n) && k.dropped(Reason::Sampled) == 1000 - n as u64);
     let (mut old, mut new) = (kit("!data ip_id\n1\n2\n3\n", "").limit(1), kit("!data ip_id\n1\n2\n3\n", ""));
     old.task();
-    new.with(|e, cx| e.take_state(&mut old.element, cx)).unwrap();
+    new.take_state_of(&mut old).unwrap();
     assert_eq!(ids(&run(&mut new)), [2, 3]);
     let mut k = kit(&dump, ", ACTIVE false");
     assert_eq!(run(&mut k).len(), 0);
