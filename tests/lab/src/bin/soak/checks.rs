@@ -17,6 +17,8 @@ const LONG: u64 = 14;
 const REACHED: f64 = 0.98;
 /// How many seconds late the last connection may be.
 const LATE: f64 = 20.0;
+/// How many more descriptors may be open in the end: a device that was made again may have one more ring.
+const DEVICES: u64 = 2;
 /// Growth of memory that is no growth: allocators keep some of what they get.
 const GROWTH_KIB: u64 = 4 << 10;
 
@@ -34,6 +36,7 @@ pub fn table(results: &Results) -> Table {
     swaps(results, &mut table);
     control(results, &mut table);
     memory(results, &mut table);
+    descriptors(results, &mut table);
     disturbances(results, &mut table);
     let panics: u64 = results.counts.iter().map(|b| b.panics()).sum();
     table.row("panics", panics.to_string(), panics == 0);
@@ -163,23 +166,54 @@ fn control(results: &Results, table: &mut Table) {
     table.row("attacks of hostile control clients", results.attacks.to_string(), results.attacks > 0);
 }
 
+/// The memory of a router in several samples, in KiB. During a swap a router has the state of both configurations, so the
+/// median shows whether memory grows, and the maximum depends on when samples were taken.
+#[derive(Default)]
+struct Memory {
+    median: u64,
+    most: u64,
+}
+
+impl Memory {
+    fn of(mut samples: Vec<u64>) -> Memory {
+        samples.sort_unstable();
+        let at = |n: usize| samples.get(n).copied().unwrap_or(0);
+        Memory { median: at(samples.len() / 2), most: at(samples.len().saturating_sub(1)) }
+    }
+}
+
 fn memory(results: &Results, table: &mut Table) {
     for (i, kind) in RouterKind::ALL.iter().enumerate() {
-        let most = |from: u64, to: u64| {
+        let used = |from: u64, to: u64| {
             let within = results.memory.iter().filter(|(at, _)| (from..to).contains(at));
-            within.filter_map(|(_, used)| used.get(i)).max().copied().unwrap_or(0)
+            Memory::of(within.filter_map(|(_, used)| used.get(i).copied()).collect())
         };
         let end = results.minutes * 60;
         let what = format!("{}: memory flat after {FILLING} minutes", kind.name());
         if results.minutes < LONG {
-            table.skip(what, format!("{} KiB; needs {LONG} minutes", most(0, end + 1)));
+            table.skip(what, format!("{} KiB; needs {LONG} minutes", used(0, end + 1).median));
             continue;
         }
         let filled = FILLING * 60;
         let middle = filled + (end - filled) / 2;
-        let (before, after) = (most(filled, middle), most(middle, end + 1));
-        let allowed = before + GROWTH_KIB.max(before / 20);
-        table.row(what, format!("{before} KiB, later {after} KiB"), after > 0 && after <= allowed);
+        let (before, after) = (used(filled, middle), used(middle, end + 1));
+        let allowed = before.median + GROWTH_KIB.max(before.median / 20);
+        let text = format!(
+            "{} KiB, later {} KiB (at most {}, {})",
+            before.median, after.median, before.most, after.most
+        );
+        table.row(what, text, after.median > 0 && after.median <= allowed);
+    }
+}
+
+fn descriptors(results: &Results, table: &mut Table) {
+    let [before, after] = &results.descriptors;
+    for (kind, (before, after)) in RouterKind::ALL.iter().zip(before.iter().zip(after)) {
+        table.row(
+            format!("{}: descriptors open before the first, after the last client", kind.name()),
+            format!("{before}, {after}"),
+            *after > 0 && *after <= before + DEVICES,
+        );
     }
 }
 

@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -73,13 +74,16 @@ enum Undo {
         link: usize,
         end: usize,
     },
-    MakeAgain(usize),
-    /// Sets a link that was made again up, as soon as the routers have opened its devices.
-    Open(usize),
+    MakeAgain(usize, Range<usize>),
+    /// Sets a link that was made again up, as soon as the routers have opened its devices. The range is that of the
+    /// excuses that end with it.
+    Open(usize, Range<usize>),
     Continue(u32),
     Limit {
         process: u32,
         soft: u64,
+        /// The index of the excuse that ends with it.
+        excuse: usize,
         _clients: Vec<UnixStream>,
     },
 }
@@ -233,7 +237,9 @@ impl<'a> Disturber<'a> {
     }
 
     fn is_deleted(&self, link: usize) -> bool {
-        self.undo.iter().any(|(_, undo)| matches!(undo, Undo::MakeAgain(l) | Undo::Open(l) if *l == link))
+        self.undo
+            .iter()
+            .any(|(_, undo)| matches!(undo, Undo::MakeAgain(l, _) | Undo::Open(l, _) if *l == link))
     }
 
     fn delete(&mut self, link: usize) {
@@ -241,16 +247,17 @@ impl<'a> Disturber<'a> {
             return;
         }
         let now = self.start.elapsed().as_secs();
+        let first = self.excused.len();
         self.excused.extend(self.network.routers_at(link).map(|kind| (kind, now, u64::MAX)));
         self.network.delete(link);
-        self.later(500, Undo::MakeAgain(link));
+        self.later(500, Undo::MakeAgain(link, first..self.excused.len()));
     }
 
     /// Lowers the limit of descriptors to what a router has open and two more, which clients take.
     fn exhaust(&mut self, dice: &mut Dice) {
         let node = &self.network.nodes[dice.below(self.network.nodes.len())];
         let process = node.process.id();
-        let open = std::fs::read_dir(format!("/proc/{process}/fd")).map_or(30, Iterator::count) as u64;
+        let open = network::descriptors(process);
         let limits = std::fs::read_to_string(format!("/proc/{process}/limits")).unwrap_or_default();
         // The line is `Max open files  SOFT  HARD  files` (proc_pid_limits(5)).
         let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
@@ -260,33 +267,41 @@ impl<'a> Disturber<'a> {
             self.counts.entry(Kind::Descriptors).and_modify(|n| *n -= 1);
             return;
         }
-        self.excused.push((node.kind, now, now + 5));
+        let excuse = self.excused.len();
+        self.excused.push((node.kind, now, u64::MAX));
         let clients = (0..20).filter_map(|_| UnixStream::connect(&node.socket).ok()).collect();
-        self.later(3000, Undo::Limit { process, soft, _clients: clients });
+        self.later(3000, Undo::Limit { process, soft, excuse, _clients: clients });
     }
 
     fn end(&mut self, undo: Undo) {
         match undo {
             Undo::Up { link, end } => self.network.set_end(link, end, "up"),
-            Undo::MakeAgain(link) => {
+            Undo::MakeAgain(link, excuses) => {
                 self.network.make_again(link);
-                self.later(LOOK, Undo::Open(link));
+                self.later(LOOK, Undo::Open(link, excuses));
             }
-            Undo::Open(link) if !self.network.is_open(link) => self.later(LOOK, Undo::Open(link)),
-            Undo::Open(link) => {
+            Undo::Open(link, _) if !self.network.is_open(link) => self.later(LOOK, undo),
+            Undo::Open(link, excuses) => {
                 self.network.set(link, "up");
                 if link == network::ATTACK {
                     self.network.address_attacker();
                 }
                 let now = self.start.elapsed().as_secs();
-                for (kind, _, to) in &mut self.excused {
-                    if *to == u64::MAX && self.network.routers_at(link).any(|k| k == *kind) {
+                for excuse in excuses {
+                    if let Some((_, _, to)) = self.excused.get_mut(excuse) {
                         *to = now + 1;
                     }
                 }
             }
             Undo::Continue(process) => signal(process, Signal::SIGCONT),
-            Undo::Limit { process, soft, .. } => drop(limit(process, soft)),
+            // A limit that cannot be lifted yet is tried again; swaps are excused until it is.
+            Undo::Limit { process, soft, .. } if !limit(process, soft) => self.later(LOOK, undo),
+            Undo::Limit { excuse, .. } => {
+                let now = self.start.elapsed().as_secs();
+                if let Some((_, _, to)) = self.excused.get_mut(excuse) {
+                    *to = now + 1;
+                }
+            }
         }
     }
 }

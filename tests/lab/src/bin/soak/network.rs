@@ -361,6 +361,11 @@ impl Node {
     }
 }
 
+/// How many descriptors a process has open.
+pub fn descriptors(process: u32) -> u64 {
+    std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count) as u64
+}
+
 /// The memory that a process uses, in KiB.
 pub fn memory(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;

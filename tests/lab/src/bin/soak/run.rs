@@ -44,6 +44,8 @@ pub struct Results {
     pub attacks: u64,
     /// The memory of each router in KiB, with seconds after the start.
     pub memory: Vec<(u64, Vec<u64>)>,
+    /// The descriptors that each router has open before the first and after the last client.
+    pub descriptors: [Vec<u64>; 2],
     /// How often each disturbance happened.
     pub disturbances: BTreeMap<Kind, u64>,
     /// Which routers had no descriptors or a device less, with the seconds after the start.
@@ -140,6 +142,7 @@ fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed
     let sockets: Vec<PathBuf> = targets.iter().map(|t| t.socket.clone()).collect();
     let share = READS / targets.len() as u32;
     let mut memory = Vec::new();
+    let before = descriptors(network);
     let mut disturber = Disturber::new(network, clock, start, seed);
     let (swaps, reads, attacks) = thread::scope(|s| {
         let swaps: Vec<_> =
@@ -175,6 +178,7 @@ fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed
     let datagrams = report("datagrams", datagrams, &mut complaints);
     let server = report("server", server, &mut complaints);
     thread::sleep(Duration::from_secs(1));
+    let after = descriptors(network);
     network.quiesce();
     thread::sleep(Duration::from_secs(1));
     Results {
@@ -184,6 +188,7 @@ fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed
         reads,
         attacks,
         memory,
+        descriptors: [before, after],
         disturbances,
         excused,
         frames,
@@ -194,6 +199,11 @@ fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed
         datagrams,
         complaints,
     }
+}
+
+/// The descriptors that each router has open.
+fn descriptors(network: &Network) -> Vec<u64> {
+    network.nodes.iter().map(|n| crate::network::descriptors(n.process.id())).collect()
 }
 
 /// Waits until the client reaches the server, that is, until the switches forward.
