@@ -3,15 +3,16 @@
 
 mod control;
 mod curves;
+mod results;
 mod scale;
 mod swap;
 mod veth;
 
-use crate::load::{complain, write_out};
+use crate::load::complain;
 use castanet_bench::fig8::{self, Settings};
 use castanet_bench::{instructions, report};
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use results::Results;
 use std::process::ExitCode;
 
 /// `castanet bench`.
@@ -62,15 +63,8 @@ pub struct Fig8 {
     /// Count instructions per packet, with callgrind (part of valgrind).
     #[arg(long)]
     pub instructions: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// Write a table of all measurements to this file.
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Draw the measurements to this file.
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
     /// Perform one run whose instructions callgrind counts; `--instructions` passes this option.
     #[arg(long, hide = true, value_name = "RUN", value_parser = run)]
     pub count: Option<instructions::Run>,
@@ -152,12 +146,10 @@ fn measure(a: &Fig8) -> Result<(), String> {
             complain("no instructions counted: valgrind is not installed");
         }
     }
-    if let Some(file) = &a.csv {
-        write_out(Some(file), &report::csv(&results))?;
-    }
-    if let Some(file) = &a.svg {
-        write_out(Some(file), &report::svg(&results))?;
-    }
-    let text = if a.json { format!("{:#}\n", report::json(&results)) } else { report::table(&results) };
-    write_out(None, &text)
+    a.results.show(
+        || report::csv(&results),
+        || report::svg(&results),
+        || report::json(&results),
+        || report::table(&results),
+    )
 }

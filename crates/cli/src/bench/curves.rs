@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench diffserv`, `priority` and `red`: curves of the papers.
 
-use crate::load::write_out;
+use super::results::Results;
 use castanet_bench::curves::{self, Hosts, Settings, report};
 use clap::Args;
-use std::path::PathBuf;
 
 /// Introductory text of `castanet bench diffserv --help`.
 pub const DIFFSERV: &str = "Draws the output rates of four streams over their input rate (Figure 18 of the SOSP 1999 paper).
@@ -70,15 +69,8 @@ pub struct Curve {
     /// With --hosts: factor for all rates.
     #[arg(long, value_name = "FACTOR", value_parser = positive, requires = "hosts")]
     pub scale: Option<f64>,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// Write a table of all measurements to this file.
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Draw the measurements to this file.
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -110,12 +102,10 @@ pub fn main(name: &str, a: &Curve) -> Result<(), String> {
     } else {
         curves::simulated(what, &settings)?
     };
-    if let Some(file) = &a.csv {
-        write_out(Some(file), &report::csv(&results))?;
-    }
-    if let Some(file) = &a.svg {
-        write_out(Some(file), &curves::svg(&results))?;
-    }
-    let text = if a.json { format!("{:#}\n", report::json(&results)) } else { report::table(&results) };
-    write_out(None, &text)
+    a.results.show(
+        || report::csv(&results),
+        || curves::svg(&results),
+        || report::json(&results),
+        || report::table(&results),
+    )
 }

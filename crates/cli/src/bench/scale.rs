@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench scale`: the cost of sharing elements between workers, and what it means for more workers.
 
-use crate::load::{Source, complain, elaborate, load, write_out};
+use super::results::Results;
+use crate::load::{Source, complain, elaborate, load};
 use castanet_bench::scale::{self, Call, Settings, Shipped, model::Machine, report};
 use castanet_graph::Mode;
 use castanet_lang::{Diagnostic, Unknown};
 use clap::Args;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Introductory text of `castanet bench scale --help`.
@@ -49,15 +49,8 @@ pub struct Scale {
     /// For the prediction: the cost of communication between sockets, relative to that within one.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub numa_factor: f64,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// Write a table of all measurements, fits and predictions to this file.
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Draw the lock's cost and the predictions to this file.
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
 }
 
 fn factor(text: &str) -> Result<f64, String> {
@@ -225,12 +218,10 @@ pub fn main(a: &Scale) -> Result<(), String> {
         shipped: WRITTEN.iter().map(shipped).collect::<Result<_, _>>()?,
     };
     let results = scale::run(&settings, |_| {})?;
-    if let Some(file) = &a.csv {
-        write_out(Some(file), &report::csv(&results))?;
-    }
-    if let Some(file) = &a.svg {
-        write_out(Some(file), &scale::svg(&results))?;
-    }
-    let text = if a.json { format!("{:#}\n", report::json(&results)) } else { report::table(&results) };
-    write_out(None, &text)
+    a.results.show(
+        || report::csv(&results),
+        || scale::svg(&results),
+        || report::json(&results),
+        || report::table(&results),
+    )
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench veth`: compares Castanet's router between two devices with the kernel's router.
 
-use crate::load::write_out;
+use super::results::Results;
 use castanet_bench::veth::{self, ADDRESSES, Generator, NEXT_HOP, RECEIVER, Settings, report};
 use clap::Args;
-use std::path::PathBuf;
 
 /// Introductory text of `--help`.
 pub const ABOUT: &str = "Measures the forwarding rate against the offered rate, of a router and of the kernel's router.
@@ -80,15 +79,8 @@ pub struct Veth {
     /// packets at twice the router's rate.
     #[arg(long, value_name = "N", conflicts_with = "file", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub burden: u16,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-    /// Write a table of all measurements to this file.
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Draw the measurements to this file.
-    #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub results: Results,
 }
 
 /// Arguments of a helper process of a measurement.
@@ -145,14 +137,12 @@ pub fn main(a: &Veth) -> Result<(), String> {
         steer: a.steer,
         generator: a.generator,
     })?;
-    if let Some(file) = &a.csv {
-        write_out(Some(file), &report::csv(&results))?;
-    }
-    if let Some(file) = &a.svg {
-        write_out(Some(file), &veth::svg(&results))?;
-    }
-    let text = if a.json { format!("{:#}\n", report::json(&results)) } else { report::table(&results) };
-    write_out(None, &text)
+    a.results.show(
+        || report::csv(&results),
+        || veth::svg(&results),
+        || report::json(&results),
+        || report::table(&results),
+    )
 }
 
 /// Runs a helper process.
