@@ -26,12 +26,14 @@ struct Attr {
     unit: String,
     merge: Option<Ident>,
     each: Option<Expr>,
+    only: Option<Expr>,
     flags: Vec<char>,
 }
 
 fn attribute(a: &Attribute) -> syn::Result<Attr> {
     let write = a.path().is_ident("write");
-    let mut out = Attr { write, name: None, unit: String::new(), merge: None, each: None, flags: Vec::new() };
+    let (name, unit, merge) = (None, String::new(), None);
+    let mut out = Attr { write, name, unit, merge, each: None, only: None, flags: Vec::new() };
     if matches!(a.meta, syn::Meta::Path(_)) {
         return Ok(out);
     }
@@ -40,13 +42,14 @@ fn attribute(a: &Attribute) -> syn::Result<Attr> {
         match word.as_str() {
             "name" => out.name = Some(m.value()?.parse()?),
             "each" => out.each = Some(m.value()?.parse()?),
+            "only" => out.only = Some(m.value()?.parse()?),
             "unit" if !write => out.unit = m.value()?.parse::<LitStr>()?.value(),
             "merge" if !write => out.merge = Some(m.value()?.parse()?),
             _ => match FLAGS.iter().find(|f| f.0 == word) {
                 Some(f) => out.flags.push(f.1),
                 None => {
                     let words: Vec<_> = FLAGS.iter().map(|f| f.0).collect();
-                    let values = if write { "name, each" } else { "name, each, unit, merge" };
+                    let values = if write { "name, each, only" } else { "name, each, only, unit, merge" };
                     return Err(m.error(format!("expected {values} or one of {}", words.join(", "))));
                 }
             },
@@ -67,6 +70,8 @@ struct Handler {
     doc: String,
     /// How many of it an element has, if it is indexed.
     each: Option<Expr>,
+    /// The constant of a generic engine that says whether the class has it.
+    only: Option<Expr>,
 }
 
 struct Read {
@@ -216,6 +221,7 @@ fn add(all: &mut Vec<Handler>, f: &ImplItemFn, a: &Attr, doc: &str) -> syn::Resu
                 flags: Vec::new(),
                 doc: String::new(),
                 each: None,
+                only: None,
             });
             all.len() - 1
         }
@@ -226,6 +232,7 @@ fn add(all: &mut Vec<Handler>, f: &ImplItemFn, a: &Attr, doc: &str) -> syn::Resu
         return Err(Error::new_spanned(&f.sig.ident, format!("there are two {which} handlers {name}")));
     }
     h.each = a.each.clone().or(h.each.take());
+    h.only = a.only.clone().or(h.only.take());
     let indexed = h.each.is_some();
     if a.write {
         h.write = Some(write(f, indexed)?);
@@ -304,7 +311,7 @@ fn implementation(block: &ItemImpl, all: &[Handler]) -> syn::Result<TokenStream>
         return Err(Error::new(h.at, message));
     }
     let (indexed, plain): (Vec<_>, Vec<_>) = all.iter().partition(|h| h.each.is_some());
-    let specs = plain.iter().map(|h| h.spec());
+    let methods = methods(&plain)?;
     let (reads, reads_of_many) = cases(&plain, &indexed, &|h| h.read.as_ref().map(|r| r.call.clone()));
     let (writes, writes_of_many) = cases(&plain, &indexed, &|h| h.write.clone());
     let (generics, _, bounds) = block.generics.split_for_impl();
@@ -324,7 +331,7 @@ fn implementation(block: &ItemImpl, all: &[Handler]) -> syn::Result<TokenStream>
     });
     Ok(quote! {
         impl #generics ::castanet_element::Handlers for #ty #bounds {
-            const METHODS: &'static [::castanet_element::spec::HandlerSpec] = &[#(#specs),*];
+            const METHODS: &'static [::castanet_element::spec::HandlerSpec] = #methods;
             #many
             #[allow(unused_variables, unreachable_code, clippy::match_single_binding)]
             fn read_method(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)
@@ -344,6 +351,23 @@ fn implementation(block: &ItemImpl, all: &[Handler]) -> syn::Result<TokenStream>
     })
 }
 
+/// Generates the list of plain handlers. Those with a condition are in it if the condition is true; there may be one
+/// condition, because a constant of a generic type cannot be put together from parts.
+fn methods(plain: &[&Handler]) -> syn::Result<TokenStream> {
+    let list = |of: &dyn Fn(&Handler) -> bool| {
+        let specs = plain.iter().filter(|h| of(h)).map(|h| h.spec());
+        quote!(&[#(#specs),*])
+    };
+    let mut conditions = plain.iter().filter_map(|h| Some((h.at, h.only.as_ref()?)));
+    let Some((_, only)) = conditions.next() else { return Ok(list(&|_| true)) };
+    let same = |other: &Expr| quote!(#other).to_string() == quote!(#only).to_string();
+    if let Some((at, _)) = conditions.find(|(_, other)| !same(other)) {
+        return Err(Error::new(at, "the handlers of one block have one condition `only`"));
+    }
+    let (all, others) = (list(&|_| true), list(&|h| h.only.is_none()));
+    Ok(quote!(if #only { #all } else { #others }))
+}
+
 /// Generates the match arms that call the methods of plain handlers, and the statements that call those of indexed
 /// handlers. `call` returns the code that calls the read (or write) method of a handler; `None` if it has no such
 /// method.
@@ -354,7 +378,8 @@ fn cases(
 ) -> (Vec<TokenStream>, Vec<TokenStream>) {
     let arm = |h: &&Handler| {
         let (name, call) = (&h.name, call(h)?);
-        Some(quote!(#name => #call,))
+        let guard = h.only.as_ref().map(|only| quote!(if #only));
+        Some(quote!(#name #guard => #call,))
     };
     let statement = |h: &&Handler| {
         let (name, call, each) = (&h.name, call(h)?, h.each.as_ref()?);

@@ -41,6 +41,9 @@ pub fn derive_class(input: TokenStream) -> TokenStream {
 ///
 /// `each = self.patterns.len()` declares that many handlers of one kind: `pattern0`, `pattern1` and so on. Their
 /// methods take the number as a `usize` right after `self`.
+///
+/// In a generic engine, `only = A::CONDITION` declares a handler that only the classes have for which the constant is
+/// true. All such handlers of a block have the same condition.
 #[proc_macro_attribute]
 pub fn handlers(arguments: TokenStream, block: TokenStream) -> TokenStream {
     if !arguments.is_empty() {

@@ -25,7 +25,7 @@ use castanet_element::prelude::*;
 /// DriverManager(wait 1, print rw.table, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "IPAddrPairRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, handlers)]
+#[class(name = "IPAddrPairRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = aware, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
 pub struct IpAddrPairRewriter {
@@ -54,20 +54,6 @@ impl RewriterArgs for Args {
     }
     fn specs(&self) -> &[SpecText] {
         &self.common.inputspec
-    }
-}
-
-#[handlers]
-impl IpAddrPairRewriter {
-    /// The flows, one line for each direction.
-    #[read]
-    fn table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
-        self.rewriter.list(None, cx)
-    }
-    /// The flows (old name of `table`).
-    #[read(deprecated)]
-    fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
-        self.rewriter.list(None, cx)
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Args {
 }
 
 impl RewriterArgs for Args {
+    // TCP and UDP have a table each.
+    const ONE_TABLE: bool = false;
     type Family = header::Ports<true, true, false>;
     fn settings(&self) -> Settings {
         let streaming = self.udp_streaming_timeout.unwrap_or(self.udp_timeout);

@@ -54,6 +54,8 @@ struct Ahead {
 pub trait RewriterArgs: Args {
     /// The keys of the rewriter's packets, and how they are rewritten.
     type Family: Family;
+    /// Whether one handler lists all flows.
+    const ONE_TABLE: bool = true;
     /// The settings of the rewriter.
     fn settings(&self) -> Settings;
     /// For each input, the rule for packets of no known flow.

@@ -68,16 +68,6 @@ impl RewriterArgs for Args {
 
 #[handlers]
 impl TcpRewriter {
-    /// The flows, one line for each direction.
-    #[read]
-    fn table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
-        self.rewriter.list(None, cx)
-    }
-    /// The flows (old name of `table`).
-    #[read(deprecated)]
-    fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
-        self.rewriter.list(None, cx)
-    }
     /// The new addresses and ports of a packet `SADDR SPORT DADDR DPORT`; empty if its flow is not known.
     #[read]
     fn lookup(&self, flow: FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, HandlerError> {

@@ -31,7 +31,7 @@ use castanet_element::prelude::*;
 /// DriverManager(wait 1, print rw.table, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "UDPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, handlers)]
+#[class(name = "UDPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = aware, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
 pub struct UdpRewriter {
@@ -68,20 +68,6 @@ impl RewriterArgs for Args {
     }
     fn specs(&self) -> &[SpecText] {
         &self.common.inputspec
-    }
-}
-
-#[handlers]
-impl UdpRewriter {
-    /// The flows, one line for each direction.
-    #[read]
-    fn table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
-        self.rewriter.list(None, cx)
-    }
-    /// The flows (old name of `table`).
-    #[read(deprecated)]
-    fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
-        self.rewriter.list(None, cx)
     }
 }
 

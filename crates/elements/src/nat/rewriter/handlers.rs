@@ -68,6 +68,16 @@ impl<A: RewriterArgs> Rewriter<A> {
 
 #[handlers]
 impl<A: RewriterArgs> Rewriter<A> {
+    /// The flows, one line for each direction.
+    #[read(only = A::ONE_TABLE)]
+    fn table(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
+        self.list(None, cx)
+    }
+    /// The flows (old name of `table`).
+    #[read(only = A::ONE_TABLE, deprecated)]
+    fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
+        self.list(None, cx)
+    }
     /// Keys of flows in the table: nearly always two for each flow, one for each direction.
     #[read(unit = "entries")]
     fn table_size(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
