@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! DirectIPLookup: routes packets by any number of routes, through an indexed table.
 
-use super::routes::ChangingRoutes;
+use super::routes::Routes;
 use castanet_element::prelude::*;
 use castanet_tables::lpm::DirectTable;
 
@@ -33,7 +33,7 @@ use castanet_tables::lpm::DirectTable;
 #[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct DirectIpLookup {
     #[engine(handlers_first)]
-    engine: ChangingRoutes<DirectTable>,
+    routes: Routes<DirectTable>,
 }
 
 #[handlers]
@@ -41,17 +41,17 @@ impl DirectIpLookup {
     /// Removes all routes.
     #[write(button)]
     fn flush(&mut self) {
-        self.engine.routes.clear();
+        self.routes.clear();
     }
 }
 
 impl Element for DirectIpLookup {
     #[inline]
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.engine.routes.push(batch, cx);
+        self.routes.push(batch, cx);
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.engine.routes.push_one(p, cx);
+        self.routes.push_one(p, cx);
     }
 }

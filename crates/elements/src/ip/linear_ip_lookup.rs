@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! LinearIPLookup: routes packets by a few routes that may change.
 
-use super::routes::ChangingRoutes;
+use super::routes::Routes;
 use castanet_element::prelude::*;
 use castanet_tables::lpm::StaticTable;
 
@@ -32,16 +32,16 @@ use castanet_tables::lpm::StaticTable;
 #[class(workers = replicate, drops(NoRoute))]
 pub struct LinearIpLookup {
     #[engine]
-    engine: ChangingRoutes<StaticTable>,
+    routes: Routes<StaticTable>,
 }
 
 impl Element for LinearIpLookup {
     #[inline]
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.engine.routes.push(batch, cx);
+        self.routes.push(batch, cx);
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.engine.routes.push_one(p, cx);
+        self.routes.push_one(p, cx);
     }
 }

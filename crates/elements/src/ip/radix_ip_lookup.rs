@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RadixIPLookup: routes packets by any number of routes, with little memory.
 
-use super::routes::ChangingRoutes;
+use super::routes::Routes;
 use castanet_element::prelude::*;
 use castanet_tables::lpm::RadixTable;
 
@@ -26,7 +26,7 @@ use castanet_tables::lpm::RadixTable;
 #[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct RadixIpLookup {
     #[engine(handlers_first)]
-    engine: ChangingRoutes<RadixTable>,
+    routes: Routes<RadixTable>,
 }
 
 #[handlers]
@@ -34,17 +34,17 @@ impl RadixIpLookup {
     /// Removes all routes.
     #[write(button)]
     fn flush(&mut self) {
-        self.engine.routes.clear();
+        self.routes.clear();
     }
 }
 
 impl Element for RadixIpLookup {
     #[inline]
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.engine.routes.push(batch, cx);
+        self.routes.push(batch, cx);
     }
     #[inline]
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.engine.routes.push_one(p, cx);
+        self.routes.push_one(p, cx);
     }
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The engine of all IPv4 route tables: changes tables, and routes batches.
 
-mod changing;
+mod handlers;
 mod table;
 mod text;
 
 use castanet_element::prelude::*;
 use castanet_lang::args;
-pub(super) use changing::ChangingRoutes;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 pub use table::RouteTable;
@@ -22,9 +21,9 @@ pub struct Args {
     routes: Vec<RouteText>,
 }
 
-/// The engine of the route tables. [`ChangingRoutes`] adds the handlers of tables that can be changed.
+/// The engine of the route tables. `CHANGES` says whether handlers can change the routes.
 #[derive(Counts)]
-pub struct Routes<T> {
+pub struct Routes<T, const CHANGES: bool = true> {
     args: Args,
     table: T,
     outputs: usize,
@@ -33,7 +32,7 @@ pub struct Routes<T> {
     found: Vec<Option<Route>>,
 }
 
-impl<T: RouteTable> Routes<T> {
+impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     fn change(&mut self, change: Change, line: &str, cx: &ArgCx<'_>) -> Result<(), RouteError> {
         self.changes(&[(change, line)], cx)
     }
@@ -117,7 +116,7 @@ impl<T: RouteTable> Routes<T> {
         Ok(cx.with_args(|a| self.change(change, &route.0, a))?)
     }
     /// Carries out changes, one per line: all of them or none.
-    pub(super) fn ctrl(&mut self, text: &str, cx: &Cx<'_>) -> Result<(), HandlerError> {
+    pub(super) fn change_all(&mut self, text: &str, cx: &Cx<'_>) -> Result<(), HandlerError> {
         let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
         let changes = lines.map(command).collect::<Result<Vec<_>, _>>()?;
         Ok(cx.with_args(|a| self.changes(&changes, a))?)
@@ -212,12 +211,9 @@ impl<T: RouteTable> Routes<T> {
     }
 }
 
-impl<T: RouteTable> Lifecycle for Routes<T> {}
+impl<T: RouteTable, const CHANGES: bool> Lifecycle for Routes<T, CHANGES> {}
 
-#[handlers]
-impl<T: RouteTable> Routes<T> {}
-
-impl<T: RouteTable> Engine for Routes<T> {
+impl<T: RouteTable, const CHANGES: bool> Engine for Routes<T, CHANGES> {
     type Args = Args;
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let table = T::default();

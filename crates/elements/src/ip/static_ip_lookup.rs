@@ -4,7 +4,6 @@
 use super::routes::Routes;
 use castanet_element::prelude::*;
 use castanet_tables::lpm::StaticTable;
-use std::net::Ipv4Addr;
 
 /// Routes packets by a few routes that never change.
 ///
@@ -30,24 +29,10 @@ use std::net::Ipv4Addr;
     processing = "h/h",
     packets = "ip/ip"
 )]
-#[class(workers = replicate, drops(NoRoute), handlers)]
+#[class(workers = replicate, drops(NoRoute))]
 pub struct StaticIpLookup {
     #[engine]
-    routes: Routes<StaticTable>,
-}
-
-#[handlers]
-impl StaticIpLookup {
-    /// The routes: prefix, gateway and output.
-    #[read(merge = first)]
-    fn table(&self) -> Table {
-        self.routes.list()
-    }
-    /// Output and gateway for an address; -1 if there is no route.
-    #[read(merge = first)]
-    fn lookup(&self, address: Ipv4Addr) -> String {
-        self.routes.look_up(address)
-    }
+    routes: Routes<StaticTable, false>,
 }
 
 impl Element for StaticIpLookup {
