@@ -25,7 +25,7 @@ const REASONS: [&str; 16] = [
     "Field::new(",
     "Ring::new(",
     "Curves::measured(",
-    // A comparison with another implementation, which refuses the input.
+    // A comparison with another implementation, when that implementation refuses the input.
     "nothing to compare",
     // A function that runs commands in a folder that is a mounted router.
     "script(",
@@ -78,8 +78,8 @@ fn code(text: &str) -> String {
     out
 }
 
-/// Whether a line of code leaves a test early. A test returns no value, while closures and functions inside
-/// it do.
+/// Whether a line of code leaves a test early. A `return` with a value does not leave the test: it belongs to a closure
+/// or function inside the test.
 fn returns(line: &str) -> bool {
     let after = line.split("return").skip(1).zip(line.match_indices("return"));
     let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');

@@ -128,7 +128,8 @@ fn whole(load: f64) -> f64 {
     load.round()
 }
 
-/// The link rate of conf/diffserv.click, and the rate above which stream C is best effort.
+/// In conf/diffserv.click, the link rate, and the rate above which stream C is best effort (`RECLASSIFIED`), in packets
+/// per second.
 const LINK: f64 = 100_000.0;
 const RECLASSIFIED: f64 = 12_500.0;
 
@@ -183,7 +184,8 @@ const DIFFSERV: Definition = Definition {
     }],
 };
 
-/// The link rate in conf/priority-*.click, and the rate at which its CPU takes packets from each controller.
+/// In conf/priority-*.click, the link rate, and the rate at which the CPU takes packets from each controller
+/// (`ARRIVE`), in packets per second.
 const ETHERNET: f64 = 144_000.0;
 const ARRIVE: f64 = 100_000.0;
 
@@ -272,7 +274,7 @@ fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
     (samples.len() == 6).then_some(samples)
 }
 
-/// The rate of the links in conf/red.click.
+/// The link rate in conf/red.click, in packets per second.
 const CARRIES: f64 = 100.0;
 
 /// The rate at which each of the three flows must send so that about `share` of all packets exceeds the link rate.

@@ -70,8 +70,7 @@ fn hurried(file: &File, load: f64, speed: f64) -> Vec<String> {
 
 const FEWER: f64 = 5.0;
 
-/// The simulated seconds that a configuration takes if it takes as few samples as with [`hurried`], but at its
-/// original speed.
+/// The simulated seconds that a configuration runs at its original speed, with as few samples as [`hurried`] sets.
 fn simulated_seconds(text: &str) -> f64 {
     let get = |name: &str| {
         let found = variables(text).into_iter().find(|v| v.0 == name);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configurations to measure. Each has two sources, one on each worker, and runs unchanged on one worker.
 
-/// The model that predicts more workers.
+/// The model that predicts the throughput of more workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// Workers write no common memory, so all loss is contention.
+    /// Workers write no shared memory, so all loss is contention.
     Nothing,
-    /// Workers write common memory: the loss may be contention or coherence.
+    /// Workers write shared memory, so the loss may be contention or coherence.
     Shared,
-    /// Pairs of workers, each of which is independent of the others.
+    /// Workers work in pairs, and each pair is independent of the other pairs.
     Pairs,
-    /// One worker does the serial part: what the base configuration does.
+    /// One worker does the serial part, which is the work of the base configuration.
     SerialBase,
-    /// One worker does the serial part: what the base configuration does not do.
+    /// One worker does the serial part, which is all work except that of the base configuration.
     SerialRest,
-    /// A lock, under which runs what the base configuration does not do.
+    /// Workers share a lock, which protects all work except that of the base configuration.
     Lock,
 }
 
@@ -28,7 +28,8 @@ pub struct Case {
     pub name: String,
     /// Its text.
     pub text: String,
-    /// The text of the part that [`Model`] separates, if any.
+    /// The text of the base configuration, which does only a part of the work (see [`Model`]). None if the model needs
+    /// no such part.
     pub base: Option<String>,
     /// The model.
     pub model: Model,
@@ -36,20 +37,20 @@ pub struct Case {
     pub calls: Vec<Call>,
     /// Handlers to write in turn, one every half millisecond.
     pub writes: Vec<Call>,
-    /// The words of the sources' frames.
+    /// The frames of each source, in configuration syntax.
     pub frames: [String; 2],
-    /// The share of the work under a lock that a point of the sweep is meant to have.
+    /// At a point of the sweep, the intended share of work under the lock, from 0 to 1.
     pub target: Option<f64>,
 }
 
-/// The work of a worker on a packet of Ethernet: the main steps of a router.
+/// The work on an Ethernet frame: the main steps of a router.
 const WORK: &str = "Strip(14) -> CheckIPHeader -> DecIPTTL -> Counter";
-/// The same on a packet of IP.
+/// The same work on an IP packet.
 const MORE: &str = "CheckIPHeader -> DecIPTTL -> Counter";
-/// The number of elements of the longest chain.
+/// The maximum number of elements outside the lock at a point of the sweep.
 const LONGEST: usize = 600;
 
-/// Declares the sources.
+/// Declares the sources, each with its worker.
 const SOURCES: &str = "s0 :: MemSource($FRAMES0, BURST 32); s1 :: MemSource($FRAMES1, BURST 32);
 StaticThreadSched(s0 0, s1 1);
 ";
@@ -57,7 +58,7 @@ StaticThreadSched(s0 0, s1 1);
 fn case(name: &str, model: Model, text: &str, base: Option<&str>) -> Case {
     let whole = |t: &str| {
         let t = t.replace("WORK", WORK).replace("MORE", MORE);
-        // A text that names its own sources gets only the homes of those.
+        // A text with MemSources of its own needs no `SOURCES`.
         if t.contains("MemSource") { t } else { format!("{SOURCES}{t}\n") }
     };
     Case {
@@ -79,12 +80,13 @@ fn call(element: &str, handler: &str, value: &str) -> Call {
 /// Two chains that have no element in common.
 const CHAINS: &str =
     "s0 -> WORK -> meter0 :: PacketMeter -> Discard; s1 -> WORK -> meter1 :: PacketMeter -> Discard;";
-/// The name of the case from which, with [`RETURN`], the cost of a buffer is computed.
+/// The name of the case in which each worker frees the buffers of the other. This case and [`RETURN`] give the cost of
+/// a buffer that another worker frees.
 pub const CROSS: &str = "queue hand-over, both ways";
 /// The name of the case in which packets come back to the worker that made them.
 pub const RETURN: &str = "two hand-overs, freed at home";
 
-/// All cases but those of the sweep over locked work.
+/// All cases except those of the sweep over work under a lock.
 pub fn all() -> Vec<Case> {
     let mut all = vec![
         case("independent chains", Model::Nothing, CHAINS, None),
@@ -144,7 +146,7 @@ pub fn all() -> Vec<Case> {
          w[1] -> o0 :: Null -> Discard; w[0] -> o1 :: Null -> Discard;",
         None,
     );
-    // Meters are before the switch: behind it they would be reached by both workers if a frame were flooded.
+    // The meters are before the switch. Behind it, both workers would reach a meter if a frame were flooded.
     switch.text = switch.text.replace("s0 -> [0]", "s0 -> meter0 :: PacketMeter -> [0]");
     switch.text = switch.text.replace("s1 -> [1]", "s1 -> meter1 :: PacketMeter -> [1]");
     switch.frames = stations();
@@ -201,7 +203,7 @@ fn stations() -> [String; 2] {
     })
 }
 
-/// A point of the sweep: `steps` of work under a lock, behind `elements` cheap elements on each worker.
+/// A point of the sweep. On each worker, packets pass `elements` cheap elements and then a LockedWork with `steps`.
 pub fn locked(steps: u32, elements: usize, target: Option<f64>) -> Case {
     let chain = ["CheckIPHeader -> "].repeat(elements.min(LONGEST)).concat();
     let text = |to: &str| {

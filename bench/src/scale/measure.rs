@@ -11,16 +11,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a phase waits for the workers to start or to answer.
+/// How long a phase waits for the first packets.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What one phase measured.
+/// The measurements of one phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Nanoseconds of one worker per packet: workers * time / packets. Time in which workers waited for a
-    /// processor does not count.
+    /// Nanoseconds of worker time per packet: workers * time / packets. Time in which workers waited for a processor
+    /// does not count.
     pub ns: f64,
-    /// Nanoseconds of processor time per packet, of all workers.
+    /// Nanoseconds of processor time per packet, summed over all workers.
     pub cpu: f64,
     /// Packets per second.
     pub rate: f64,
@@ -61,7 +61,7 @@ fn router(text: &str, frames: &[String; 2], workers: usize) -> Result<Router, St
     let [f0, f1] = frames.clone();
     let defines = vec![("FRAMES0".to_string(), f0), ("FRAMES1".to_string(), f1)];
     let loaded = Loaded::from_text("scale.click", text.as_bytes(), &defines, Arc::new(registry));
-    // A configuration for two workers warns on one worker that worker 1 does not exist.
+    // Messages are discarded: with one worker, a configuration for two workers warns that worker 1 does not exist.
     let options = Options { workers, printer: Box::new(|_| {}), ..Options::default() };
     let built = loaded.and_then(|(loaded, _)| loaded.build(options));
     built.map(|(router, _)| router).map_err(|e| e.to_string())
@@ -86,10 +86,10 @@ fn write(remote: &dyn Remote, (element, handler, value): &Call) -> Result<(), St
     done.map(|_| ()).map_err(|e| format!("{element}.{handler}: {e}"))
 }
 
-/// Lets time pass, and writes handlers meanwhile.
+/// Waits for some time, and writes handlers meanwhile.
 fn pass(remote: &dyn Remote, writes: &[Call], length: Duration) -> Result<(), String> {
     let end = Instant::now() + length;
-    // Writes go on until all have been made equally often, so that they may undo each other.
+    // Each pass through `writes` is completed, because a later write may undo an earlier one.
     while !writes.is_empty() && Instant::now() < end {
         for call in writes {
             write(remote, call)?;
@@ -133,7 +133,7 @@ fn phase(case: &Case, text: &str, workers: usize, length: Duration) -> Result<Sa
         })();
         let _ = running.write(Origin::Operator, None, "stop", "1");
         let forwarded = forwarding.join().unwrap_or_else(|_| Err("the router failed".into()));
-        // The error of the router is the cause of errors of calls.
+        // If the router has failed, its error is returned, because it is the cause of failed calls.
         forwarded.and(measured)
     });
     let (before, after) = measured.map_err(fail)?;
@@ -163,8 +163,8 @@ fn sample(before: &Reading, after: &Reading, workers: usize) -> Result<Sample, S
     Ok(Sample { ns, cpu: processor / packets, rate: workers as f64 * 1e9 / ns, waited: waited / real })
 }
 
-/// Runs a configuration for a while. If the workers wait for a processor much of the time, because something else runs,
-/// it is run again, and the phase with the least waiting counts.
+/// Runs a configuration for a while. If the workers waited for a processor much of the time, because other programs
+/// run, this is repeated. Returns the phase with the least waiting.
 pub fn quiet(case: &Case, text: &str, workers: usize, length: Duration) -> Result<Sample, String> {
     const TRIES: usize = 4;
     const LITTLE: f64 = 0.05;
@@ -214,7 +214,7 @@ mod tests {
     fn figures() {
         let before = reading(10.0, [[0.0, 0.0, 0.0], [500.0, 0.0, 0.0]]);
         let after = reading(30.0, [[1000.0, 600.0, 400.0], [1500.0, 1000.0, 0.0]]);
-        // 2000 ns of two workers, of which 400 in the run queue, for 20 packets.
+        // The two workers took 2000 ns together for 20 packets, and waited in the run queue for 400 ns of this.
         let found = sample(&before, &after, 2);
         assert_eq!(found, Ok(Sample { ns: 80.0, cpu: 80.0, rate: 2e9 / 80.0, waited: 0.2 }));
         assert_eq!(sample(&before, &after, 1), Err("2 threads have meters".into()));

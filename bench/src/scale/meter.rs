@@ -38,7 +38,7 @@ impl PacketMeter {
     fn sample(&self) -> String {
         let packets = if self.args.delivers { self.count.show().to_string() } else { "0".to_string() };
         let [real, processor] = [ClockId::Monotonic, ClockId::ThreadCPUTime].map(nanoseconds);
-        // The second field is the time on the run queue; the file may be missing, depending on the kernel.
+        // The second field is the time on the run queue. Some kernels lack the file.
         let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let waited = statistics.split_whitespace().nth(1).unwrap_or("0");
         let thread = format!("{:?}", std::thread::current().id());

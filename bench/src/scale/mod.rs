@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures what two workers lose by sharing elements, and predicts larger numbers of workers.
 //!
-//! `cases` lists the configurations, one for each way of sharing. `measure` runs each on one and on two workers
-//! in turn. [`model`] has the Universal Scalability Law and models of a lock; the latter are fitted to a sweep over
-//! the share of work under the lock, and checked on points of the sweep that are left out. `predict` applies them,
-//! `report` and `plot` show the results.
+//! `cases` lists the configurations, one for each way of sharing. `measure` runs each on one and on two workers in
+//! turn. [`model`] has the Universal Scalability Law and models of a lock. The models of a lock are fitted to a sweep
+//! over the share of work under the lock, and checked at points of the sweep that are left out of the fit. `predict`
+//! applies them, `report` and `plot` show the results.
 
 mod cases;
 mod measure;
@@ -27,9 +27,9 @@ use measure::{Round, quiet, rounds};
 use model::{Machine, Meeting, Point, Work, error, fit_handover};
 use std::time::Duration;
 
-/// The shares of work under a lock, in percent, to which the hand-over is fitted.
+/// The shares of work under a lock, in percent, at which the hand-over time of the models is fitted.
 const FITTED: [f64; 4] = [5.0, 15.0, 33.0, 60.0];
-/// Further shares, on which the fit is checked.
+/// Further shares, at which the fit is checked.
 const LEFT_OUT: [f64; 3] = [10.0, 25.0, 45.0];
 
 /// Options of the measurement.
@@ -55,7 +55,8 @@ pub struct Shipped {
 }
 
 impl Shipped {
-    /// A configuration with elements `$FRAMES0` and `$FRAMES1` as its sources' frames and meters named `meter`.
+    /// Makes a case from a configuration. Its sources send the frames `$FRAMES0` and `$FRAMES1`, and the names of its
+    /// meters begin with `meter`.
     pub fn new(
         name: &str,
         text: String,
@@ -94,21 +95,21 @@ pub struct Row {
     pub name: String,
     /// The model that predicts it.
     pub model: Model,
-    /// Nanoseconds of a worker per packet, with one worker and with two.
+    /// Nanoseconds of worker time per packet, with one worker and with two.
     pub ns: [Spread; 2],
-    /// The difference of the two, by round.
+    /// The increase of `ns` from one worker to two, by round.
     pub extra: Spread,
     /// Packets per second, with one worker and with two.
     pub rate: [Spread; 2],
     /// Nanoseconds of processor time per packet, with one worker and with two.
     pub cpu: [Spread; 2],
-    /// The throughput of two workers as a share of twice that of one, by round.
+    /// The throughput of two workers divided by twice that of one worker, by round.
     pub left: Spread,
     /// Nanoseconds per packet of the base configuration, with one worker.
     pub base: Option<Spread>,
     /// The share of the time in which the workers waited for a processor.
     pub waited: Spread,
-    /// The share of the work under a lock that was aimed at.
+    /// The intended share of work under the lock; none outside the sweep.
     pub target: Option<f64>,
 }
 
@@ -130,7 +131,8 @@ impl Row {
         }
     }
 
-    /// The time of a packet inside and outside the part that only one worker does at a time.
+    /// The time per packet, split into the serial part (`under`, such as work under a lock) and the parallel part
+    /// (`outside`).
     pub fn work(&self) -> Work {
         let [whole, _] = self.ns.map(|s| s.median);
         let base = self.base.map_or(whole, |b| b.median).min(whole);
@@ -151,11 +153,11 @@ impl Row {
 pub struct Fit {
     /// The model.
     pub meeting: Meeting,
-    /// The fitted time of a hand-over, in nanoseconds per packet.
+    /// The fitted hand-over time, in nanoseconds per packet.
     pub handover: f64,
     /// The error at the points of the fit, relative to the measurement (root mean square).
     pub fitted: f64,
-    /// The error at the points left out.
+    /// The error at the points left out of the fit.
     pub left_out: f64,
 }
 
@@ -181,14 +183,14 @@ pub struct Results {
 }
 
 impl Results {
-    /// The model with the smallest error at the points left out.
+    /// The model with the smallest error at the points left out of the fit.
     pub fn best(&self) -> Option<&Fit> {
         self.fits.iter().min_by(|a, b| a.left_out.total_cmp(&b.left_out))
     }
 }
 
-/// Finds sizes of work that give the sweep its shares: the steps under the lock, and the elements outside for each
-/// share in percent.
+/// Finds the amounts of work that give the shares of the sweep. Returns the steps under the lock, the same for all
+/// shares, and for each share in percent the number of elements outside the lock.
 fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     const STEPS: u32 = 64;
     const ELEMENTS: usize = 64;
@@ -201,7 +203,8 @@ fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     let empty = time(0, true)?;
     let element = ((time(ELEMENTS, true)? - empty) / ELEMENTS as f64).max(0.1);
     let step = ((time(0, false)? - empty) / f64::from(STEPS)).max(0.01);
-    // Enough work under the lock that its share exceeds the largest one even without further elements.
+    // Without elements outside, this work under the lock has a share of about 64 percent, more than the largest share
+    // of the sweep.
     let under = empty * 1.8;
     let steps = (under / step).ceil().min(1e4);
     let elements = |share: f64| ((under / share * 100.0 - under - empty) / element).round().max(0.0) as usize;
@@ -262,7 +265,8 @@ fn analyse(settings: &Settings, kinds: Vec<Row>, sweep: Vec<Row>, shipped: Vec<(
             two.median - one.median
         })
     };
-    // One hand-over with a foreign free, less half of two hand-overs with a free at home.
+    // The extra cost of one hand-over after which the other worker frees the buffer, minus half the extra cost of two
+    // hand-overs after which the first worker frees it.
     let freed_elsewhere = extra(CROSS) - extra(RETURN) / 2.0;
     let mut results = Results {
         rounds: settings.rounds.max(1),

@@ -5,7 +5,7 @@
 /// N / (1 + sigma (N - 1) + kappa N (N - 1)).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usl {
-    /// Contention: the share of the work that only one worker can do at a time.
+    /// Contention: the share of the work that is serial.
     pub sigma: f64,
     /// Coherence: the cost of agreement between each pair of workers.
     pub kappa: f64,
@@ -18,9 +18,9 @@ impl Usl {
         n / (1.0 + factor * (self.sigma + self.kappa * n) * (n - 1.0))
     }
 
-    /// Fits both parameters to points (workers, throughput relative to one worker) by least squares. Neither
-    /// parameter becomes negative. Returns none unless at least two of the numbers of workers above 1 differ,
-    /// because the parameters cannot be told apart then.
+    /// Fits both parameters to points (workers, throughput relative to one worker) by least squares. Neither parameter
+    /// becomes negative. Returns none if the points have fewer than two different numbers of workers above 1, because
+    /// they do not determine both parameters.
     pub fn fit(points: &[(usize, f64)]) -> Option<Usl> {
         // N / throughput - 1, divided by N - 1, is the line sigma + kappa N.
         let line = points.iter().filter(|(n, s)| *n > 1 && *s > 0.0);
@@ -34,7 +34,7 @@ impl Usl {
             return None;
         }
         let kappa = mean(&|p| (p.0 - x) * (p.1 - y)) / spread;
-        // With one parameter at its limit of 0, the other one is fitted alone.
+        // If one parameter would be negative, it is 0, and the other one is fitted alone.
         Some(if kappa < 0.0 {
             Usl { sigma: y.max(0.0), kappa: 0.0 }
         } else if y - kappa * x < 0.0 {
@@ -44,27 +44,27 @@ impl Usl {
         })
     }
 
-    /// The two extremes that agree with a measured throughput of two workers: all loss is contention, or all
-    /// loss is coherence. Two workers determine only sigma + 2 kappa.
+    /// The two extreme laws that agree with a measured throughput of two workers: all loss is contention, or all loss
+    /// is coherence. A measurement with two workers determines only sigma + 2 kappa.
     pub fn extremes(of_two: f64) -> [Usl; 2] {
         let loss = (2.0 / of_two.max(1e-9) - 1.0).max(0.0);
         [Usl { sigma: loss, kappa: 0.0 }, Usl { sigma: 0.0, kappa: loss / 2.0 }]
     }
 }
 
-/// How workers meet at a lock.
+/// How workers contend for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meeting {
-    /// Each waits for all others every time (Amdahl).
+    /// At each visit, a worker waits for all others (Amdahl).
     Always,
-    /// Times between visits are random (a closed queue; mean value analysis).
+    /// The times between visits are random (a closed queue; mean value analysis).
     Random,
-    /// Workers take turns, and nobody waits before the lock is in use all the time.
+    /// Workers visit the lock in turn. They wait only if the lock is in use all the time.
     Never,
 }
 
 impl Meeting {
-    /// All of them.
+    /// All models.
     pub const ALL: [Meeting; 3] = [Meeting::Always, Meeting::Random, Meeting::Never];
 
     /// The name in tables.
@@ -87,8 +87,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// The time of one worker for a packet if `n` share the lock, in nanoseconds. `handover` is the time by which
-    /// each visit gets longer if another worker had the lock before, per packet.
+    /// The nanoseconds of worker time per packet if `n` workers share the lock. `handover` is the additional time under
+    /// the lock, per packet, if another worker held the lock before.
     pub fn cost(self, meeting: Meeting, handover: f64, n: usize) -> f64 {
         if n <= 1 {
             return self.outside + self.under;
@@ -119,12 +119,12 @@ impl Work {
 pub struct Point {
     /// The parts of the work, measured with one worker.
     pub work: Work,
-    /// The time of one of two workers for a packet.
+    /// The worker time per packet, measured with two workers.
     pub cost: f64,
 }
 
 impl Point {
-    /// The error of a model for this point, relative to what was measured.
+    /// The error of a model for this point, relative to the measured cost.
     pub fn error(&self, meeting: Meeting, handover: f64) -> f64 {
         self.work.cost(meeting, handover, 2) / self.cost.max(1e-9) - 1.0
     }
@@ -136,12 +136,13 @@ pub fn error(points: &[Point], meeting: Meeting, handover: f64) -> f64 {
     (sum / points.len().max(1) as f64).sqrt()
 }
 
-/// Fits the time of a hand-over to points by least squares of relative errors. It is never negative.
+/// Fits the hand-over time to points by least squares of relative errors. It is never negative.
 pub fn fit_handover(points: &[Point], meeting: Meeting) -> f64 {
     let most = points.iter().map(|p| p.cost).fold(0.0, f64::max);
     let (mut from, mut to) = (0.0, most);
     let mut best = 0.0;
-    // Search on a grid, then around its best place on finer ones: with turns the error has several minima.
+    // Searches on a grid, then on finer grids around the best value. A descent could end in a wrong minimum: with
+    // `Meeting::Never` the error has several minima.
     for _ in 0..6 {
         let step = (to - from) / 200.0;
         let grid = (0..=200).map(|i| from + f64::from(i) * step);
@@ -155,7 +156,7 @@ pub fn fit_handover(points: &[Point], meeting: Meeting) -> f64 {
 /// The sockets of a machine, and the cost of communication between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// Cores of a socket.
+    /// The number of cores per socket.
     pub socket: usize,
     /// The cost of communication between sockets, relative to that within one.
     pub factor: f64,

@@ -5,10 +5,10 @@ use super::cases::Model;
 use super::model::{Machine, Meeting, Usl};
 use super::{Fit, Results, Row};
 
-/// The numbers of cores that are predicted, each with one worker.
+/// The numbers of cores to predict. Each core has one worker.
 pub const CORES: [usize; 5] = [4, 8, 16, 32, 64];
 
-/// Throughput relative to one worker.
+/// The predicted throughput of a configuration, relative to one worker.
 #[derive(Clone, Debug)]
 pub struct Prediction {
     /// The name of the configuration.
@@ -32,13 +32,14 @@ fn predict(row: &Row, fit: Option<&Fit>, machine: Machine) -> Prediction {
     let one = |n: usize| {
         let factor = machine.factor(n);
         match row.model {
-            // Only contention; its range is that of the measurements.
+            // All loss is contention. The range is that of the measured rounds.
             Model::Nothing => [row.left.min, row.left.max].map(|left| usl(left, n)[0]),
-            // The slowest round with all loss as coherence, and the fastest with all loss as contention.
+            // The lowest value takes all loss of the slowest round as coherence, the highest all loss of the fastest
+            // round as contention.
             Model::Shared => [usl(row.left.min, n)[1], usl(row.left.max, n)[0]],
             Model::Pairs => [row.left.min, row.left.max].map(|left| left * n as f64),
             Model::SerialBase | Model::SerialRest => {
-                // The extra cost is in the serial part at worst, and outside of it at best.
+                // The extra cost is in the serial part at worst, and in the parallel part at best.
                 let work = row.work();
                 let extra = extra * factor;
                 let outside = super::Work { outside: work.outside + extra, ..work };

@@ -30,7 +30,7 @@ fn two_workers_do_not_determine_the_law() {
     }
     let [contention, coherence] = both.map(|law| law.speedup(64, 1.0));
     assert!(contention > 2.0 * coherence, "{contention} {coherence}");
-    // A gain by the second worker above 2 is noise and not a negative cost.
+    // A throughput of two workers above 2 is noise, not a negative cost.
     assert_eq!(Usl::extremes(2.1), [Usl::default(); 2]);
 }
 
@@ -54,9 +54,9 @@ fn costs_at_a_lock() {
     near(work.cost(Meeting::Always, 5.0, 2), 70.0 + 2.0 * 35.0);
     near(work.cost(Meeting::Never, 5.0, 2), 105.0);
     near(work.cost(Meeting::Never, 5.0, 10), 350.0);
-    // A closed queue with one other customer, who is in service for 35 of 105.
+    // A closed queue with one other customer, which is in service for 35 of every 105 ns.
     near(work.cost(Meeting::Random, 5.0, 2), 70.0 + 35.0 * (1.0 + 35.0 / 105.0));
-    // All models agree on the limit: one packet in the time under the lock.
+    // All models have the same limit of throughput: one packet per time under the lock.
     for meeting in Meeting::ALL {
         let limit = work.speedup(meeting, 5.0, 4096);
         assert!((limit - 100.0 / 35.0).abs() < 0.01, "{meeting:?} {limit}");
@@ -120,7 +120,7 @@ fn the_range_of_the_rounds_is_that_of_the_prediction() {
     pairs.left = shared.left;
     let results = analyse(&settings(Vec::new()), vec![shared, pairs], Vec::new(), Vec::new());
     let four: Vec<[f64; 2]> = results.predictions.iter().map(|p| p.cores[0]).collect();
-    // A loss of a quarter, all of it coherence; no loss.
+    // The lowest prediction takes a loss of a quarter as coherence. The highest has no loss.
     near(four[0][0], 4.0 / (1.0 + 0.125 * 12.0));
     near(four[0][1], 4.0);
     near(four[1][0], 3.2);

@@ -110,7 +110,7 @@ pub struct Capacity {
     pub overload: f64,
     /// The forwarding rate at the highest offered rate.
     pub survives: f64,
-    /// Nanoseconds per packet at the peak.
+    /// Nanoseconds of CPU time per packet at the peak.
     pub cpu: f64,
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests of aligned 4-byte words, and boolean expressions of such tests.
 
-/// First coded offset of the Ethernet header in programs of kind `Ip`. With it the header, 14 bytes, ends at an aligned
-/// word, and each half of an address is in one.
+/// First coded offset of the Ethernet header in programs of kind `Ip`. It is 2, so that the header of 14 bytes ends at
+/// a word boundary and each Ethernet address lies in two words.
 pub(crate) const ETHER: u32 = 2;
 /// First coded offset of the IP header in programs of kind `Ip`. Lower offsets are in the Ethernet header.
 pub(crate) const NETWORK: u32 = 256;

@@ -107,8 +107,8 @@ impl Facts {
         facts
     }
 
-    /// Drops facts that no later test depends on. Only the bits in `asked` (by word offset) and the bytes up to
-    /// `ends` (by header) matter.
+    /// Drops facts that no later test depends on. `asked` returns the bits that later tests read from the word at an
+    /// offset, and `ends` holds the end of the bytes that they need in each header.
     pub(crate) fn restrict(&mut self, asked: impl Fn(u32) -> u32, ends: [u32; 3]) {
         for word in &mut self.words {
             let mask = asked(word.offset);

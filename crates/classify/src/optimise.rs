@@ -180,8 +180,8 @@ impl Search<'_> {
         }
     }
 
-    /// Makes `tree` a branch of the innermost open node. A node with both branches is closed, and its tree is in
-    /// turn a branch of the node above. Ends at a node whose `no` branch has to be built.
+    /// Makes `tree` a branch of the innermost open node. If the node then has both branches, closes it and makes its
+    /// tree a branch of the node above, and so on. Ends at a node whose `no` branch has to be built.
     fn ascend(&self, mut tree: u32, progress: &mut Progress, out: &mut Dag) -> Result<Next, TooLarge> {
         while let Some(frame) = progress.open.pop() {
             let Some(yes) = frame.yes else {
@@ -199,8 +199,8 @@ impl Search<'_> {
         Ok(Next::Done(tree))
     }
 
-    /// A replacement for `node` if its test is redundant. It is redundant if one branch A begins with a test
-    /// that would send all packets of the other branch B to B. Then A replaces `node`.
+    /// A replacement for `node` if its test is redundant; otherwise `None`. The test is redundant if one branch, A,
+    /// begins with a test that sends all packets for the other branch, B, to B. Then A replaces `node`.
     fn superfluous(&self, node: &Node, facts: &Facts, out: &Dag) -> Option<u32> {
         let leads = |from: u32, outcome: bool, to: u32| {
             let next = out.get(from).filter(|n| n.yes == to || n.no == to)?;

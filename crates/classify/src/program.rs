@@ -17,8 +17,8 @@ use crate::run::Runner;
 pub enum OffsetBase {
     /// Offsets count from the start of packet data.
     Data,
-    /// Offsets below 256 count from two bytes before the Ethernet header, from 256 on from the IP header, from 512 on
-    /// from the transport header.
+    /// Offsets 0 to 255 count from two bytes before the Ethernet header, offsets 256 to 511 from the IP header, and
+    /// offsets from 512 on from the transport header.
     Ip,
 }
 

@@ -195,8 +195,8 @@ fn values(steps: &[Step], fast: &[FastStep]) -> Option<(FastStep, Fast)> {
     Some((FastStep { no: 0, ..step }, Fast::Values { step, values: list, otherwise: otherwise? }))
 }
 
-/// Starting at `root`, finds tests that compare the same word with different values, and moves those that lead
-/// directly to an output to the front. At most one of them can succeed, so their order is free. Packets
+/// Starting at `root`, finds tests that compare the same word with different values, and moves to the front those
+/// that lead directly to an output. At most one of them can succeed, so their order is free. Packets
 /// decided by one test are usually more frequent than packets that need several.
 fn outputs_first(steps: &mut [FastStep], root: u32) {
     let mut chain: Vec<(usize, FastStep)> = Vec::new();

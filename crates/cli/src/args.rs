@@ -22,7 +22,7 @@ pub struct Castanet {
     pub command: Command,
 }
 
-/// Parses words of any bytes.
+/// Returns a parser of words that may hold any bytes, not only UTF-8.
 pub fn any_text() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(|word| decode_vec(word.into_vec()))
 }

@@ -43,7 +43,7 @@ pub enum What {
     /// Strict priority with a rate limit, classified late and early: output rates of three classes over the input rate.
     #[command(long_about = curves::PRIORITY, after_help = curves::EXAMPLES)]
     Priority(curves::Curve),
-    /// RED before one queue, before several and behind one: share of packets dropped over the average queue length.
+    /// RED before one queue, before several and behind one: drop rate, plotted over the average queue length.
     #[command(long_about = curves::RED, after_help = curves::EXAMPLES)]
     Red(curves::Curve),
     /// A helper process of `veth`.

@@ -33,8 +33,8 @@ pub struct Sockets {
 /// Options for configurations that clients send.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FromClients {
-    /// The folder from which configurations of clients may require libraries, and in which clients with the
-    /// token may have files read and written; default: none.
+    /// The folder from which configurations of clients may require libraries; default: none. Clients with the token
+    /// may also have files in this folder read and written.
     #[arg(long, value_name = "DIR")]
     pub library_path: Option<PathBuf>,
     /// Let clients load packages, whose code runs with the rights of the router.
@@ -55,7 +55,8 @@ fn descriptor(text: &str) -> Result<ListenAddress, String> {
     Ok(ListenAddress::Descriptor(number))
 }
 
-/// Returns the element as which clients see a socket, the `number`-th of the command line. `port` is the port got.
+/// Returns the element that stands for a control socket in handler calls. `number` counts the sockets of the command
+/// line from 0. `port` is the TCP port on which the socket listens.
 fn element(number: usize, place: &ListenAddress, port: Option<u16>) -> DriverElement {
     let name = match number {
         0 => "click_driver@@ControlSocket".to_string(),

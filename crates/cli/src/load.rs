@@ -143,7 +143,7 @@ pub fn elaborate(
 }
 
 /// Elaborates a source. `globals` says what happens to variables of the file scope. A missing package is an
-/// error if `unknown` makes unknown classes an error.
+/// error only if `unknown` is [`Unknown::Error`].
 pub fn elaborate_with(
     source: &Source,
     clickpath: Option<&str>,

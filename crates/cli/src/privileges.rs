@@ -148,8 +148,8 @@ pub fn serve(args: &Opener) -> ExitCode {
 }
 
 fn serve_until_end(args: &Opener) -> std::io::Result<()> {
-    // Signals that end the router may reach this process too. It ignores them and ends after the router, so
-    // that it can clean up.
+    // Signals that end the router may reach this process too. This process ignores them, so that it can clean
+    // up after the router has ended.
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }

@@ -45,14 +45,14 @@ impl Processors {
         }
         Ok(Processors { list, option: format!("--cpus {text}") })
     }
-    /// How many processors there are.
+    /// The number of processors in the list.
     pub fn len(&self) -> usize {
         self.list.len()
     }
-    /// Checks that each of the workers has a processor, on which this process may run.
+    /// Checks that the list has a processor for each worker, and that this process may run on these processors.
     ///
     /// # Errors
-    /// When one has none.
+    /// When the list is too short, or this process may not run on one of them.
     pub fn check(&self, workers: usize) -> Result<(), String> {
         let Processors { list, option } = self;
         if workers > list.len() {

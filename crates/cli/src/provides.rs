@@ -24,12 +24,12 @@ pub enum Kinds {
     Features,
 }
 
-/// Whether a class or feature of that name exists.
+/// Whether a class or feature of this name exists; `kinds` limits the search to one of the two.
 pub fn has(classes: &dyn ClassNames, name: &str, kinds: Kinds) -> bool {
     kinds != Kinds::Classes && FEATURES.contains(&name) || kinds != Kinds::Features && classes.knows(name)
 }
 
-/// The names of all classes and features, sorted.
+/// The names of all classes, all features, or both, sorted.
 pub fn all(classes: &dyn ClassNames, kinds: Kinds) -> Vec<&str> {
     let mut all = if kinds == Kinds::Features { Vec::new() } else { classes.names() };
     all.extend(FEATURES.iter().filter(|_| kinds != Kinds::Classes));

@@ -29,7 +29,7 @@ fn measures_both_routers(further: &[&str]) {
 }
 
 /// Runs the benchmark once and checks its output. Returns false if no packets crossed one of the routers. In the
-/// `last` try that is a failure of the test.
+/// `last` try, the test fails instead.
 fn measures(b: &Bench, further: &[&str], last: bool) -> bool {
     let arguments: Vec<&str> = SHORT[..6]
         .iter()

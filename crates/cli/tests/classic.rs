@@ -73,7 +73,7 @@ fn the_empty_configuration() {
 #[test]
 fn warnings() {
     let b = bench();
-    // Bytes that are not UTF-8 need no warning.
+    // Bytes that are not UTF-8 cause no warning.
     std::fs::write(b.path("latin.click"), b"// caf\xe9\na :: Idle -> Discard; StaticThreadSched(a 7)")
         .unwrap();
     check(

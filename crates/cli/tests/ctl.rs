@@ -162,7 +162,7 @@ fn something_else_listens_there() {
         use std::io::Write;
         let (mut c, _) = listener.accept().unwrap();
         c.write_all(b"220 mail.example.org ESMTP\r\n").unwrap();
-        // This connection gets no greeting.
+        // The second connection gets no greeting.
         listener.accept().unwrap()
     });
     let ran = b.run("castanet", &["ctl", &port, "list"], "");
@@ -236,7 +236,7 @@ fn sockets_of_the_driver_are_shown_as_elements() {
         };
         refused(&["write", "click_driver@@ControlSocket.config", "TCP, 1"], "read-only");
         refused(&["read", "click_driver@@ControlSocket.zz"], "No handler named");
-        // A new configuration has them too.
+        // After a hot swap, the elements of the control sockets are still listed.
         assert_eq!(ctl(&b, &["swap", "next.click"]).code, 0);
         until("it is swapped", || read("d.class") == "Discard\n");
         assert_eq!(read("list"), format!("4\nIdle@1\nd\n{}\n{}\n", names[0], names[1]));

@@ -153,7 +153,7 @@ impl Access {
     /// Finds a handler that can be written.
     ///
     /// # Errors
-    /// When there is no such handler, or the client may only read, or may not write this handler.
+    /// When there is no such handler, when the client may only read, or when it may not write this handler.
     pub fn writable(
         &mut self,
         name: &str,

@@ -108,7 +108,8 @@ impl Lists {
     }
 }
 
-/// The limits of an argument, as the last parameters of `within`; `None` if it has none.
+/// The limits of an argument, as the last parameters of a call of `spec::within`. `None` if the argument has no
+/// limits.
 fn limits(field: &Field, attr: &Attr) -> syn::Result<Option<TokenStream>> {
     let limited = attr.min.is_some() || attr.max.is_some();
     if attr.rest && limited || attr.off.is_some() && !limited {
@@ -122,7 +123,7 @@ fn limits(field: &Field, attr: &Attr) -> syn::Result<Option<TokenStream>> {
     Ok(limited.then(|| quote!(#min, #max, #off)))
 }
 
-/// How an argument is taken from the parser.
+/// How the generated code takes an argument from the parser.
 struct Taking<'a> {
     /// The type of one value.
     value: &'a Type,
@@ -199,7 +200,7 @@ struct Parts<'a> {
     /// Match arms that read and write the handlers of arguments.
     reads: Vec<TokenStream>,
     writes: Vec<TokenStream>,
-    /// Match arms that return warnings about what was written.
+    /// Match arms that return warnings about values that were written to handlers.
     doubts: Vec<TokenStream>,
     /// Constants with the names of the write handlers, which [`Lifecycle::changed`] compares.
     handler_names: Vec<TokenStream>,

@@ -70,7 +70,8 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
     Ok(out)
 }
 
-/// Makes the compiler report malformed codes at their position.
+/// Generates assertions on the port, processing and flow codes, so that the compiler reports a malformed code at its
+/// position.
 fn code_checks(attr: &Attr) -> TokenStream {
     let one = |key: &str, check: &str| {
         let code = attr.text.get(key)?;
@@ -150,7 +151,7 @@ fn reconfigure(attr: &Attr) -> syn::Result<TokenStream> {
     }
 }
 
-/// A set of flags of type `ty`, which are named in lower case.
+/// The union of flags of type `ty`. `flags` has their names in lower case.
 fn union(ty: &TokenStream, flags: &[Ident]) -> TokenStream {
     let upper = flags.iter().map(|f| Ident::new(&f.to_string().to_uppercase(), f.span()));
     quote!(#ty::empty() #(.union(#ty::#upper))*)

@@ -24,12 +24,12 @@ struct Own {
     label: Option<(String, TokenStream)>,
 }
 
-/// A type of counts.
+/// The kinds of types that hold counts.
 #[derive(PartialEq)]
 enum Shape<'a> {
     One,
     Shared,
-    /// The number of counts.
+    /// An array of counts, with the expression for its length.
     Array(&'a Expr),
 }
 

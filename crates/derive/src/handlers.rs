@@ -59,7 +59,7 @@ fn attribute(a: &Attribute) -> syn::Result<Attr> {
     Ok(out)
 }
 
-/// A handler as its one or two methods declare it.
+/// A handler, declared by a read method, a write method, or both.
 struct Handler {
     name: String,
     /// The position of the name of its first method.
@@ -68,7 +68,7 @@ struct Handler {
     write: Option<TokenStream>,
     flags: Vec<char>,
     doc: String,
-    /// How many of it an element has, if it is indexed.
+    /// For an indexed handler: the expression for the number of handlers that an element has.
     each: Option<Expr>,
     /// The constant of a generic engine that says whether the class has it.
     only: Option<Expr>,
@@ -147,7 +147,7 @@ fn output(f: &ImplItemFn) -> (Option<Type>, bool) {
 }
 
 /// Generates the call of a method, with the value parsed from `text` if the method takes one. The method of an
-/// `indexed` handler also takes its number.
+/// `indexed` handler also takes the number of the handler.
 fn call(f: &ImplItemFn, text: &Ident, indexed: bool) -> syn::Result<(TokenStream, bool)> {
     let (value, context) = inputs(f, indexed)?;
     let method = &f.sig.ident;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `#[derive(Class)]` and `#[derive(Args)]`: a class is declared once, on its struct, for all users of the
-//! declaration.
+//! `#[derive(Class)]` and `#[derive(Args)]`: a class is declared in one place, on its struct.
 //!
 //! The attributes are documented with the traits, in the crate `castanet-element`.
 #![forbid(unsafe_code)]

@@ -63,7 +63,7 @@ pub struct BuildCx<'a> {
     pub name: &'a str,
     /// The scope prefix of the element's name.
     pub scope: &'a str,
-    /// The class that the element is declared with; an alias is resolved to its class.
+    /// The class that the element is declared with. If the configuration uses an alias, this is the class behind it.
     pub spec: &'static ClassSpec,
     /// The name of the class as the configuration writes it, which may be an alias.
     pub written_class: &'a str,
@@ -100,7 +100,8 @@ impl<'a> BuildCx<'a> {
     pub fn arg_cx(&self) -> ArgCx<'a> {
         ArgCx { scope: self.scope, names: self.names, origin: self.names.origin() }
     }
-    /// Returns where an argument stands in the configuration string, for errors; the whole string if it was not given.
+    /// Returns where an argument stands in the configuration string, for errors; the whole string if the argument was
+    /// not given.
     pub fn place_of(&self, argument: &str) -> Range<usize> {
         let index = self.spec.args.iter().position(|a| a.name == argument);
         let place = index.and_then(|i| Parser::new(self.config, self.spec.args, self.arg_cx()).place(i));
@@ -113,7 +114,7 @@ impl<'a> BuildCx<'a> {
         let wrong = ArgError::new(error.about(argument), self.place_of(argument)).help(help);
         ArgError { replacement, ..wrong }.into()
     }
-    /// Returns the error for an argument that wants another number of outputs than are in use.
+    /// Returns the error for an argument that requires `wanted` outputs, while another number of outputs is in use.
     pub fn wrong_outputs(&self, argument: &str, wanted: u32) -> ConfigError {
         let text = format!("{argument}: {wanted} outputs wanted, but {} in use", self.outputs);
         let help = match wanted.saturating_sub(1) {
@@ -147,9 +148,9 @@ impl<'a> BuildCx<'a> {
     pub fn share<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> T) -> Arc<T> {
         self.share_as(self.me, make)
     }
-    /// Returns the shared state that belongs to `owner`. `owner` is the number of an element whose state this
-    /// element uses (such as that of `TABLE other`), or `u32::MAX` for state of the whole router. `make` makes
-    /// the state if there is none yet.
+    /// Returns the shared state that belongs to `owner`. `owner` is the number of an element whose state this element
+    /// uses (for example, the element `other` in an argument `TABLE other`), or `u32::MAX` for state of the whole
+    /// router. `make` makes the state if there is none yet.
     pub fn share_as<T: Send + Sync + 'static>(&mut self, owner: u32, make: impl FnOnce() -> T) -> Arc<T> {
         let any = self.shared.entry((owner, TypeId::of::<T>())).or_insert_with(|| Arc::new(make())).clone();
         match any.downcast::<T>() {
@@ -187,11 +188,11 @@ impl<'a> BuildCx<'a> {
 pub trait Wiring {
     /// Returns the element's own notifier for a capability, if it has one.
     fn note(&self, element: u32, capability: Capability) -> Option<Note>;
-    /// Returns the notifiers of `capability` that are nearest upstream of an input. The second value says
-    /// whether some path that leads to the input has no such notifier.
+    /// Returns the notifiers of `capability` that are nearest upstream of an input. The second value is true if a
+    /// path to the input has no such notifier.
     fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool);
-    /// Returns the notifiers of `capability` that are nearest downstream of an output. The second value says
-    /// whether some path that starts at the output has no such notifier.
+    /// Returns the notifiers of `capability` that are nearest downstream of an output. The second value is true if a
+    /// path from the output has no such notifier.
     fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool);
     /// Returns the gauge of an element with capability Storage. By default, no element has a gauge.
     fn gauge(&self, _element: u32) -> Option<Gauge> {
@@ -228,13 +229,13 @@ impl InitCx<'_> {
     pub fn note(&self, capability: Capability) -> Option<Note> {
         self.wiring.note(self.me, capability)
     }
-    /// Returns the signal that a task pulling from this input sleeps on. When one of the signal's notifiers is
-    /// turned on, the element gets a turn ([`Element::task`](crate::Element::task)), even if its class declares
-    /// no task. If the element delays packets on a pull path and has a notifier of its own, it turns its own
-    /// notifier on in this turn.
+    /// Returns the signal that a task pulling from this input sleeps on. When one of the signal's notifiers is turned
+    /// on, the element gets a turn ([`Element::task`](crate::Element::task)), even if its class declares no task. An
+    /// element that delays packets on a pull path and has a notifier of its own must turn that notifier on in this
+    /// turn.
     ///
-    /// The signal is never on if no packets can arrive. It is always on if some path leads to an element that
-    /// may have packets but has no notifier.
+    /// The signal is never on if no packets can arrive. It is always on if a path leads to an element that may have
+    /// packets but has no notifier.
     pub fn upstream(&mut self, input: usize) -> Signal {
         let (notes, open) = self.wiring.upstream(self.me, input, Capability::EmptyNotifier);
         self.listens.extend(&notes);
@@ -315,12 +316,12 @@ impl InitCx<'_> {
     pub fn name_of(&self, element: u32) -> &str {
         self.core.name(element)
     }
-    /// Calls `f` with the context for parsing arguments, with the rights of the configuration.
+    /// Calls `f` with the context for parsing arguments. `f` has the rights of the configuration.
     pub fn with_args<R>(&mut self, f: impl FnOnce(&ArgCx<'_>) -> R) -> R {
         let scope = self.core.info.get(self.me as usize).map_or("", |i| &i.scope);
         f(&ArgCx { scope, names: &self.core.names, origin: self.core.home })
     }
-    /// Calls `f` with the context that the element has when it runs, but without the rest of the router.
+    /// Calls `f` with the run-time context of the element. This context has no access to the rest of the router.
     pub fn with_cx<R>(&mut self, f: impl FnOnce(&mut Cx<'_>) -> R) -> R {
         f(&mut Cx::new(&mut [], self.core, None, self.me, 0))
     }
@@ -332,17 +333,17 @@ impl InitCx<'_> {
     pub fn stop(&self, times: u32) {
         self.core.outside.stop(times);
     }
-    /// Schedules the element's task, even if its class declares no task that is scheduled from the start.
+    /// Schedules the element's task, even if it is not scheduled from the start (`scheduled`).
     pub fn schedule(&mut self) {
         self.core.wakes.push(self.me);
     }
-    /// Whether the running router has the resource open that this element [`holds`](crate::Lifecycle::holds),
-    /// and will hand it over in a hot swap. If so, the element must not open the resource now.
+    /// Whether the running router has open the resource that this element [`holds`](crate::Lifecycle::holds). If so,
+    /// the element must not open the resource, because the hot swap will hand it over.
     pub fn inherits(&self) -> bool {
         self.inherits
     }
-    /// Returns the router for use by threads that the element starts; none if the element stands alone, as in
-    /// the test kit.
+    /// Returns a handle by which threads that the element starts access the router. None in tests of a single
+    /// element.
     pub fn remote(&self) -> Option<Arc<dyn Remote>> {
         self.core.outside.remote()
     }

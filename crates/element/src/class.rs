@@ -60,9 +60,9 @@ pub enum Drive {
 /// `#[count(...)]` on a field declares a number that the element keeps, and the handler that shows it
 /// ([`Counts`]).
 ///
-/// A field with `#[engine]` holds what the class shares with others: arguments, handlers and lifecycle ([`Engine`]).
-/// With `#[engine(handlers_first)]`, the handlers of the engine stand before those of the class in lists; otherwise
-/// they follow them.
+/// A field with `#[engine]` holds the part that the class shares with other classes ([`Engine`]). With
+/// `#[engine(handlers_first)]`, the handlers of the engine stand before those of the class in lists; otherwise they
+/// follow them.
 pub trait Class: Object + Handlers {
     /// The arguments of the class.
     type Args: Args;
@@ -73,14 +73,14 @@ pub trait Class: Object + Handlers {
 /// The operations that every element has, whatever its class. The run loop, hot swap and packages access
 /// elements through this trait. `#[derive(Class)]` implements it.
 pub trait Object: Lifecycle + Any + Send {
-    /// The value of a read handler that the class declares; none if it declares no such handler.
+    /// Returns the value of a read handler that the class declares; none if it declares no such handler.
     fn read_handler(
         &mut self,
         handler: &str,
         parameters: &str,
         cx: &mut Cx<'_>,
     ) -> Option<Result<String, HandlerError>>;
-    /// Writes a handler that the class declares; none if it declares no such handler.
+    /// Writes a handler that the class declares. Returns none if it declares no such handler.
     fn write_handler(
         &mut self,
         handler: &str,
@@ -110,11 +110,11 @@ pub trait Build: Class {
     fn build(args: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError>;
 }
 
-/// The part that several classes share: arguments, handlers and lifecycle. A class keeps it in a field with
-/// `#[engine]`, and `#[derive(Class)]` delegates all three to this field. The class itself processes the
-/// packets.
+/// An engine is the part of a class that several classes share, with their arguments, handlers and state. A class has
+/// its engine in a field with `#[engine]`. `#[derive(Class)]` delegates arguments, handlers and [`Lifecycle`] to this
+/// field. The class itself only processes packets.
 pub trait Engine: Lifecycle + Handlers + Counts {
-    /// The arguments of the classes.
+    /// The arguments of all classes that share the engine.
     type Args: Args;
     /// Makes the engine, as [`Build::build`] makes an element.
     fn build(args: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError>;
@@ -131,12 +131,12 @@ pub trait Lifecycle {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Called once when the router has stopped. Here the element writes out data that it still holds back.
+    /// Called once when the router has stopped. Here the element writes out data that it has buffered.
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Returns names and flags of handlers that only the configuration of the element determines, as a script
-    /// does. The name `*` stands for any name.
+    /// Returns names and flags of handlers that the element's configuration defines, such as the handlers of a
+    /// script. The name `*` stands for any name.
     fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
         Vec::new()
     }
@@ -153,12 +153,12 @@ pub trait Lifecycle {
     fn write_dynamic(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         Err("write handler not implemented".into())
     }
-    /// Called after an argument was changed through its handler. `#[derive(Args)]` makes a constant of the name
-    /// of each such handler: `Args::RATE`.
+    /// Called after an argument was changed through its handler. `#[derive(Args)]` defines a constant for the name of
+    /// each such handler, for example `Args::RATE`.
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Returns the outside effects that this element really has, out of those that its class declares.
+    /// Returns the outside effects that this element really has. `declared` are those of its class.
     fn effects(&self, declared: Effects) -> Effects {
         declared
     }
@@ -185,9 +185,9 @@ pub trait Lifecycle {
     {
         Ok(())
     }
-    /// Takes over the state of an element of the same class and name in the old router (hot swap). The counts
-    /// have been moved already. If there are several old replicas, this method is called for each of them. If
-    /// the swap fails later, the old element takes the state back in the same way.
+    /// Takes over the state of the element of the same class that this one replaces (hot swap). The counts have been
+    /// moved already. If there are several old replicas, this method is called for each of them. If the swap fails
+    /// later, the old element takes the state back in the same way.
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError>
     where
         Self: Sized,
@@ -224,7 +224,7 @@ pub trait Action: Object {
     }
 }
 
-/// All other elements: classifiers, tables, queues, tees, sources, sinks, schedulers.
+/// An element that is not an [`Action`]: a classifier, table, queue, tee, source, sink or scheduler.
 #[allow(unused_variables)]
 pub trait Element: Object {
     /// Takes packets that arrive on a push input. Whatever is left in the batch is dropped as [`Reason::Discarded`].
@@ -310,7 +310,7 @@ pub struct ClassDef {
 pub trait Classes: ClassSpecs + Send + Sync {
     /// The class of that name or alias.
     fn get(&self, name: &str) -> Option<ClassDef>;
-    /// Returns the lookup of device addresses, for names such as `eth0:eth`; none where there are no devices.
+    /// Returns the lookup of device addresses, for names such as `eth0:eth`; none if there are no devices.
     fn devices(&self) -> Option<castanet_spec::names::Devices> {
         None
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The numbers that elements keep.
+//! Counts that elements keep.
 
 use crate::class::Object;
 use castanet_spec::{CountSpec, HandlerSpec, Show, ValueKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number of packets, bytes, events; wraps at 64 bits.
+/// A number of packets, bytes or events. It wraps at 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count(u64);
 
@@ -37,8 +37,8 @@ impl Show for Count {
     }
 }
 
-/// A count that several replicas of an element add to. Copies of it are the same number. Where each replica can have
-/// its own number, a [`Count`] is cheaper.
+/// A count that several replicas of an element add to. All clones have the same number. If each replica can have its
+/// own number, a [`Count`] is cheaper.
 #[derive(Clone, Debug, Default)]
 pub struct SharedCount(Arc<AtomicU64>);
 
@@ -55,7 +55,7 @@ impl SharedCount {
     pub fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
-    /// Lets `visit` see and change the number. What others add meanwhile is not lost.
+    /// Calls `visit` with the number, which it may change. What other workers add meanwhile is not lost.
     pub fn with(&self, visit: impl FnOnce(&mut Count)) {
         let mut count = Count(self.0.swap(0, Ordering::Relaxed));
         visit(&mut count);
@@ -79,8 +79,8 @@ pub type CountVisitor<'a> = dyn FnMut(&'static CountSpec, &mut [Count]) + 'a;
 ///
 /// `#[count(unit = "packets")]` stands on each field of type [`Count`] or [`SharedCount`], and on `[Count; N]`, which
 /// also needs a label with its values: `label(reason = REASONS)`. The count becomes a read handler that is named like
-/// the field or as `name = "..."` says, unless the count is `hidden`. A field with `#[counts]` is a part
-/// whose counts belong to the element too.
+/// the field or as `name = "..."` says, unless the count is `hidden`. The counts in a field with `#[counts]` belong
+/// to the element too.
 #[allow(unused_variables)]
 pub trait Counts {
     /// The declarations of the counts, in order.
@@ -182,7 +182,7 @@ mod tests {
         );
     }
 
-    /// Counts packets, with its replicas.
+    /// Counts packets. All replicas share the number.
     #[derive(Class)]
     #[class(name = "Shared", ports = "1/1", processing = "a/a", packets = "any/same", workers = share, build)]
     struct SharedSizes {
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(old.read("packets").unwrap(), "3");
         let spec = SharedSizes::SPEC.handlers.iter().find(|h| h.name == "packets").unwrap();
         assert_eq!((spec.merge, spec.unit), (castanet_spec::Merge::First, "packets"));
-        // Each of two replicas moves the number that both have.
+        // Each of two replicas moves the number that they share.
         for _ in 0..2 {
             move_counts(&mut old.element, &mut new.element);
         }

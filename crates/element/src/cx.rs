@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The context that elements work with: here time, notifiers, timers, descriptors and messages. The files in
+//! The context that elements work with. This file has time, notifiers, timers, descriptors and messages. The files in
 //! `cx/` have outputs, inputs, and handlers of other elements.
 
 mod calls;
@@ -93,9 +93,9 @@ impl Cx<'_> {
     pub fn turns(&self) -> usize {
         self.core.budget.turns
     }
-    /// Reports how many turns the task took in this call: as many as the same work would take if
-    /// [`Cx::turns`] were 1. Without a report, one turn is counted. Timers become due after the same number
-    /// of turns, however many turns one call takes.
+    /// Reports how many turns the task took in this call. This is the number that the same work would take if each
+    /// call were one turn. Without a report, one turn is counted. The run loop checks timers after a fixed number of
+    /// turns, so they must all be counted.
     #[inline]
     pub fn took_turns(&mut self, n: usize) {
         self.core.budget.taken = n;
@@ -106,7 +106,7 @@ impl Cx<'_> {
         f(&ArgCx { scope, names: &self.core.names, origin: self.core.caller.origin })
     }
 
-    /// Runs `f` with the rights of the configuration, even within a call of a client. For actions that the
+    /// Runs `f` with the rights of the configuration, even within a handler call of a client. For actions that the
     /// configuration itself specifies.
     pub fn as_configuration<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         let caller = std::mem::replace(&mut self.core.caller.origin, self.core.home);
@@ -137,10 +137,10 @@ impl Cx<'_> {
     pub fn is_on(&self, signal: &Signal) -> bool {
         signal.is_on(&self.core.notes)
     }
-    /// Returns how many of `want` packets a source may send now. If `signal` reports no free space
-    /// downstream, returns the next turn of the source as an error. A burst that has `begun` continues even
-    /// if it overfills a queue. But if several workers share the queue, the source feeds no other queue, and no
-    /// other source fills the queue, then the source never sends more than the queue takes.
+    /// Returns how many of `want` packets a source may send now. If `signal` reports no free space downstream,
+    /// returns the next turn of the source as an error. A burst that has `begun` continues even if it overfills a
+    /// queue. The exception is a queue that several workers share and that is connected to one source only. If this
+    /// source feeds no other queue, it never sends more than the queue takes.
     #[inline]
     pub fn room(&mut self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
         match signal.room(&self.core.notes, want, begun) {

@@ -52,7 +52,7 @@ impl ElementError {
     pub fn system(subject: impl Into<String>) -> impl FnOnce(io::Error) -> ElementError {
         move |source| ElementError::System { subject: subject.into(), source }
     }
-    /// Click's message for this error, if it differs.
+    /// Returns Click's message for this error, if it differs from ours.
     pub(crate) fn classic(&self) -> Option<&'static str> {
         match self {
             ElementError::System { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
@@ -61,9 +61,9 @@ impl ElementError {
             _ => None,
         }
     }
-    /// How to fix the common errors of files; empty for any other error. The error number of the system decides. It is
-    /// that of the error itself or of a cause. The kind is not enough: [`io::ErrorKind::PermissionDenied`] also stands
-    /// for EPERM, where access does not help.
+    /// Returns advice for common errors of files; empty for any other error. The advice depends on the errno of the
+    /// error or of one of its causes. The [`io::ErrorKind`] is not enough: [`io::ErrorKind::PermissionDenied`] also
+    /// stands for EPERM, where access to the file does not help.
     pub(crate) fn help(&self) -> &'static str {
         const ENOENT: i32 = 2;
         const EACCES: i32 = 13;

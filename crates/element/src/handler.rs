@@ -52,11 +52,11 @@ pub trait Handlers: Sized {
     /// The declarations of the handlers of which an element has several
     /// ([`indexed`](castanet_spec::ClassSpec::indexed)), in order.
     const INDEXED: &'static [HandlerSpec] = &[];
-    /// How many handlers element `i` of [`INDEXED`](Handlers::INDEXED) stands for.
+    /// Returns the number of handlers that entry `i` of [`INDEXED`](Handlers::INDEXED) stands for.
     fn count_of(&self, i: usize) -> usize {
         0
     }
-    /// Calls the method of a read handler; none if no method has that name.
+    /// Calls the method of a read handler. Returns none if no method has that name.
     fn read_method(
         &mut self,
         handler: &str,
@@ -65,7 +65,7 @@ pub trait Handlers: Sized {
     ) -> Option<Result<String, HandlerError>> {
         None
     }
-    /// Calls the method of a write handler; none if no method has that name.
+    /// Calls the method of a write handler. Returns none if no method has that name.
     fn write_method(
         &mut self,
         handler: &str,
@@ -76,7 +76,7 @@ pub trait Handlers: Sized {
     }
 }
 
-/// Appends the names and flags of the handlers that `e` has for each of its indexed handlers.
+/// Appends the names and flags of all handlers that the indexed handlers of `e` stand for.
 pub fn list_indexed<E: Handlers>(e: &E, into: &mut Vec<(String, &'static str)>) {
     for (i, h) in E::INDEXED.iter().enumerate() {
         into.extend((0..e.count_of(i)).map(|n| (format!("{}{n}", h.name), h.flags)));

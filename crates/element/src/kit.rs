@@ -36,8 +36,8 @@ pub struct Kit<T: Object> {
     given: u64,
     /// Packets taken from its outputs.
     taken: u64,
-    /// How far calls of [`Kit::with`] and [`Kit::handed_over`] changed the balance of the ledger. The check
-    /// ignores this difference.
+    /// The change that calls of [`Kit::with`] and [`Kit::handed_over`] made to the balance of the ledger, in packets.
+    /// The check ignores this change.
     beside: i64,
     spec: &'static ClassSpec,
 }
@@ -119,8 +119,8 @@ impl Default for Site {
 }
 
 impl Site {
-    /// The context to build element `e`, number 0, the only replica. Each entry of the slices is a port, true
-    /// if the port is push.
+    /// Returns the context to build element `e`, which has number 0 and is the only replica. Each slice has an entry
+    /// for each port: true if the port is push.
     pub fn cx<'a>(
         &'a mut self,
         spec: &'static ClassSpec,
@@ -264,7 +264,7 @@ impl<T: Build> Kit<T> {
         self.taken += out.len() as u64;
         out
     }
-    /// Sets the maximum number of packets in a turn, and of turns in a call.
+    /// Sets the maximum number of packets in a turn and the maximum number of turns in a call.
     pub fn limit(mut self, n: usize) -> Self {
         (self.core.budget.limit, self.core.budget.turns) = (n, n);
         self
@@ -384,7 +384,7 @@ impl<T: Build + Element> Kit<T> {
         self.core.count_drops(0, Reason::Discarded, batch.len() as u64);
         self.outputs()
     }
-    /// Returns the packets of a pull of at most `max` packets.
+    /// Pulls at most `max` packets from an output, and returns them.
     pub fn pull(&mut self, port: usize, max: usize) -> Vec<Packet> {
         let mut batch = Batch::new();
         self.lend(|e, cx| e.pull(port, max, &mut batch, cx));

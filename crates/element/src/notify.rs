@@ -114,8 +114,7 @@ impl Notes {
     }
 }
 
-/// The OR of notifiers, on which a task sleeps. It is always on if some path leads to an element without a
-/// notifier.
+/// The OR of notifiers, on which a task sleeps. It is always on if a path leads to an element without a notifier.
 #[derive(Clone, Debug)]
 pub struct Signal {
     /// The notifier to test first; often the only one. `NONE` if the signal has no notifier.
@@ -184,7 +183,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A queue with `free` places, and `soon` more that a puller is about to free.
+    /// A queue with `free` slots. A puller is about to free `soon` more.
     struct Queue {
         free: AtomicUsize,
         soon: AtomicUsize,

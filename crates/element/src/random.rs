@@ -31,8 +31,8 @@ fn below(n: u64, mut draw: impl FnMut() -> u64) -> u64 {
         return 0;
     }
     let wide = u128::from(draw()) * u128::from(n);
-    // Lemire 2019: the rare draws that would bias the result are repeated. The low half of their product lies
-    // below `n`, so the division that finds them is rarely needed.
+    // Lemire 2019: draws that would bias the result are rare and are repeated. All of them have a product whose low
+    // half is below `n`, so the division that finds them is rarely needed.
     if (wide as u64) < n {
         return redrawn(wide, n, draw);
     }

@@ -39,13 +39,13 @@ pub trait Messages: Send + Sync {
     fn device_changed(&self, _device: &str) -> bool {
         false
     }
-    /// Returns the router for threads outside its workers; none where elements stand alone.
+    /// Returns a handle by which threads that are not workers access the router. None in tests of a single element.
     fn remote(&self) -> Option<Arc<dyn Remote>> {
         None
     }
 }
 
-/// Access to the other elements, as far as an element may reach them.
+/// The access of the running element to the other elements of its router.
 pub trait Router {
     /// Pulls at most `max` packets through an input of `me`.
     fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch);

@@ -18,11 +18,11 @@ pub enum Interest {
     Write,
 }
 
-/// A descriptor that an element may wait for.
+/// A watch of a descriptor, as an element holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     slot: u32,
-    /// Distinguishes this watch from earlier users of the slot.
+    /// Counts the uses of the slot. It distinguishes this watch from earlier ones in the same slot.
     turn: u32,
 }
 

@@ -396,7 +396,7 @@ fn any_packet_is_survived_and_accounted_for() {
     for s in classes() {
         let Some(text) = example(s) else { continue };
         let found = in_own_folder(|| {
-            // An example that is wrong is reported by the test of examples.
+            // The test of examples reports an example that is wrong.
             let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&text, noise::add_to) else {
                 return Vec::new();
             };

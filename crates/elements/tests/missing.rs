@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes of other routers: missing classes are reported as missing, and existing classes are not.
+//! Classes of other routers: those that Castanet lacks are reported as missing, those that it has are not.
 #![allow(clippy::unwrap_used)]
 
 use castanet_classes::Registry;

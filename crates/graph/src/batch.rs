@@ -206,7 +206,8 @@ impl Paths<'_> {
         }
     }
 
-    /// The reason that follows from the elements with outside effects among those reached.
+    /// The reason that follows from the reached elements with outside effects; `None` if there is none. An effect of
+    /// the task's own element counts too.
     fn judge(&self, graph: &Graph, acts: &[bool], task: usize, reached: &mut [usize]) -> Option<Constraint> {
         reached.sort_unstable_by_key(|&s| (self.calls.owner(s), s));
         let mut first: Option<(usize, u8, bool)> =

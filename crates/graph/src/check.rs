@@ -156,7 +156,7 @@ fn explain(graph: &Graph, r: &Resolved, point: usize, mut error: Diagnostic) -> 
     }
     let text = format!("{} of '{}' is always {kind}", place_text(graph, source), graph.declaration(e));
     error = label_element(graph, e, error, text);
-    // Two consecutive points of one element mean that the kind passed through it.
+    // Where two consecutive ports of the path belong to one element, the kind passed through this element.
     let mut steps = Vec::new();
     let mut last = None;
     for p in r.path(graph, point) {
@@ -238,7 +238,8 @@ fn kinds_in_elements(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
         }
         last = e;
         let (Some(a), Some(b)) = (r.path(graph, a).next(), r.path(graph, b).next()) else { continue };
-        // The message names inputs before outputs, and low port numbers before high ones. This is the order of points.
+        // The message names inputs before outputs, and low port numbers before high ones. Points are numbered in this
+        // order.
         let (a, b) = (a.min(b), a.max(b));
         let d = graph.declaration(e);
         let (kind_a, kind_b) = (port_text(graph, r, a), port_text(graph, r, b));

@@ -195,7 +195,7 @@ impl Graph {
     pub(crate) fn peers(&self, point: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         (0..self.peers.row(point).len()).filter_map(move |i| self.peer(point, i))
     }
-    /// One peer of a port, by index. The rows hold only connections between existing ports.
+    /// One peer of a port, by index, with the index of the connection; `None` if the port has fewer peers.
     pub(crate) fn peer(&self, point: usize, index: usize) -> Option<(usize, usize)> {
         let p = self.peers.item(point, index)?;
         let connection = self.peer_connections.item(point, index)?;

@@ -38,9 +38,9 @@ enum Reason {
 /// A task with a home worker (StaticThreadSched) runs there. Other sources (tasks that do not pull) are
 /// distributed round-robin. Tasks that pull through a common element stay together, so that everything
 /// between a queue and its pullers belongs to one worker. Such a group follows its first task with a home
-/// worker. A group without home workers goes to the worker with the fewest tasks. If workers are left without a
-/// task then, groups are separated, and elements that their tasks have in common are locked or shared. An element
-/// that no task reaches belongs to worker 0.
+/// worker. A group without home workers goes to the worker with the fewest tasks. If some workers still have no task,
+/// groups are separated. Elements that the separated tasks have in common are locked or shared. An element that no
+/// task reaches belongs to worker 0.
 #[derive(Clone, Debug)]
 pub struct Placement {
     workers: usize,
@@ -311,7 +311,8 @@ fn assign(
     tasks.iter().zip(placed).filter_map(|(&t, p)| p.map(|(w, why)| (t, w, why))).collect()
 }
 
-/// Gives workers without a task one that stays with others so far, from a worker that has several.
+/// Gives each worker without a task one task of the worker with the most tasks. Moves only tasks that were placed with
+/// another task of their group, and leaves each worker at least one task.
 fn separate(placed: &mut [Option<(usize, Reason)>], load: &mut [usize]) {
     for idle in 0..load.len() {
         if load[idle] > 0 {
@@ -319,7 +320,7 @@ fn separate(placed: &mut [Option<(usize, Reason)>], load: &mut [usize]) {
         }
         let apart =
             |p: &&mut Option<(usize, Reason)>| matches!(p, Some((w, Reason::With(_))) if load[*w] > 1);
-        // Workers with many tasks give up one first.
+        // The worker with the most tasks gives up one.
         let Some(task) = placed.iter_mut().filter(apart).max_by_key(|p| p.map_or(0, |p| load[p.0])) else {
             return;
         };

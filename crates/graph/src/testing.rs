@@ -252,8 +252,8 @@ pub(crate) fn calls_from(graph: &Graph, entry: Entry) -> Vec<Entry> {
     calls
 }
 
-/// The calls that an element's task makes: it emits by push outputs and pulls by pull inputs. Packets that it
-/// pulled leave by its push outputs, which are counted once.
+/// The calls that an element's task makes: it emits by push outputs and pulls by pull inputs. Pulled packets leave by
+/// the same push outputs, each of which is counted once.
 pub(crate) fn calls_of_task(graph: &Graph, e: usize) -> Vec<Entry> {
     let mut calls = Vec::new();
     for o in 0..graph.outputs(e) {

@@ -8,7 +8,7 @@
 use crate::source::Source;
 use crate::{CaptureError, LinkType, MAX_CAPTURED};
 
-/// Length of the file header.
+/// Length of the file header, in bytes.
 pub(crate) const FILE_HEADER: u64 = 24;
 
 /// The metadata of a packet record; the bytes are in the reader's buffer.

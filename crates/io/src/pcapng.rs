@@ -3,8 +3,8 @@
 //!
 //! The reader of the crate pcap-file is not sufficient: it panics on a damaged section, rejects a packet
 //! because of the text encoding of its comment, needs a buffer for whole blocks, and misreads the time stamp
-//! of the obsolete Packet Block, which is two words, as one number. This reader streams blocks: it stores only
-//! packet data and skips the rest.
+//! of the obsolete Packet Block (two words, high word first). This reader streams blocks: it stores only packet
+//! data and skips the rest.
 use crate::pcap::{Next, Record, check_lengths, u16_at, u32_at};
 use crate::source::Source;
 use crate::{CaptureError, LinkType};

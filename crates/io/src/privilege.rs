@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Drops capabilities on every thread of the process.
 //!
-//! Capabilities belong to threads (capabilities(7)), and elements, control sockets and mounts start threads
-//! before the router has opened all of its devices. So a signal interrupts each thread, and its handler drops
-//! the capabilities.
+//! Capabilities belong to threads (capabilities(7)). Elements, control sockets and mounts start threads before
+//! the router has opened all of its devices. So a signal interrupts each thread, and the signal handler drops the
+//! thread's capabilities.
 #![allow(unsafe_code)]
 
 use rustix::thread::{CapabilitySet, capabilities};

@@ -16,7 +16,7 @@ pub struct Frame<'a> {
     pub time_ns: i64,
     /// The bytes captured, at most [`MAX_CAPTURED`](crate::MAX_CAPTURED).
     pub data: &'a [u8],
-    /// The length the packet had on the link; never less than `data.len()`.
+    /// The length of the packet on the link, in bytes; never less than `data.len()`.
     pub original_len: u32,
 }
 
@@ -132,7 +132,7 @@ impl CaptureReader {
         self.packet_pos
     }
 
-    /// Length of a plain file or of memory; unknown for pipes and compressed files.
+    /// Length of a plain file or of memory, in bytes; `None` for pipes and compressed files.
     pub fn filesize(&self) -> Option<u64> {
         self.source.size()
     }

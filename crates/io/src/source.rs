@@ -171,7 +171,7 @@ impl Source {
         self.offset
     }
 
-    /// Length of a plain file or of memory; unknown for pipes and compressed files.
+    /// Length of a plain file or of memory, in bytes; `None` for pipes and compressed files.
     pub(crate) fn size(&self) -> Option<u64> {
         self.size
     }
@@ -287,7 +287,7 @@ impl Source {
     }
 }
 
-/// Discards buffered bytes of a reader after a seek of its source.
+/// Discards the buffered bytes of a reader, which are stale after a seek.
 trait ConsumeAll {
     fn consume_all(&mut self);
 }

@@ -116,7 +116,7 @@ pub fn write(members: &[(String, Vec<u8>)]) -> Result<Vec<u8>, ArchiveError> {
             return Err(ArchiveError::BadName(out.len()));
         }
         // A name is written in the long form if it does not fit or could be misread (a leading `#` means a BSD
-        // name). Non-ASCII names are too, because `format!` pads the field to 16 characters, but it must have 16
+        // name). Non-ASCII names always are, because `format!` pads to 16 characters, but the field must have 16
         // bytes.
         let long = name.len() > 14
             || !name.is_ascii()

@@ -30,7 +30,7 @@ fn escaped(c: char) -> Option<u8> {
 
 /// Whether a text has escape characters, that is, bytes that are not UTF-8.
 pub fn has_escapes(text: &str) -> bool {
-    // The common case is decided by a search for one byte that is rare in texts.
+    // The byte `LEAD[0]` is rare in texts, so the fast search for it usually decides.
     text.as_bytes().contains(&LEAD[0]) && text.chars().any(|c| escaped(c).is_some())
 }
 
@@ -63,7 +63,7 @@ pub fn decode_vec(bytes: Vec<u8>) -> String {
     }
 }
 
-/// The bytes of a text.
+/// The bytes of a text, with each escape character turned back into its byte.
 pub fn encode(text: &str) -> Cow<'_, [u8]> {
     if !has_escapes(text) {
         return Cow::Borrowed(text.as_bytes());
@@ -78,19 +78,19 @@ pub fn encode(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// The number of bytes of a text.
+/// The number of bytes that [`encode`] returns for a text.
 pub fn length(text: &str) -> usize {
     encode(text).len()
 }
 
-/// The bytes of a text and a line end, to be written by one call.
+/// The bytes of a text and a line end, so that one call writes both.
 pub fn line(text: &str) -> Vec<u8> {
     let mut bytes = encode(text).into_owned();
     bytes.push(b'\n');
     bytes
 }
 
-/// A text for formats that must be UTF-8, such as JSON: U+FFFD replaces each byte that is not.
+/// A text for formats that must be UTF-8, such as JSON: U+FFFD replaces each byte that is not valid UTF-8.
 pub fn replaced(text: &str) -> Cow<'_, str> {
     match has_escapes(text) {
         true => text.replace(|c| escaped(c).is_some(), "\u{fffd}").into(),

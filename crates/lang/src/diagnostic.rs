@@ -157,7 +157,7 @@ impl Diagnostic {
 /// diagnostic takes far longer than finding it, which is why there is a limit. Warnings are left out before
 /// errors.
 pub fn shown(all: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
-    // One more is allowed, because the elaborator limits its list to [`MAX_ERRORS`] and may add a count.
+    // One more is allowed, because the elaborator may append a summary line to its list of [`MAX_ERRORS`].
     if all.len() <= MAX_ERRORS + 1 {
         return Cow::Borrowed(all);
     }

@@ -222,7 +222,7 @@ mod tests {
         }
         assert_eq!(below(&lib, &lib.join("a")), None);
         assert_eq!(below(&root.join("missing"), Path::new("a")), None);
-        // In a directory that any user may write, a link could take the place of a file that was checked, so files
+        // In a directory that any user may write to, a link could replace a file after it was checked, so files
         // there are refused.
         let mode = |d: &Path, mode| std::fs::set_permissions(d, std::fs::Permissions::from_mode(mode));
         mode(&lib.join("sub"), 0o1777)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Characters that editors and web pages put in the place of another one, or that cannot be seen.
+//! Characters that editors and web pages substitute for ASCII ones, and invisible characters.
 
 use crate::text::{Unit, unit};
 use std::ops::Range;
@@ -34,16 +34,16 @@ fn known(c: char) -> Option<(Kind, &'static str, &'static str)> {
     })
 }
 
-/// Returns help for text that starts with such a character.
+/// Returns help for text that starts with such a character; `None` for any other text.
 pub(crate) fn help(text: &str) -> Option<String> {
     let c = text.chars().next()?;
     let (_, name, mend) = known(c)?;
     Some(format!("the character U+{:04X} is {name}: {mend}", u32::from(c)))
 }
 
-/// Finds such characters in a configuration string, outside quotes and comments, where they are probably a mistake: quotes
-/// at the start of a word, dashes before a digit at the start of a word, and characters that cannot be seen anywhere.
-/// Returns their places, and what to do about them.
+/// Finds such characters where they are probably a mistake: a quote at the start of a word, a dash at the start of a
+/// word and before a digit, an invisible character in any position. Quoted strings and comments are not searched.
+/// Returns the range of each character, and help on it.
 pub fn in_arguments(config: &str) -> Vec<(Range<usize>, String)> {
     let bytes = config.as_bytes();
     let (mut found, mut at, mut starts_word) = (Vec::new(), 0, true);

@@ -176,7 +176,7 @@ fn snippet<'a>(sources: &'a Sources, w: &Window, marks: &[Mark<'a>]) -> Vec<Elem
     if !w.cut {
         return vec![snippet.path(place.file).into()];
     }
-    // Columns in the excerpt of a cut line count from the cut, so the header of the excerpt states the true one.
+    // Columns in the excerpt of a cut line count from the cut, so the header of the excerpt states the true column.
     let place = sources.place(w.span);
     let origin = Origin::path(place.file).line(place.line as usize).char_column(place.column as usize);
     vec![origin.into(), snippet.into()]

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 /// How long the kernel may cache names and attributes: not at all, because the configuration may change at
 /// any time.
 const NOTHING: Duration = Duration::ZERO;
-/// The longest write that the kernel sends in one request. It splits longer ones.
+/// The longest write that the kernel sends in one request, in bytes. It splits longer writes.
 const MOST_AT_ONCE: u32 = 1 << 20;
 
 impl Filesystem for Handlers {
@@ -88,7 +88,7 @@ impl Filesystem for Handlers {
     fn open(&self, request: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(request, inode, flags) {
             Ok(handle) => {
-                // Direct I/O bypasses the page cache, which would rely on the reported file size.
+                // Direct I/O bypasses the page cache. The page cache would end all reads at the reported size, 0.
                 let mut how = FopenFlags::FOPEN_DIRECT_IO;
                 // Without writes there is nothing to flush when a descriptor is closed.
                 how.set(FopenFlags::FOPEN_NOFLUSH, flags.acc_mode() == OpenAccMode::O_RDONLY);

@@ -78,8 +78,8 @@ impl Handlers {
         tree.handlers(&*self.remote, folder, &self.numbers).map_err(|e| {
             match self.errno(&e, tree.generation) {
                 Errno::ENOTCONN => Errno::ENOTCONN,
-                // Every element has the `handlers` listing, so the element belonged to an earlier
-                // configuration.
+                // Every element has the handler `handlers`. So an error means that the element belonged to an
+                // earlier configuration.
                 _ => Errno::ESTALE,
             }
         })
@@ -229,7 +229,7 @@ impl Handlers {
         let from = Origin::User;
         self.remote.write(from, file.element.as_deref(), &file.handler, value).map(drop).map_err(|e| {
             let errno = self.errno(&e, file.generation);
-            // The end of the router is no failure of the write, so it is not reported.
+            // A write that fails because the router has ended is not reported.
             if errno != Errno::ENOTCONN {
                 self.complain(file, &e.to_string());
             }

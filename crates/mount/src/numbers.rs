@@ -6,9 +6,10 @@ use std::collections::HashMap;
 
 /// The inode number of the mount point, fixed by FUSE.
 pub(crate) const ROOT: u64 = 1;
-/// An inode number has 24 bits for the directory.
+/// The limit of directory numbers: an inode number has 24 bits for the directory.
 const MOST_FOLDERS: usize = 1 << 24;
-/// An inode number has 16 bits for the handler name, except for the values below [`FIRST`].
+/// The maximum number of handler names. An inode number has 16 bits for the handler name, but values below [`FIRST`]
+/// mean other parts.
 const MOST_NAMES: usize = (1 << 16) - FIRST as usize;
 /// The number of the first handler name; 0 is the directory itself, 1 the link to it.
 const FIRST: u16 = 2;
@@ -70,7 +71,8 @@ impl Numbers {
             *self = Numbers { epoch: self.epoch.wrapping_add(1), ..Numbers::default() };
         }
     }
-    /// The number of the directory with this path; 0 is the mount point.
+    /// The number of the directory with this path, which is assigned if it is new; `None` if all numbers are in use.
+    /// The number 0 is reserved for the mount point.
     pub(crate) fn folder(&mut self, path: &str) -> Option<u32> {
         if let Some(known) = self.folders.get(path) {
             return Some(*known);
@@ -80,7 +82,7 @@ impl Numbers {
         self.folders.insert(path.to_string(), number);
         Some(number)
     }
-    /// The number of a handler name.
+    /// The number of a handler name, which is assigned if it is new; `None` if all numbers are in use.
     pub(crate) fn name(&mut self, name: &str) -> Option<u16> {
         if let Some(known) = self.names.get(name) {
             return Some(*known);

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The longest value that may be written.
+/// The longest value that may be written, in bytes.
 pub(crate) const LONGEST_WRITE: usize = 16 << 20;
-/// The memory limit for all open files and directories together.
+/// The memory limit for all open files and directories together, in bytes.
 pub(crate) const MOST_HELD: usize = 256 << 20;
 /// The bytes charged for an open file in addition to its contents.
 const OVERHEAD: usize = 256;
@@ -236,7 +236,7 @@ mod tests {
         let files = OpenFiles::default();
         let p = pending(&files);
         assert!(p.unused() && p.take().unwrap().is_none());
-        // The offsets start at 5, as from a client that appends to a file whose length it believes to be 5.
+        // The offsets start at 5, as from a program that appends to a file and takes its length to be 5.
         p.write(5, b"hello ", false).unwrap();
         p.write(11, b"world", false).unwrap();
         p.write(5, b"J", false).unwrap();

@@ -15,7 +15,7 @@ const LONGEST: usize = 255;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Handler {
     pub(crate) name: String,
-    /// The number of its name in inode numbers.
+    /// The number that stands for its name in inode numbers.
     pub(crate) number: u16,
     pub(crate) read: bool,
     pub(crate) write: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Tree {
     pub(crate) made: SystemTime,
     epoch: u64,
     folders: Vec<Folder>,
-    /// The index in `folders` of each directory, by its number in inode numbers.
+    /// The index in `folders` of each directory. The key is the number that stands for the directory in inode numbers.
     indices: HashMap<u32, u32>,
     /// The directory of each element, in configuration order; `None` if its name is not a valid path.
     numbered: Vec<Option<u32>>,
@@ -170,8 +170,8 @@ impl Folder {
         let at = self.children.binary_search_by(|c| c.0.as_str().cmp(name)).ok()?;
         self.children.get(at).map(|c| c.1)
     }
-    /// The handlers in the text of a `handlers` listing that become files of this directory. A handler with the name
-    /// of a subdirectory does not.
+    /// The handlers that become files of this directory, from the text of a `handlers` listing. A handler with the
+    /// name of a subdirectory is left out.
     fn shown(&self, listing: &str, numbers: &mut Numbers) -> Vec<Handler> {
         let lines = listing.lines().filter_map(|l| l.split_once('\t'));
         let usable = lines.filter(|(name, flags)| {

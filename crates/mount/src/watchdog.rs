@@ -59,7 +59,7 @@ impl Watchdog {
 }
 
 /// Runs in a process of its own. Waits until the router, which holds the other end of standard input, is gone.
-/// Then unmounts the directory, if it is still what the router mounted.
+/// Then unmounts the directory, if the router's mount is still the topmost one on it.
 ///
 /// # Errors
 /// A system call failed.

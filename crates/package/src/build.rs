@@ -81,7 +81,7 @@ pub enum BuildError {
         own = Header::own().get("compiler"), version = own_version()
     )]
     OtherCompiler {
-        /// The compiler.
+        /// The version, commit and host of the compiler that was found.
         here: String,
     },
     /// Castanet's compiled crates were not found.
@@ -95,7 +95,7 @@ pub enum BuildError {
     OtherCrates {
         /// Their directory.
         folder: PathBuf,
-        /// How the package differs.
+        /// Why a package built against these crates cannot be loaded.
         refusal: Refusal,
     },
     /// The crate does not compile: the compiler's output.
@@ -144,7 +144,7 @@ impl Manifest {
         if scripted || (!package.contains_key("build") && folder.join("build.rs").exists()) {
             return Err(wrong("the crate has a build script, which packages cannot have".into()));
         }
-        // Settings inherited from a workspace are ignored, because the crate may have been copied out of it.
+        // Settings inherited from a workspace are ignored, because the crate may be a copy outside its workspace.
         let edition = word(Some(package), "edition").unwrap_or_else(|| "2024".into());
         let source = word(lib, "path").unwrap_or_else(|| "src/lib.rs".into()).into();
         let dependencies = table.get("dependencies").and_then(|d| d.as_table());
@@ -158,8 +158,8 @@ impl Manifest {
     }
 }
 
-/// A hash of the crate's text and its build options. It is part of the identity of the crate's types, so that a
-/// type of one version is not confused with that of another, whose fields may differ.
+/// A hash of the crate's text and its build options. The hash distinguishes the types of two versions of the crate,
+/// because their fields may differ.
 fn identity(folder: &Path, how: &str) -> Result<String, BuildError> {
     let mut all = how.as_bytes().to_vec();
     let mut open = vec![folder.join("Cargo.toml"), folder.join("src")];
@@ -300,8 +300,8 @@ impl Compile<'_> {
     }
 }
 
-/// A crate that packages may use, by its Rust name. Only the crates that `castanet sdk` copies qualify, even if
-/// the directory contains others.
+/// The newest file of a crate, by its Rust name; `None` if packages may not use the crate. They may use only the
+/// crates that `castanet sdk` copies, even if the directory contains others.
 fn offered<'a>(sdk: &'a Sdk, name: &str) -> Option<&'a Path> {
     if CRATES.contains(&name) { sdk.newest(name) } else { None }
 }
@@ -319,7 +319,7 @@ fn with_path(name: &str, path: &Path) -> std::ffi::OsString {
     word
 }
 
-/// A note about unsupported dependencies, if the compiler's output mentions them.
+/// A note about the unsupported dependencies that the compiler's output mentions; empty if it mentions none.
 fn about_dependencies(manifest: &Manifest, sdk: &Sdk, said: &str) -> String {
     let missing = |d: &&String| offered(sdk, d).is_none() && said.contains(d.as_str());
     let missing: Vec<&str> = manifest.dependencies.iter().filter(missing).map(String::as_str).collect();

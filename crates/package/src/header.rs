@@ -7,7 +7,7 @@ use std::fmt;
 
 /// Separates a library from its checksum.
 const SEAL: &[u8; 16] = b"castanet-checked";
-/// The maximum header length.
+/// The maximum header length, in bytes.
 const LONGEST: usize = 64 << 10;
 
 /// The reason a package is refused.
@@ -97,7 +97,7 @@ impl Header {
         if elf.kind() != ObjectKind::Dynamic {
             return Err(HeaderError::OtherKind);
         }
-        // Access to a page mapped beyond the end of the file would kill the process.
+        // A segment beyond the end of the file would be mapped too. Access to it would kill the process (SIGBUS).
         for s in elf.segments() {
             let (at, length) = s.file_range();
             if at.checked_add(length).is_none_or(|end| end > file.len() as u64) {

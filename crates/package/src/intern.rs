@@ -16,7 +16,7 @@ fn list<T, U>(all: &[T], f: impl FnMut(&T) -> U) -> &'static [U] {
 }
 
 fn argument(a: &ArgSpec) -> ArgSpec {
-    // All fields are named, so that the compiler reports a new one.
+    // All fields are named, so that the compiler reports an error here when a field is added.
     let ArgSpec { name, aliases, deprecated, kind, mandatory, default, type_name, doc } = *a;
     ArgSpec {
         name: text(name),

@@ -173,7 +173,7 @@ impl Library {
     pub fn header(&self) -> &Header {
         &self.header
     }
-    /// Whether it must never be unloaded.
+    /// Whether it must never be unloaded, because its classes start threads that may outlive their elements.
     pub(crate) fn stays(&self) -> bool {
         self.stays
     }

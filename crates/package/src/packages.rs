@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The maximum size of a library.
+/// The maximum size of a library, in bytes.
 const LARGEST: u64 = 1 << 30;
 /// The file extensions of packages.
 pub const EXTENSIONS: [&str; 2] = ["castanet", "so"];
@@ -24,7 +24,7 @@ pub struct Packages {
 
 #[derive(Default)]
 struct State {
-    /// The loaded libraries, in loading order. Entries of unloaded libraries are removed later.
+    /// The loaded libraries, in loading order. Loading a library removes the entries of unloaded ones.
     loaded: Vec<Weak<Library>>,
     /// The libraries that were loaded by name and that no router uses yet.
     kept: Vec<Arc<Library>>,
@@ -55,9 +55,9 @@ impl Packages {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The directories searched for a package, in order: each directory of the path and its `lib` (an empty
-    /// entry stands for the directory of the configuration), then the directory of the configuration, then the
-    /// installed packages.
+    /// The directories searched for a package, in order: each directory of `CLICKPATH` and its subdirectory `lib`,
+    /// then the directory of the configuration, then [`installed`]. An empty entry of `CLICKPATH` stands for the
+    /// directory of the configuration.
     pub fn folders(&self, configuration: &str) -> Vec<PathBuf> {
         let beside = Path::new(configuration).parent().unwrap_or(Path::new("")).to_path_buf();
         let mut all = Vec::new();
@@ -205,8 +205,8 @@ impl Packages {
                 Ok(library) => classes.add(library),
                 Err(refusal) => {
                     let d = diagnostic(name, refusal);
-                    // The position is given as a label, because the classic format shows no labels and must
-                    // show no position here.
+                    // The position is given as a label. The classic format must not show this position, and it shows
+                    // no labels.
                     errors.push(match flat.required_at.get(i) {
                         Some(at) => d.label("required here", *at),
                         None => d,

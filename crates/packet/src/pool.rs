@@ -42,8 +42,8 @@ thread_local! {
     static CURRENT: Cell<*mut Inner> = const { Cell::new(std::ptr::null_mut()) };
     /// Releases the pool when the thread ends.
     static GUARD: Guard = const { Guard };
-    /// The difference between the packets that this thread dropped and the chunks that these drops added to the free
-    /// lists of its own pool, see [`dropped`].
+    /// The number of packets that this thread dropped, minus the number of chunks that these drops added to the free
+    /// lists of the thread's own pool. See [`dropped`].
     static DROPPED_ELSEWHERE: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -325,7 +325,7 @@ pub fn usage() -> (usize, usize) {
     with_local(|local, _| (local.chunks, local.chunks - local.free.iter().map(Vec::len).sum::<usize>()))
 }
 
-/// Returns a reference for tests, which expires when the pool of this thread is freed.
+/// Returns a weak reference for tests. It expires when the pool of this thread is freed.
 #[cfg(test)]
 pub(crate) fn watch() -> std::sync::Weak<()> {
     // SAFETY: this thread's own pool is alive.

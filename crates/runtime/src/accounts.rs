@@ -10,7 +10,8 @@ use castanet_spec::{LedgerRole, Reason, Workers};
 use std::collections::BTreeMap;
 
 impl Account {
-    /// The account of an element. `held` returns the number of packets that its replica on a worker holds.
+    /// Returns the account of an element. `held(worker, element)` returns the number of packets that the element's
+    /// replica on that worker holds.
     pub(crate) fn of<'a>(
         shared: &Shared,
         element: u32,
@@ -44,8 +45,8 @@ pub(crate) fn held_by(shared: &Shared, element: u32, held: impl Fn(usize, u32) -
 }
 
 impl Ledger {
-    /// The accounts of all elements of a router. `held` returns how many packets the replica of an element on
-    /// a worker holds.
+    /// Returns the accounts of all elements of a router. `held(worker, element)` returns the number of packets that
+    /// the element's replica on that worker holds.
     pub(crate) fn new<'a>(
         shared: &Shared,
         cores: impl Iterator<Item = &'a Core> + Clone,
@@ -57,7 +58,8 @@ impl Ledger {
     }
 }
 
-/// Formats the drops of all elements: a line for each element and reason, with the number.
+/// Returns the drops of all elements as text. Each line is an element, a reason and the number of packets, separated
+/// by tabs.
 pub(crate) fn table(shared: &Shared, drops: Vec<(u32, Reason, u64)>) -> String {
     let mut all: BTreeMap<(u32, Reason), u64> = BTreeMap::new();
     for (e, reason, n) in drops {

@@ -16,7 +16,8 @@ use castanet_lang::Diagnostic;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Takes the elements that several workers run out of the lists of their home workers, and gives them locks.
+/// Takes the locked elements (those that several workers run) from the lists of their home workers, and gives each
+/// element a lock.
 fn lock(shared: &Shared, workers: &mut [Vec<(usize, Instance)>]) -> Vec<Arc<Locked>> {
     let is_locked = |e: usize| matches!(shared.placement.mode(e), Mode::Locked(_));
     let each = workers.iter_mut().enumerate().flat_map(|(home, list)| {

@@ -34,9 +34,9 @@ impl Assembly {
         Assembly { workers: Vec::new(), shared }
     }
 
-    /// Moves the counts of `other`, a router that does not run again, to the ledger of this router. `pairs`
-    /// says which element of this router gets the counts of which element of `other`. Packets that `other`
-    /// still has are booked later, by [`Assembly::settle_ledger`].
+    /// Moves the counts of `other`, a router that does not run again, to the ledger of this router. `pairs` gives the
+    /// element of this router that gets the counts of an element of `other`. Packets that are still in `other` are
+    /// counted later, by [`Assembly::settle_ledger`].
     pub fn inherit_ledger(&mut self, other: &mut Assembly, pairs: &Pairs) {
         for e in 0..other.shared.graph.len() as u32 {
             let cores = other.workers.iter().map(|w| &w.core);
@@ -55,8 +55,8 @@ impl Assembly {
         other.workers.iter_mut().for_each(|w| w.core.clear_ledger());
     }
 
-    /// Closes the ledger of a router that does not run again, after its cleanup: adds what it has counted
-    /// since [`Assembly::inherit_ledger`], and counts the packets that it still has as dropped.
+    /// Closes the ledger of a router that does not run again, after its cleanup: adds what it has counted since
+    /// [`Assembly::inherit_ledger`], and counts the packets that are still in it as dropped.
     pub fn settle_ledger(&self) {
         for e in 0..self.shared.graph.len() as u32 {
             let waiting: u64 = self.workers.iter().map(|w| w.nodes.waiting_of(e)).sum();

@@ -13,13 +13,13 @@ const LOOK: Duration = Duration::from_micros(50);
 struct State {
     /// The number of workers that wait now.
     waiting: usize,
-    /// Whether there was a moment when all workers waited. No worker was running an element then, so no worker
-    /// will send another request to another worker.
+    /// Set as soon as all workers wait at the same time. From then on no worker runs an element, so no worker sends a
+    /// request to another one.
     over: bool,
 }
 
-/// A barrier for all workers. A waiting worker answers requests of the others until all of them wait. After
-/// that, no requests can follow.
+/// A barrier for all workers. A waiting worker answers requests of the others until all of them wait. From then on,
+/// no worker sends a request.
 #[derive(Default)]
 pub(crate) struct Barrier {
     state: Mutex<State>,

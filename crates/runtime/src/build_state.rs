@@ -21,7 +21,7 @@ pub(crate) struct BuildState {
     pub seed: Seed,
     pub batch: usize,
     pub notes: Notes,
-    /// The number of each notifier, by its element and capability.
+    /// The number of each notifier, by its element and its capability (empty or full notifier).
     pub notes_of: HashMap<(u32, Capability), u32>,
     pub gauges: HashMap<u32, Gauge>,
     /// By element: the maximum number of packets that its task may move at once.
@@ -53,7 +53,7 @@ fn weak(replicas: &Replicas) -> Reused {
 }
 
 impl BuildState {
-    /// `effects` are those of the elements, and `replicas` the states that replicas share.
+    /// Takes the effects of all elements (`effects`), and the states that replicas share (`replicas`).
     pub fn new(
         graph: &Graph,
         tasks: &[usize],
@@ -85,7 +85,7 @@ impl BuildState {
             }
         }
     }
-    /// Changes the effects of an element that was reconfigured, and what follows for the limits of tasks.
+    /// Sets the effects of an element that was reconfigured, and updates the packet limits of the tasks.
     pub fn set_effects(&self, graph: &Graph, tasks: &[usize], element: u32, new: Effects) {
         let mut effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(x) = effects.get_mut(element as usize).filter(|x| **x != new) else { return };

@@ -17,8 +17,8 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 impl Nodes {
-    /// Runs `f` on an element, which can reach all other elements meanwhile. Returns none if the element is
-    /// not on this worker, and an error if it is already running, further up the call stack, or if it panics.
+    /// Runs `f` on an element. Meanwhile the element can reach all other elements. Returns none if the element is not
+    /// on this worker. Returns an error if the element is already running further up the call stack, or if it panics.
     pub(crate) fn with<R>(
         &mut self,
         core: &mut Core,
@@ -105,8 +105,8 @@ impl Nodes {
         for h in declared.iter().rev().filter(|h| !standard(h.name)) {
             let _ = writeln!(out, "{}\t{}", h.name, h.flags);
         }
-        // If a class itself declares a standard handler, such as `config`, the loops above skip this handler.
-        // So each standard handler is listed only once, here.
+        // Standard handlers that the class itself declares, such as `config`, were left out above. All standard
+        // handlers are listed here, each once.
         for h in &ELEMENT {
             let _ = writeln!(out, "{}\t{}", h.name, flags(h.name, h.flags));
         }
@@ -177,7 +177,7 @@ impl Nodes {
         let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
         done.ok_or_else(|| missing(&name, "write"))???;
         if self.shared.shows_config(element) {
-            // The class itself knows its configuration after the write.
+            // The class returns its own configuration text, so ask it for the text after the write.
             let config = self.with(core, element, |e, cx| handler::read(e, "config", "", cx));
             if let Some(Ok(Ok(config))) = config {
                 self.shared.build_state.set_config(element, &config);
@@ -241,8 +241,8 @@ impl Nodes {
         self.ask(core, worker, |reply| Mail::Call(call, reply))
     }
 
-    /// Sends a request to another worker and waits for the answer. Meanwhile it answers the calls of other
-    /// workers, so that two workers can wait for each other.
+    /// Sends a request to another worker and waits for the answer. Meanwhile this worker answers the calls of other
+    /// workers, so that two workers that wait for each other do not hang.
     fn ask<T>(
         &mut self,
         core: &mut Core,
@@ -348,7 +348,8 @@ impl Router for Nodes {
         if let Some(h) = self.shared.provided(e).find(|h| h.0 == handler) {
             return of(h.1);
         }
-        // Only the element can list its own handlers. While it is running, it counts as having none.
+        // Only the element itself can list these handlers. A running element cannot be asked, so it counts as having
+        // none.
         let member = self.places.get(e as usize).map_or(0, |p| p.1 as usize);
         let own = match self.node_of(e).and_then(|n| self.nodes.get(n)).map(|n| &n.body) {
             Some(Body::Element(x) | Body::Reaching(x, _)) => x.own_handlers(),

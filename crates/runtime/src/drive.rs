@@ -71,9 +71,9 @@ impl Nodes {
         Some(out)
     }
 
-    /// Called after node `n` has run with access to other elements. If the node emitted a single packet (`emitted`), moves it
-    /// to the next nodes. Otherwise records the node's `touched` edges in `rest`. Returns true if nothing is
-    /// left to move.
+    /// Called after node `n` has run with access to other elements. If the node emitted exactly one packet
+    /// (`emitted`), moves this packet on. Otherwise records the node's `touched` edges in `rest`. Returns true if
+    /// nothing is left to move.
     #[inline(always)]
     fn go(&mut self, core: &mut Core, n: usize, emitted: Option<(usize, Packet)>, touched: u64) -> bool {
         let Nodes { nodes, edges, rest, .. } = self;

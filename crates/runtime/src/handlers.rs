@@ -120,8 +120,8 @@ pub const HOT_SWAP: [HandlerSpec; 3] = [
 
 /// The name and the flags of a handler.
 type Listed = (&'static str, &'static str);
-/// Returns the handlers that the runtime adds to those of an element's class: those of tasks if the element has
-/// a `task`, those about drops if its class `drops` packets, and those of every element.
+/// Returns the handlers that the runtime adds to those of an element's class: the task handlers if `task`, the drop
+/// handlers if `drops`, and the handlers of every element.
 pub fn provided(task: bool, drops: bool) -> impl Iterator<Item = &'static HandlerSpec> {
     let task = if task { TASK } else { &[] };
     let drops = if drops { DROPS } else { &[] };
@@ -133,7 +133,7 @@ pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
     CallError::Missing(format!("no '{handler}' {kind} handler"))
 }
 
-/// Returns how many requests to stop a write of `value` to the global handler `stop` counts as: the number in
+/// Returns the number of stop requests that a write of `value` to the global handler `stop` makes: the number in
 /// `value`, or 1 if `value` is not a number.
 pub(crate) fn requests(value: &str) -> u32 {
     value.trim().parse().unwrap_or(1)
@@ -168,8 +168,8 @@ impl Shared {
     pub(crate) fn has_task(&self, element: u32) -> bool {
         self.tasks.binary_search(&(element as usize)).is_ok()
     }
-    /// Whether an element has the handlers of tasks: it has a task, or its class has one where it is connected in
-    /// another way.
+    /// Whether an element has the handlers of tasks: it has a task, or its class has one if its ports are connected
+    /// in another way.
     pub(crate) fn shows_task(&self, element: u32) -> bool {
         self.has_task(element) || self.spec(element).is_some_and(|s| s.task)
     }
@@ -200,9 +200,9 @@ impl Shared {
             _ => return None,
         })
     }
-    /// Returns the value of the handler `home_thread`: the worker that runs an element's task. Under
-    /// simulated time only one worker runs, whatever number was requested. The value is then the home that
-    /// the configuration assigns, if that is one of the requested workers.
+    /// Returns the value of the handler `home_thread`: the worker that runs an element's task. Under simulated time
+    /// there is only one worker, even if more were requested. The value is then the home that the configuration
+    /// assigns, if its number is below the requested number of workers.
     pub(crate) fn home_thread(&self, e: usize) -> usize {
         let requested = self.names.workers().unwrap_or(1);
         match self.names.home(e) {

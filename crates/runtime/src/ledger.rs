@@ -211,8 +211,8 @@ impl Former {
     }
 }
 
-/// Formats the drops of an element: a line for each reason, with the number. Reasons that the class declares
-/// as `ends` are left out.
+/// Formats the drops of an element. Each line is a reason, a tab and the number of packets. Reasons that the class
+/// declares as `ends` are left out.
 pub(crate) fn reasons(spec: Option<&ClassSpec>, drops: impl Iterator<Item = (Reason, u64)>) -> String {
     let is_end = |r: &Reason| spec.is_some_and(|s| s.ends.contains(r));
     drops.filter(|d| !is_end(&d.0)).fold(String::new(), |out, (r, n)| out + &format!("{r}\t{n}\n"))

@@ -36,8 +36,8 @@ pub(crate) fn link(
     let order: Vec<usize> = instances.iter().map(|i| i.0).collect();
     let mut linker = Linker::new(graph, instances, back, effects);
     let follows = linker.followers(&order);
-    // Chains start at the actions that follow no other. Then only cycles of actions are left, because they have
-    // no first action: each is cut anywhere and becomes a chain.
+    // Chains start at the actions that follow no other action. After that, only cycles of actions are left. They have
+    // no first action, so each cycle is cut at an arbitrary action and becomes a chain.
     let (later, first): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|e| follows.contains(e));
     for e in first.into_iter().chain(later) {
         match linker.take(e) {
@@ -48,7 +48,7 @@ pub(crate) fn link(
     }
     for l in locked {
         let e = l.element as usize;
-        // The copies that an action emits go before the packet itself, as in a chain.
+        // As in a chain, the copies that an action emits to its side outputs go before the packet itself.
         let sides_first = l.is_action();
         linker.add_element(e, Body::locked(l, graph.outputs(e) as u32), sides_first);
     }
@@ -57,7 +57,7 @@ pub(crate) fn link(
     Nodes::new(nodes, edges, places, shared.clone())
 }
 
-/// The nodes and edges made so far, and the elements that are left.
+/// The nodes and edges made so far, and the elements that are not linked yet.
 struct Linker<'a> {
     graph: &'a Graph,
     effects: &'a [Effects],
@@ -117,7 +117,7 @@ impl<'a> Linker<'a> {
             || self.back.contains(&PortRef { element: a, port: 0 });
         follower(self.graph, a).filter(|&b| !ends && self.is_action(b) && !self.calls(b))
     }
-    /// Returns the actions that continue the chain of another one.
+    /// Returns the actions that continue the chain of another action.
     fn followers(&self, order: &[usize]) -> HashSet<usize> {
         order.iter().filter(|&&a| self.is_action(a)).filter_map(|&a| self.next_in_chain(a)).collect()
     }
@@ -153,7 +153,7 @@ impl<'a> Linker<'a> {
         });
     }
 
-    /// Makes a node of the chain that begins with an action.
+    /// Makes a node of the chain that begins with action `first`.
     fn add_chain(&mut self, first: usize, action: Box<dyn Action>) {
         let mut chain = vec![(first, action)];
         while let Some(next) = chain.last().and_then(|c| self.next_in_chain(c.0))
@@ -193,8 +193,9 @@ impl<'a> Linker<'a> {
         });
     }
 
-    /// Makes the edge on which packets wait behind the copies that action `e`, number `i` of a chain, has emitted.
-    /// Returns its index; `NONE` if the action needs none.
+    /// Makes an edge that leads back into a chain. Packets wait on it until the copies that action `e` has emitted
+    /// have been stored, sent or dropped. `i` is the number of the action in the chain. Returns the index of the
+    /// edge; `NONE` if the action needs none.
     fn resume(&mut self, first: usize, e: usize, i: usize) -> u32 {
         if !(self.copies(e) && self.pushes(e)) {
             return NONE;
@@ -225,8 +226,8 @@ fn edge(graph: &Graph, e: usize, p: usize, back: &HashSet<PortRef>) -> Edge {
     out
 }
 
-/// Replaces element numbers by node numbers, and determines where pull inputs pull from and which nodes reach
-/// others.
+/// Replaces element numbers by node numbers. Determines for each pull input the output that it pulls from, and which
+/// nodes reach others.
 fn resolve(
     graph: &Graph,
     nodes: &mut [Node],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements that several workers reach although their class allows one instance only: the instance, its lock,
-//! and what else belongs to the element.
+//! Elements that several workers reach although their class allows one instance only: the instance, its lock, its
+//! timers and its descriptors.
 
 use castanet_element::Instance;
 use castanet_element::run_loop::Core;
@@ -10,7 +10,8 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of the timer by which a home worker wakes for the timers of a locked element. No class uses it.
+/// The number of the timer that a home worker sets for the earliest timer of a locked element. No class uses this
+/// number.
 pub(crate) const TIMER: u16 = u16::MAX;
 
 /// An element with a lock.
@@ -19,22 +20,22 @@ pub(crate) struct Locked {
     /// The worker that runs its task and timers and answers its handlers.
     pub home: usize,
     state: Mutex<State>,
-    /// The worker that holds the lock, or held it last.
+    /// The worker that holds the lock. If the lock is free, the last worker that held it.
     pub holder: AtomicUsize,
 }
 
-/// The instance, and what else belongs to the element.
+/// The instance, its timers and its descriptors.
 pub(crate) struct State {
     pub instance: Instance,
-    /// The instance that has panicked, if a substitute has taken its place.
+    /// The instance that has panicked, if a substitute has replaced it.
     pub disabled: Option<Instance>,
-    /// The timers of the element. They take the place of the worker's own during a call.
+    /// The timers of the element. During a call, the worker uses these timers instead of its own.
     timers: TimerQueue<(u32, u16)>,
-    /// The expiry for which the home worker has been told to wake.
+    /// The earliest expiry that the home worker has been told of; none if it has not been told of any.
     announced: Option<i64>,
-    /// The descriptors that the element waits for. They take the place of the worker's own during a call.
+    /// The descriptors that the element waits for. During a call, the worker uses these watches instead of its own.
     watches: Watches,
-    /// The home worker's watch for each of them, by the key of the element's watch.
+    /// The home worker's watch for each descriptor, by the key of the element's own watch.
     registered: HashMap<u64, Watch>,
     /// The latest value of [`Core::recent`] that the element may have seen.
     recent: i64,
@@ -53,8 +54,8 @@ impl Locked {
         };
         Arc::new(Locked { element, home, state: Mutex::new(state), holder: AtomicUsize::new(home) })
     }
-    /// The state, if no worker holds the lock. After a panic there is none until [`Locked::recover`]: the worker on
-    /// which the element panicked first decides what becomes of it.
+    /// Returns the state; none while a worker holds the lock. After a panic it returns none until
+    /// [`Locked::recover`], because the worker on which the element panicked must decide first how to continue.
     pub fn state(&self) -> Option<MutexGuard<'_, State>> {
         self.state.try_lock().ok()
     }
@@ -66,14 +67,15 @@ impl Locked {
     pub fn is_action(&self) -> bool {
         matches!(self.wait().instance, Instance::Action(_))
     }
-    /// The state, also after a panic, for a thread that may wait for it.
+    /// Waits for the lock and returns the state, even after a panic.
     pub fn wait(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Whether the home worker must be told of timers or descriptors.
+    /// Whether the home worker must be told that a timer is set for an earlier time, or that descriptors have
+    /// changed.
     pub fn has_news(&mut self) -> bool {
         let next = self.timers.next_time();
         let sooner = next.is_some_and(|t| self.announced.is_none_or(|a| t < a));
@@ -104,7 +106,7 @@ impl State {
             }
         }
     }
-    /// Takes note of the descriptors that have become ready.
+    /// Marks the descriptors that the home worker no longer waits for as ready, because they have become ready.
     pub fn look(&mut self, core: &mut Core) {
         for (&key, &watch) in &self.registered {
             if !core.watches().waits(watch) {
@@ -117,7 +119,7 @@ impl State {
 /// Why a worker calls a locked element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To push packets, which can wait.
+    /// To push packets. They can stay on their edge if the element is in use.
     Push,
     /// To pull packets, or to give a task or a timer its turn.
     Turn,
@@ -133,7 +135,7 @@ pub(crate) struct Visit<'a> {
 
 impl<'a> Visit<'a> {
     pub fn new(core: &'a mut Core, state: &'a mut State) -> Visit<'a> {
-        // Time never runs backwards for an element, although each worker reads the clock at times of its own.
+        // Each worker has its own recent time. Advance it, so that time never runs backwards for the element.
         core.advance_recent(state.recent);
         core.exchange(&mut state.timers, &mut state.watches);
         Visit { core, state }

@@ -39,7 +39,7 @@ pub enum Access {
 pub enum Mail {
     /// Schedule the task of an element.
     Wake(u32),
-    /// Take note of the timers and descriptors of a locked element, which a call on another worker has changed.
+    /// Look at the timers and descriptors of a locked element, because a call on another worker has changed them.
     Attend(u32),
     /// Call a handler, and send the answer here: the value of a read, nothing for a write.
     Call(Call, SyncSender<Result<String, CallError>>),
@@ -63,7 +63,8 @@ pub struct Inbox {
 }
 
 impl Mail {
-    /// Whether a worker waits for the answer, so that a worker that waits itself must give it.
+    /// Whether a worker waits for the answer. If so, this mail is answered even while its receiver waits for another
+    /// worker.
     pub(crate) fn is_urgent(&self) -> bool {
         match self {
             Mail::Call(call, _) => call.urgent,

@@ -18,7 +18,7 @@ pub(crate) struct Member {
     pub base: u32,
     /// The number of edges of its side outputs.
     pub count: u32,
-    /// The number of edges of its node that come before those of its side outputs.
+    /// The number of the node's edges that come before the edges of this action's side outputs.
     pub skip: u32,
     pub action: Box<dyn Action>,
     /// The edge that leads to the next action of the chain. If this action has emitted copies or put packets

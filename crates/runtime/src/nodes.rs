@@ -31,20 +31,20 @@ pub struct Nodes {
     pub(crate) places: Vec<(u32, u32)>,
     /// Edges with waiting packets. The last edge is followed first.
     pub(crate) stack: Vec<u32>,
-    /// Edges that are set aside, with their packets, until the packets that re-entered a cycle have been
-    /// stored, sent or dropped.
+    /// Edges that are set aside, with their packets. They come back when the packets that re-entered a cycle have
+    /// been stored, sent or dropped.
     suspended: Vec<Vec<(u32, Batch)>>,
     /// Edges with packets for an element that is still running.
     pub(crate) parked: Vec<u32>,
-    /// Edges with packets for a locked element that another worker runs, while this worker holds a lock.
+    /// Edges to locked elements that other workers are running. Their packets wait until this worker holds no lock.
     pub(crate) contended: Vec<u32>,
     /// The number of locks that this worker holds.
     pub(crate) locks: u32,
-    /// The nesting of waits for another worker: for a lock, or for the answer to a handler call.
+    /// The nesting of waits for other workers. A worker waits for a lock, or for the answer to a handler call.
     pub(crate) waits: u32,
     /// The nesting of handler calls that this worker answers while it waits.
     pub(crate) answering: u32,
-    /// Mail that is not answered yet.
+    /// Mail that was received but is not answered yet.
     pub(crate) inbox: VecDeque<Mail>,
     /// The batch that is being moved.
     pub(crate) current: Batch,
@@ -59,7 +59,7 @@ pub struct Nodes {
     pub(crate) panicked: PanickedElements,
     /// Scheduled tasks.
     pub(crate) tasks: Tasks,
-    /// Mail from other workers.
+    /// The end of the inbox from which this worker takes its mail.
     pub(crate) mail: Option<Receiver<Mail>>,
     pub(crate) shared: Arc<Shared>,
 }

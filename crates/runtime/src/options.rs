@@ -50,7 +50,7 @@ pub struct Options {
     pub client_files: Option<PathBuf>,
     /// Whether scripts report variables that are not defined.
     pub report_undefined: bool,
-    /// What the thread of each worker does first, such as to bind itself to a processor.
+    /// What the thread of each worker does first, for example binding itself to a processor.
     pub on_start: Option<ThreadStart>,
 }
 

@@ -31,8 +31,8 @@ pub(crate) struct Pairs {
     new_of: Vec<Option<u32>>,
 }
 
-/// The place of a neighbour: whether an output leads to it, the port of the element, the port of the
-/// neighbour, and the neighbour's kind and configuration. The configuration is empty if any is allowed.
+/// Identifies a neighbour: whether an output of the element leads to it, the port of the element, the port of the
+/// neighbour, and the neighbour's kind and configuration. The configuration is empty if it need not match.
 type NeighbourKey<'a> = (bool, usize, usize, &'a ElementKind, &'a str);
 
 impl Pairs {
@@ -126,7 +126,7 @@ impl<'a> Side<'a> {
     fn beside_name(&self, e: usize) -> bool {
         self.edges(e).any(|(_, _, peer)| self.kinds.get(peer.element) == Some(&None))
     }
-    /// Whether a neighbour has a name but no pair, so that it was renamed, added or removed.
+    /// Whether a neighbour has a name but no pair. Such a neighbour was renamed, added or removed.
     fn beside_stranger(&self, e: usize) -> bool {
         let stranger = |p: usize| self.kinds.get(p) == Some(&None) && self.twins.get(p) == Some(&None);
         self.edges(e).any(|(_, _, peer)| stranger(peer.element))
@@ -138,8 +138,8 @@ fn kind(graph: &Graph, e: usize) -> Option<ElementKind> {
     let mut unnamed = false;
     let mut parts: Vec<&str> = element.name.split('/').collect();
     let classes = element.origin.iter().map(|o| o.class.as_str()).chain([element.class.as_str()]);
-    // In a flat configuration, names contain slashes although there are no compounds. Only the last parts
-    // belong to known compounds and to the element.
+    // The text of a flat configuration has names with slashes, such as `a/b`, without compounds. So only the last
+    // parts of a name belong to known compounds and to the element.
     let first = parts.len().saturating_sub(element.origin.len() + 1);
     for (part, class) in parts.iter_mut().skip(first).zip(classes) {
         if is_unnamed(part, class) {

@@ -80,7 +80,7 @@ impl Nodes {
         let culprit = report.culprit.or(caller);
         let mut lost = report.dropped.map_or(0, |before| pool::dropped().wrapping_sub(before)) as u64;
         for (n, body) in report.bodies {
-            // The panic went through these elements on its way, but they are whole.
+            // The element that panicked was called by these elements. They are intact.
             if let Body::Locked(lock, _) = &body
                 && Some(lock.element) != culprit
             {

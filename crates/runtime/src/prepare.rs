@@ -21,10 +21,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::Receiver;
 
-/// Returns the elements to which the run loop gives turns. Elements with a pull output get none. Of the
-/// others, these get turns: elements with outputs but no inputs (sources); elements whose class has a task
-/// and that have no push input; and elements whose class has a task and that are pushed to, but that also have an
-/// output that packets from an input never reach (for example, devices and sockets).
+/// Returns the elements to which the run loop gives turns. Elements with a pull output get none. Of the others, these
+/// get turns:
+/// - Elements with outputs but no inputs (sources).
+/// - Elements without push inputs, if their class has a task.
+/// - Elements with push inputs, if their class has a task and if packets from the inputs never reach one of the
+///   outputs (for example, devices and sockets).
 pub(crate) fn tasks_of(graph: &Graph) -> Vec<usize> {
     let pushed = |e: usize| (0..graph.inputs(e)).any(|p| graph.input_kind(e, p) == PortKind::Push);
     let pulled = |e: usize| (0..graph.outputs(e)).any(|p| graph.output_kind(e, p) == PortKind::Pull);
@@ -72,7 +74,7 @@ pub(crate) struct Built {
     replicas: Replicas,
 }
 
-/// The input for building an element, besides its configuration.
+/// What an element is built from, besides its configuration.
 pub(crate) struct Site<'a> {
     pub graph: &'a Graph,
     pub names: &'a Names,
@@ -199,8 +201,8 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     diagnostics
 }
 
-/// Returns the errors in the arguments of all elements. Unlike [`check`], it can be used for a graph that
-/// itself has errors.
+/// Returns the errors in the arguments of all elements. Unlike [`check`], this function accepts a graph that has
+/// errors itself.
 pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut names = names_of(&graph, classes, None, &mut diagnostics);

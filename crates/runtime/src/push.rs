@@ -12,9 +12,9 @@ use castanet_spec::Reason;
 
 /// The maximum number of rounds that one packet may take through cycles.
 pub(crate) const HOPS: u16 = 1000;
-/// Limits the rounds through cycles of all packets that descend from one turn: their maximum is this number times
-/// the number of packets that the turn may emit. Copies in a cycle multiply, so [`HOPS`] alone would not bound
-/// them.
+/// The limit on rounds through cycles in one turn is this number times the number of packets that the turn may emit.
+/// It applies to all packets of the turn together, including copies. Copies in a cycle multiply, so [`HOPS`] alone
+/// would not bound them.
 pub(crate) const ROUNDS: u64 = 20_000;
 
 /// Where an edge leads.
@@ -64,9 +64,9 @@ impl Nodes {
         Some(target)
     }
 
-    /// Pushes the packets that came over edge `x` to a node. If only the main output of a chain then has packets,
-    /// goes on with the next node at once, without marking that edge. Returns the last node that ran and its edges
-    /// with packets, as bits; none if the packets wait or are dropped.
+    /// Pushes the packets that came over edge `x` to a node. If that leaves packets only on the main output of a
+    /// chain, continues with the next node at once, without marking the edge between them. Returns the last node that
+    /// ran, and the edges on which it put packets, as bits. Returns none if the packets wait or were dropped.
     #[inline(always)]
     fn run_node(&mut self, core: &mut Core, mut x: usize, mut target: Target) -> Option<(usize, u64)> {
         loop {
@@ -164,7 +164,7 @@ impl Nodes {
     }
 
     /// Pushes the current batch to an element that reaches others or is locked. Returns the edges with packets, as
-    /// bits; none, with the batch as it was, if this worker must not wait for the element.
+    /// bits. Returns none and leaves the batch unchanged if this worker must not wait for the element.
     fn push_reaching(&mut self, core: &mut Core, n: usize, port: usize) -> Option<u64> {
         let Node { me, body, .. } = self.nodes.get(n)?;
         let (me, is_locked) = (*me, matches!(body, Body::Locked(..)));
@@ -188,8 +188,8 @@ impl Nodes {
     }
 }
 
-/// Moves the packet that node `n` has left in the slot of `cx` from element to element, without a batch, as
-/// long as each element emits exactly one packet. Returns true when nothing is left to move. Otherwise the
+/// Takes the packet that node `n` has left in the slot of `cx`, and moves it from element to element without a batch,
+/// as long as each element emits exactly one packet. Returns true when nothing is left to move. Otherwise the
 /// remaining work is in `rest`.
 #[inline(always)]
 pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Option<Rest>) -> bool {

@@ -24,7 +24,7 @@ impl Shared {
         self.spec(element).is_some_and(|s| s.reconfigure != Reconfigure::Refused)
     }
 
-    /// Whether the configuration text of an element changes with its handlers, and the class itself returns that text.
+    /// Whether writes to an element's handlers change its configuration text, and the class itself returns that text.
     pub(crate) fn shows_config(&self, element: u32) -> bool {
         self.spec(element).is_some_and(|s| s.config_follows) && self.declared(element, "config").is_some()
     }
@@ -100,7 +100,7 @@ fn hand(
     moved
 }
 
-/// Initialises an element that is to replace another one. Returns whether its task is scheduled.
+/// Initialises an element that will replace another one. Returns whether its task is scheduled.
 fn initialise(
     new: &mut Instance,
     element: u32,

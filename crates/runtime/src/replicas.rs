@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handler calls of elements that several workers have: which replicas a call goes to, and how their answers
-//! become one.
+//! Handler calls of elements that have replicas: which replicas a call goes to, and how their answers are combined.
 
 use crate::handlers::{missing, without_parameters};
 use crate::ledger;
@@ -48,8 +47,9 @@ impl Shared {
         self.workers_of(element).iter().copied().take(replicas).try_for_each(write)
     }
 
-    /// Returns the workers whose answers make the value of a read handler. Replicas that share their state give
-    /// the same answer, so one is asked. Drops are counted on each worker that runs the element.
+    /// Returns the workers whose answers make up the value of a read handler. Replicas that share their state all
+    /// give the same answer, so one of them is asked. Drops are counted per worker, so for `drop_reasons` all workers
+    /// that run the element are asked.
     fn readers_of(&self, element: u32, handler: &str) -> &[usize] {
         let owners = self.workers_of(element);
         if self.counts_drops(element, handler) {
@@ -69,8 +69,7 @@ impl Shared {
         let share = self.spec(element).is_some_and(|s| s.workers == Workers::Share);
         if share && handler != "config" { 1 } else { usize::MAX }
     }
-    /// Returns the value of a handler if it is the same on all workers, so that no request to a worker is
-    /// needed.
+    /// Returns the value of a handler if it can be computed without asking a worker.
     fn unasked(&self, element: u32, handler: &str) -> Option<String> {
         match self.declared(element, handler) {
             Some(_) => None,

@@ -20,7 +20,7 @@ pub struct Running {
     swaps: AtomicU64,
     pub(crate) settings: Settings,
     pub(crate) loader: OnceLock<Arc<dyn Loader>>,
-    /// Whether the handlers that swap are enabled.
+    /// Whether the handlers that request hot swaps are enabled.
     pub(crate) open: AtomicBool,
     pub(crate) slot: Slot,
     pub(crate) driver_elements: OnceLock<Vec<DriverElement>>,
@@ -54,8 +54,7 @@ impl Running {
     pub fn current(&self) -> Option<Arc<Shared>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
-    /// The number of failed handler calls in scripts that run by themselves, so that no caller gets the
-    /// error.
+    /// The number of failed handler calls that scripts made on their own. No caller gets the errors of these calls.
     pub fn failed_calls(&self) -> u64 {
         self.session.failed_calls.load(Ordering::Relaxed)
     }
@@ -66,7 +65,7 @@ impl Running {
     }
     /// Sets the elements of the driver. Only the first call has an effect.
     pub fn set_driver_elements(&self, elements: Vec<DriverElement>) {
-        // A second call is a mistake of the program, and the elements of the first stay right.
+        // A second call is a programming error. The elements of the first call stay.
         let _ = self.driver_elements.set(elements);
     }
     /// Returns the element of the driver with a name. An element of the configuration with that name hides it.

@@ -25,14 +25,14 @@ pub(crate) trait Supervisor: Remote {
     /// Starts a thread that rereads a configuration, unless it has been replaced. Returns whether the thread
     /// was started.
     fn reread(&self, shared: &Shared) -> bool;
-    /// Whether the handlers that swap are enabled.
+    /// Whether the handlers that request hot swaps are enabled.
     fn allows_swaps(&self) -> bool;
     /// The names of the packages that are loaded.
     fn packages(&self) -> Vec<String>;
     /// The names of the elements of the driver.
     fn driver_names(&self) -> Vec<String>;
-    /// Carries out a worker's write to a handler that swaps. The swap begins when the worker has ended its
-    /// turn. Returns none if there is no such handler.
+    /// Carries out a worker's write to a handler that requests a hot swap. The swap begins when the worker has ended
+    /// its turn. Returns none if there is no such handler.
     fn write_soon(
         &self,
         from: Origin,
@@ -46,7 +46,7 @@ pub(crate) trait Supervisor: Remote {
 pub struct Shared {
     /// The configuration.
     pub graph: Graph,
-    /// The name, class, configuration string and place of each element.
+    /// The name, class, configuration string and place of declaration of each element.
     pub info: Arc<[Info]>,
     /// Names that the configuration defines.
     pub names: Arc<Names>,
@@ -126,8 +126,8 @@ impl Shared {
             i.waker.wake();
         }
     }
-    /// Called under simulated time when nothing can happen any more. Requests a stop, with a message. Returns
-    /// false if the router is to wait instead.
+    /// Called under simulated time when nothing can happen any more. Either requests a stop, with a message, or
+    /// returns false if the router must wait.
     pub(crate) fn stop_idle(&self) -> bool {
         // If signals are watched, a script may be waiting for one.
         let stops = self.signals.is_empty() && self.session.stops_when_idle();

@@ -30,7 +30,7 @@ pub(crate) struct Waker {
     /// Whether the worker sleeps or is about to: only then must it be woken.
     asleep: AtomicBool,
     start: Instant,
-    /// How long the worker has slept so far, in nanoseconds, without a sleep that has not ended.
+    /// The total duration of the worker's past sleeps, in nanoseconds. A sleep is added when it ends.
     slept: AtomicU64,
     /// When the present sleep began, in nanoseconds after `start`; 0 while the worker is awake. Only the worker
     /// writes this and `slept`.
@@ -58,7 +58,7 @@ impl Waker {
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
-    /// Calls `f`, in which the worker sleeps, and adds the time.
+    /// Calls `f`, which puts the worker to sleep, and adds the duration to `slept`.
     fn asleep_in<R>(&self, f: impl FnOnce() -> R) -> R {
         let since = self.now();
         self.sleeps_since.store(since.max(1), Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl Waker {
         self.slept.store(slept, Ordering::Relaxed);
         out
     }
-    /// Returns how long the worker has been awake, and how long it exists.
+    /// Returns how long the worker has been awake in total, and the time since it was created.
     pub fn times(&self) -> (Duration, Duration) {
         let slept = self.slept.load(Ordering::Relaxed);
         let since = self.sleeps_since.load(Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Sleeper {
     /// Creates the sleeper of one worker.
     ///
     /// # Errors
-    /// When the process may open no more descriptors.
+    /// When the process has reached its limit of open descriptors.
     pub fn new() -> std::io::Result<Sleeper> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;

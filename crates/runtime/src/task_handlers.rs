@@ -6,14 +6,14 @@ use crate::nodes::Nodes;
 use castanet_element::CallError;
 use castanet_element::run_loop::Core;
 
-/// A handler of tasks. An element whose class has a task has these handlers even if it is connected such that it has
-/// none itself.
+/// A handler of tasks. All elements of a class with a task have these handlers, even an element that gets no turns
+/// because of how it is connected.
 struct TaskHandler {
     name: &'static str,
-    /// Reads the handler of an element that has a task, and the value of one that has none. `None` if the value is
-    /// known on all threads.
+    /// How a worker reads the handler: the function for an element that has a task, and the value for one that has
+    /// none. `None` if any thread can read the value.
     read: Option<(Read, &'static str)>,
-    /// Writes the handler of an element that has a task.
+    /// Writes the handler of an element that has a task. None if the handler is read-only.
     write: Option<Write>,
 }
 
@@ -30,7 +30,7 @@ fn read_tickets(nodes: &Nodes, _: &Core, element: u32) -> String {
     nodes.tasks.tickets(element).to_string()
 }
 
-/// A task that was just woken is not in the run queue yet, but counts as scheduled.
+/// Whether the task is scheduled. This includes a task that was just woken and is not in the run queue yet.
 fn read_scheduled(nodes: &Nodes, core: &Core, element: u32) -> String {
     (nodes.tasks.contains(element) || core.is_scheduled(element)).to_string()
 }
@@ -61,14 +61,15 @@ impl Nodes {
         ALL.iter().find(|h| h.name == handler).filter(|_| self.shared.shows_task(element))
     }
 
-    /// Reads a handler of tasks whose value only the worker of the task knows; none if the element has no such handler.
+    /// Reads a handler of tasks whose value only the worker of the task knows. Returns none if the element has no
+    /// such handler.
     pub(crate) fn read_task_handler(&self, core: &Core, element: u32, handler: &str) -> Option<String> {
         let (read, without_task) = self.task_handler(element, handler)?.read?;
         let has_task = self.shared.has_task(element);
         Some(if has_task { read(self, core, element) } else { without_task.to_string() })
     }
 
-    /// Writes a handler of tasks; none if the element has no such handler, or if it cannot be written.
+    /// Writes a handler of tasks. Returns none if the element has no such handler, or if the handler is read-only.
     pub(crate) fn write_task_handler(
         &mut self,
         element: u32,

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 
 /// The default number of tickets.
 pub const TICKETS: u32 = 1024;
-/// The number of packets of one burst after which other tasks, timers and requests to stop get their turn.
+/// The maximum number of packets that a burst moves at once. Then other tasks, timers and requests to stop are served
+/// before the burst continues.
 pub const LONGEST_BURST: usize = 16_384;
 
 /// The scheduled tasks of one worker, by element.
@@ -96,7 +97,7 @@ impl Tasks {
         }
         self.remove(element);
     }
-    /// Tells that the task found nothing to do in the turn that it has just had, and stays scheduled.
+    /// Records that the task found nothing to do in the turn that it has just had, but stays scheduled.
     #[inline]
     pub fn found_nothing(&mut self, element: u32) {
         if let Some(s) = &mut self.stride {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Elements that several workers reach although their class allows one instance only.
 //!
-//! All these workers run the instance, under a lock that is held for one call. The element has a home worker,
-//! which runs its task and its timers, waits for its descriptors, and answers its handlers. Calls on other
-//! workers send it [`Mail::Attend`] when something of this has changed.
+//! All these workers run the instance, under a lock that is held for one call. The element has a home worker, which
+//! runs its task and its timers, waits for its descriptors, and answers its handlers. When a call on another worker
+//! has changed the timers or descriptors, that worker sends the home worker [`Mail::Attend`].
 //!
 //! No deadlock is possible. A worker that holds a lock waits for another lock only in order to pull, and the
 //! graph has no cycle of pulls. Packets that it would have to push to an element in use wait on their edge
@@ -23,13 +23,13 @@ use castanet_packet::Batch;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-/// How often a worker tries to get a lock before it lets other threads run.
+/// The number of times that a worker tries to get a lock before it yields the processor.
 const SPINS: u32 = 100;
-/// While a worker waits for a lock, it looks for mail after this number of tries.
+/// The number of tries after which a worker that waits for a lock checks for mail again.
 const TRIES: u32 = 64;
 
 impl Nodes {
-    /// Gets the lock of an element. Returns none if the caller must not wait for it.
+    /// Gets the lock of an element. Returns none if the lock is taken and the caller must not wait for it.
     fn acquire<'l>(
         &mut self,
         core: &mut Core,
@@ -73,17 +73,18 @@ impl Nodes {
             Purpose::Turn => self.answering > 0,
             Purpose::Handler => self.answering > 0 || self.locks > 0,
         };
-        // The holder may wait for this worker, which would then wait for itself.
+        // The holder of the lock may be waiting for this worker. If this worker then waited for the holder, neither
+        // would continue.
         let holder = self.shared.inboxes.get(lock.holder.load(Ordering::SeqCst));
         !dependent || holder.is_none_or(|inbox| !inbox.waiting.load(Ordering::SeqCst))
     }
 
-    /// Makes known that this worker waits for another one.
+    /// Makes visible to other workers that this worker waits for one of them.
     pub(crate) fn begin_wait(&mut self, core: &Core) {
         self.waits += 1;
         self.show_waits(core);
     }
-    /// Ends what [`Nodes::begin_wait`] has begun.
+    /// Ends a wait that [`Nodes::begin_wait`] has begun.
     pub(crate) fn end_wait(&mut self, core: &Core) {
         self.waits -= 1;
         self.show_waits(core);
@@ -115,7 +116,7 @@ impl Nodes {
         }
         self.remind(core);
     }
-    /// Lets the run loop look at the mail that is not answered yet.
+    /// Makes the run loop look at its mail again if some of it is not answered yet.
     pub(crate) fn remind(&self, core: &Core) {
         if let Some(inbox) =
             self.shared.inboxes.get(core.worker() as usize).filter(|_| !self.inbox.is_empty())
@@ -168,7 +169,8 @@ impl Nodes {
         Some(Reached { out, emitted, touched })
     }
 
-    /// Tells the home of an element, after a call here, of its timers and descriptors, and to schedule its task.
+    /// Called after an element ran on this worker. Tells the home worker of the element about changed timers and
+    /// descriptors, and has it schedule the task if the element requested that.
     fn tell_home(&self, core: &mut Core, lock: &Locked, state: &mut State) {
         let Some(home) = self.shared.inboxes.get(lock.home) else { return };
         if state.has_news() {
@@ -251,7 +253,8 @@ impl Nodes {
         }
     }
 
-    /// Takes note of what calls on other workers have changed in the timers and descriptors of an element.
+    /// Updates the home worker's timers and descriptors for an element after calls on other workers have changed
+    /// them.
     pub(crate) fn attend(&mut self, core: &mut Core, element: u32) {
         if let Some(n) = self.node_of(element) {
             self.visit(core, n, Purpose::Turn, false, |_, _| ());

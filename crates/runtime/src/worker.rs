@@ -129,7 +129,7 @@ impl Worker {
             loop {
                 let turn = self.nodes.run_task(&mut self.core, task);
                 if turn == Turn::Again {
-                    // The task polls: a notifier is on, but there was no packet.
+                    // The task polls: it stays scheduled because a notifier is on, but it found no packet.
                     if self.core.found_nothing() {
                         self.nodes.tasks.found_nothing(task);
                     }

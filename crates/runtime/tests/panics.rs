@@ -162,7 +162,7 @@ fn ran(text: &str, batch: usize, on_panic: OnPanic) -> (Router, Vec<String>) {
     (r, said(&log))
 }
 
-/// The messages about panics.
+/// Returns the messages about panics.
 fn said(log: &Log) -> Vec<String> {
     log.lines().into_iter().filter(|l| l.contains("panicked")).collect()
 }
@@ -250,7 +250,7 @@ fn a_router_that_stops_does_so_in_good_order() {
         assert_eq!(number(&mut r, "f", "seen"), 70);
         assert_eq!(r.running().panics(), 1);
     }
-    // The other workers stop in good order, too.
+    // The other workers must stop in good order, too.
     watched(|| {
         let (options, log) = real(2);
         let mut r = faulty(

@@ -26,7 +26,7 @@ fn stop_requests_and_driver_scripts() {
     for (text, told) in [
         // One request stops a router without a driver script.
         ("Numbers(1, 5, STOP true) -> Sink(1);", &[][..]),
-        // A pause lasts until a request to stop, which it uses up. The end of the script stops the router.
+        // A request to stop ends a pause and has no further effect. The end of the script stops the router.
         (
             "TimedSource(0.1, LIMIT 1, STOP true) -> Discard; t :: Tell;
              DriverManager(write t.say begin, pause, write t.say end);",

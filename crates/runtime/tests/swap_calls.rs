@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Counts a signal of the operating system.
+/// Counts how often a signal of the operating system arrives.
 #[derive(Class)]
 #[class(name = "Watcher", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, build)]
 struct Watcher {

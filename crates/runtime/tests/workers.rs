@@ -106,7 +106,7 @@ fn spread(c: &Configuration, seed: u64) -> String {
     })
 }
 
-/// Runs a configuration until it has given what is expected, and returns the number of locked elements.
+/// Runs a configuration until its results are those of the naive interpreter. Returns the number of locked elements.
 fn compare(seed: u64, workers: usize) -> usize {
     let c = Configuration::random(seed, WISH);
     let text = format!("{}StaticThreadSched({});\n", c.text(), spread(&c, seed));
@@ -271,7 +271,7 @@ fn a_home_learns_of_timers_and_tasks_without_being_asked() {
             "a :: Numbers(1, 1) -> x :: {class} -> c :: Counter -> Discard; b :: Numbers(2, 3000, 7) -> x; \
              StaticThreadSched(a 0, x 0, b 1);"
         );
-        // No handler of `x` is read, because the call would show its home the timers.
+        // No handler of `x` is read, because the read would make the home worker look at the timers.
         during(&text, real(2).0, |r| until(class, || count(r, "c", "count") == 3001));
     }
 }
@@ -308,7 +308,7 @@ struct Slow {
 impl Element for Slow {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.count.add(batch.len() as u64);
-        // Long enough that the other worker comes meanwhile.
+        // This takes long enough for the other worker to arrive meanwhile.
         for i in 0..20_000 {
             std::hint::black_box(i);
         }

@@ -48,7 +48,7 @@ annotations! {
     PERFCTR 40 8 "performance counter",
 }
 
-/// Returns the byte offset of an annotation of `size` bytes, which `text` gives by name or as an offset.
+/// Returns the byte offset of an annotation of `size` bytes. `text` is the name or the offset.
 pub fn find(text: &str, size: usize) -> Result<usize, ValueError> {
     if let Ok(offset) = text.parse::<usize>() {
         return match offset.checked_add(size) {

@@ -67,7 +67,7 @@ pub struct ArgError {
     pub message: String,
     /// The offending bytes of the configuration string.
     pub range: Range<usize>,
-    /// The line that the classic format shows, if it differs from the message.
+    /// The line to show in the format of Click's messages, if it differs from the message.
     pub classic: Option<String>,
     /// How to fix the argument; empty if unknown.
     pub help: String,
@@ -139,7 +139,7 @@ pub trait Args: Sized {
     /// Changes the value that a handler sets; none if the handler does not belong to an argument.
     fn write(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), ValueError>>;
 
-    /// Returns a warning about a text that a handler was set to.
+    /// Returns a warning about a valid text that was written to a handler.
     fn doubt(_handler: &str, _text: &str) -> Option<ValueError> {
         None
     }
@@ -186,8 +186,8 @@ pub fn with_value(
     }
 }
 
-/// Checks a value against the limits of its declaration. The limits themselves are allowed. `off`, a value
-/// that switches something off, is allowed outside the limits. The text of the error does not contain the name of
+/// Checks a value against the limits of its declaration. The limits themselves are allowed. `off` is a value that
+/// switches something off. It is allowed even outside the limits. The text of the error does not contain the name of
 /// the argument; messages put the name and a colon before it.
 pub fn within<T: PartialOrd + Show>(
     value: &T,

@@ -53,8 +53,8 @@ bitflags::bitflags! {
         const CALLS = 4;
         /// May stop the driver.
         const STOPS = 8;
-        /// Reads state that other packets change one by one, such as the length of a storage downstream, or a
-        /// value that packets on another input set.
+        /// Reads state that other packets change one by one, such as the length of a storage downstream, or a value
+        /// that is set by packets on another input.
         const LOOKS = 16;
     }
 
@@ -163,8 +163,8 @@ impl ClassSpec {
     pub fn all_handlers(&self) -> impl Iterator<Item = &'static HandlerSpec> {
         self.handlers.iter().chain(self.arg_handlers)
     }
-    /// Returns the declaration of a handler, also of one of the [indexed](ClassSpec::indexed) handlers. Which of
-    /// these exist depends on the element.
+    /// Returns the declaration of a handler. This includes [indexed](ClassSpec::indexed) handlers, even if the element
+    /// in question has no port or pattern of that number.
     pub fn handler(&self, name: &str) -> Option<&'static HandlerSpec> {
         let indexed = || self.indexed.iter().find(|h| index(name, h.name).is_some());
         self.all_handlers().find(|h| h.name == name).or_else(indexed)
@@ -179,7 +179,7 @@ impl ClassSpec {
 pub fn index(handler: &str, base: &str) -> Option<usize> {
     let digits = handler.strip_prefix(base)?;
     let n: usize = digits.parse().ok()?;
-    // Only one spelling of a number is a name: no sign, no leading zeros.
+    // A number has only one valid spelling: no sign, no leading zeros.
     (digits.len() == n.checked_ilog10().map_or(1, |log| log as usize + 1)).then_some(n)
 }
 

@@ -54,7 +54,8 @@ pub struct Names {
     ports: HashMap<(String, u8), u16>,
     annotations: HashMap<String, (usize, Option<usize>)>,
     elements: HashMap<String, (usize, &'static str)>,
-    /// The shares of an element by the compound that they were given to; "" for the element itself.
+    /// For the index of an element, its shares by the name of the compound that the share was given to. The name is ""
+    /// if the share was given to the element itself.
     shares: HashMap<usize, BTreeMap<String, f64>>,
     homes: HashMap<usize, usize>,
     devices: Option<Devices>,
@@ -100,8 +101,8 @@ impl Names {
     pub fn define_annotation(&mut self, scope: &str, name: &str, offset: usize, size: Option<usize>) {
         self.annotations.insert(format!("{scope}{name}"), (offset, size));
     }
-    /// Returns the first byte and the size, if it has one, of the annotation with this name, which the configuration
-    /// defines or which always exists.
+    /// Returns the offset of the first byte of an annotation, and its size if it has one. `name` is defined by the
+    /// configuration, or predefined.
     pub fn annotation(&self, scope: &str, name: &str) -> Option<(usize, Option<usize>)> {
         let defined = outward(scope, name, |n| self.annotations.get(n).copied());
         defined.or_else(|| anno::ALL.iter().find(|a| a.name == name).map(|a| (a.offset, Some(a.size))))
@@ -110,7 +111,7 @@ impl Names {
     pub fn define_element(&mut self, name: &str, index: usize, class: &'static str) {
         self.elements.insert(name.to_string(), (index, class));
     }
-    /// The largest share of a task.
+    /// The largest share of a task, as a multiple of the ordinary share.
     pub const LARGEST_SHARE: f64 = 32.0;
     /// Sets the share of the processor of an element's task, as a multiple of the ordinary share (ScheduleInfo).
     /// `compound` is the compound that the share was given to, or empty; shares of several compounds multiply.
@@ -202,7 +203,7 @@ impl Names {
             (a, b) => a.or(b),
         }
     }
-    /// The addresses of devices; none if names of devices have no meaning.
+    /// The addresses of devices; none if [`Names::set_devices`] was not called, so that device names have no meaning.
     fn of_devices(&self) -> Option<&OfDevices> {
         self.devices.map(|ask| self.asked.get_or_init(ask))
     }

@@ -35,7 +35,8 @@ impl ValueError {
         let text = format!("out of range, bound {bound}");
         ValueError::from(text).help(format!("write a number from {low} to {high}"))
     }
-    /// The error for a text that is none of the allowed words, in capitals or not. Suggests the nearest one.
+    /// The error for a text that is none of the allowed words. Suggests the nearest word, also if only the case
+    /// differs.
     pub fn not_one_of(text: &str, words: &[&str]) -> ValueError {
         let list = match words {
             [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
@@ -122,8 +123,8 @@ pub trait ArgValue: Sized {
     /// # Errors
     /// When the text is not a valid value of this type.
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError>;
-    /// Returns the reason to warn about a valid text. `nth` is the number of one of several such arguments, from
-    /// 1; none if there is only one, and the message gets its name.
+    /// Returns a warning about a valid text. If the text is one of several values of a rest argument, `nth` is its
+    /// number, from 1. Otherwise `nth` is none, and the message gets the name of the argument.
     fn doubt(_text: &str, _nth: Option<usize>) -> Option<ValueError> {
         None
     }

@@ -5,7 +5,7 @@
 const WAYS: usize = 7;
 /// This lane of [`Bucket::tags`] counts the entries that overflowed past the bucket.
 const PASSED: usize = 7;
-/// Marks a free place.
+/// Marks a free slot.
 const NONE: u32 = u32::MAX;
 
 /// One cache line: seven tags, the overflow count in the eighth lane, and seven values.
@@ -36,11 +36,11 @@ impl Bucket {
 
 /// A hash index for keys that are stored elsewhere. It holds a 32-bit tag and a value for each entry.
 ///
-/// A lookup reads one cache line and almost always yields the one correct value. The caller then compares the
-/// key of that entry, which it needs to read anyway. An entry whose bucket is full goes to the next bucket. Each bucket
-/// counts the entries that overflowed past it. This count bounds a search, so removing an entry needs no
-/// tombstone. The table doubles when three quarters of the places are used. Tags alone determine the new
-/// positions, so no key is hashed again.
+/// A lookup reads one cache line and almost always yields the one correct value. The caller then compares the key of
+/// that entry, which it needs to read anyway. An entry whose bucket is full goes to the next bucket. Each bucket
+/// counts the entries that overflowed past it. This count bounds a search, so removing an entry needs no tombstone.
+/// The table doubles when three quarters of the slots are used. Tags alone determine the new positions, so no key is
+/// hashed again.
 ///
 /// The caller computes the hash with a secret seed. With a known seed, an attacker could choose keys that all
 /// fall into one bucket.
@@ -78,9 +78,9 @@ impl FlowIndex {
     fn home(&self, tag: u32) -> usize {
         tag as usize & (self.buckets.len() - 1)
     }
-    /// The first value with this tag in the tag's own bucket. If the key is in the index, this is almost
-    /// always its value. For tag 0 it may be `u32::MAX`, the mark of a free place. Callers can issue many guesses
-    /// before they use the first, so that the cache misses overlap.
+    /// The first value with this tag in the tag's own bucket. If the key is in the index, this is almost always its
+    /// value. For tag 0 it may be `u32::MAX`, the mark of a free slot. Callers can issue many guesses before they use
+    /// the first, so that the cache misses overlap.
     #[inline(always)]
     pub fn guess(&self, tag: u32) -> Option<u32> {
         let b = self.buckets.get(self.home(tag))?;
@@ -95,8 +95,8 @@ impl FlowIndex {
             let b = self.buckets.get(at)?;
             let mut bits = b.matches(tag);
             while bits != 0 {
-                // A free place has tag 0, so a search for tag 0 also finds free places. They are skipped by their
-                // value `NONE`.
+                // A free slot has tag 0, so a search for tag 0 also finds free slots. They are skipped by their value
+                // `NONE`.
                 if let Some(&v) = b.values.get(bits.trailing_zeros() as usize)
                     && v != NONE
                     && is(v)
@@ -132,7 +132,7 @@ impl FlowIndex {
     }
     fn put(&mut self, tag: u32, value: u32) {
         let (mut at, mask) = (self.home(tag), self.buckets.len() - 1);
-        // The load limit guarantees a free place, so the loop ends.
+        // The load limit guarantees a free slot, so the loop ends.
         while let Some(b) = self.buckets.get_mut(at) {
             if let Some(i) = b.free() {
                 b.tags[i] = tag;

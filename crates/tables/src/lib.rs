@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Route tables, rings, timer queues: the data structures of the engine. They are independent of packets.
+//! Route tables, rings, timer queues: the data structures of the router. They are independent of packets.
 //!
 //! - [`lpm`]: longest-prefix match for IPv4
 //! - [`flow`]: index of flows by hash

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stride scheduling: turns in proportion to tickets.
 //!
-//! After Waldspurger and Weihl, "Stride Scheduling: Deterministic Proportional-Share Resource Management"
-//! (1995). Each client has a pass. With each turn, the pass grows by the client's stride, which is a constant
-//! divided by the client's tickets. The client with the least pass is next.
+//! After Waldspurger and Weihl, "Stride Scheduling: Deterministic Proportional-Share Resource Management" (1995). The
+//! scheduler gives turns to tasks, which the code calls clients. Each task has a pass. With each turn, the pass grows
+//! by the task's stride, which is a constant divided by the task's number of tickets. The task with the least pass is
+//! next.
 
 use crate::heap::Heap;
 
-/// The stride of a client with one ticket.
+/// The stride of a task with one ticket.
 const ONE_TICKET: u64 = 1 << 32;
-/// When the pass of a turn exceeds this limit, that pass is subtracted from the passes of all clients, so that
+/// When the pass of a turn exceeds this limit, that pass is subtracted from the passes of all tasks, so that
 /// passes do not overflow.
 const LARGE_PASS: u64 = 1 << 62;
 
@@ -18,71 +19,74 @@ fn stride(tickets: u32) -> u64 {
     ONE_TICKET / u64::from(tickets.max(1))
 }
 
-/// When a client has had service of this many of the longest strides, the services of all clients are halved, so
-/// that a client that has slept for long is not ahead of the others for long.
+/// When the service of a task exceeds this many of the longest strides, the services of all tasks are halved.
+/// Otherwise a task that has slept for long would be ahead of the others for too long.
 const MOST_SERVICE: u64 = 64;
 
-/// A stride scheduler for any number of clients, which are identified by small numbers. A turn takes
-/// logarithmic time. Clients with equal tickets take turns in the order in which they were added.
+/// A stride scheduler for any number of tasks, which are identified by small numbers. A turn takes logarithmic time.
+/// Tasks with equal numbers of tickets take turns in the order in which they were added.
 ///
-/// With different numbers of tickets, clients that sleep and wake together keep their shares too. A turn in which
-/// a client found nothing to do does not count ([`Stride::withdraw`]), and a client that comes back keeps its
-/// pass, unless the others have passed it. Among clients with equal passes, the one that has had the least service
-/// for its tickets is next, and then the one that entered first.
+/// If tasks have different numbers of tickets, tasks that sleep and wake together keep their shares too. A turn in
+/// which a task found nothing to do does not count ([`Stride::withdraw`]). A task that is scheduled again keeps its
+/// pass, unless the others have passed it. Among tasks with equal passes, the one with the least service for its
+/// tickets is next. If these are equal too, the one that entered the queue first is next.
 #[derive(Clone, Debug, Default)]
 pub struct Stride {
-    /// Keys are the pass, the service (0 while all tickets are equal), and the order of entry.
+    /// Keys are the pass, the service (0 while all tickets are equal), and the number of the task's entry into the
+    /// queue.
     heap: Heap<(u64, u64, u64)>,
     clients: Vec<Client>,
     entered: u64,
-    /// The pass of the last turn that counts. A new client starts one stride after it.
+    /// The pass of the last turn that counts. The pass of a new task is one stride above it.
     now: u64,
     /// The value of `now` before the last turn.
     before: u64,
-    /// Whether clients have different numbers of tickets.
+    /// Whether tasks have different numbers of tickets.
     mixed: bool,
-    /// The longest stride.
+    /// The longest stride that a task has had.
     longest: u64,
 }
 
-/// The data of a client, whether it is scheduled or not.
+/// The data of a task, scheduled or not.
 #[derive(Clone, Copy, Debug, Default)]
 struct Client {
-    /// 0 for a number that is no client.
+    /// The task's stride; 0 if no task has this number.
     stride: u64,
-    /// The sum of its strides over the turns that count, while clients have different numbers of tickets.
+    /// The sum of the task's strides over the turns that count. Turns are added only while tasks have different
+    /// numbers of tickets.
     service: u64,
-    /// Its pass when it was withdrawn; none if it was not.
+    /// The task's pass when it was withdrawn ([`Stride::withdraw`]); none if it was not withdrawn since it was last
+    /// added.
     left_at: Option<u64>,
-    /// Whether the last turn in which it found nothing, though it stayed scheduled, was not counted.
+    /// Whether the last turn of the task that ended in [`Stride::retry`] was not counted.
     retries: bool,
 }
 
 impl Stride {
-    /// Creates a scheduler without clients.
+    /// Creates a scheduler without tasks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The number of clients.
+    /// The number of scheduled tasks.
     #[inline]
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Whether there are no clients.
+    /// Whether no task is scheduled.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a client is scheduled.
+    /// Whether a task is scheduled.
     #[inline]
     pub fn contains(&self, client: u32) -> bool {
         self.heap.key(client).is_some()
     }
 
-    /// The key of a client that enters the queue now, with this `pass`.
+    /// Returns the key of a task that enters the queue now with this `pass`.
     #[inline]
     fn enter(&mut self, client: u32, pass: u64) -> (u64, u64, u64) {
         self.entered += 1;
@@ -90,7 +94,7 @@ impl Stride {
         (pass, service, self.entered)
     }
 
-    /// Notes the stride of a client.
+    /// Sets the stride of a task.
     fn set_stride(&mut self, client: u32, new: u64) {
         let index = client as usize;
         if self.clients.len() <= index {
@@ -101,10 +105,10 @@ impl Stride {
         self.clients[index].stride = new;
     }
 
-    /// Schedules a client; 0 tickets count as 1. The client starts one stride after the current pass, so it
-    /// comes after clients with the same number of tickets that are waiting already. If it was withdrawn and clients
-    /// have different numbers of tickets, it keeps its pass, unless that is in the past. If the client is already
-    /// scheduled, this is [`Self::set_tickets`].
+    /// Schedules a task; 0 tickets count as 1. The pass of the task is one stride above the current pass, so the task
+    /// comes after waiting tasks with the same number of tickets. If tasks have different numbers of tickets, a
+    /// withdrawn task keeps its pass instead, or gets the current pass if that is higher. If the task is already
+    /// scheduled, this function only sets its tickets.
     pub fn add(&mut self, client: u32, tickets: u32) {
         if self.contains(client) {
             return self.set_tickets(client, tickets);
@@ -117,13 +121,12 @@ impl Stride {
         self.heap.set(client, key);
     }
 
-    /// Unschedules a client. Returns false if it was not scheduled.
+    /// Unschedules a task. Returns false if it was not scheduled.
     pub fn remove(&mut self, client: u32) -> bool {
         self.heap.remove(client).is_some()
     }
 
-    /// Unschedules a client that found nothing to do in the turn that it has just had, so that this turn does not
-    /// count.
+    /// Unschedules a task that found nothing to do in its last turn. That turn does not count.
     pub fn withdraw(&mut self, client: u32) {
         if let Some((pass, ..)) = self.heap.remove(client)
             && let Some(c) = self.clients.get_mut(client as usize)
@@ -134,8 +137,9 @@ impl Stride {
         }
     }
 
-    /// Lets a client that found nothing to do in the turn that it has just had try again at once: every second such
-    /// turn does not count. The others count, so that a client that finds nothing for long gives way to others.
+    /// Called when a task found nothing to do in its last turn but stays scheduled. Every second such turn does not
+    /// count, so the task can try again at once. The others count, so a task that finds nothing for long gives way to
+    /// others.
     pub fn retry(&mut self, client: u32) {
         if !self.mixed {
             return;
@@ -151,8 +155,8 @@ impl Stride {
         }
     }
 
-    /// Changes the tickets of a scheduled client. Its remaining wait is scaled by the ratio of new to
-    /// old stride.
+    /// Changes the tickets of a scheduled task. The task's remaining wait is multiplied by its new stride and divided
+    /// by its old stride.
     pub fn set_tickets(&mut self, client: u32, tickets: u32) {
         let Some((pass, service, order)) = self.heap.key(client) else { return };
         let Some(old) = self.clients.get(client as usize).map(|c| c.stride) else { return };
@@ -163,13 +167,13 @@ impl Stride {
         self.heap.set(client, (self.now + wait as u64, service, order));
     }
 
-    /// The client with the next turn.
+    /// The task with the next turn.
     #[inline]
     pub fn peek(&self) -> Option<u32> {
         self.heap.top().map(|(_, client)| client)
     }
 
-    /// Takes the next turn and returns its client. The client stays scheduled, and its pass grows by its
+    /// Takes the next turn and returns its task. The task stays scheduled, and its pass grows by its
     /// stride.
     #[inline]
     pub fn turn(&mut self) -> Option<u32> {
@@ -206,7 +210,7 @@ impl Stride {
         }
     }
 
-    /// Unschedules all clients.
+    /// Unschedules all tasks.
     pub fn clear(&mut self) {
         self.heap.clear();
         (self.now, self.before) = (0, 0);
@@ -230,11 +234,11 @@ mod tests {
             stride.add(client, 1024);
         }
         assert_eq!(turns(&mut stride, 7), [3, 0, 7, 3, 0, 7, 3]);
-        // A client that leaves and returns immediately comes after the others.
+        // A task that leaves and returns immediately comes after the others.
         assert!(stride.remove(3) && !stride.remove(3));
         stride.add(3, 1024);
         assert_eq!(turns(&mut stride, 4), [0, 7, 3, 0]);
-        // So does a new client.
+        // So does a new task.
         stride.add(9, 1024);
         assert_eq!(turns(&mut stride, 5), [7, 3, 0, 9, 7]);
         stride.clear();
@@ -246,7 +250,7 @@ mod tests {
         let tickets = [1, 2, 3, 10, 0, 1024, 960];
         let total: u32 = tickets.iter().map(|&t: &u32| t.max(1)).sum();
         let mut scheduler = Stride::new();
-        // For each client, its pass and the order of its entry.
+        // For each task, its pass and the order of its entry.
         let mut list: Vec<(u64, u64)> = Vec::new();
         for (client, &tickets) in tickets.iter().enumerate() {
             scheduler.add(client as u32, tickets);
@@ -291,8 +295,8 @@ mod tests {
         assert!(stride.clients.iter().all(|c| c.service <= (MOST_SERVICE + 1) * ONE_TICKET));
     }
 
-    /// Lets consumers (clients from 1 on) take packets from a queue that producer 0 fills by one a turn. All
-    /// consumers wake when a packet comes, and sleep when they find none. Returns the packets of each.
+    /// Task 0 adds one packet to a queue in each of its turns. The other tasks take packets from the queue: all of
+    /// them wake when a packet comes, and a task that finds none sleeps. Returns the number of packets that each took.
     fn consumed(tickets: &[u32], turns: usize) -> Vec<usize> {
         let mut stride = Stride::new();
         for (client, &t) in tickets.iter().enumerate() {
@@ -344,9 +348,9 @@ mod tests {
         }
     }
 
-    /// Lets clients take packets that come from outside in bursts, of `burst(i)` packets each. All clients wake when
-    /// a burst comes. Clients that find no packet try again, `polls()` times in all, and then sleep. Returns the
-    /// packets of each client.
+    /// Lets tasks take packets that come from outside in `bursts` bursts; burst `i` has `burst(i)` packets. All tasks
+    /// wake when a burst comes. Tasks that find no packet try again, `polls()` times in all, and then sleep. Returns
+    /// the number of packets that each task took.
     fn woken(
         tickets: &[u32],
         bursts: usize,

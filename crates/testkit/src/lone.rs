@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes for tests of several workers. Each allows one instance only, and each does one kind of thing that
-//! its home worker must do for the others.
+//! Classes for tests of several workers. Each class allows one instance only. Together they cover what a locked
+//! element may do: process, push and pull packets, set timers, have a task, and call handlers.
 
 use castanet_classes::Registry;
 use castanet_element::prelude::*;
@@ -19,7 +19,7 @@ pub fn add_to(r: &mut Registry) {
     }
 }
 
-/// Fails if the time that an element sees runs backwards. `last` is the time of its call before.
+/// Fails if time runs backwards for an element. `last` is the time of the previous call.
 fn check_time(last: &mut i64, cx: &mut Cx<'_>) {
     let recent = cx.recent();
     assert!(recent >= *last, "time runs backwards, by {} ns", *last - recent);
@@ -175,7 +175,7 @@ impl Element for LoneAsk {
         check_time(&mut self.time, cx);
         let element = self.args.handler.element.and_then(|e| u32::try_from(e).ok());
         match cx.read_handler(element, &self.args.handler.handler, "") {
-            // The element may be running: a call of it may have led to this one.
+            // `Busy`: the element may be running, further up the call stack of a call that led to this one.
             Ok(_) | Err(CallError::Busy(_)) => {}
             Err(e) => panic!("{e}"),
         }

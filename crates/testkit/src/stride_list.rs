@@ -4,22 +4,23 @@
 /// The stride of a client with one ticket.
 const ONE_TICKET: u64 = 1 << 32;
 
-/// Clients 0, 1, 2... The client with the lowest pass gets the next turn, and then enters the list again. Among
-/// clients with equal passes, the one that entered last is next.
+/// Schedules clients 0, 1, 2..., such as tasks or ports. The client with the lowest pass gets the next turn, and then
+/// enters the list again. Among clients with equal passes, the one that entered last is next.
 pub struct StrideList {
-    /// For each client: its pass, the number of its last entry (all entries are counted), and its stride.
+    /// For each client: its pass, the number of its last entry into the list (entries are numbered across all
+    /// clients), and its stride.
     clients: Vec<(u64, u64, u64)>,
     entered: u64,
 }
 
 impl StrideList {
-    /// One client for each number of tickets.
+    /// Creates one client for each entry of `tickets`.
     pub fn new(tickets: &[u32]) -> StrideList {
         let strides = tickets.iter().map(|&t| ONE_TICKET / u64::from(t));
         let clients: Vec<_> = strides.zip(0..).map(|(stride, i)| (stride, i, stride)).collect();
         StrideList { entered: clients.len() as u64, clients }
     }
-    /// The client with the next turn.
+    /// Returns the client with the next turn.
     pub fn turn(&mut self) -> Option<usize> {
         let order = |&(_, client): &(usize, &(u64, u64, u64))| (client.0, u64::MAX - client.1);
         let (next, _) = self.clients.iter().enumerate().min_by_key(order)?;

@@ -111,7 +111,7 @@ pub const fn update32(checksum: u16, old: u32, new: u32) -> u16 {
 }
 
 /// Updates a checksum field after the time-to-live was decremented. This is [`update16`] with `new = old - 0x0100`.
-/// Then `old` cancels out, so it is not a parameter.
+/// The result does not depend on `old`, so `old` is not a parameter.
 #[inline]
 pub fn update_ttl_decrement_field(field: &mut Be16) {
     // The result is ~(~c + 0xfeff), where c is the checksum. This equals c + 0x0100 with end-around carry, except

@@ -66,8 +66,8 @@ pub struct Ipv4Header {
 }
 crate::views!(Ipv4Header, 20);
 
-/// The reason an IPv4 header is invalid, by the tests of RFC 1812 §5.2.2. The order is that of
-/// [`Ipv4Header::checked`], which tests the checksum last.
+/// The reason an IPv4 header is invalid (RFC 1812 §5.2.2). The variants are in the order in which
+/// [`Ipv4Header::checked`] makes the tests: the checksum is tested last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ipv4Error {
     /// Fewer than 20 bytes.

@@ -192,7 +192,7 @@ mod tests {
             let len = copy_for_fragment(options, &mut out);
             assert_eq!(&out[..len], *want, "{options:?}");
         }
-        // 40 bytes of copied options just fit.
+        // 40 bytes of copied options fit exactly.
         let mut options = vec![131, 37, 4];
         options.resize(37, 9);
         options.extend([148, 3, 0]);

@@ -104,7 +104,7 @@ fn are_replies(mut bytes: &[u8]) -> bool {
         let Some(end) = bytes.windows(2).position(|w| w == b"\r\n") else { return false };
         let (line, rest) = bytes.split_at(end);
         bytes = rest.get(2..).unwrap_or_default();
-        // Bytes that a client sent and that are no UTF-8 stand in messages as they came.
+        // Messages repeat a client's bytes unchanged, even if they are not UTF-8.
         let line = castanet_lang::bytes::decode(line);
         if let (None, Some(n)) = (first, line.strip_prefix("DATA ")) {
             let Some(rest) = n.parse().ok().and_then(|n: usize| bytes.get(n..)) else { return false };

@@ -34,7 +34,7 @@ pub fn handlers(data: &[u8]) {
             continue;
         };
         let text = String::from_utf8_lossy(text);
-        // A large burst is legal, but sending thousands of millions of packets takes too long.
+        // A large burst is legal, but sending billions of packets takes too long.
         let text = if name.starts_with("burst") && text.len() > 3 { "7".into() } else { text };
         let _ = if writable && which < 0x80 {
             router.write(Some(x), name, &text)

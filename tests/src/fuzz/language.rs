@@ -6,8 +6,8 @@ use castanet_classes::Registry;
 use castanet_graph::{Drawing, Fold, Graph};
 use castanet_lang::{Diagnostic, Flat, NoLibrary, Options, Sources, Unknown, bytes, load_bytes, print};
 
-/// The maximum number of elements and of connections. Compounds can expand a short text to more. Such a
-/// configuration is not processed further.
+/// The maximum number of elements and of connections. A configuration with more of them, which may come from a short
+/// text with compounds, is not processed further.
 const MANY: usize = 2000;
 
 fn options(classes: &Registry, unknown: Unknown) -> Options<'_> {

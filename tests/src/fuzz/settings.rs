@@ -94,7 +94,7 @@ pub fn settings() -> &'static [Setting] {
     })
 }
 
-/// Returns the position of a class on a ring of 65536 places.
+/// Hashes the name of a class to a position on a ring of 65536 positions.
 pub fn place(name: &str) -> u16 {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     (hash ^ hash >> 16) as u16

@@ -149,8 +149,8 @@ impl Code {
     fn distance(&self, to: Label) -> usize {
         self.0.len().saturating_sub(to)
     }
-    /// A label for `to` that the next instruction reaches by skipping at most `most` instructions. Adds a jump
-    /// if `to` is too far away.
+    /// A label that leads to `to`, and that the next instruction reaches by skipping at most `most` instructions.
+    /// Adds a jump to `to` if that is too far away.
     fn reach(&mut self, to: Label, most: usize) -> Label {
         match self.distance(to) {
             far if far <= most => to,

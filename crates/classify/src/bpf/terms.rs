@@ -12,7 +12,7 @@ pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 pub const ICMP6: u8 = 58;
 pub const SCTP: u8 = 132;
-/// The IPv6 fragment header.
+/// The protocol number of the IPv6 fragment header.
 const FRAGMENT: u8 = 44;
 /// The protocols with ports, in the order in which they are tested.
 const WITH_PORTS: [u8; 3] = [SCTP, TCP, UDP];

@@ -122,7 +122,8 @@ pub(super) enum Type {
 }
 
 impl Type {
-    /// A field as wide as the values of the type (for ports, the source port); none for addresses.
+    /// The header field of this type, which gives the width of its values. For ports, the source port; `None` for
+    /// addresses.
     pub(super) fn field(self) -> Option<Field> {
         match self {
             Type::Host | Type::Net | Type::EtherHost => None,

@@ -16,7 +16,7 @@ use crate::names;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given {
     pub(super) operand: Operand,
-    /// The mask of a prefix.
+    /// The mask of a value with a prefix length, such as `10.0.0.0/8`.
     pub(super) own_mask: Option<u64>,
     /// The mask of the previous test, if this test consists of a value only and takes its other parts from that test.
     pub(super) inherited_mask: Option<u64>,
@@ -69,7 +69,7 @@ impl Parser<'_> {
         Ok(Given { operand, own_mask, inherited_mask })
     }
 
-    /// The type of the previous test, if `word` can be a value of it.
+    /// The type that `word` takes from the previous test; `None` if `word` cannot be a value of that type.
     fn repeated(&self, word: &str, shape: Option<Value>, q: &Qualifiers) -> Option<Type> {
         let previous = self.previous.as_ref()?;
         let reads = |ty: Type| self.read(ty, word, shape, q.proto.or(previous.proto)).is_some();

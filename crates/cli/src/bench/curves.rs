@@ -51,7 +51,7 @@ pub struct Curve {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub points: Option<u16>,
     /// The greatest load: packets a second of each stream or class; for red, the share of the load that
-    /// exceeds the link's rate, below 1.
+    /// exceeds the link's rate, a number below 1.
     #[arg(long, value_name = "LOAD", value_parser = positive)]
     pub to: Option<f64>,
     /// Largest number of packets in a batch; the curves do not depend on it.

@@ -40,10 +40,10 @@ pub struct Scale {
     /// Total time of all measurements, in seconds; on a busy machine up to four times as much.
     #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = super::seconds)]
     pub seconds: f64,
-    /// Number of rounds; each has all variants of a configuration.
+    /// Number of rounds; each round measures all variants of a configuration.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub rounds: u16,
-    /// For the prediction: cores of a socket.
+    /// For the prediction: number of cores per socket.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub socket_cores: u16,
     /// For the prediction: the cost of communication between sockets, relative to that within one.
@@ -62,15 +62,15 @@ fn factor(text: &str) -> Result<f64, String> {
 struct Written {
     name: &'static str,
     words: &'static [&'static str],
-    /// The destinations of the frames of both devices: Ethernet and IP addresses.
+    /// For each device, the destination of the frames that it receives: Ethernet and IP address.
     to: [([u8; 6], [u8; 4]); 2],
     calls: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// The Ethernet addresses of the devices, and those of the neighbours behind them.
+/// The Ethernet addresses of the devices, and those of the neighbours on their networks.
 const DEVICES: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 const NEIGHBOURS: [[u8; 6]; 2] = [[2, 0, 1, 0, 0, 0], [2, 0, 2, 0, 0, 0]];
-/// The addresses of the neighbours.
+/// The IP addresses of the neighbours.
 const HOSTS: [[u8; 4]; 2] = [[10, 0, 0, 2], [10, 0, 1, 2]];
 
 const WRITTEN: [Written; 4] = [
@@ -114,7 +114,7 @@ const WRITTEN: [Written; 4] = [
     },
 ];
 
-/// The text that `castanet new` writes.
+/// Returns the configuration that `castanet new` writes, with fixed Ethernet addresses for the devices.
 fn text(written: &Written) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|e| format!("this program: {e}"))?;
     let output = Command::new(program).arg("new").args(written.words).output();
@@ -135,7 +135,7 @@ fn first_error(diagnostics: &[Diagnostic]) -> Result<(), String> {
     diagnostics.iter().find(|d| d.is_error()).map_or(Ok(()), |d| Err(d.message.clone()))
 }
 
-/// The elements that two workers share or lock, as `castanet explain -j 2` finds them.
+/// Lists the classes of the elements that two workers share or lock, as in `castanet explain -j 2`.
 fn sharing(text: &str) -> Result<String, String> {
     let loaded = load(&Source::text("new", text, Vec::new()), None, Unknown::Error);
     first_error(&loaded.diagnostics)?;
@@ -154,7 +154,7 @@ fn sharing(text: &str) -> Result<String, String> {
     Ok(format!("shared: {shared}; locked: {locked}"))
 }
 
-/// Stands for the spanning tree of the bridge, which would open the ports after half a minute only.
+/// Replaces the spanning tree of the bridge, which would keep the ports closed for the first half minute.
 const NO_TREE: &str = "elementclass NoTree { input[0] -> Discard; input[1] -> Discard; Idle -> [0] output; Idle -> [1] output; }\n";
 
 /// The configuration without the spanning tree, if it has one.
@@ -165,7 +165,8 @@ fn without_tree(text: &str) -> String {
 }
 
 /// The configuration with compounds expanded, a source in place of each FromDevice, and a sink with a meter in place
-/// of each ToDevice. The sink of a device runs on the worker that receives from the other device and fills its queue.
+/// of each ToDevice. The sink of a device runs on the worker that fills the device's queue: the one that receives
+/// from the other device.
 fn without_devices(text: &str) -> Result<String, String> {
     let text = without_tree(text);
     let (flat, _, diagnostics, _) = elaborate(&Source::text("new", &text, Vec::new()), None, Unknown::Opaque);

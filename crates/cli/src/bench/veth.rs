@@ -59,7 +59,7 @@ pub struct Veth {
     /// Bytes of each Ethernet frame, without its check sequence.
     #[arg(long, value_name = "BYTES", default_value_t = 60, value_parser = clap::value_parser!(u16).range(60..=1514))]
     pub length: u16,
-    /// Percentage of the packets that may be lost at the loss-free rate.
+    /// Percentage of packets that may be lost at a rate that still counts as loss-free.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.1, value_parser = percent)]
     pub tolerance: f64,
     /// Processors of the generator and of the routers; by default the first two.

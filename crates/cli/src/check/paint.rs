@@ -40,8 +40,8 @@ fn warning(graph: &Graph, e: usize) -> Option<Diagnostic> {
     Some(warning.help(help))
 }
 
-/// Finds the ICMPError for redirects that packets from an output reach. The search ends at elements with
-/// several outputs: beyond them, every element of a router can be reached from every other element.
+/// Finds the ICMPError for redirects that packets from an output reach. The search does not go beyond elements with
+/// several outputs, because paths through these lead almost everywhere in a router.
 fn redirect_behind(graph: &Graph, from: PortRef) -> Option<usize> {
     let mut todo = graph.downstream(from).to_vec();
     let mut seen = vec![false; graph.len()];

@@ -11,7 +11,7 @@ use castanet_spec::value::Nanos;
 use castanet_spec::{ArgCx, ArgValue, ClassSpec, HandlerSpec, Names, Origin};
 use std::ops::Range;
 
-/// A call of a handler in a script: its place in the configuration string, and whether it writes the handler.
+/// A call of a handler in a script: its range in the configuration string, and whether it writes the handler.
 struct Call {
     place: Range<usize>,
     write: bool,
@@ -33,7 +33,7 @@ fn of_script(graph: &Graph, e: usize) -> Vec<Diagnostic> {
     wrong.chain(waits).chain(misspelt_variables(element)).collect()
 }
 
-/// Warns about an instruction that waits for a text that is no time, or pauses for a text that is no number.
+/// Warns about a `wait` whose argument is not a time, and about a `pause` whose argument is not a number.
 fn wrong_wait(script: &Element, argument: Range<usize>) -> Option<Diagnostic> {
     let text = script.config.get(argument.clone())?;
     let words = words(text);
@@ -166,8 +166,8 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
     })
 }
 
-/// Returns the names of the handlers that elements of a class have for writing (if `write`) or for reading. Those
-/// of which an element has several end in `digits`, or in `N` if `digits` are none.
+/// Returns the names of the write handlers (if `write`) or read handlers of a class. The name of a numbered handler
+/// such as `patternN` ends in `digits`, or in `N` if `digits` is empty.
 fn handlers(spec: &ClassSpec, write: bool, digits: &str) -> Vec<String> {
     let right = |h: &&HandlerSpec| if write { h.writable() } else { h.readable() };
     let number = if digits.is_empty() { "N" } else { digits };

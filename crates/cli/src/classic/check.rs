@@ -51,7 +51,7 @@ struct Settings {
     output: Option<String>,
     quiet: bool,
     skip: bool,
-    /// The drivers to check for that do not exist here.
+    /// The requested drivers that Castanet does not have: `bsdmodule`, `linuxmodule`.
     others: Vec<&'static str>,
 }
 
@@ -131,7 +131,7 @@ fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
     }
     let found = ports(&graph);
     let said: HashSet<usize> = found.iter().map(|f| f.0).collect();
-    // A wrong number of ports has been reported already.
+    // Whether `ports` has already reported the element that this diagnostic concerns.
     let told = |d: &Diagnostic| matches!(d.kind, Kind::Port(e) if said.contains(&e));
     let mut lines: Vec<Line> = found.into_iter().flat_map(|f| f.1).collect();
     lines.extend(more.into_iter().filter(|d| d.is_error() && !told(d)).map(|d| (d.message, d.span)));

@@ -57,7 +57,7 @@ fn text(words: Vec<OsString>) -> Result<String, Wrong> {
     Ok(map.xml(&Registry::new().classes()))
 }
 
-/// What the command line says about the map.
+/// The attributes of the map, from the command line.
 struct Map {
     provides: Vec<String>,
     drivers: String,

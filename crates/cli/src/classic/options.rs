@@ -35,7 +35,7 @@ pub struct Opt {
     value: Value,
     negatable: bool,
     built: bool,
-    /// Whether Click lacks it. Such an option takes no abbreviation away from one that Click has.
+    /// Whether Click lacks this option. An abbreviation that also matches an option of Click means the latter.
     own: bool,
     doc: &'static str,
 }

@@ -25,8 +25,8 @@ impl Kinds {
         Kinds { registry: Registry::new(), specs: HashMap::new() }
     }
 
-    /// Returns the kind of a handler's value. `None` if the handler is neither one of the runtime nor declared by the
-    /// element's class, or if this program does not have that class.
+    /// Returns the kind of a handler's value. `None` if neither the runtime nor the element's class declares the
+    /// handler, or if this program does not have that class.
     ///
     /// # Errors
     /// When the connection breaks. If the router refuses to name the element's class, that is no error.

@@ -71,8 +71,8 @@ impl Worker {
         let (exists, tasks) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         Some(Worker { number, awake, exists, tasks })
     }
-    /// Returns the share of time in which the worker was awake since `before`. The times begin anew with a hot
-    /// swap: then this is the share since the swap.
+    /// Returns the share of the time since `before` in which the worker was awake. A hot swap resets the times, so
+    /// after a swap this is the share since the swap.
     fn load(&self, before: Option<&Worker>) -> f64 {
         let (awake, exists) = match before.filter(|b| b.exists < self.exists) {
             Some(b) => (self.awake - b.awake, self.exists - b.exists),
@@ -86,7 +86,7 @@ fn workers(client: &mut Client) -> Result<Vec<Worker>, ClientError> {
     Ok(client.read_text("workers", "")?.lines().filter_map(Worker::parse).collect())
 }
 
-/// Prints the workers with their load, which is measured for a while.
+/// Prints the workers with their load, measured for [`MEASURED`].
 fn list_workers(client: &mut Client, json: bool) -> Result<(), Failure> {
     let before = workers(client)?;
     std::thread::sleep(MEASURED);

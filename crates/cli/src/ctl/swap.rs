@@ -23,7 +23,7 @@ pub struct Swap {
 /// The name that the router's diagnostics give to a configuration received over a socket.
 const SENT: &str = "config";
 
-/// Corrects the positions in a swap error: they name [`SENT`], which is replaced by the name of the file.
+/// Replaces the name [`SENT`] by the name of the file in the positions of a swap error.
 fn renamed(e: ClientError, file: &str) -> ClientError {
     let ClientError::Refused { code, text } = e else { return e };
     let line = |line: &str| {

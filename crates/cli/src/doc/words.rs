@@ -89,7 +89,7 @@ pub fn about(a: &ArgSpec) -> String {
 /// A row about ports.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Port {
-    /// `input 0`, `outputs 1 and up`.
+    /// The ports that the row describes, such as `input 0` or `outputs 1 and up`.
     pub which: String,
     /// `push`, `pull` or `agnostic`.
     pub moves: &'static str,
@@ -194,8 +194,8 @@ pub fn flags(flags: &str) -> String {
     words.join(", ")
 }
 
-/// Returns the handlers that a class declares, with their names: its own, those of which an element has several,
-/// such as `patternN`, and those of its arguments.
+/// Returns the handlers that a class declares, with their names: first the plain ones, then numbered ones such as
+/// `patternN`, then those of its arguments.
 pub fn declared(spec: &ClassSpec) -> Vec<(String, HandlerSpec)> {
     let plain = |h: &HandlerSpec| (h.name.to_string(), shown(spec, h));
     let indexed = spec.indexed.iter().map(|h| (format!("{}N", h.name), *h));

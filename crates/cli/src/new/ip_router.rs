@@ -41,10 +41,10 @@ const ARRIVALS: [&str; 4] = [
      -> ICMPRouterAdvertiser($dev:net) -> [0] arp;                        // RFC 1256\n    \
      kind[3] -> asked;\n    kind[4] -> Paint($color) -> output;\n",
 ];
-/// Largest number of interfaces. Packets carry the number of their interface as paint, a byte, and 0 means an
-/// unpainted packet.
+/// Largest number of interfaces. Packets carry the number of their interface as paint. Paint is a byte, and 0 means
+/// an unpainted packet.
 const MOST: usize = 255;
-/// How the first line begins in [`INTERFACE`] that does not receive frames.
+/// The beginning of the line in [`INTERFACE`] that follows the lines of the receiving device.
 const BEHIND_FIRST: &str = "    kind[0] -> ";
 /// Default number of ICMP errors per second.
 const ICMP_ERRORS: u32 = 1000;
@@ -64,7 +64,7 @@ pub struct IpRouter {
     /// Largest number of ICMP errors per second (RFC 1812, section 4.3.2.8).
     #[arg(long, value_name = "RATE", default_value_t = ICMP_ERRORS, value_parser = clap::value_parser!(u32).range(1..))]
     icmp_errors: u32,
-    /// Drop packets that arrive on an interface other than the one that their source is routed to (RFC 1812,
+    /// Drop packets whose source address is routed to another interface than the one they arrive on (RFC 1812,
     /// section 5.3.8).
     #[arg(long)]
     check_sources: bool,
@@ -76,7 +76,7 @@ pub struct IpRouter {
     #[arg(long)]
     advertise: bool,
     /// Hide the received frames from the kernel's own network stack. The kernel may then have addresses on
-    /// the devices, and forward. The router also forwards more packets, because the kernel does not look up a
+    /// the devices, and forward packets. The router also forwards more packets, because the kernel does not look up a
     /// route for each.
     #[arg(long)]
     shield: bool,
@@ -213,8 +213,8 @@ impl IpRouter {
     }
 
     /// Returns the elements that route packets. With --check-sources, packets pass two tables: the first
-    /// checks that the source is routed to the interface of the packet's paint, the second looks up the
-    /// destination.
+    /// checks that the source is routed to the interface on which the packet arrived (its paint), the second
+    /// looks up the destination.
     fn routing(&self) -> String {
         let table = self.table().join(",\n        ");
         let routes = format!("routes :: StaticIPLookup(\n        {table});\n");

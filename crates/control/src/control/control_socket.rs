@@ -79,7 +79,7 @@ pub struct Args {
 }
 
 impl ControlSocket {
-    /// The rights of clients.
+    /// The rules for clients. Reads the token file.
     fn rules(&self, proxy: Option<String>) -> Result<Rules, TokenError> {
         let read = |f: &Filename| Token::read(Path::new(&f.0)).map(Arc::new);
         Ok(Rules {
@@ -103,13 +103,13 @@ impl Build for ControlSocket {
 
 #[handlers]
 impl ControlSocket {
-    /// The TCP port that it listens on.
+    /// The TCP port that it listens on; empty for other addresses.
     #[read]
     fn port(&self) -> String {
         let port = self.serving.server().and_then(crate::Server::port);
         port.map(|p| p.to_string()).unwrap_or_default()
     }
-    /// The file of its Unix socket.
+    /// The file of its Unix socket; empty for other addresses.
     #[read]
     fn filename(&self) -> String {
         self.serving.file()
@@ -237,7 +237,7 @@ mod tests {
         assert!(!file.exists());
         // The server may still answer requests that it has begun.
         while client.read("h", "").is_ok() {}
-        // If the old element still tries to listen, the new one continues.
+        // An old element without a server is still trying to listen, so the new one tries next.
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         assert!(new.next_timer().is_some_and(|t| t < 1000));
     }

@@ -47,7 +47,7 @@ pub(super) fn place(
     anywhere: bool,
     cx: &BuildCx<'_>,
 ) -> Result<ListenAddress, ConfigError> {
-    // The argument is declared as PORT, whatever it means.
+    // Errors call the argument PORT, as it is declared, even where it is a file name or a descriptor.
     let wrong = |meaning, e: ValueError| cx.wrong_value("PORT", e.under(meaning));
     Ok(match kind {
         ListenerKind::Tcp => {
@@ -186,7 +186,7 @@ impl Serving {
             s.set(self.settings.clone());
             self.server = Some(s);
         } else if self.server.is_none() {
-            // The old element was still trying to listen, so the new one continues.
+            // The old element was still trying to listen, so the new one tries at once.
             self.left = self.retries.max(1);
             let now = cx.now();
             cx.set_timer(0, now);

@@ -34,7 +34,7 @@ pub enum Service {
     },
 }
 
-/// A function that prints the messages of a server, such as connections of clients, one line at a time.
+/// A function that prints one line of a server's messages, such as that a client has connected.
 pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The settings of a server.

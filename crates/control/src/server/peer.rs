@@ -25,8 +25,8 @@ pub(super) struct Peer {
     pub talk: Talk,
     /// The events for which its descriptor is registered in epoll.
     pub interest: EventFlags,
-    /// Whether it is in the queue for another turn. A client with buffered commands is queued, because its
-    /// descriptor may have no event.
+    /// Whether it is queued to be served again without an event. A client with buffered commands is queued, because
+    /// its descriptor may have no event.
     pub busy: bool,
     /// This client's share of the server's total: the last result of [`Peer::holds`].
     pub held: usize,
@@ -42,17 +42,17 @@ pub(super) struct Peer {
     last_output: Instant,
 }
 
-/// What to do with a client after its turn.
+/// What to do with a client after [`Peer::turn`].
 pub(super) enum Next {
     /// Wait for an event of its descriptor.
     Wait,
-    /// Give it another turn.
+    /// Serve it again after the other clients.
     Again,
     /// Close the connection.
     Close,
 }
 
-/// Largest number of commands in a turn, so that every client gets turns.
+/// Largest number of commands per call of [`Peer::turn`], so that no client keeps the others waiting.
 const COMMANDS: usize = 8;
 /// How long the server waits, after the last reply, for the client to close its output. If the server closed a TCP
 /// socket with unread input, the connection would be reset (RFC 9293, section 3.10.4), and the client might lose the
@@ -161,7 +161,7 @@ impl Peer {
         matches!(self.talk, Talk::Chatter(_)) && self.finished
     }
 
-    /// One turn: reads input, executes commands, sends output.
+    /// Serves the client once: reads input, executes commands, sends output.
     pub fn turn(&mut self, buffer: &mut [u8], rules: &Rules, access: &mut Access, hung_up: bool) -> Next {
         self.flush();
         self.fill(buffer);
@@ -214,8 +214,8 @@ impl Peer {
         room
     }
 
-    /// The time at which the client is disconnected; `None` if there is no time limit. If the client sends or
-    /// receives something earlier, the time moves, unless the connection is already being closed.
+    /// The time at which the client is disconnected; `None` if there is no time limit. Data that the
+    /// client sends or receives postpones it, unless the connection is already being closed.
     pub fn deadline(&self, limits: &Limits) -> Option<Instant> {
         let Talk::Control(s) = &self.talk else { return None };
         if self.closing.is_some() {

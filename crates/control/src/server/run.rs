@@ -63,8 +63,8 @@ fn of_user(peer: Uid, owner: Uid) -> Option<Origin> {
     (peer == owner || peer.is_root()).then_some(Origin::User)
 }
 
-/// The rights of a client of a TCP socket, by its address. The kernel accepts packets from loopback addresses
-/// only on the loopback device.
+/// The rights of a client of a TCP socket, by its address. A loopback address proves that the client is local: the
+/// kernel drops packets from such addresses that arrive on another device.
 fn of_address(peer: Option<SocketAddr>) -> Origin {
     match peer {
         Some(a) if a.ip().to_canonical().is_loopback() => Origin::Anonymous,
@@ -156,7 +156,7 @@ impl Loop {
             if self.common.changed.swap(false, Ordering::SeqCst) {
                 self.apply_settings();
             }
-            // Clients with buffered commands get their turn after those with ready descriptors, in order.
+            // Clients with buffered commands are served after those with ready descriptors, in order.
             let again = self.busy.len();
             for event in &events {
                 match event.data.u64() {
@@ -312,7 +312,7 @@ impl Loop {
         }
     }
 
-    /// Serves a client for one turn.
+    /// Serves a client once, and then closes the connection or waits, as [`Next`] says.
     fn turn(&mut self, id: u64, hung_up: bool) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let next = peer.turn(&mut self.buffer, &self.rules, &mut self.access, hung_up);

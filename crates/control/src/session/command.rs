@@ -150,7 +150,7 @@ impl Call {
                 let t = access.writable(&self.name, proxy, rules.readonly, from)?;
                 let answer = access.write(from, &t, &bytes::decode(argument))?;
                 let end = if answer.is_empty() { "" } else { "\n" };
-                // Other texts than a plan are warnings.
+                // The answer of `swapplan` is a plan. The answer of any other handler consists of warnings.
                 let plan = t.element.is_none() && t.handler == "swapplan";
                 let code = if plan || answer.is_empty() { code::OK } else { code::WARNINGS };
                 Ok((code, format!("Write handler '{}' OK{end}{answer}", shown(&t.name)), None))

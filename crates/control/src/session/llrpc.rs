@@ -50,7 +50,7 @@ fn find(call: &Call, rules: &Rules, access: &mut Access) -> Result<(&'static Llr
     }
 }
 
-/// Whether a call will be refused whatever its data is.
+/// Whether a call will be refused independently of its data.
 pub fn is_refused(call: &Call, rules: &Rules, access: &mut Access) -> bool {
     find(call, rules, access).is_err()
 }

@@ -51,8 +51,8 @@ enum State {
     LongLine,
     /// The data of a command; `left` bytes are missing.
     Data { call: Call, left: u64, data: Vec<u8> },
-    /// Data to skip; `left` bytes are missing. `call` is answered after the data; if it is none, the reply
-    /// has been sent already.
+    /// Data to skip; `left` bytes are missing. `call` is answered after the data; if it is `None`, the
+    /// reply has been sent already.
     Skip { call: Option<Call>, left: u64 },
     /// Lines up to a terminator.
     Until { call: Call, lines: Until },

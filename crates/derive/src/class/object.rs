@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Ident;
 
-/// The last expressions of `read_handler` and `write_handler`, for handlers that belong to an argument.
+/// The last expressions of `read_handler` and `write_handler`. They handle the handlers of arguments.
 fn args_access(parts: &Parts<'_>) -> (TokenStream, TokenStream) {
     let Some(args) = parts.args() else { return (quote!(None), quote!(None)) };
     let read = quote!(::castanet_element::spec::Args::read(#args, handler).map(Ok));
@@ -27,7 +27,7 @@ fn args_access(parts: &Parts<'_>) -> (TokenStream, TokenStream) {
     (read, write)
 }
 
-/// The statements of `read_handler`, `write_handler`, `each_count` and `own_handlers` that ask the engine.
+/// The statements of `read_handler`, `write_handler`, `each_count` and `own_handlers` that call the engine.
 fn engine_access(parts: &Parts<'_>) -> [TokenStream; 4] {
     let Some((e, _)) = parts.engine else { return [quote!(), quote!(), quote!(), quote!()] };
     [

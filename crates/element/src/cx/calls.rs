@@ -12,8 +12,8 @@ use castanet_spec::HandlerRef;
 const NESTING: u32 = 64;
 
 impl Cx<'_> {
-    /// Makes a call of a handler, unless calls are nested too deep or cannot be made from here. `done` is the word for
-    /// the call in the error: `read` or `written`.
+    /// Makes a handler call. Fails if calls are nested too deep, or if this context has no access to other elements.
+    /// The error says that the handler cannot be `done`: `read` or `written`.
     fn nested<T>(
         &mut self,
         handler: &str,

@@ -68,7 +68,7 @@ impl Cx<'_> {
         self.core.count_drops(self.out.range.me, reason, 1);
         drop(p);
     }
-    /// Counts `n` drops of packets that never existed, for example because no buffer was free to make them.
+    /// Counts `n` drops of packets that were never made, for example because no buffer was free.
     #[inline]
     pub fn count_drops(&mut self, reason: Reason, n: u64) {
         self.core.count_drops(self.out.range.me, reason, n);
@@ -95,9 +95,9 @@ impl Cx<'_> {
     pub fn left(&mut self, n: u64) {
         self.core.count_entry(self.out.range.me, Entry::Left, n);
     }
-    /// Counts packets that the kernel dropped before this element could read them. An element that shows this
-    /// number while it runs calls this function only at cleanup, to put the number into the ledger before the
-    /// element is gone. The class declares `ledger(enters)`.
+    /// Counts packets that the kernel dropped before this element could read them. An element that shows this number
+    /// by a handler calls this function only at cleanup. Then the number is still in the ledger when the element is
+    /// gone. The class declares `ledger(enters)`.
     pub fn missed(&mut self, n: u64) {
         self.core.count_entry(self.out.range.me, Entry::Missed, n);
     }
@@ -123,7 +123,8 @@ impl Cx<'_> {
         behind.insert(behind.len().saturating_sub(n), p);
     }
 
-    /// Returns an empty batch. If possible, it is one that [`Cx::return_batch`] got, so that its memory is reused.
+    /// Returns an empty batch. If possible, it is a batch that was given to [`Cx::return_batch`], so that its memory
+    /// is reused.
     #[inline]
     pub fn spare_batch(&mut self) -> Batch {
         self.core.spare.pop().unwrap_or_default()

@@ -25,8 +25,8 @@ impl<'a> Cx<'a> {
         p
     }
 
-    /// Runs `f`. Within `f`, [`Cx::try_again`] counts the pulled packets that could not be used. Elements
-    /// that pull through each other share one count, so that their loops do not multiply.
+    /// Runs `f`, in which [`Cx::try_again`] counts unusable packets. Elements that pull through each other share one
+    /// count, so that their numbers of tries do not multiply.
     #[inline]
     pub fn with_tries<R>(&mut self, f: impl FnOnce(&mut Cx<'a>) -> R) -> R {
         let outermost = self.core.tries == 0;
@@ -39,9 +39,8 @@ impl<'a> Cx<'a> {
         }
         out
     }
-    /// Whether an element that has pulled an unusable packet may pull another one. If it may not, it gives up
-    /// and returns no packet. The notifiers upstream stay on, so the task that pulls gets another turn after
-    /// the other tasks.
+    /// Whether an element that has pulled an unusable packet may pull another one. If it may not, it must return no
+    /// packet. The notifiers upstream stay on, so the task that pulls gets another turn after the other tasks.
     #[inline]
     pub fn try_again(&mut self) -> bool {
         // The count stops at 1, because 0 means that nothing is counted.

@@ -269,8 +269,8 @@ mod tests {
         }
     }
 
-    /// If `Wrapped` did not pass the calls of a method with a default body on to the element inside, the method
-    /// would do nothing in packages, and no other test would notice.
+    /// Checks that `Wrapped` forwards every method that has a default body. If it did not, the method would do
+    /// nothing for classes from packages, and no other test would notice.
     #[test]
     fn every_method_is_passed_on() {
         let source = include_str!("../class.rs");
@@ -283,8 +283,8 @@ mod tests {
             let wrapped = wrapped.split("\n}\n").next().unwrap();
             for line in body.lines().filter_map(|l| l.strip_prefix("    fn ")) {
                 let method = line.split('(').next().unwrap();
-                // These are called by `Object::take_over_from` and `Object::take_state_from`, which are
-                // passed on.
+                // `Object::take_over_from` and `Object::take_state_from` call these two, and are forwarded
+                // themselves.
                 if matches!(method, "take_over" | "take_state") {
                     continue;
                 }

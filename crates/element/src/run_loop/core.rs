@@ -12,8 +12,8 @@ use castanet_spec::{HandlerRef, Names, Origin, Reason};
 use castanet_tables::timer_queue::TimerQueue;
 use std::sync::Arc;
 
-/// What all elements of one worker share. Run loops read and change it by its methods; elements have a
-/// [`Cx`](crate::Cx) in front of it.
+/// The state that all elements of one worker share. Run loops read and change it by its methods. Elements use it only
+/// through [`Cx`](crate::Cx).
 pub struct Core {
     pub(crate) clock: Clock,
     /// The time at which the run loop last read the clock, at most a few turns ago.
@@ -44,7 +44,7 @@ pub struct Core {
     pub(crate) behind: Batch,
     pub(crate) scratch: Batch,
     pub(crate) spare: Vec<Batch>,
-    /// How many unusable packets elements may still pull during the current pull; 0 outside of
+    /// The number of unusable packets that elements may still pull during the current pull. 0 outside of
     /// [`Cx::with_tries`](crate::Cx::with_tries), where unusable packets are not counted.
     pub(crate) tries: u32,
 }
@@ -58,7 +58,8 @@ pub(crate) struct Budget {
     pub turns: usize,
     /// How many turns the task took in this call.
     pub taken: usize,
-    /// What pulls in this call have found: [`Budget::NOTHING`] and [`Budget::PACKETS`], or 0 without a pull.
+    /// Flags for what the pulls in this call found: [`Budget::NOTHING`], [`Budget::PACKETS`] or both; 0 if there was
+    /// no pull.
     pub pulls: u8,
 }
 
@@ -171,7 +172,7 @@ impl Core {
     pub fn watches(&mut self) -> &mut Watches {
         &mut self.watches
     }
-    /// Exchanges the timers and descriptors for others: those of an element that workers call in turns.
+    /// Exchanges the timers and descriptors for those of a locked element, or back.
     #[inline]
     pub fn exchange(&mut self, timers: &mut TimerQueue<(u32, u16)>, watches: &mut Watches) {
         std::mem::swap(&mut self.timers, timers);
@@ -192,7 +193,7 @@ impl Core {
     pub fn is_scheduled(&self, element: u32) -> bool {
         self.wakes.contains(&element)
     }
-    /// Takes the request to schedule the task of an element back. Returns whether there was one.
+    /// Withdraws the request to schedule the task of an element. Returns whether there was one.
     pub fn unschedule(&mut self, element: u32) -> bool {
         let before = self.wakes.len();
         self.wakes.retain(|&e| e != element);
@@ -258,12 +259,12 @@ impl Core {
     pub fn caller(&self) -> Caller {
         self.caller
     }
-    /// Sets on whose behalf elements run, after a panic: what [`Core::caller`] returned before, or the
-    /// configuration if none.
+    /// Called after a panic: restores on whose behalf elements run. `caller` is what [`Core::caller`] returned
+    /// before; none stands for the configuration.
     pub fn restore_caller(&mut self, caller: Option<Caller>) {
         self.caller = caller.unwrap_or(Caller { origin: self.home, nesting: 0 });
     }
-    /// Whether handler calls wait until the calling element has returned.
+    /// Whether handler calls are waiting until the calling element has returned.
     #[inline(always)]
     pub fn has_deferred(&self) -> bool {
         !self.deferred.is_empty()
@@ -272,7 +273,7 @@ impl Core {
     pub fn take_deferred(&mut self) -> Vec<(u32, HandlerRef)> {
         std::mem::take(&mut self.deferred)
     }
-    /// Lets a handler call of element `from` wait.
+    /// Stores a handler call of element `from` until that element has returned.
     pub fn defer(&mut self, from: u32, call: HandlerRef) {
         self.deferred.push((from, call));
     }
@@ -305,9 +306,9 @@ impl Core {
         let Core { notes, wakes, outside, worker, .. } = self;
         notes.set(note, |w, e| if w == *worker { wakes.push(e) } else { outside.wake(w, e) });
     }
-    /// Returns the next turn of a source whose signal reports no free space. A notifier may be on although
-    /// its queue is full: a puller may turn it on only after sources have filled the queue again. Such a
-    /// notifier is turned off, so that the source can sleep on it.
+    /// Returns the next turn of a source whose signal reports no free space. A notifier may be on although its queue
+    /// is full: a puller may turn it on late, when sources have already filled the queue again. Such a notifier is
+    /// turned off, so that the source can sleep on it.
     #[cold]
     #[inline(never)]
     pub fn without_room(&mut self, signal: &Signal) -> Turn {

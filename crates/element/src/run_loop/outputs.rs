@@ -39,7 +39,8 @@ pub struct Outputs<'a> {
     touched: u64,
     // INVARIANT: empty while any bit of `touched` is set, and while `open` is not zero.
     slot: Option<Packet>,
-    /// The next emission stays in `slot` if its output is below this: the number of outputs, or zero.
+    /// The next emission stays in `slot` if the number of its output is below this value, which is the number of
+    /// outputs or zero.
     pub(crate) open: u32,
 }
 
@@ -79,9 +80,9 @@ impl<'a> Outputs<'a> {
     pub fn touch(&mut self, touched: u64) {
         self.touched |= touched;
     }
-    /// Takes the packet out of the slot, and returns it with the index of its edge. Returns none if there was no
-    /// emission or more than one, or if handler calls must be performed first. If it returns a packet, nothing is
-    /// touched.
+    /// Takes the packet out of the slot, and returns it with the index of its edge. Returns none unless there was
+    /// exactly one emission, and none if handler calls must be performed first. If it returns a packet, no bit of
+    /// `touched` is set.
     #[inline(always)]
     pub fn take_slot(&mut self) -> Option<(usize, Packet)> {
         self.slot.take().map(|p| (self.slot_edge as usize, p))

@@ -39,7 +39,7 @@ pub struct Args {
     /// The names of the queues whose lengths count; the nearest queues if not given.
     #[arg(keyword)]
     queues: Option<Queues>,
-    /// How slowly the average follows the length; 0 for the length itself.
+    /// 0 to 32: a new length has a weight of 2 to the power of -STABILITY in the average; 0 for no averaging.
     #[arg(keyword, default = 4)]
     stability: u32,
 }

@@ -27,7 +27,8 @@ impl Real {
 /// An exponentially weighted moving average of queue lengths, updated for each packet.
 pub(super) struct Average {
     value: Real,
-    /// The time since which the queue may be empty.
+    /// The time since which the queue may be empty, in nanoseconds; `i64::MAX` if it is not empty, and before the
+    /// first packet.
     since: AtomicI64,
     weight: Real,
 }
@@ -53,9 +54,10 @@ impl Average {
         self.value.set(old.get());
         self.since.store(old.since.load(Relaxed), Relaxed);
     }
-    /// Updates the average for a packet that comes at `now` and finds `length` others. Returns the new
-    /// average. If packets are pulled, the queue can become empty only during an update, so it is known since when
-    /// the queue is empty. If packets are pushed, this is not known, so the time of the previous packet is used.
+    /// Updates the average for a packet that comes at `now` and finds `length` others. Returns the new average.
+    ///
+    /// On a pull path, the queue becomes empty only during an update, so the time when it became empty is known. On a
+    /// push path that time is not known, so the time of the previous packet is used.
     #[inline]
     pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
         let old = self.value.get();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CoDel: packets that waited too long are dropped.
+//! CoDel: drops packets if they wait too long in a queue.
 
 use super::lengths::{Lengths, Queues};
 use castanet_element::prelude::*;
@@ -217,7 +217,7 @@ impl CoDel {
     fn queues(&self, cx: &mut Cx<'_>) -> Table {
         Table(self.lengths.names("\n", cx) + "\n")
     }
-    /// Arguments that would make an element with the present settings.
+    /// The configuration string with the current settings.
     #[read]
     fn config(&self, cx: &mut Cx<'_>) -> String {
         let (target, interval) = (self.args.target.show(), self.args.interval.show());

@@ -21,7 +21,7 @@ pub(super) struct State {
     max: AtomicU32,
     max_p: Real,
     average: Average,
-    /// Packets since the last random drop; -1 while no packets are dropped, or all are.
+    /// Packets since the last random drop; -1 while the policy drops either no packets or all packets.
     count: AtomicI64,
     /// The random number that decides which packet is dropped next.
     draw: Real,
@@ -159,7 +159,7 @@ impl<A: EarlyArgs> Early<A> {
     fn queues(&self, cx: &mut Cx<'_>) -> Table {
         Table(self.lengths.names("\n", cx) + "\n")
     }
-    /// Arguments that would make an element with the present settings.
+    /// The configuration string with the current settings.
     #[read]
     fn config(&self, cx: &mut Cx<'_>) -> String {
         let (min, max) = (self.min_thresh(), self.max_thresh());

@@ -67,8 +67,8 @@ impl Lengths {
         let name = |e: u32| cx.elements().get(e as usize).map_or("", |i| i.name.as_str());
         self.0.iter().map(|(e, _)| name(*e)).collect::<Vec<_>>().join(end)
     }
-    /// Returns the argument QUEUES with the comma before it. Without a queue that has a name it is empty, because
-    /// QUEUES needs one.
+    /// Returns the argument QUEUES of a configuration string, with the comma before it. Returns an empty string if no
+    /// queue has a name, because QUEUES needs at least one.
     pub(super) fn argument(&self, cx: &mut Cx<'_>) -> String {
         let names = self.names(" ", cx);
         if names.trim().is_empty() { String::new() } else { format!(", QUEUES {names}") }

@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Drops packets with a probability set by a proportional-integral controller (Hollot et al. 2001).
 ///
 /// The controller is that of Hollot, Misra, Towsley and Gong. The excess is the average length of queues
-/// minus TARGET, or minus QREF if that is given. W times a second, A times the excess is added to the probability, and B times the previous
-/// excess is subtracted. So the probability is steady only while there is no excess. Packets are dropped
-/// independently of each other. The paper gives 160 for W, 1.822e-5 for A and 1.816e-5 for B, for 60 flows
-/// over a link of 3750 packets a second, and 200 for TARGET.
+/// minus TARGET, or minus QREF if that is given. The controller runs W times a second. Each time it
+/// multiplies the excess by A and adds the product to the probability. Then it multiplies the previous
+/// excess by B and subtracts that product. So the probability is steady only while there is no excess.
+/// Packets are dropped independently of each other. The paper gives 160 for W, 1.822e-5 for A and 1.816e-5
+/// for B, for 60 flows over a link of 3750 packets a second, and 200 for TARGET.
 ///
 /// The length and its average are computed as in `RED`. With STABILITY 0 the length itself is used, as in the
 /// paper. While the queues are empty and the probability is 0, the controller does not run.
@@ -61,7 +62,7 @@ pub struct Args {
     /// The reference length of the controller, in packets: the average length to aim for, instead of TARGET.
     #[arg(keyword, show = "TARGET")]
     qref: Option<u32>,
-    /// How slowly the average follows the length; 0 for the length itself.
+    /// 0 to 32: a new length has a weight of 2 to the power of -STABILITY in the average; 0 for no averaging.
     #[arg(keyword, default = 4)]
     stability: u32,
 }
@@ -241,7 +242,7 @@ impl Pi {
     fn queues(&self, cx: &mut Cx<'_>) -> Table {
         Table(self.controller.lengths.names("\n", cx) + "\n")
     }
-    /// Arguments that would make an element with the present settings.
+    /// The configuration string with the current settings.
     #[read]
     fn config(&self, cx: &mut Cx<'_>) -> String {
         let queues = self.controller.lengths.argument(cx);

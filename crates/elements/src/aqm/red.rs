@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RED: packets are dropped before a queue is full.
+//! RED: drops packets at random before a queue is full.
 
 use super::early::{Early, EarlyArgs, Settings};
 use super::lengths::Queues;
@@ -47,7 +47,7 @@ pub struct Args {
     /// The names of the queues whose lengths count; the nearest queues if not given.
     #[arg(keyword)]
     queues: Option<Queues>,
-    /// How slowly the average follows the length; 0 for the length itself.
+    /// 0 to 32: a new length has a weight of 2 to the power of -STABILITY in the average; 0 for no averaging.
     #[arg(keyword, default = 4)]
     stability: u32,
     /// Whether the probability grows gradually above MAX_THRESH, instead of jumping to 1.

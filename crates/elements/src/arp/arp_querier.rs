@@ -30,8 +30,9 @@ use std::sync::atomic::Ordering;
 /// Once a known Ethernet address is POLL_TIMEOUT old, it is queried again at the same pace. The first two of
 /// these queries go to the known address, the others are broadcast. Once the address is TIMEOUT old, it
 /// counts as unknown. When another address replaces a known one, queries are broadcast at once, until one of
-/// the two addresses is confirmed. An address is confirmed if exactly one ARP packet claims it after a query. It is
-/// queried again, by broadcast, after 1, 2, 4, ... 32 seconds, in case the answer of the genuine host was lost.
+/// the two addresses is confirmed. An address is confirmed if exactly one ARP packet claims it after a query. A
+/// confirmed address is queried again, by broadcast, after 1, 2, 4, ... 32 seconds, in case the answer of the
+/// genuine host was lost.
 ///
 /// Packets to 255.255.255.255 or to the subnet's broadcast address are broadcast. Packets to multicast
 /// addresses go to the mapped Ethernet address (RFC 1112 section 6.4). Neither needs a query. Packets without
@@ -39,8 +40,8 @@ use std::sync::atomic::Ordering;
 ///
 /// Queries carry the timestamp and the VLAN annotation of the packet that caused them, and leave before it.
 /// Any ARP packet updates an existing entry. A new entry is made only by an ARP packet that is addressed to
-/// the querier's IP address and comes from its subnet, if the subnet is given (RFC 826). A querier has its
-/// own table, with the same capacities as ARPTable, unless TABLE names another.
+/// the querier's IP address and, if the subnet is given, comes from it (RFC 826). A querier has its own
+/// table, with the same capacities as ARPTable, unless TABLE names another.
 ///
 /// # Ports
 /// Input 0: IP packets. Input 1: Ethernet frames with ARP replies or requests. Output 0: Ethernet frames.
@@ -75,7 +76,7 @@ pub struct ArpQuerier {
     /// Packets dropped, not counting those that the table dropped.
     #[count(unit = "packets")]
     drops: SharedCount,
-    /// Packets that a table of its own dropped.
+    /// Packets that the querier's own table dropped.
     #[count(unit = "packets", hidden)]
     table_drops: SharedCount,
     ether: EtherAddr,
@@ -363,8 +364,8 @@ impl ArpQuerier {
         }
     }
 
-    /// Notes that the packets in `held`, which waited for an address, are about to be sent. Returns false, and
-    /// notes nothing, if there are none or if no other worker could overtake them.
+    /// Records that the packets in `held`, which waited for `ip`, are about to be sent. Returns false, and
+    /// records nothing, if `held` is empty or no other worker uses the table.
     fn wait_for(&mut self, ip: u32, held: &VecDeque<Packet>, now: i64, cx: &mut Cx<'_>) -> bool {
         if !self.workers || held.is_empty() {
             return false;
@@ -399,8 +400,8 @@ impl ArpQuerier {
     }
 }
 
-/// Drops packets that were removed from the table. Those that got no reply leave on output 2 if it is
-/// connected.
+/// Disposes of packets that were removed from the table. Those that got no reply leave on output 2 if it is
+/// connected. All others are dropped.
 fn lose(lost: Lost, cx: &mut Cx<'_>) {
     for (p, reason) in lost {
         if reason == Reason::ArpTimeout {

@@ -49,13 +49,13 @@ pub struct ArpTable {
 /// Arguments of ARPTable.
 #[derive(Args)]
 pub struct Args {
-    /// The most waiting packets; 0: no limit.
+    /// The maximum number of waiting packets; 0: no limit.
     #[arg(keyword, default = 2048)]
     capacity: u32,
-    /// The most entries; 0: no limit.
+    /// The maximum number of entries; 0: no limit.
     #[arg(keyword, default = ENTRY_CAPACITY, show = "65536")]
     entry_capacity: u32,
-    /// The most packets that wait for one address (the latest are kept); 0: no limit.
+    /// The maximum number of packets that wait for one address (the latest are kept); 0: no limit.
     #[arg(keyword, default = 0)]
     entry_packet_capacity: u32,
     /// When a capacity is exceeded, 1/CAPACITY_SLIM_FACTOR of it is made free; 0: no more than needed.

@@ -35,7 +35,7 @@ pub struct Args {
     /// Largest number of bytes to show; negative for all, 0 for none.
     #[arg(default = 24, deprecated = "LENGTH", deprecated = "NBYTES")]
     maxlength: i32,
-    /// How to show bytes: HEX, ASCII or NONE; true is HEX, false NONE.
+    /// How to show bytes: HEX, ASCII or NONE; true means HEX, false means NONE.
     #[arg(keyword, default = Contents::Hex, show = "HEX")]
     contents: Contents,
     /// Whether to show the timestamp.

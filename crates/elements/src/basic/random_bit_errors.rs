@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RandomBitErrors: random bit errors, as on a noisy line.
+//! RandomBitErrors: adds random bit errors, as on a noisy line.
 
 use crate::trace::Probability;
 use castanet_element::prelude::*;

@@ -89,7 +89,7 @@ impl RandomSample {
     fn set_drop_prob(&mut self, p: Probability) {
         self.pass = Probability(1.0 - p.0);
     }
-    /// The configuration string. Its probability is the one that packets pass with now.
+    /// The configuration string with the current probability.
     #[read(merge = first)]
     fn config(&self) -> String {
         let active = if self.args.active { "" } else { ", ACTIVE false" };

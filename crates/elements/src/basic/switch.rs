@@ -63,7 +63,7 @@ impl Switch {
         let exists = usize::try_from(output).is_ok_and(|o| o < self.outputs);
         self.args.output = if exists { output } else { -1 };
     }
-    /// The chosen output, as configuration string.
+    /// The configuration string with the current OUTPUT.
     #[read(merge = first)]
     fn config(&self) -> String {
         self.switch().to_string()

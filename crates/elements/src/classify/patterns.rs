@@ -61,7 +61,7 @@ pub(super) fn of_config(compiled: Compiled, cx: &mut BuildCx<'_>) -> Result<Prog
     of_places(compiled, cx, |argument| Written { argument, line: None })
 }
 
-/// Like [`of_config`], with the place of each pattern.
+/// Like [`of_config`], but `written` says for each pattern which argument or file it comes from.
 pub(super) fn of_places(
     compiled: Compiled,
     cx: &mut BuildCx<'_>,
@@ -132,7 +132,7 @@ impl Classify {
         Classify { program, looks_at_mac }
     }
 
-    /// Returns the output of a packet; the error is why the packet cannot be classified.
+    /// Returns the output of a packet, or the drop reason if the packet cannot be classified.
     #[inline(always)]
     fn output(&self, p: &Packet) -> Result<Output, Reason> {
         if self.program.kind() == OffsetBase::Data {
@@ -187,7 +187,7 @@ impl Classify {
     }
 }
 
-/// Returns the port number of an output. Packets that match nothing get a number that no element has.
+/// Returns the port number of an output. For a packet that matches nothing, the number is larger than that of any port.
 #[inline(always)]
 fn port(output: Output) -> usize {
     output.number() as usize

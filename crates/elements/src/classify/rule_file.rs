@@ -132,7 +132,7 @@ mod tests {
         for (origin, allowed) in [
             (Origin::Operator, true),
             (Origin::User, true),
-            // A client with the token may name only files of the operator's folder, and there is none.
+            // A client with the token may name only files in the operator's folder, and this test sets no folder.
             (Origin::Authorised, false),
             (Origin::Anonymous, false),
             (Origin::Network, false),

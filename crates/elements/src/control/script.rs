@@ -41,7 +41,7 @@ use castanet_element::prelude::*;
 /// the script itself, or, if it has none of that name, for a global handler. `$?` is the status of the last `write`.
 /// `$args`, `$1`... and `$#` are the arguments of `run`. `$0` is the name of the handler that started the run (`run`,
 /// or any handler of a PROXY), and `$write` is true if it was called as a write handler. `$input` is the port of a
-/// packet, and `$$` the process number. A step is a call of the handler `step`; for a DRIVER script, a request to stop
+/// packet, and `$$` the process ID. A step is a call of the handler `step`; for a DRIVER script, a request to stop
 /// is also a step. After 1000 jumps without a waiting instruction between them, the script is ended; 32 KiB of
 /// substituted text count as a jump.
 ///

@@ -27,8 +27,8 @@ impl Show for DeviceName {
     }
 }
 
-/// How frames are received or sent. Old configurations choose one of several methods. Here every word stands for
-/// packet sockets.
+/// How frames are received or sent. Old configurations choose one of several methods. Here every accepted word
+/// stands for packet sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method(pub(super) String);
 

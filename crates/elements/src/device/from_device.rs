@@ -19,12 +19,13 @@ use castanet_spec::anno;
 use group::{Members, claimed};
 use std::collections::VecDeque;
 
-/// The most frames that one turn emits. Frames that are ready are emitted together, whatever BURST says.
+/// The maximum number of frames that one turn emits. Frames that are ready are emitted together, whatever
+/// BURST says.
 const MOST: usize = 64;
 /// Each received frame allows the task this many more empty polls, up to [`MOST_LOOKS`]. When they are used up, the
 /// task sleeps. Polling avoids wake-ups, each of which costs more than a packet.
 const LOOKS: u32 = 8;
-/// The most empty polls before the task sleeps. They take some tens of microseconds.
+/// The maximum number of empty polls before the task sleeps. They take some tens of microseconds.
 const MOST_LOOKS: u32 = 256;
 /// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
@@ -46,9 +47,9 @@ const LOOK: i64 = 200_000_000;
 /// configuration again. Two FromDevice elements on one device would emit each frame twice. This is an error unless
 /// BPF_FILTER or PROTOCOL differs, or FANOUT is given.
 ///
-/// With FANOUT, all elements of one device and one number share its frames: all frames of a flow, in both directions,
-/// go to the same element. So several workers can receive, each with a FromDevice of its own, and the packets of a flow
-/// stay in order. Fragments count as a flow of their two addresses.
+/// With FANOUT, all elements with the same device and the same number share the device's frames: all frames of a flow,
+/// in both directions, go to the same element. So several workers can receive, each with a FromDevice of its own, and
+/// the packets of a flow stay in order. All fragments between two addresses count as one flow.
 ///
 /// # Ports
 /// No inputs. Output 0 (push): frames. Output 1 (optional): with FORCE_IP, frames that hold no IPv4; without
@@ -77,7 +78,7 @@ pub struct FromDevice {
     socket: Option<(PacketSocket, Watch)>,
     intake: Intake,
     shield: Option<Shield>,
-    /// The watch of the socket, if another router has taken the socket over (hot swap). It stays in this router.
+    /// The watch of a socket that another router has taken over (hot swap). Only this router can end the watch.
     left: Left,
     /// Packets taken over in a hot swap, emitted before newly received frames. The first `from_old` of them came from
     /// the old router.
@@ -108,8 +109,8 @@ pub struct Args {
     /// Whether frames to other hosts are received.
     #[arg(default = false)]
     promisc: bool,
-    /// The most bytes of a packet, 14 to 65535; further bytes are cut off and counted in the extra length annotation.
-    /// By default packets are whole.
+    /// The maximum length of a packet in bytes, 14 to 65535; further bytes are cut off and counted in the extra
+    /// length annotation. By default packets are whole.
     snaplen: Option<u32>,
     /// Whether the host's own network stack also sees the frames.
     #[arg(keyword, default = true)]
@@ -139,8 +140,8 @@ pub struct Args {
     /// Accepted for old configurations and ignored; frames that are ready are emitted together, up to 64 of them.
     #[arg(keyword, default = 1)]
     burst: u32,
-    /// The number of the group of elements that share the frames of the device. All routers of a network namespace
-    /// have the groups of a device in common.
+    /// The number of the group of elements that share the frames of the device. A group may span several routers
+    /// of a network namespace.
     #[arg(keyword)]
     fanout: Option<u16>,
     /// Whether packets have timestamps.

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The most packets that one turn emits.
+/// The maximum number of packets that one turn emits.
 const MOST: usize = 64;
 const DEFAULT_MTU: u32 = 2048;
 
@@ -90,7 +90,7 @@ pub struct FromHost {
     device: Arc<HostDevice>,
     wanted: Wanted,
     tun: Option<(Arc<Tun>, Watch)>,
-    /// The watch of the device, if another router has taken the device over (hot swap). It stays in this router.
+    /// The watch of a device that another router has taken over (hot swap). Only this router can end the watch.
     left: Left,
     downstream: Signal,
     scratch: Vec<u8>,

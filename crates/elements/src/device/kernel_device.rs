@@ -12,7 +12,8 @@ use castanet_packet::DEFAULT_HEADROOM;
 use castanet_wire::ether::EtherAddr;
 use std::net::Ipv4Addr;
 
-/// The most packets that one turn emits. Packets that are ready are emitted together, whatever BURST says.
+/// The maximum number of packets that one turn emits. Packets that are ready are emitted together, whatever
+/// BURST says.
 const MOST: usize = 64;
 /// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
@@ -55,7 +56,7 @@ pub struct KernelDevice<const TAP: bool> {
     tun: Option<(Tun, Watch)>,
     /// Identifies the device in a hot swap: its name and kind, or all its settings if the kernel chooses the name.
     key: String,
-    /// The watch of the device, if another router has taken the device over (hot swap). It stays in this router.
+    /// The watch of a device that another router has taken over (hot swap). Only this router can end the watch.
     left: Left,
     /// Packets that came from the host.
     #[count(unit = "packets")]
@@ -263,7 +264,7 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
         if let Some((_, mine)) = self.tun.take() {
             cx.unwatch(mine);
         }
-        // A device without a queue cannot have been open.
+        // An open device has at least one queue.
         if let Some(fd) = tun.queues().first().cloned() {
             let watch = cx.watch(fd, Interest::Read);
             self.wanted.name = Some(tun.name().to_string());

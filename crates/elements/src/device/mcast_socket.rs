@@ -52,7 +52,7 @@ pub struct Args {
     /// The port to send from; 0 for any.
     #[arg(default = PortArg::default(), show = "0")]
     sourceport: PortArg,
-    /// The most bytes of a received packet.
+    /// The maximum length of a received packet in bytes.
     #[arg(keyword, default = 2048)]
     snaplen: u32,
     /// Bytes before the data of received packets.

@@ -60,8 +60,8 @@ pub(crate) fn complete_checksum(p: &mut Packet) -> Result<(), Reason> {
     complete(p.data_mut(), &vnet).map_err(|_| Reason::BadOffload)
 }
 
-/// Completes the pending offload of a packet, and appends the result to `into`: the packet with its checksum, or the
-/// packets of its segments, with the annotations of the packet.
+/// Completes the pending offload of a packet, and appends the result to `into`: the packet with its checksum, or one
+/// packet for each segment, with the annotations of the original.
 ///
 /// # Errors
 /// The error is the reason for which the packet is dropped.

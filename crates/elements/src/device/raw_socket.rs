@@ -12,9 +12,9 @@ use castanet_io::socket::{Options, RawIp};
 /// Received packets are emitted as the host gets them: they start with the IP header, which is marked, and the
 /// destination address annotation is set. The host's own network stack also processes them. Packets to send must
 /// start with their IP header. The host corrects length and checksum, and uses its own routes. Packets for which the
-/// host has no free buffer stay upstream. Packets that it refuses are dropped, and the first refusal is reported. With
-/// a PORT, for TCP and UDP, only packets to that port are received, and for UDP the host does not answer that the port
-/// is unreachable. The element needs the right to open raw sockets.
+/// host has no free buffer stay upstream. Packets that it refuses are dropped, and the first refusal is reported. If
+/// PORT is given (TCP and UDP only), only packets to that port are received. For UDP, the host then does not answer
+/// that the port is unreachable. The element needs the right to open raw sockets.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets to send. Output 0 (optional): IP packets received.
@@ -57,7 +57,7 @@ pub struct Args {
     /// The port that packets must be for; 0 for any.
     #[arg(default = PortArg::default(), show = "0")]
     port: PortArg,
-    /// The most bytes of a received packet.
+    /// The maximum length of a received packet in bytes.
     #[arg(keyword, default = 2048)]
     snaplen: u32,
     /// Bytes before the data of received packets.

@@ -80,7 +80,7 @@ pub struct Socket {
 /// The state of a socket.
 #[derive(Debug)]
 enum Link {
-    /// Neither a connection nor a datagram socket.
+    /// No connection and no datagram socket.
     None,
     /// A connection that is not established yet.
     Connecting(Stream),
@@ -111,7 +111,7 @@ pub struct Args {
     /// Whether every connection and every failure is reported.
     #[arg(keyword, default = false)]
     verbose: bool,
-    /// The most bytes of a received packet.
+    /// The maximum length of a received packet in bytes.
     #[arg(keyword, default = 2048)]
     snaplen: u32,
     /// Bytes before the data of received packets.

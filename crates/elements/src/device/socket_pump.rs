@@ -12,7 +12,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// The most packets from a push input that wait for a socket.
+/// The maximum number of packets from a push input that wait for a socket.
 const WAITING: usize = 1024;
 /// How long to wait when there is no descriptor to watch, in nanoseconds.
 const LATER: i64 = 1_000_000;
@@ -22,7 +22,7 @@ const TIMER: u16 = 0;
 /// How packets are made from received data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// The most bytes of a packet.
+    /// The maximum length of a packet in bytes.
     pub(super) snaplen: u32,
     /// Bytes before the data of a packet.
     pub(super) headroom: u32,

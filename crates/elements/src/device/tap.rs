@@ -104,7 +104,7 @@ impl Read {
     }
 }
 
-/// The most bytes of one read: an Ethernet header with a VLAN tag, and a super-packet.
+/// The maximum number of bytes of one read: an Ethernet header with a VLAN tag, and a super-packet.
 const LARGEST: usize = 65536 + 18;
 
 /// Reads one packet that the host sent. It is first read into `scratch`, because its length is not known in

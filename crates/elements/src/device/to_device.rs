@@ -54,7 +54,7 @@ pub struct ToDevice {
     #[count(unit = "outages")]
     losses: Count,
     sender: Option<(PacketSender, Watch)>,
-    /// The watch of the socket, if another router has taken the socket over (hot swap). It stays in this router.
+    /// The watch of a socket that another router has taken over (hot swap). Only this router can end the watch.
     left: Left,
     held: Batch,
     upstream: Signal,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CheckCRC32: packets whose check sequence is right.
+//! CheckCRC32: checks and removes the CRC-32 at the end of packets.
 
 use castanet_element::prelude::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EtherRewrite: new addresses for frames.
+//! EtherRewrite: sets the addresses of frames.
 
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;

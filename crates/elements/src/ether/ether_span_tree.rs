@@ -51,7 +51,7 @@ pub struct EtherSpanTree {
     args: args::Args,
     shared: Arc<Shared>,
     ports: usize,
-    /// Whether this is the replica that keeps the time.
+    /// Whether this is the replica that sets the timer.
     first: bool,
     /// Whether there are other replicas.
     several: bool,
@@ -65,7 +65,8 @@ struct Shared {
     switch: Arc<Control>,
 }
 
-/// Interval at which the replica that keeps the time looks for messages that other replicas received, in nanoseconds.
+/// Interval at which the replica that sets the timer checks for messages that other replicas received, in
+/// nanoseconds.
 const LOOK: i64 = 1_000_000_000;
 
 impl Build for EtherSpanTree {

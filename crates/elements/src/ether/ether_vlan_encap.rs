@@ -58,7 +58,7 @@ impl Tagged for Args {
 
 #[handlers]
 impl EtherVlanEncap {
-    /// Arguments that would make an element like this one.
+    /// The arguments that configure an identical element.
     #[read(merge = first)]
     fn config(&self) -> String {
         let Args { ethertype, src, dst, .. } = &self.tagging.args;

@@ -7,8 +7,8 @@ use castanet_wire::ether::EtherAddr;
 /// Sets the packet type annotation from the destination of Ethernet frames, and separates frames for other hosts.
 ///
 /// Frames to `ETHER` get the packet type "to this host". Other frames get the packet type broadcast, multicast,
-/// or "to another host". Frames for another host leave on output 1 unless `DROP_OTHER` is false, and so do frames
-/// from `ETHER` if `DROP_OWN` is true.
+/// or "to another host". Frames for another host leave on output 1, unless `DROP_OTHER` is false. If `DROP_OWN`
+/// is true, frames from `ETHER` leave there too.
 ///
 /// # Ports
 /// Input 0: Ethernet frames. Output 0: frames for this host, broadcast and multicast frames. Output 1

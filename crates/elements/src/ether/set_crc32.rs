@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetCRC32: a check sequence behind packets.
+//! SetCRC32: appends a CRC-32 to packets.
 
 use castanet_element::prelude::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetEtherAddress: an Ethernet address as annotation.
+//! SetEtherAddress: sets an annotation to an Ethernet address.
 
 use super::address_offset::Anno6;
 use castanet_element::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetVLANAnno: the VLAN annotation.
+//! SetVLANAnno: sets the VLAN annotation.
 
 use super::vlan::{self, Priority, Tag, Tci, VlanId};
 use castanet_element::prelude::*;

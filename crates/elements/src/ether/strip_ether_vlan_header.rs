@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StripEtherVLANHeader: packets without their Ethernet header, tagged or not.
+//! StripEtherVLANHeader: strips Ethernet headers, tagged or not.
 
 use super::vlan::{self, Native};
 use castanet_element::prelude::*;

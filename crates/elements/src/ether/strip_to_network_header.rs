@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StripToNetworkHeader: packets start with their network header.
+//! StripToNetworkHeader: strips everything before the network header.
 
 use castanet_element::prelude::*;
 

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[class(workers = share, drops(Suppressed), build, lifecycle, handlers, capabilities(EmptyNotifier))]
 pub struct Suppressor {
     suppressed: Arc<[AtomicBool]>,
-    /// The same flags with the notifier, for elements that set them.
+    /// The flags in `suppressed`, together with the notifier, for elements that set the flags.
     flags: Arc<PortFlags>,
     /// For each port, the signal that its pullers wait for; `None` if packets are pushed.
     upstream: Vec<Option<Signal>>,

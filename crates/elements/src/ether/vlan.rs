@@ -197,7 +197,7 @@ pub struct Tagging<A> {
     pub args: A,
     /// How the tags of packets are made.
     pub tag: Tag,
-    /// Whether an argument or a handler has set the tag. If not, its handlers show nothing.
+    /// Whether an argument or a handler has set the tag. If not, the handlers of the tag show nothing.
     given: bool,
 }
 

@@ -46,7 +46,7 @@ impl Tagged for Args {
 
 #[handlers]
 impl VlanEncap {
-    /// Arguments that would make an element like this one.
+    /// The arguments that configure an identical element.
     #[read(merge = first)]
     fn config(&self) -> String {
         let kind = self.tagging.args.ethertype.map(|t| format!(", ETHERTYPE {t}"));

@@ -18,13 +18,13 @@ use std::net::Ipv4Addr;
 /// Turns packets into ICMP error messages about them.
 ///
 /// The message (RFC 792, RFC 1812 section 4.3) goes to the source of the packet. It quotes the packet from its IP
-/// header on: as much as fits in MTU bytes in all, but at least the header and 8 bytes. In the cases of RFC 1812
-/// section 4.3.2.7, no error is sent and the packet is dropped. This happens if the packet is an ICMP error itself, or
-/// an ICMP message that is cut before its type; if it went to a multicast or broadcast address, of IP or of the link
-/// layer (packet type annotation), or to one of BADADDRS; if its source is not a single host (0/8, 127/8, multicast,
-/// 240/4 and above, BADADDRS); or if it is a fragment other than the first. No redirects are sent about packets with a
-/// source route (section 5.2.7.2). If the packet has a source route, the message gets the recorded part of it in
-/// reverse order (section 4.3.2.6), unless the message is about that option.
+/// header on: as much as fits in MTU bytes in all, but at least the header and 8 bytes. RFC 1812 section 4.3.2.7
+/// forbids errors about some packets, which are dropped. These are ICMP errors, and ICMP messages that are cut before
+/// their type. They are also packets to a multicast or broadcast address, of IP or of the link layer (packet type
+/// annotation), and packets to one of BADADDRS. Finally, they are packets whose source is not a single host (0/8,
+/// 127/8, multicast, 240/4 and above, BADADDRS), and fragments other than the first. No redirects are sent about
+/// packets with a source route (section 5.2.7.2). If the packet has a source route, the message gets the recorded part
+/// of it in reverse order (section 4.3.2.6), unless the message is about that option.
 ///
 /// The pointer of a parameter problem comes from the packet's ICMP_PARAMPROB annotation, the gateway of a redirect
 /// from the destination address annotation, and the next MTU of `unreachable needfrag` from PMTU (RFC 1191 section

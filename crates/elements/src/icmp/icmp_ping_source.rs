@@ -21,9 +21,9 @@ use std::net::Ipv4Addr;
 /// counts up with them, from an unpredictable number (from 1 with `--seed`). The time to live is 255. After LIMIT
 /// requests no more are sent; with STOP the driver is stopped one INTERVAL after the last one. A reply on input 0
 /// counts if it has the right identifier and its request has not been answered yet. With `VERBOSE`, each such reply is
-/// reported, and a summary at the end. Packets on input 0 are dropped, except that with MIRROR and a push output, echo
-/// requests are turned into replies, which leave on output 0. On a pull output, a request that is due leaves with the
-/// next pull.
+/// reported, and a summary at the end. With MIRROR and a push output, echo requests on input 0 are turned into replies,
+/// which leave on output 0. All other packets on input 0 are dropped. On a pull output, a request that is due leaves
+/// with the next pull.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets with marked network header. Output 0: echo requests.

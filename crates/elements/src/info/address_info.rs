@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AddressInfo: names for addresses.
+//! AddressInfo: gives names to addresses.
 
 use super::{Definition, each_argument};
 use castanet_element::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AnnotationInfo: names for packet annotations.
+//! AnnotationInfo: gives names to packet annotations.
 
 use super::{Definition, each_argument};
 use castanet_element::prelude::*;
@@ -7,12 +7,12 @@ use castanet_spec::anno;
 
 /// Names packet annotations, and checks that annotations do not overlap.
 ///
-/// An argument `NAME ANNO [SIZE]` gives the name NAME to the annotation ANNO, which is given by an existing
-/// name or by a byte offset. SIZE is in bytes; by default it is the size of the annotation that ANNO names, and an
-/// offset has the size that is wanted where NAME is used. Arguments of other elements can use NAME for the annotation.
-/// An argument `CHECK_OVERLAP ANNO...` is an error if two of these annotations share a byte; annotations without a
-/// size count as one byte. Names are valid in the compound that contains the element, and in compounds inside it. `#`
-/// starts a comment.
+/// An argument `NAME ANNO [SIZE]` gives the name NAME to the annotation ANNO, which is given by an existing name or by
+/// a byte offset. SIZE is in bytes. Without SIZE, NAME has the size of the annotation that ANNO names. If ANNO is an
+/// offset, NAME then has the size that is required where it is used. Arguments of other elements can use NAME for the
+/// annotation. An argument `CHECK_OVERLAP ANNO...` is an error if two of these annotations share a byte; annotations
+/// without a size count as one byte. Names are valid in the compound that contains the element, and in compounds
+/// inside it. `#` starts a comment.
 ///
 /// # Ports
 /// None.
@@ -36,7 +36,8 @@ pub struct Args {
     pub def: Vec<Definition>,
 }
 
-/// The offset and the size of an annotation, in bytes. Without a size, it is as long as an argument wants.
+/// The offset and the size of an annotation, in bytes. The size is `None` if it depends on the argument that uses the
+/// annotation.
 type Place = (usize, Option<usize>);
 
 /// Returns the place of an annotation that is given by a name or an offset.

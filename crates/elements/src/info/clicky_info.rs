@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ClickyInfo: settings of a drawing program.
+//! ClickyInfo: accepts settings of a drawing program.
 
 use super::Definition;
 use castanet_element::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! DevirtualizeInfo: settings of a configuration compiler.
+//! DevirtualizeInfo: accepts settings of a configuration compiler.
 
 use super::Definition;
 use castanet_element::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PortInfo: names for ports.
+//! PortInfo: gives names to ports.
 
 use super::{Definition, each_argument};
 use castanet_element::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ScheduleInfo: shares of the processor.
+//! ScheduleInfo: gives tasks unequal shares of the processor.
 
 use super::{Definition, each_argument, no_element};
 use castanet_element::prelude::*;
@@ -8,8 +8,8 @@ use castanet_element::prelude::*;
 ///
 /// Each argument is the name of an element and the share of its task, as a multiple of the ordinary share.
 /// The ordinary share is 1 and stands for 1024 tickets of the stride scheduler. The name may be that of a compound:
-/// the share is then a factor for all elements inside it. The factors of compounds inside each other and the share of the
-/// element are multiplied.
+/// the share is then a factor for all elements inside it. The share of an element is multiplied by the factors of all
+/// compounds around it.
 ///
 /// In the configurations of the Click paper (SOSP 1999), `ScheduleLinux` gives Linux its share of the processor.
 /// Outside the kernel this is not necessary, so `ScheduleLinux` has no effect.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StaticThreadSched: which worker runs which task.
+//! StaticThreadSched: assigns tasks to workers.
 
 use super::{Definition, each_with_warnings, no_element_or_compound};
 use castanet_element::prelude::*;

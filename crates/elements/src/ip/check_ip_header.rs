@@ -193,7 +193,7 @@ impl CheckIpHeader {
     }
 
     /// Returns the total length and the destination of a packet that passes the quick tests. Nearly every packet
-    /// passes, because it has version 4 and no options.
+    /// has version 4 and no options, and so passes.
     #[inline(always)]
     fn common(&self, bytes: &[u8]) -> Option<(usize, u32)> {
         let h = bytes.first_chunk::<{ Ipv4Header::LEN }>()?;

@@ -57,7 +57,7 @@ pub struct Args {
     /// Whether packets are marked as ECN-capable: true or 1 for ECT(1), 2 for ECT(0).
     #[arg(keyword, default = Ect(None), show = "false")]
     ect: Ect,
-    /// Whether packets are marked as having met congestion.
+    /// Whether packets are marked CE (congestion experienced).
     #[arg(keyword, show = "false")]
     ce: Option<bool>,
     /// Whether packets must not be fragmented.
@@ -65,7 +65,7 @@ pub struct Args {
     df: bool,
 }
 
-/// The ECN bits of packets that have not met congestion; none if they are not given.
+/// The ECN bits that the argument ECT gives; none if ECT is not given.
 #[derive(Clone, Copy, Debug)]
 struct Ect(Option<u8>);
 

@@ -41,14 +41,14 @@ pub struct IpFragmenter {
     headroom: usize,
     identifications: Secret,
     pieces: Batch,
-    /// The number of fragments after the first one of the packet that was fragmented most recently.
+    /// The number of fragments of the packet that was fragmented last, not counting the first fragment.
     last_pieces: usize,
 }
 
 /// Arguments of IPFragmenter.
 #[derive(Args)]
 pub struct Args {
-    /// The most bytes of a packet, including the IP header; at least 8.
+    /// The maximum length of a packet in bytes, including the IP header; at least 8.
     mtu: u32,
     /// Whether packets marked "do not fragment" stay whole.
     #[arg(default = true)]
@@ -56,7 +56,7 @@ pub struct Args {
     /// Whether every packet that is not fragmented is reported, not only the first five.
     #[arg(default = false)]
     verbose: bool,
-    /// Bytes before the data of a fragment, for headers to come.
+    /// Bytes before the data of each fragment, for headers that later elements add.
     #[arg(keyword, show = "28")]
     headroom: Option<u32>,
 }
@@ -91,7 +91,7 @@ impl Lifecycle for IpFragmenter {
     }
 }
 
-/// The most bytes of a packet, including the header.
+/// The maximum length of a packet in bytes, including the header.
 const LONGEST: usize = 65_535;
 
 /// The parts of a packet that is to be fragmented.
@@ -186,8 +186,8 @@ impl IpFragmenter {
             return Verdict::Next;
         }
         let Some(h) = Ipv4Header::from_prefix(network) else { return self.too_long(p, cx) };
-        // RFC 791 section 3.2: a fragment that ends beyond the longest packet belongs to no packet. The offsets of
-        // its pieces would wrap to 0, so that the pieces would look like first fragments.
+        // RFC 791 section 3.2: no packet is longer than LONGEST, so a fragment that ends beyond that is malformed.
+        // The offsets of its pieces would wrap to 0, and the pieces would look like first fragments.
         if usize::from(h.fragment_offset()).saturating_add(plan.total) > LONGEST {
             self.drops.add(1);
             return Verdict::Drop(Reason::BadFragment);

@@ -21,12 +21,12 @@ use std::net::Ipv4Addr;
 /// Source routes pass, unless SOURCE_ROUTE says otherwise. With `drop`, packets that have one are dropped, which is
 /// the default that RFC 7126 recommends (sections 4.3.5 and 4.4.5). With `follow`, source routes are followed (RFC
 /// 791 section 3.1, RFC 1812 section 5.3.13.4). If a packet is addressed to the router but its route has not ended, the
-/// next address of the route becomes its destination, in header and annotation, and it must be routed again. So
-/// packets to the router's addresses must pass this element before the router accepts them as its own. In the source
-/// route of a packet that leaves, the address recorded last becomes MYADDR if it is one of the router's addresses. If
-/// the route is strict, the packet's next hop (the destination annotation) must be the next address of the route. With
-/// `drop` or `follow`, record route and timestamp are not filled in for packets to the router's own addresses, because
-/// they go no further.
+/// next address of the route becomes its destination, in header and annotation, and the packet must be routed again. So
+/// packets to the router's addresses must pass this element before the router accepts them as its own. When a packet
+/// leaves, the last recorded address of its source route becomes MYADDR if it is one of the router's addresses. If the
+/// route is strict, the packet's next hop (the destination annotation) must be the next address of the route. With
+/// `drop` or `follow`, record route and timestamp are not filled in for packets to the router's own addresses: these
+/// packets either end at the router or pass an element of this class again when they leave.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the packets with options filled in. Output 1 (optional): packets with malformed
@@ -116,8 +116,9 @@ impl IpGwOptions {
 
     /// Fills in `options`, the bytes after the first 20 bytes of a header.
     fn fill(&self, options: &mut [u8], way: &mut Way, now: i64) -> Filled {
-        // Record route and timestamp are not filled in for a packet to the router itself. It goes no further, or, if
-        // its source route leads on, it passes an element of this class again when it leaves.
+        // Record route and timestamp are not filled in for a packet to the router itself. Such a packet is
+        // forwarded only if its source route continues, and then passes an element of this class again when it
+        // leaves.
         let ends = way.here && self.args.source_route != SourceRoutes::Pass;
         let mut result = Filled::Unchanged;
         let mut at = 0;

@@ -88,7 +88,7 @@ mod tests {
             let out = kit.act(out.into_iter().map(|o| o.1));
             assert_eq!((out[0].1.data(), out[0].1.dst_ip()), (&built(tcp, false)[..], 0x0100_0001));
         }
-        // Later fragments and packets of other protocols have no ports, nor have packets that are cut.
+        // Later fragments, packets of other protocols and truncated packets have no ports.
         let mut kit = Kit::<IpMirror>::new("").unwrap();
         for (at, v) in [(7, 1), (9, 47), (3, 27)] {
             let mut data = built(false, false);

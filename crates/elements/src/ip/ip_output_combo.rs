@@ -50,7 +50,7 @@ pub struct Args {
     color: u8,
     /// The router's address on the link.
     ipaddr: Ipv4Addr,
-    /// The most bytes of a packet on the link.
+    /// The maximum length of a packet on the link, in bytes.
     mtu: u32,
 }
 
@@ -71,8 +71,8 @@ impl Build for IpOutputCombo {
 impl IpOutputCombo {
     #[inline]
     fn step(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        // A part returns output 1 for a packet that goes no further. This element then sends the packet to
-        // an output that depends on the part, or drops it.
+        // A part returns output 1 for a packet that the next parts must not process. This element then emits
+        // the packet on an output that depends on the part, or drops it.
         match self.broadcasts.action(p, cx) {
             Verdict::Next => {}
             Verdict::Out(_) => return Verdict::Drop(Reason::LinkBroadcast),
@@ -154,7 +154,7 @@ mod tests {
         }
         assert!(kit.push(0, [packet(&[0x45; 40])]).is_empty());
         assert_eq!((kit.dropped(Reason::LinkBroadcast), kit.all_dropped()), (2, 3));
-        // The header has a time to live that is less by one, the new source address and a correct checksum.
+        // The time to live is decremented, the source address is new, and the checksum is correct.
         let out = kit.push(0, [with(&|p| p.set_anno_u8(anno::FIX_IP_SRC, 1))]);
         let (h, _) = etherparse::Ipv4Header::from_slice(out[0].1.data()).unwrap();
         assert_eq!(

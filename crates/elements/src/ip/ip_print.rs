@@ -47,7 +47,7 @@ pub struct Args {
     /// Whether to dump the data after the transport header: no, hex or ascii.
     #[arg(keyword, default = Contents::NO, show = "no")]
     payload: Contents,
-    /// The most bytes to dump; a negative number means all.
+    /// The maximum number of bytes to dump; a negative number means all.
     #[arg(keyword, alias = "NBYTES", default = 1500)]
     maxlength: i32,
     /// Whether to print the IP identification.
@@ -65,7 +65,7 @@ pub struct Args {
     /// Whether to print the time to live.
     #[arg(keyword, default = false)]
     ttl: bool,
-    /// Whether identifier and sequence number of ICMP echos are printed in network order.
+    /// Whether identifier and sequence number of ICMP echo messages are read in network byte order.
     #[arg(keyword, default = true)]
     swap: bool,
     /// Whether to print the total length field of the IP header.
@@ -165,8 +165,8 @@ impl OutFile {
         let Sink::Open(file) = &mut *sink else { return Ok(()) };
         file.write_all(&castanet_lang::bytes::encode(line)).inspect_err(|_| *sink = Sink::Failed)
     }
-    /// Writes buffered lines. If the router did not run, the file may belong to another router and is not touched,
-    /// except that a file which this router created (`made`) is removed.
+    /// Writes buffered lines. If the router did not run, the file may belong to another router, so nothing is
+    /// written to it. If this router created the file (`made`), it is then removed.
     pub(crate) fn close(&self, name: &str, made: bool, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let mut sink = self.sink();
         if matches!(*sink, Sink::Closed) && !handover::has_run(cx) {

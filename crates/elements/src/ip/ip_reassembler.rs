@@ -17,8 +17,8 @@ use std::net::Ipv4Addr;
 ///
 /// Whole packets pass at once. Fragments wait for the others with the same source, destination, protocol and
 /// identification. When no fragment is missing, the packet leaves with the header, the options and the
-/// annotations of its first fragment, and with new lengths and checksum. It is marked as having met congestion if one
-/// of its fragments is (RFC 3168 section 5.3). A repeated fragment is dropped. If a fragment overlaps others, or
+/// annotations of its first fragment, and with new lengths and checksum. It is marked CE (congestion experienced) if
+/// one of its fragments is (RFC 3168 section 5.3). A repeated fragment is dropped. If a fragment overlaps others, or
 /// contradicts them about the length, all fragments of the packet are dropped, including later ones, as RFC 5722
 /// demands for IPv6. A fragment that ends beyond the longest packet, is empty, or is cut short is dropped alone.
 ///
@@ -68,7 +68,8 @@ pub struct IpReassembler {
     /// Fragments that were dropped because they were malformed or contradicted others.
     #[count(unit = "packets", hidden)]
     bad: Count,
-    /// The timestamp of the packet at which fragments that had waited too long were last removed; 0 at first.
+    /// The timestamp of the packet that last triggered a removal of expired datagrams; 0 before the first
+    /// removal.
     reaped: i64,
     /// Empty lists of pieces, kept for reuse.
     spare: Vec<Vec<Piece>>,
@@ -77,7 +78,7 @@ pub struct IpReassembler {
 /// Arguments of IPReassembler.
 #[derive(Args)]
 pub struct Args {
-    /// The most bytes of waiting fragments.
+    /// The maximum number of bytes of waiting fragments.
     #[arg(keyword, default = 256 * 1024, show = "262144")]
     himem: u32,
     /// An annotation of two bytes that gets the length of a packet's longest fragment; -1 for none.
@@ -107,14 +108,14 @@ struct Key {
 
 /// How long a packet waits for its next fragment, in nanoseconds.
 const PATIENCE: i64 = 30_000_000_000;
-/// The least time between two searches for fragments that have waited too long, by the timestamps of packets.
+/// The minimum time between two searches for expired datagrams, by the timestamps of packets.
 const BETWEEN_REAPS: i64 = 10_000_000_000;
 /// Bytes that a datagram counts towards HIMEM in addition to its fragments. A suspect datagram counts only this many,
 /// because its fragments, which contradicted each other, were dropped.
 const ENTRY: u64 = 256;
-/// The least bytes that a fragment counts towards HIMEM: the size of the buffer that holds it.
+/// The minimum number of bytes that a fragment counts towards HIMEM: the size of the buffer that holds it.
 const BUFFER: u64 = 2048;
-/// The most spare lists.
+/// The maximum number of spare lists.
 const SPARE: usize = 64;
 
 impl Build for IpReassembler {
@@ -209,7 +210,7 @@ impl IpReassembler {
         }
     }
 
-    /// Gives up a datagram. Its fragments leave unchanged.
+    /// Gives up a datagram. Its fragments leave unchanged on output 1, or are dropped.
     fn give_up(&mut self, key: Key, reason: Reason, cx: &mut Cx<'_>) {
         let Some(mut pieces) = self.remove(key) else { return };
         // A suspect datagram has no pieces. It was counted when it became suspect.

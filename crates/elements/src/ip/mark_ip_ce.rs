@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MarkIPCE: marks packets as having met congestion, in place of dropping them.
+//! MarkIPCE: marks packets CE (congestion experienced) instead of dropping them.
 
 use castanet_element::prelude::*;
 use castanet_wire::Ipv4Header;
 
-/// Marks packets as having met congestion (RFC 3168 section 5).
+/// Marks packets CE, congestion experienced (RFC 3168 section 5).
 ///
-/// Use it where packets would be dropped to slow down their senders, for example behind the second output of RED.
-/// Packets that are ECN-capable are marked, and their header checksum is updated incrementally. Others are dropped
-/// or, with `FORCE`, marked all the same. The network header must be marked.
+/// Use it where packets would otherwise be dropped as a sign of congestion, for example behind the second output
+/// of RED. Packets that are ECN-capable are marked, and their header checksum is updated incrementally. Others are
+/// dropped or, with `FORCE`, marked anyway. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the marked packets.

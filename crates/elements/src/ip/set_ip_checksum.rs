@@ -7,7 +7,8 @@ use castanet_wire::{Ipv4Header, checksum, ipv4};
 /// Sets the checksum of IPv4 headers (RFC 791 section 3.1).
 ///
 /// Classes that change a header update its checksum themselves, so this class is needed only after changes by other
-/// means. A packet is dropped if it has no marked header, or if its header is cut or has an impossible length.
+/// means. A packet is dropped if it has no marked header, or if its header is truncated or has an impossible
+/// length.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the packets with a correct header checksum.
@@ -21,7 +22,7 @@ use castanet_wire::{Ipv4Header, checksum, ipv4};
 #[class(name = "SetIPChecksum", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
 #[class(drops(BadIpHeader, NoIpHeader))]
 pub struct SetIpChecksum {
-    /// Packets dropped because their header is cut or has an impossible length.
+    /// Packets dropped because their header is truncated or has an impossible length.
     #[count(unit = "packets")]
     drops: Count,
 }

@@ -52,7 +52,7 @@ enum FieldToWrite {
 impl Build for StoreIpAddress {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let arg_cx = cx.arg_cx();
-        // If only one argument is given, it is the place and not the address.
+        // A single argument is the offset, not the address.
         let (addr, place) = match &args.offset {
             Some(place) => {
                 let addr = Ipv4Addr::parse(&args.addr, &arg_cx).map_err(|e| format!("ADDR: {e}"))?;
@@ -72,8 +72,8 @@ impl Build for StoreIpAddress {
     }
 }
 
-/// Returns the offset, behind the IP header, of the transport checksum that covers the addresses, if there is one. Also
-/// returns whether a checksum of zero means that there is none.
+/// Returns the offset, behind the IP header, of the transport checksum that covers the addresses; none if the protocol
+/// has no such checksum. The flag says whether a checksum of zero means "no checksum".
 fn checksum_place(h: &Ipv4Header) -> Option<(usize, bool)> {
     if !h.is_first_fragment() {
         return None;
@@ -86,7 +86,8 @@ fn checksum_place(h: &Ipv4Header) -> Option<(usize, bool)> {
     }
 }
 
-/// Writes the address at byte `at` of the header at the start of `network`. Returns false if the header is cut.
+/// Writes the address at byte `at` of the header at the start of `network`. Returns false if the header is
+/// truncated.
 #[inline]
 fn rewrite(network: &mut [u8], at: usize, addr: u32) -> bool {
     let Some(h) = Ipv4Header::from_prefix_mut(network) else { return false };

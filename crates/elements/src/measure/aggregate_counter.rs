@@ -117,7 +117,8 @@ fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError>
     }
 }
 
-/// The limits that a number (of aggregates, or the total count) has not reached yet: one limit for each action.
+/// The limits on the number of aggregates or on the total count, one for each action. Limits that were reached are
+/// removed.
 #[derive(Default)]
 struct Call {
     freeze: Option<u64>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AggregateIP: aggregate numbers from header fields.
+//! AggregateIP: sets the aggregate annotation to a header field.
 
 use super::header_field::HeaderField;
 use castanet_element::prelude::*;

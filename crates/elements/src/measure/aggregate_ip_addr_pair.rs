@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AggregateIPAddrPair: aggregate numbers by address pair.
+//! AggregateIPAddrPair: numbers packets by address pair, in the aggregate annotation.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;

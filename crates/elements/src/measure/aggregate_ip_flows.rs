@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AggregateIPFlows: aggregate numbers by TCP or UDP flow.
+//! AggregateIPFlows: numbers packets by TCP or UDP flow, in the aggregate annotation.
 
 mod flows;
 #[cfg(test)]
@@ -59,9 +59,9 @@ pub struct AggregateIpFlows {
     fragments: Option<Fragments>,
     info: Option<TraceInfo>,
     next_reap: i64,
-    /// Whether later fragments wait for their first fragment. Pulled fragments do not.
+    /// Whether later fragments wait for their first fragment. False if packets are pulled.
     waits: bool,
-    /// Whether this element created the file of TRACEINFO, which did not exist before.
+    /// Whether this element created the TRACEINFO file; false if the file existed before.
     made: bool,
 }
 
@@ -182,7 +182,7 @@ impl AggregateIpFlows {
         Some(seen)
     }
 
-    /// Begins the file of TRACEINFO, if there is one and it has not been begun.
+    /// Opens the TRACEINFO file and writes its header, if TRACEINFO is given and this was not done before.
     fn begin_info(&mut self, cx: &mut Cx<'_>) {
         if let Some(info) = self.info.as_mut().filter(|i| !i.has_begun()) {
             let source = self.args.source.and_then(|e| u32::try_from(e.0).ok());
@@ -375,8 +375,8 @@ impl Lifecycle for AggregateIpFlows {
             f.drain().for_each(|p| cx.drop(p, Reason::Stopped));
         }
         if self.info.as_ref().is_some_and(|i| !i.has_begun()) && !handover::has_run(cx) {
-            // A router that did not run does not touch a file that may belong to another router, and removes
-            // a file that it created itself.
+            // The router did not run: remove the file if this element created it. A file that existed before may
+            // belong to another router.
             if let Some(name) = self.args.traceinfo.as_ref().filter(|_| self.made) {
                 handover::unmake(&name.0);
             }
@@ -398,7 +398,7 @@ impl Lifecycle for AggregateIpFlows {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // The first packet makes the element open the file, and, with SOURCE, also read a handler.
+        // On the first packet, the element opens the file and, with SOURCE, also reads a handler.
         match (&self.args.traceinfo, self.args.source) {
             (None, _) => Effects::empty(),
             (Some(_), None) => Effects::FILES,

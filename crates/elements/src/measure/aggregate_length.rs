@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AggregateLength: aggregate numbers from lengths.
+//! AggregateLength: sets the aggregate annotation to the packet length.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AggregatePaint: aggregate numbers from paint.
+//! AggregatePaint: sets the aggregate annotation to bits of the paint.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;

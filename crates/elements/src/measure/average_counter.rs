@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 
 /// Counts packets and bytes; the rates are averages from the first packet to the last.
 ///
-/// Times are taken in milliseconds. Packets of the first IGNORE seconds are not counted.
+/// Times have a resolution of a millisecond. Packets of the first IGNORE seconds are not counted.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -52,7 +52,7 @@ impl AverageCounter {
     fn ignored(&self) -> i64 {
         i64::from(self.args.ignore) * 1000
     }
-    /// Returns the average of a count per second, over the time that was not ignored.
+    /// Returns `count` divided by the time in seconds in which packets were counted.
     fn average(&self, count: Count) -> Rate {
         let ms = self
             .span

@@ -132,7 +132,8 @@ impl Counter {
         self.armed = self.args.count_call.is_some() && !self.count_called
             || self.args.byte_count_call.is_some() && !self.bytes_called;
     }
-    /// Writes the handlers of COUNT_CALL and BYTE_COUNT_CALL if the last `packets` packets have reached their numbers.
+    /// For COUNT_CALL and for BYTE_COUNT_CALL: writes the handler if the last `packets` packets made the count reach
+    /// the given number.
     #[cold]
     fn call(&mut self, packets: u64, cx: &mut Cx<'_>) {
         let count = self.count.get();

@@ -302,7 +302,7 @@ impl IpRateMonitor {
 
 impl Lifecycle for IpRateMonitor {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // Start anew if the old rates have another unit, or if there are more than fit into memory.
+        // Start anew if the old rates have another unit, or if the old prefixes do not fit into the memory.
         if self.args.unit != old.args.unit || old.cells.len() > self.most {
             return Ok(());
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TimeRange: the first and the last timestamp.
+//! TimeRange: records the first and the last timestamp.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;
@@ -7,8 +7,8 @@ use castanet_spec::anno;
 /// Records the span of time that the timestamps of packets cover.
 ///
 /// The span begins with the earliest timestamp and ends with the latest. If a packet has a FIRST_TIMESTAMP
-/// annotation, the annotation counts for the beginning instead of the timestamp. With SIMPLE, the times of
-/// the first and the last packet are used. Packets without a timestamp are ignored.
+/// annotation, the beginning is computed from the annotation instead of the timestamp. With SIMPLE, the
+/// times of the first and the last packet are used. Packets without a timestamp are ignored.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.

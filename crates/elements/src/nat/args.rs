@@ -20,7 +20,7 @@ pub struct Common {
     /// A one-byte annotation, which is copied from the packet that made a flow to all replies of the flow.
     #[arg(keyword)]
     pub reply_anno: Option<Anno1>,
-    /// The most flows, or the name of a rewriter to share the capacity with; if not given, at most 4,194,304 flows.
+    /// The maximum number of flows (4,194,304 if not given), or the name of a rewriter to share the capacity with.
     #[arg(keyword, alias = "MAPPING_CAPACITY", default = Capacity::Flows(UNBOUNDED), show = "2147483647")]
     pub capacity: Capacity,
     /// The time between sweeps that remove expired flows; packets never match an expired flow, even before the sweep.

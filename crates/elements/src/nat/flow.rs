@@ -19,7 +19,7 @@ pub enum RewriterKind {
 }
 
 impl RewriterKind {
-    /// Whether a pattern may choose a port for these flows, or for pings an identifier.
+    /// Whether a pattern may choose a port for flows of this kind. For pings, the port is the identifier.
     pub fn has_ports(self) -> bool {
         self.is_by_ports() || self == RewriterKind::Ping
     }
@@ -70,8 +70,8 @@ impl Timeouts {
     pub fn all(timeout: i64, guarantee: i64) -> Timeouts {
         Timeouts([(timeout, guarantee); class::COUNT])
     }
-    /// Makes the timeouts of all classes. `udp` has the timeouts of plain and streaming flows, `tcp` those of
-    /// flows without data, with data, and done.
+    /// Makes the timeouts of all classes. `udp` holds the timeouts of the classes PLAIN and STREAMING. `tcp`
+    /// holds those of TCP_NEW, TCP_DATA and TCP_DONE.
     pub fn ports(udp: [i64; 2], udp_guarantee: i64, tcp: [i64; 3], tcp_guarantee: i64) -> Timeouts {
         let ([plain, streaming], [new, data, done]) = (udp, tcp);
         let (u, t) = (udp_guarantee, tcp_guarantee);
@@ -113,7 +113,7 @@ pub struct Flow {
     pub ip_change: u16,
     /// The change of the transport checksum in forward packets.
     pub transport_change: u16,
-    /// Distinguishes successive flows at the same place of the store.
+    /// Distinguishes the flows that use the same place (index) of the store one after the other.
     pub generation: u32,
     /// The outputs of forward packets and of replies.
     pub outs: [u16; 2],

@@ -20,7 +20,7 @@ pub enum Capacity {
     Of(u32),
 }
 
-/// The value that stands for a CAPACITY that is not given. The store then holds at most 4,194,304 flows.
+/// The value if CAPACITY is not given. The store then holds at most 4,194,304 flows.
 pub const UNBOUNDED: u32 = i32::MAX as u32;
 
 impl ArgValue for Capacity {

@@ -47,7 +47,7 @@ fn transport<'a>(net: &'a [u8], h: &[u8; 20], header: u8) -> Option<&'a [u8; 8]>
     net.get(at..)?.first_chunk()
 }
 
-/// A family of rewriters: the keys that its packets are looked up by, and how they are rewritten.
+/// A family of rewriters. It defines the keys by which packets are looked up, and how packets are rewritten.
 pub trait Family: Send + 'static {
     /// Whether rewriting changes ICMP checksums. New addresses alone do not, as ICMP has no pseudo-header
     /// (RFC 792).
@@ -70,7 +70,8 @@ pub trait Family: Send + 'static {
     fn become_of(_: Key, to: Tuple, _reply: bool) -> Tuple {
         to
     }
-    /// Whether a packet may belong to this direction of a flow. The packet that begins a flow is forward.
+    /// Whether a packet may belong to the given direction of a flow. The packet that begins a flow belongs to
+    /// the forward direction.
     #[inline(always)]
     fn fits(_net: &[u8], _: Key, _reply: bool) -> bool {
         true

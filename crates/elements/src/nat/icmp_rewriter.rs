@@ -56,7 +56,7 @@ pub struct Args {
     reply_anno: Option<Anno1>,
 }
 
-/// Element numbers of rewriters, each with the offset that is added to its outputs.
+/// Element numbers of rewriters, each with its PORTOFFSET; `None` sends errors to output 0.
 #[derive(Clone, Debug)]
 pub struct Maps(Vec<(u32, Option<u16>)>);
 

@@ -10,13 +10,13 @@ use castanet_element::prelude::*;
 
 /// Rewrites the source addresses of packets, and the destination addresses of replies (RFC 3022 section 2.1).
 ///
-/// A source address that has a flow is replaced. If the source address has no flow, but a flow has given the
-/// destination address to a host, the destination address is replaced by that host's own address. For other
-/// packets the specification of their input applies. Ports do not matter, so fragments and all protocols are
-/// rewritten. Checksums are updated incrementally (RFC 1624), including those of TCP, UDP, UDP-Lite and DCCP.
-/// The destination annotation becomes the new destination. When CAPACITY is reached, a new flow evicts
-/// another one. Of the flows whose last packet is older than the guarantee, it evicts the one that would time
-/// out first. If no flow is that old, the new flow is refused and counted.
+/// A source address that has a flow is replaced. Otherwise, if a flow has assigned the destination address to
+/// a host, the packet is a reply, and that host's own address becomes the destination. For other packets the
+/// specification of their input applies. Ports do not matter, so fragments and all protocols are rewritten.
+/// Checksums are updated incrementally (RFC 1624), including those of TCP, UDP, UDP-Lite and DCCP. The
+/// destination annotation becomes the new destination. When CAPACITY is reached, a new flow evicts another
+/// one. Of the flows whose last packet is older than the guarantee, it evicts the one that would time out
+/// first. If no flow is that old, the new flow is refused and counted.
 ///
 /// # Ports
 /// Each input has its input specification. Packets leave by the output that the flow was made with.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// Gives names to patterns; rewriters use them as `pattern NAME FOUT ROUT`, mappers as `NAME FOUT ROUT`.
 ///
-/// All elements that use a name share the place where the sequential order (`#`) of the pattern continues. A
-/// name that is defined inside a compound element is visible only there.
+/// A pattern in sequential order (`#`) has one current position, which all elements that use its name share.
+/// A name that is defined inside a compound element is visible only there.
 ///
 /// # Ports
 /// None.

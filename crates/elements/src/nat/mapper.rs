@@ -22,7 +22,7 @@ pub struct Mapper {
 
 /// How a mapper chooses.
 pub enum Choice {
-    /// Patterns in turn. The counter gives the number of the next one.
+    /// Round robin. The counter, modulo the number of targets, is the index of the next target.
     RoundRobin(AtomicUsize),
     /// By source address, on a ring of points (consistent hashing).
     Ring {
@@ -84,8 +84,8 @@ impl Mapper {
     pub fn order(&self, flow: Tuple) -> impl Iterator<Item = &Target<Arc<Pattern>>> {
         let targets = self.targets();
         let n = targets.len().max(1);
-        // On a ring only the target of the client's server is tried, even if it has nothing free, because a
-        // client must not change its server.
+        // On a ring only the target of the client's server is tried, even if its pattern has no free port,
+        // because a client must not change its server.
         let (first, tries) = match &self.choice {
             Choice::RoundRobin(next) => (next.fetch_add(1, Ordering::Relaxed) % n, n),
             Choice::Ring { seed, points } => {

@@ -14,11 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The order in which a range is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// The packet's own port first, if it is in the range; then from a random place.
+    /// The packet's own port first, if it is in the range. Then the rest of the range, from a random
+    /// position.
     Keep,
     /// `#`: one after the other.
     Sequential,
-    /// `?`: from a random place.
+    /// `?`: from a random position.
     Random,
 }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// The timer of the sweep that removes expired flows.
 const REAP: u16 = 0;
-/// The most packets that are looked up together.
+/// The maximum number of packets that are looked up together.
 const AHEAD: usize = 64;
 
 /// The settings of a rewriter.
@@ -31,7 +31,7 @@ pub struct Settings {
     pub kind: RewriterKind,
     /// How long flows live.
     pub timeouts: Timeouts,
-    /// The most flows.
+    /// The maximum number of flows, or the rewriter that shares its capacity.
     pub capacity: Capacity,
     /// The time in nanoseconds between sweeps that remove expired flows. With 0 there are no sweeps: expired
     /// flows are removed only by lookups and when new flows are made.

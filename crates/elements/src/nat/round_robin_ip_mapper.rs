@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RoundRobinIPMapper: patterns in turn.
+//! RoundRobinIPMapper: assigns patterns to new flows in rotation.
 
 use super::mapper::{Choice, Mapper};
 use super::pattern::words;
@@ -9,7 +9,8 @@ use castanet_element::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// Gives new flows of rewriters the patterns in turn, and skips patterns that have nothing free.
+/// Assigns patterns to new flows of rewriters in rotation, and skips patterns without a free address and
+/// port.
 ///
 /// A rewriter uses the mapper if one of its input specifications is the mapper's name.
 ///

@@ -6,8 +6,8 @@ use castanet_wire::checksum;
 use castanet_wire::tcp::flag;
 use std::collections::VecDeque;
 
-/// The most shifts that are kept for one direction. A window contains far fewer, because clients wait for the
-/// reply to each command.
+/// The maximum number of shifts that are kept for one direction. A window contains far fewer, because clients
+/// wait for the reply to each command.
 const MOST: usize = 64;
 /// A place where the shift changes is discarded when the sender is this many bytes beyond it. No window is
 /// larger (RFC 7323 section 2.3), so no segment from before the place can arrive any more. Besides, sequence
@@ -34,8 +34,8 @@ fn reaches(a: u32, b: u32) -> bool {
 }
 
 impl Shift {
-    /// Increases the shift of all sequence numbers from `from` on by `by`. If `from` is not beyond the last
-    /// place, the text is a retransmission, and nothing changes.
+    /// Adds `by` to the shift of sequence number `from` and of all later ones. If `from` is not beyond the
+    /// last place, the text is a retransmission, and nothing changes.
     pub fn add(&mut self, from: u32, by: u32) {
         let last = self.places.back();
         if last.is_some_and(|l| reaches(l.0, from)) {
@@ -63,9 +63,9 @@ impl Shift {
         let place = self.places.iter().rev().find(|p| reaches(seq, p.0));
         seq.wrapping_add(place.map_or(self.before, |p| p.1))
     }
-    /// Returns the sender's sequence number for `seq`, which the receiver saw. For a number inside lengthened
-    /// text, the result is at most the number of the last byte of the original text. So acknowledging a part of
-    /// the new text does not acknowledge the end of the original.
+    /// Returns the sender's sequence number for `seq`, a number that the receiver saw. For a number inside
+    /// lengthened text, the result is at most the number of the last byte of the original text. So
+    /// acknowledging a part of the new text does not acknowledge the end of the original.
     pub fn back(&self, seq: u32) -> u32 {
         let mut next = None;
         let mut shift = self.before;

@@ -8,7 +8,7 @@ use super::spec::{PatternText, Target};
 use castanet_element::prelude::*;
 use std::sync::Arc;
 
-/// The most points of a ring.
+/// The maximum number of points of a ring.
 const MOST_POINTS: u64 = 1 << 20;
 
 /// Gives new flows of rewriters a pattern by their source address, so that a client keeps its server.

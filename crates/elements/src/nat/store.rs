@@ -19,16 +19,15 @@ use castanet_tables::flow::{self, FlowIndex};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// The most flows if no capacity is given. It bounds their memory to 400 MB.
+/// The maximum number of flows if no capacity is given. It bounds their memory to 400 MB.
 const CEILING: usize = 1 << 22;
 
 /// A heap entry of a flow: the time of the flow's last packet when the entry was made, and the place and
 /// generation of the flow.
 type Due = Reverse<(i64, u32, u32)>;
 
-/// Flows of one rewriter in one timeout class. The time of a packet is noted only in the flow, so heap
-/// entries become outdated. An outdated entry at the top is updated and moved, until the entry at the top is
-/// exact.
+/// Flows of one rewriter in one timeout class. A packet updates the time only in its flow, so heap entries
+/// become outdated. Before the top entry is used, outdated entries at the top are updated and move down.
 #[derive(Default)]
 struct Class {
     timeout: i64,
@@ -61,6 +60,7 @@ pub struct Space {
 
 /// The flows of one rewriter, or of several that share a capacity.
 pub struct Store {
+    /// The flows. The index of a flow is called its place.
     flows: Vec<Flow>,
     free: Vec<u32>,
     index: FlowIndex,
@@ -73,10 +73,10 @@ pub struct Store {
     shifts: HashMap<u32, [Shift; 2]>,
     /// Counts removed flows.
     removals: u64,
-    /// Searches that found no free port, in sets chosen by the hash of the [`Wish`]. The next packet with the
-    /// same wish continues the search. A search that tried everything is not repeated until a flow is
-    /// removed. A full set discards its oldest search, and the next packet with that wish starts anew. So the
-    /// cost of a packet is bounded in all cases.
+    /// Searches that found no free port, as a set-associative cache that is indexed by the hash of the
+    /// [`Wish`]. The next packet with the same wish continues the search. A search that tried everything is
+    /// not repeated until a flow is removed. A full set discards its oldest search, and the next packet with
+    /// the wish of that search starts anew. So the cost of a packet is bounded in all cases.
     searches: Box<[[Option<Search>; 4]; SEARCHES]>,
     /// Counts how many ports were tried.
     pub probes: u64,
@@ -251,7 +251,7 @@ impl Store {
     pub fn flow(&self, place: u32) -> Option<&Flow> {
         self.flows.get(place as usize)
     }
-    /// Returns the flow at a place, for changes.
+    /// Returns the flow at a place, mutably.
     #[inline(always)]
     pub fn flow_mut(&mut self, place: u32) -> Option<&mut Flow> {
         self.flows.get_mut(place as usize)

@@ -70,8 +70,8 @@ impl DrrSched {
         }
     }
 
-    /// Gives each input that has a packet the credit of all coming rounds in which no input could afford its
-    /// packet. With a small quantum there are many such rounds, so they are skipped in one step.
+    /// Skips all coming rounds in which no input could afford its packet: in one step, each input that has a packet
+    /// gets the credit of these rounds. With a small quantum there are many such rounds.
     #[cold]
     fn skip_rounds(&mut self) {
         let (at, quantum) = (self.at, u64::from(self.args.quantum));

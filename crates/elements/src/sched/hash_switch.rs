@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 #[class(workers = replicate, build)]
 pub struct HashSwitch {
     args: Args,
-    /// The end of the bytes to add.
+    /// The offset behind the last byte to add.
     end: usize,
     outputs: u32,
 }

@@ -79,7 +79,7 @@ impl InputSwitch {
         let exists = usize::try_from(input).is_ok_and(|i| i < self.inputs);
         self.args.input = if exists { input } else { -1 };
     }
-    /// The configuration string. Its INPUT is the input that is chosen now.
+    /// The configuration string with the current INPUT.
     #[read(merge = first)]
     fn config(&self) -> String {
         self.switch().to_string()

@@ -69,7 +69,7 @@ impl PullSwitch {
     fn set_switch(&mut self, input: i32, cx: &mut Cx<'_>) {
         self.selection.choose(input, cx);
     }
-    /// The configuration string. Its INPUT is the input that is chosen now.
+    /// The configuration string with the current INPUT.
     #[read(merge = first)]
     fn config(&self) -> String {
         self.switch().to_string()

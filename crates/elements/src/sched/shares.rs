@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gives turns to clients (ports) in proportion to their tickets. A client without a packet loses its turn.
+//! Stride scheduling of ports: each port gets turns in proportion to its tickets. A port without a packet loses its
+//! turn.
 
 use castanet_element::prelude::*;
 
@@ -14,18 +15,19 @@ struct ClientPass {
     client: usize,
 }
 
-/// Stride scheduling of the ports of an element, after Waldspurger and Weihl (1995). Each client has a pass and a
-/// stride, which is a constant divided by the client's tickets. The client with the least pass is next, and its pass
-/// then grows by its stride. Of several clients with the same pass, the one that reached it last goes first.
+/// Stride scheduling of the ports of an element, after Waldspurger and Weihl (1995). Each port is a client in the
+/// sense of that paper: it has a pass, and a stride, which is a constant divided by its tickets. The port with the
+/// least pass is next, and its pass then grows by its stride. Of several ports with the same pass, the one that
+/// reached it last goes first.
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
-    /// The clients, in the order of their next turns.
+    /// The ports, in the order of their next turns.
     order: Vec<ClientPass>,
     tickets: Vec<u32>,
 }
 
 impl Shares {
-    /// Makes shares in which the first pass of each client is its stride.
+    /// Makes shares in which the first pass of each port is its stride.
     fn new(tickets: Vec<u32>) -> Shares {
         let mut shares = Shares { order: Vec::with_capacity(tickets.len()), tickets };
         for client in 0..shares.tickets.len() {
@@ -56,19 +58,18 @@ impl Shares {
         self.order.insert(at, place);
     }
 
-    /// Returns the client at a place in the order of turns. Place 0 is next.
+    /// Returns the number of the port at index `place` in the order of turns. Index 0 is next.
     #[inline]
     pub fn get(&self, place: usize) -> Option<usize> {
         self.order.get(place).map(|p| p.client)
     }
 
-    /// Gives a turn to the client at a place in the order. The clients before it had no packet. They lose the turns
-    /// that they had until then, so that a client without packets cannot save up turns.
+    /// Gives a turn to the port at index `place` in the order. The ports before it had no packet, so they lose the
+    /// turns that were due until then. A port without packets therefore cannot save up turns.
     #[inline]
     pub fn turn_at(&mut self, place: usize) {
         let Some(now) = self.order.get(place).map(|p| p.pass) else { return };
-        // Go backwards, because each client moves behind all clients up to `place`, so those before it keep their
-        // positions.
+        // Go backwards: each port moves behind all ports up to `place`, so the ports before it keep their positions.
         for i in (0..=place).rev() {
             let mut p = self.order.remove(i);
             let stride = self.stride(p.client);
@@ -93,15 +94,15 @@ impl Shares {
     pub fn shown(&self) -> String {
         self.tickets.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
     }
-    /// How many clients there are.
+    /// The number of ports.
     pub fn clients(&self) -> usize {
         self.tickets.len()
     }
-    /// Returns the tickets of a client; 0 if there is no such client.
+    /// Returns the tickets of a port; 0 if there is no such port.
     pub fn tickets(&self, client: usize) -> u32 {
         self.tickets.get(client).copied().unwrap_or(0)
     }
-    /// Sets the tickets of a client, which count from its next turn on.
+    /// Sets the tickets of a port. They take effect at its next turn.
     pub fn set_tickets(&mut self, client: usize, tickets: u32) -> Result<(), HandlerError> {
         if tickets == 0 {
             return Err("tickets must be at least 1".into());
@@ -163,7 +164,7 @@ mod tests {
                     assert_eq!(shares.order, want);
                     continue;
                 };
-                // The model gives turns one by one, even to clients that have no packet.
+                // The model gives turns one by one, even to ports that have no packet.
                 let now = want[first].pass;
                 for p in &mut want[..=first] {
                     while p.pass <= now {

@@ -67,7 +67,7 @@ impl Element for StrideSwitch {
         }
     }
     fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        // `get(0)` always returns an output, because there is a client for each output, and at least one output.
+        // `get(0)` always returns an output, because the class has at least one output.
         let output = self.shares.get(0).unwrap_or(0);
         self.shares.turn_at(0);
         cx.emit(output, p);

@@ -34,7 +34,8 @@ pub struct TimeSortedSched {
     last: i64,
     out_of_order: bool,
     stopped: bool,
-    /// The notifier of the element. It is also on while the element holds packets, unlike the notifiers upstream.
+    /// The element's own notifier. It is on while a notifier upstream is on, and also while the element itself holds
+    /// packets.
     note: OwnNote,
 }
 

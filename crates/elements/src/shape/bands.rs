@@ -41,7 +41,8 @@ impl<A: BandArgs> Bands<A> {
     }
 }
 
-/// Formats a multiple of 1/1024 with as few decimal places as tell it from the next one: `19.531`.
+/// Formats a multiple of 1/1024 with the fewest decimal places that distinguish it from the neighbouring multiples:
+/// `19.531`.
 fn shortest(v: f64) -> String {
     let mut texts = (0..5).map(|places| format!("{v:.places$}"));
     let near = |text: &String| text.parse::<f64>().is_ok_and(|t| (t - v).abs() < 1.0 / 2048.0);
@@ -50,7 +51,7 @@ fn shortest(v: f64) -> String {
 
 #[handlers]
 impl<A: BandArgs> Bands<A> {
-    /// The rates that separate the outputs, one per line, as they are compared: in whole units of the average.
+    /// The rates that separate the outputs, one per line, rounded down to the resolution of the average.
     #[read]
     fn meters(&self) -> Table {
         Table(self.rates.iter().map(|r| shortest(*r)).collect::<Vec<_>>().join("\n"))

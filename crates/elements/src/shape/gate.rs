@@ -27,7 +27,7 @@ impl Gate {
         }
     }
 
-    /// Closes the gate until [`Gate::open`] is called, and sets the timer to the time `at`, if there is one.
+    /// Closes the gate until [`Gate::open`] is called. Sets the timer to `at`, unless that is `None`.
     pub(super) fn close_until(&mut self, at: Option<i64>, cx: &mut Cx<'_>) {
         self.waiting = true;
         if let Some(note) = self.note {

@@ -28,7 +28,8 @@ pub struct LinkUnqueue {
     args: Args,
     /// Packets on the link. Their timestamps are the times of their arrival.
     link: VecDeque<Packet>,
-    /// When the last packet on the link will have arrived completely.
+    /// When the last packet on the link arrives completely, in nanoseconds; `i64::MIN` at first and after
+    /// `reset`.
     end: i64,
     upstream: Signal,
 }
@@ -71,7 +72,7 @@ impl LinkUnqueue {
         let ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.args.bandwidth.0.max(SLOWEST));
         i64::try_from(ns).unwrap_or(i64::MAX)
     }
-    /// Returns when the sender will have sent all packets.
+    /// Returns the time at which the sender has sent all packets on the link.
     fn free(&self) -> i64 {
         self.end.saturating_sub(self.args.latency.0)
     }

@@ -45,7 +45,8 @@ impl BandArgs for Args {
     }
 }
 
-/// A rate of packets. It is written like a bandwidth, but needs no unit, because none of them counts packets.
+/// A rate of packets. It is parsed like a bandwidth, but without the warning about a missing unit, because all units of
+/// bandwidth count bits or bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketsPerSecond(u64);
 

@@ -15,7 +15,7 @@ pub trait Unit: 'static {
     fn cost_of_all(packets: &[Packet]) -> u64;
     /// Makes an average that measures a rate.
     fn average() -> Ewma;
-    /// Rounds a rate to one that the average can take.
+    /// Rounds a rate down to the resolution of the average.
     fn rounded(rate: u64) -> f64;
     /// Makes a full bucket of tokens for a burst of `n` units.
     fn bucket_of(rate: u64, n: u32) -> TokenBucket;
@@ -40,7 +40,7 @@ impl Unit for Packets {
         Ewma::packets()
     }
     fn rounded(rate: u64) -> f64 {
-        // The average counts in 1024ths of a packet for each millisecond.
+        // The resolution of the average is 1/1024 packet per millisecond.
         let units = u128::from(rate) * 1024 / 1000;
         units as f64 * 1000.0 / 1024.0
     }
@@ -54,20 +54,23 @@ impl Unit for Packets {
 
 /// Bytes a second.
 ///
-/// A packet of any length may pass while no bytes are owed, and its bytes are subtracted afterwards. The bucket lets a
-/// packet pass only while it has a token, so it holds one token more than the burst.
+/// A packet of any length may pass while the bucket owes no bytes. Its bytes are subtracted afterwards. As a packet may
+/// pass only while the bucket has at least one token, the bucket holds one token more than the burst.
 pub enum Bytes {}
 
 impl Bytes {
-    /// The bytes that Click's bucket holds beyond the burst. A packet may pass while it has these.
+    /// The bytes that Click's bucket holds beyond the burst. In Click, a packet may pass while the bucket has
+    /// at least this many.
     const FLOOR: u64 = 131_072;
-    /// The largest burst whose rounding is followed. It makes a burst of this size 0.4% longer, larger ones more.
+    /// The largest burst, in bytes, that is rounded as in Click. The rounding makes a burst of this size 0.4% longer,
+    /// and larger ones more.
     const ROUNDED: u64 = 1 << 24;
 
     /// Makes a full bucket for a burst of `bytes`.
     ///
-    /// Click's bucket divides 2^32 - 1 parts by the bytes that it holds, and each byte gets a whole number of them. So
-    /// it holds a little more than was asked for: 12 bytes instead of 10. The times of packets show that.
+    /// Click's bucket has 2^32 - 1 parts. Each byte takes a whole number of parts: the parts divided by the burst plus
+    /// `FLOOR`, rounded down. So the bucket holds a little more than the burst, such as 12 bytes instead of 10. This
+    /// shows in the times at which packets pass, so it is reproduced here.
     fn bucket(rate: u64, bytes: u64) -> TokenBucket {
         if bytes > Bytes::ROUNDED {
             return TokenBucket::new(rate, bytes.saturating_add(1));
@@ -196,7 +199,7 @@ impl Burst {
         }
     }
 
-    /// Makes a full bucket, from which a packet may pass while there is one token.
+    /// Makes a full bucket. A packet may pass while the bucket has at least one token.
     pub(crate) fn bucket<U: Unit>(self, rate: u64) -> TokenBucket {
         match self {
             Burst::Size(n) => U::bucket_of(rate, n),

@@ -62,7 +62,7 @@ impl<A: RateArgs> Shaping<A> {
 
     #[inline]
     fn pull_shaped(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        // All single pulls of one turn see the same time.
+        // Use one time for all packets, because single pulls in one turn also see the same time.
         let now = cx.peek();
         let mut left = max;
         while left > 0 {

@@ -10,7 +10,7 @@ use castanet_wire::ipv4::{Ipv4Header, protocol};
 use castanet_wire::udp::{self, UdpHeader};
 use std::net::Ipv4Addr;
 
-/// Ethernet, IPv4 and UDP headers.
+/// Lengths of headers in bytes: Ethernet, IPv4, and all three with UDP.
 const ETHER: usize = EtherHeader::LEN;
 const IP: usize = Ipv4Header::LEN;
 const HEADERS: usize = ETHER + IP + UdpHeader::LEN;

@@ -34,7 +34,7 @@ pub struct MemSource {
     /// Packets sent.
     #[count(unit = "packets")]
     count: Count,
-    /// All frames, one after the other, each padded to whole lines.
+    /// All frames, one after the other, each padded to a multiple of `LINE` bytes.
     lines: Vec<[u8; LINE]>,
     frames: Vec<Frame>,
     /// The index of the next frame to send.

@@ -214,8 +214,7 @@ impl Pace {
     pub(crate) fn went(&mut self, at: i64) {
         self.paid(1, at);
     }
-    /// Counts a packet that was sent at the time that `ready` returned, at a cost of this many tokens, even
-    /// if the bucket has fewer.
+    /// Like `went`, but the packet costs `tokens` tokens. The bucket may have fewer.
     pub(crate) fn paid(&mut self, tokens: u64, at: i64) {
         self.bucket.remove(tokens, at);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BandwidthRatedUnqueue: from pull to push at a rate in bytes.
+//! BandwidthRatedUnqueue: pulls packets and pushes them at a rate in bytes.
 
 use super::rated::Rated;
 use crate::shape::rate::ByteRate;
@@ -10,8 +10,8 @@ use castanet_element::prelude::*;
 /// A token bucket, which is full at the start, keeps the rate. After a pause, BURST_BYTES (or the bytes that
 /// are due in BURST_DURATION) may leave at once, plus one packet of any length. A packet may leave when the
 /// bucket is not in debt, and then takes as many tokens as it has bytes. Bytes in the extra length annotation
-/// do not count. As in Click, the burst is a few bytes longer than it was asked for. The task sleeps while there is nothing upstream, and until the next packet may leave,
-/// rounded up to the next millisecond.
+/// do not count. As in Click, the burst is a few bytes longer than configured. The task sleeps while there is
+/// nothing upstream, and until the next packet may leave, rounded up to the next millisecond.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queue: where packets wait to be pulled.
+//! Queue: stores packets until they are pulled.
 
 use super::store::Store;
 use castanet_element::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of RatedUnqueue and BandwidthRatedUnqueue: from pull to push at a rate.
+//! The engine of RatedUnqueue and BandwidthRatedUnqueue: pulls packets and pushes them at a rate.
 
 use crate::shape::rate::{Burst, BurstArgs, Unit};
 use crate::source::Pace;

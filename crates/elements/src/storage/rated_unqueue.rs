@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RatedUnqueue: from pull to push at a rate.
+//! RatedUnqueue: pulls packets and pushes them at a rate.
 
 use super::rated::Rated;
 use crate::shape::rate::PacketRate;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TimedUnqueue: from pull to push, in periodic bursts.
+//! TimedUnqueue: pulls packets and pushes them in periodic bursts.
 
 use castanet_element::prelude::*;
 

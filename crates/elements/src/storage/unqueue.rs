@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unqueue: from pull to push.
+//! Unqueue: pulls packets and pushes them.
 
 use castanet_element::prelude::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unqueue2: from pull to push while there is room.
+//! Unqueue2: pulls packets and pushes them while there is room.
 
 use castanet_element::prelude::*;
 

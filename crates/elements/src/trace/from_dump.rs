@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FromDump: packets from a capture file.
+//! FromDump: emits the packets of a capture file.
 
 pub(super) mod args;
 mod handlers;
@@ -120,7 +120,7 @@ impl FromDump {
         if self.start.is_some_and(|s| time < s) {
             return Some(Reason::OutsideTime);
         }
-        // After the first packet at or after START, packets from before START are accepted too.
+        // After the first packet at or after START, packets with earlier timestamps are accepted too.
         self.start = None;
         let sample = self.args.sample.0;
         (sample < 1.0 && self.random.unit() >= sample).then_some(Reason::Sampled)

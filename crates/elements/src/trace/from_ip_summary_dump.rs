@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FromIPSummaryDump: packets from a summary dump.
+//! FromIPSummaryDump: makes packets from a summary dump.
 
 #[cfg(test)]
 mod tests;
@@ -19,10 +19,10 @@ use castanet_io::summary::SummaryReader;
 /// ICMP types and codes may be names.
 ///
 /// A packet has an IPv4 header and one of TCP, UDP or ICMP, and an Ethernet header if a field requires one.
-/// The data behind them is missing and only counted by the extra length annotation, unless CHECKSUM is given.
-/// The network header is marked and the destination annotation set. Values that a record does not give are
-/// zero, except the time to live, which is 100, and values that are set by FLOWID, PROTO or the lines
-/// `!flowid`, `!proto` and `!aggregate`.
+/// The data behind them is missing and only counted by the extra length annotation, unless CHECKSUM is
+/// given. The network header is marked and the destination annotation set. Values that a record does not
+/// give come from FLOWID, PROTO or the lines `!flowid`, `!proto` and `!aggregate`. All other missing values
+/// are zero, except the time to live, which is 100.
 ///
 /// A field that cannot be read counts as missing. A line without a readable field is left out. A message
 /// gives the number of the first such line; `bad_lines` and `bad_fields` count all.

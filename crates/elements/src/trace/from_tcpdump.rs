@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FromTcpdump: packets from the lines that tcpdump printed.
+//! FromTcpdump: makes packets from the lines that tcpdump printed.
 
 use super::from_dump::args::Probability;
 use super::records::{RecordArgs, Records};
@@ -11,10 +11,10 @@ use castanet_io::summary::SummaryReader;
 /// Makes packets from the text that tcpdump printed: one line for each packet, or two with `-v`.
 ///
 /// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input. Addresses must be numbers, as
-/// `tcpdump -n` prints them. Sequence numbers are those of the packets only if they were printed with `-S`. A
-/// packet has an IPv4 header and one of TCP, UDP or ICMP. The data behind them is missing and only counted by
-/// the extra length annotation, unless CHECKSUM is given. The network header is marked and the destination
-/// annotation set. Fields that a line does not have are zero, except the time to live, which is 100.
+/// `tcpdump -n` prints them. Sequence numbers are correct only if tcpdump printed them with `-S`. A packet has
+/// an IPv4 header and one of TCP, UDP or ICMP. The data behind them is missing and only counted by the extra
+/// length annotation, unless CHECKSUM is given. The network header is marked and the destination annotation
+/// set. Fields that a line does not have are zero, except the time to live, which is 100.
 ///
 /// Lines of other protocols, and lines with details of a packet, are skipped. Lines that are not understood are
 /// skipped too: a message gives the number of the first one, and `bad_lines` counts all. At the end STOP asks the

@@ -49,7 +49,7 @@ impl Replay {
             cx.clear_note(note);
         }
     }
-    /// Notes that the end was reached. Returns true the first time.
+    /// Records that the end was reached. Returns true the first time.
     pub(super) fn end(&mut self, cx: &mut Cx<'_>) -> bool {
         self.sleep(cx);
         !std::mem::replace(&mut self.finished, true)
@@ -68,7 +68,8 @@ pub(super) trait Source {
     fn can_run(&self) -> bool {
         self.is_active() && !self.replay().finished
     }
-    /// Continues after a wait or a change.
+    /// Called after a wait or a change. Wakes the task that sends, or the task downstream that pulls, if the source can
+    /// run.
     fn wake(&self, cx: &mut Cx<'_>) {
         let replay = self.replay();
         if !self.can_run() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetTimestampDelta: timestamps relative to another time.
+//! SetTimestampDelta: makes timestamps relative to another time.
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;

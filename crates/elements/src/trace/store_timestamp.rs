@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StoreTimestamp: the timestamp written into the packet.
+//! StoreTimestamp: writes the timestamp into the packet.
 
 use castanet_element::prelude::*;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TimeFilter: packets within a span of time.
+//! TimeFilter: passes packets within a span of time.
 
 #[cfg(test)]
 mod tests;
@@ -50,7 +50,7 @@ pub struct TimeFilter {
     push: bool,
 }
 
-/// What handlers show as the end of a span that has no end.
+/// What handlers show as the end of a span that has no end, in nanoseconds.
 const NO_END: i64 = 2_147_483_647_000_000_000;
 
 /// Arguments of TimeFilter.
@@ -60,19 +60,19 @@ pub struct Args {
     start: Option<Nanos>,
     /// When the span ends.
     end: Option<Nanos>,
-    /// The start, counted from the start of the router.
+    /// When the span begins, counted from the start of the router.
     #[arg(keyword)]
     start_delay: Option<Nanos>,
-    /// The end, counted from the start of the router.
+    /// When the span ends, counted from the start of the router.
     #[arg(keyword)]
     end_delay: Option<Nanos>,
-    /// The start, counted from the first packet.
+    /// When the span begins, counted from the first packet.
     #[arg(keyword)]
     start_after: Option<Nanos>,
-    /// The end, counted from the first packet.
+    /// When the span ends, counted from the first packet.
     #[arg(keyword)]
     end_after: Option<Nanos>,
-    /// The end, counted from the start of the span.
+    /// When the span ends, counted from its beginning.
     #[arg(keyword)]
     interval: Option<Nanos>,
     /// Whether the driver is asked to stop at the end.
@@ -186,7 +186,7 @@ impl TimeFilter {
     }
 }
 
-/// Where the time of a packet lies.
+/// Where the time of a packet lies, relative to the span.
 enum TimeRelation {
     Before,
     Inside,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ToDump: packets into a capture file.
+//! ToDump: writes packets to a capture file.
 
 #[cfg(test)]
 mod tests;
@@ -37,7 +37,7 @@ pub struct ToDump {
     args: Args,
     options: WriterOptions,
     file: File,
-    /// The error that ended the writing.
+    /// The error that ended the writing; `None` if writing has not failed.
     failure: Option<String>,
     /// Whether this element created the file.
     made: bool,
@@ -143,8 +143,8 @@ impl Build for ToDump {
 }
 
 /// Checks that a file can be written, as far as that is possible without changing it. A missing file is
-/// created. Returns whether the file was created. `name` must come from a `Filename` argument, which checks the
-/// file names of clients.
+/// created. Returns whether the file was created. `name` must come from a `Filename` argument, because that
+/// type checks the file names that clients give.
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn try_file(name: &str) -> Result<bool, ElementError> {
     // Opening a pipe would wait for its reader.
@@ -204,8 +204,8 @@ impl ToDump {
         cx.message(&format!("{}: {error}", cx.declaration()));
         self.failure = Some(error);
         if let File::Open(w) = &self.file {
-            // The write to the open file failed, so packets in the buffer are lost, and do not count as
-            // written.
+            // The write to the open file failed, so the packets in the buffer are lost, and `w` no longer counts them
+            // as written.
             self.forgotten = self.forgotten.min(w.count());
         } else {
             self.file = File::Gone;
@@ -307,7 +307,7 @@ impl Lifecycle for ToDump {
         if !self.push && !self.passes {
             self.signal = cx.upstream(0);
         }
-        // The timer expires as soon as the router runs. A router that was only prepared never runs.
+        // The timer opens and empties the file as soon as the router runs. A router that was only prepared never does.
         let now = cx.now();
         cx.set_timer(0, now);
         if !cx.inherits() {
@@ -316,8 +316,8 @@ impl Lifecycle for ToDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // A router that did not run removes a file that it created. It leaves any other file alone, which may
-        // belong to another router.
+        // The router did not run: remove the file if this element created it. A file that existed before may belong
+        // to another router.
         if self.made && matches!(self.file, File::Fresh) {
             handover::unmake(&self.args.filename.0);
         }
@@ -326,7 +326,7 @@ impl Lifecycle for ToDump {
             _ => Ok(()),
         };
         match self.failure.take() {
-            // A message has given the reason.
+            // A message has already given the reason.
             Some(_) => Err(ElementError::Incomplete(format!(
                 "{}: not all packets were written",
                 self.args.filename.0

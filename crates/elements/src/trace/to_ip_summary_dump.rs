@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ToIPSummaryDump: packets into a summary dump.
+//! ToIPSummaryDump: writes fields of packets to a summary dump.
 
 #[cfg(test)]
 mod tests;
@@ -136,7 +136,7 @@ fn view<'a>(p: &'a Packet, args: &Args) -> View<'a> {
     view
 }
 
-/// Writes the lines or records of a packet. Returns false after an error.
+/// Writes the lines or records of a packet. Returns false, and writes nothing, if an earlier write has failed.
 fn write(w: &mut SummaryWriter, p: &Packet, args: &Args) -> Result<bool, CaptureError> {
     let mut view = view(p, args);
     if args.bad_packets
@@ -168,8 +168,7 @@ fn write(w: &mut SummaryWriter, p: &Packet, args: &Args) -> Result<bool, Capture
 
 impl ToIpSummaryDump {
     /// Opens and empties the file, unless it has been opened before.
-    // Only one file name here does not come from a `Filename` argument: the constant path of the file that
-    // holds the host name.
+    // Every file name here comes from a `Filename` argument, except one constant: the path of the host name.
     #[allow(clippy::disallowed_methods)]
     fn open(&mut self, cx: &mut Cx<'_>) {
         if !matches!(self.file, File::Fresh) {
@@ -272,7 +271,7 @@ impl Lifecycle for ToIpSummaryDump {
         if !self.push {
             self.signal = cx.upstream(0);
         }
-        // The timer expires as soon as the router runs. A router that was only prepared never runs.
+        // The timer opens and empties the file as soon as the router runs. A router that was only prepared never does.
         let now = cx.now();
         cx.set_timer(0, now);
         if !cx.inherits() {
@@ -281,8 +280,8 @@ impl Lifecycle for ToIpSummaryDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // A router that did not run removes a file that it created. It leaves any other file alone, which may
-        // belong to another router.
+        // The router did not run: remove the file if this element created it. A file that existed before may belong
+        // to another router.
         if self.made && matches!(self.file, File::Fresh) {
             handover::unmake(&self.args.filename.0);
         }
@@ -291,7 +290,7 @@ impl Lifecycle for ToIpSummaryDump {
         {
             return Err(ElementError::refused(e));
         }
-        // A message has given the reason.
+        // A message has already given the reason.
         if self.failed {
             Err(ElementError::Incomplete(format!("{}: not all packets were written", self.args.filename.0)))
         } else {

@@ -34,7 +34,8 @@ fn several_elements_share_the_flows_of_a_device() {
             let (mut r, messages) = during_calls(router, 2, |log, running| {
                 if !up_first {
                     run("ip link set vb up");
-                    // Each element finds out by a timer. A flow for each of them shows that both are there.
+                    // Each element checks by a timer whether the device is up. When each has received a packet, both
+                    // have joined.
                     until("both have joined", || {
                         let frames: Vec<_> = (0..FLOWS).map(|flow| udp_frame(flow, u32::MAX)).collect();
                         send(&frames);

@@ -13,12 +13,12 @@ use std::fmt;
 /// Which compounds are drawn as a single box.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fold {
-    /// None.
+    /// No compound.
     #[default]
     None,
     /// Compounds of these names or classes.
     Named(Vec<String>),
-    /// All.
+    /// All compounds.
     All,
 }
 

@@ -73,7 +73,7 @@ impl Seen {
         style(look)
     }
 
-    /// Records that the drawing has a line of this kind, and returns the name of its style and of its arrow.
+    /// Records that the drawing has a line of this kind, and returns `kind`, whose text names the style and the arrow.
     pub(crate) fn line(&mut self, kind: PortKind) -> PortKind {
         *(if kind == PortKind::Push { &mut self.push } else { &mut self.pull }) = true;
         kind

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of bpf(2) that live frames and filters need: maps with one value, loading programs, running a
-//! program that sends frames, and attaching a program to the ingress of a device.
+//! The part of bpf(2) that the modules `live` and `shield` need: maps with one value, programs that send frames, and
+//! programs at the ingress of a device.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;

@@ -7,9 +7,9 @@
 pub struct Instruction {
     /// Class, size, mode, operation.
     pub code: u16,
-    /// Instructions to skip when a condition holds.
+    /// The number of instructions that a conditional jump skips if its condition holds.
     pub jt: u8,
-    /// Instructions to skip when the condition does not hold.
+    /// The number of instructions that a conditional jump skips if its condition does not hold.
     pub jf: u8,
     /// The operand: an offset, a constant, or the distance of a jump.
     pub k: u32,

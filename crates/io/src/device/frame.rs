@@ -35,7 +35,7 @@ impl FrameKind {
     }
 }
 
-/// Length of the two Ethernet addresses; a VLAN tag follows them.
+/// Length of the two Ethernet addresses in bytes. A VLAN tag is inserted after them.
 const ADDRESSES: usize = 12;
 
 /// The location of the bytes of a frame.
@@ -62,7 +62,7 @@ pub(super) struct Behind<'a> {
     fd: &'a OwnedFd,
     len: usize,
     taken: Cell<bool>,
-    /// The error of the socket that a read returned instead of the frame.
+    /// The pending error of the socket, if a read returned it instead of the frame.
     error: Cell<Option<Errno>>,
 }
 
@@ -81,8 +81,8 @@ impl<'a> Behind<'a> {
         let mut vnet = VnetHeader::NONE;
         let parts = &mut [IoSliceMut::new(vnet.as_mut_bytes()), IoSliceMut::new(a), IoSliceMut::new(b)];
         let mut read = rustix::io::readv(self.fd, parts);
-        // A read returns a pending error first, and clears it; the frame is still in the queue. A device that is
-        // deleted causes two errors.
+        // If an error is pending, a read returns and clears it, and leaves the frame in the queue. The deletion of a
+        // device causes two errors, so retry twice.
         for _ in 0..2 {
             if read == Err(Errno::NETDOWN) {
                 self.error.set(read.err());
@@ -91,12 +91,12 @@ impl<'a> Behind<'a> {
         }
         read == Ok(wanted)
     }
-    /// The error of the socket, which the kernel does not report again.
+    /// The error that a read returned instead of the frame. The kernel does not report it again.
     pub(super) fn error(&self) -> Option<Errno> {
         self.error.get()
     }
-    /// Removes the frame from the queue, unless `read` has already removed it. Afterwards the frame that
-    /// follows it is the next one in the queue.
+    /// Removes the frame from the queue, so that the following frame comes first. Does nothing if `read` has already
+    /// removed the frame.
     pub(super) fn discard(&self) {
         if !self.taken.get() {
             self.read([&mut [], &mut []]);

@@ -44,7 +44,7 @@ struct Pace {
     interval: u64,
     /// Frames sent.
     sent: u64,
-    /// The time of the last run of the XDP program.
+    /// The time of the last run of the XDP program, in nanoseconds of the monotonic clock; 0 before the first run.
     seen: u64,
 }
 

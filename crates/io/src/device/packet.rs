@@ -123,7 +123,8 @@ impl PacketSocket {
             .map_err(failed("make its ring"))?;
         let ring = ReceiveRing::map(fd.as_fd(), layout).map_err(failed("map its ring"))?;
         match (&options.filter, options.fanout) {
-            // Until the socket is in its group, it would receive frames of the other sockets.
+            // Drop all frames until the socket has joined its group, because it would also receive the frames
+            // that belong to the other sockets of the group.
             (_, Some(_)) => sys::attach_filter(fd.as_fd(), &[Instruction::NOTHING]),
             (Some(program), None) => sys::attach_filter(fd.as_fd(), program),
             (None, None) => Ok(()),
@@ -142,8 +143,8 @@ impl PacketSocket {
         // Bind last. A socket that received frames before this point would receive frames of other devices, or
         // frames that the filter should have dropped.
         match sys::bind_packet(fd.as_fd(), info.index, protocol) {
-            // NETDOWN: the device is down, but the socket is bound. The kernel clears the error when it
-            // returns it. A socket on a device that is down cannot join a group.
+            // NETDOWN: the device is down, but the socket is bound. The kernel has cleared the error by returning
+            // it. With a group, NETDOWN stays an error: a socket cannot join a group while its device is down.
             Ok(()) => {}
             Err(Errno::NETDOWN) if options.fanout.is_none() => {}
             Err(e) => return Err(failed("bind to it")(e)),
@@ -164,7 +165,7 @@ impl PacketSocket {
         })
     }
 
-    /// Switches promiscuous mode on or off. `before` is the current state.
+    /// Switches promiscuous mode from the current state `before` to the state `now`.
     ///
     /// # Errors
     /// When the kernel does not permit it.
@@ -227,14 +228,14 @@ impl PacketSocket {
         max
     }
 
-    /// Whether an error came with the frames that were received. The descriptor does not become readable for it,
-    /// so [`PacketSocket::check`] must be called.
+    /// Whether [`PacketSocket::receive`] has met an error of the socket. The descriptor does not become readable for
+    /// this error, so [`PacketSocket::check`] must be called.
     pub fn has_error(&self) -> bool {
         self.error.is_some()
     }
 
     /// Returns the pending error of the socket. Each error is returned once. Call this function when the
-    /// descriptor is readable and there is no frame, or when [`PacketSocket::has_error`] says so.
+    /// descriptor is readable and there is no frame, or when [`PacketSocket::has_error`] returns true.
     ///
     /// # Errors
     /// [`DeviceError::Down`] when the device has gone down or vanished.

@@ -24,7 +24,8 @@ enum Means {
     /// A TCX link: the kernel removes the program when the descriptor is closed, even if the process is
     /// killed.
     Link { fd: OwnedFd },
-    /// A cls_bpf filter, which stays until it is removed. Used for kernels before 6.6 and in user namespaces.
+    /// A cls_bpf filter, which stays until it is removed. Used for kernels before 6.6 and in user namespaces. `made`:
+    /// whether the clsact qdisc was created for this filter.
     Filter { handle: u32, made: bool },
     /// A filter owned by the process that opens devices. That process removes the filter when this process
     /// ends.
@@ -132,8 +133,8 @@ impl Drop for Shield {
 }
 
 /// Removes from a device the filters of all shields whose owner satisfies `wanted`. If the clsact qdisc was
-/// created for one of these filters and is empty now, removes the qdisc too. Returns true if the qdisc was
-/// created for one of these filters and still exists, because it holds other filters.
+/// created for one of these filters, it is removed too, unless it holds other filters. Returns true in that last
+/// case: the qdisc was created for a removed filter and still exists.
 fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "remove a filter that was left behind", e);
     let n = Netlink::open().map_err(failed)?;

@@ -19,7 +19,7 @@ pub struct Datagrams {
     unix: bool,
     /// The current peer: the given one, or the sender of the last datagram.
     peer: Option<SocketAddrAny>,
-    /// Datagrams from this address are refused.
+    /// Datagrams from this address are refused: a multicast socket sets its own address here.
     pub(super) refused: Option<SocketAddrV4>,
 }
 

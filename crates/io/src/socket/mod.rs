@@ -41,8 +41,8 @@ pub struct SocketError {
     what: String,
     /// The error of the kernel.
     errno: Errno,
-    /// The same error, as the cause of this one. `None` if the text has advice, because callers derive advice from the
-    /// number of the cause.
+    /// The same error, as the cause of this one. `None` if the text already has advice, because callers add their
+    /// own advice to an error whose cause has a number.
     source: Option<io::Error>,
 }
 
@@ -67,7 +67,7 @@ impl From<SocketError> for io::Error {
     }
 }
 
-/// Advice for an error of the kernel.
+/// Advice for an error of the kernel, to append to its text; empty if there is none.
 fn mend(source: Errno) -> &'static str {
     match source {
         Errno::ACCESS | Errno::PERM => {
@@ -145,8 +145,8 @@ pub trait Endpoint {
     fn send(&mut self, data: &[u8]) -> Sent;
     /// The descriptor that becomes readable when there is something to receive.
     fn readable(&self) -> Option<Arc<OwnedFd>>;
-    /// The descriptor that becomes writable when there is space. It is not the descriptor that
-    /// [`Endpoint::readable`] returns.
+    /// The descriptor that becomes writable when there is space. It is another descriptor than that of
+    /// [`Endpoint::readable`], so that epoll can watch both.
     fn writable(&self) -> Option<Arc<OwnedFd>>;
 }
 

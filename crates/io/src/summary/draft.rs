@@ -109,9 +109,9 @@ pub struct Made {
     pub aggregate: u32,
     /// The number of bytes that belong to the packet but were not written to the output.
     pub extra_length: u32,
-    /// Length of the link header; 0 if there is none.
+    /// Length of the link header in bytes; 0 if there is none.
     pub link: usize,
-    /// Length of the IP header; 0 if there is none.
+    /// Length of the IP header in bytes; 0 if there is none.
     pub header: usize,
     /// The destination address.
     pub dst: u32,
@@ -316,8 +316,8 @@ impl Draft {
         }
     }
 
-    /// Writes the payload of an ICMP packet at offset `at`. The ICMP fields of the record then overwrite its
-    /// header.
+    /// Writes the payload of an ICMP packet, which begins with the ICMP header, at offset `at`. The ICMP fields of
+    /// the record then overwrite this header.
     fn put_icmp_payload(&self, payload: &[u8], at: usize, out: &mut Vec<u8>) {
         let end = at.saturating_add(payload.len());
         out.resize(out.len().max(end), 0);

@@ -110,7 +110,7 @@ fields! {
     "direction", FieldType::Direction, |v| number(Some(v.paint)), set!(paint: u8);
     /// The aggregate annotation.
     "aggregate" ["agg"], Number(4), |v| number(Some(v.aggregate)), set!(aggregate: u32);
-    /// Bytes of the packet, link header included.
+    /// The length of the packet in bytes, link header included.
     "wire_len" ["wire_length"], Number(4), |v| number(u32::try_from(v.wire_len()).ok()), set!(wire_len: u32);
     /// The source address.
     "ip_src", Address, |v| number(v.ip32(12)), set!(src: u32);
@@ -137,11 +137,11 @@ fields! {
     "ip_sum", Number(2), |v| number(v.ip16(10)), set!(sum: u16);
     /// The protocol.
     "ip_proto" ["ip_p"], Protocol, |v| number(v.ip8(9)), set!(protocol: u8);
-    /// Bytes of the IP header.
+    /// The length of the IP header in bytes.
     "ip_hl", Number(1), |v| number(v.ip().map(|ip| ip.header.len() as u64)), set!(header_len: u8);
-    /// Bytes of the IP packet.
+    /// The length of the IP packet in bytes.
     "ip_len" ["length"], Number(4), |v| number(v.ip().map(|ip| ip.len as u64)), set!(len: u32);
-    /// Bytes of the IP packet that were captured.
+    /// The number of captured bytes of the IP packet.
     "ip_capture_len", Number(4), |v| number(v.ip().map(|ip| ip.captured.len() as u64)), set!(capture_len: u32);
     /// IP options.
     "ip_opt", FieldType::IpOptions, |v| bytes(v.ip().and_then(|ip| ip.header.get(20..))), set_bytes!(ip_options);
@@ -183,7 +183,7 @@ fields! {
     "tcp_seq" ["tcp_seqno"], Number(4), |v| number(v.tcp32(4)), set!(tcp_seq: u32);
     /// The TCP acknowledgement number.
     "tcp_ack" ["tcp_ackno"], Number(4), |v| number(v.tcp32(8)), set!(tcp_ack: u32);
-    /// Bytes of the TCP header.
+    /// The length of the TCP header in bytes.
     "tcp_off", Number(1), |v| number(v.tcp16(12).map(|w| (w >> 12) * 4)), set!(tcp_off: u8);
     /// The TCP flags.
     "tcp_flags", FieldType::TcpFlags, |v| number(v.tcp16(12).map(|w| w & 0xfff)), set!(tcp_flags: u16);

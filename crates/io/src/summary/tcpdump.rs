@@ -106,7 +106,7 @@ impl Parser {
                 self.clock = clock;
                 date.map_or(self.day, |d| d.saturating_mul(DAY)).saturating_add(clock)
             }
-            // Seconds since 1970. An address is not parsed as a time, because it has more than one point.
+            // Seconds since 1970. An address is not parsed as a time, because it has more than one dot.
             (Some(seconds), None, None) if seconds.contains('.') => match parse_time(seconds) {
                 Some(time) => time,
                 None => return text,

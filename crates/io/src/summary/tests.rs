@@ -204,7 +204,7 @@ fn other_words() {
         ("ip_tos ip_id", "0xff 0x1F", "255 31"),
         ("ip_proto icmp_type icmp_code", "I 0x8 0x10", "I 8 16"),
         ("ip_proto icmp_type icmp_code", "I unreachable host", "I 3 1"),
-        // The same name is another code of another type.
+        // The same name means different codes for different types.
         ("ip_proto icmp_type icmp_code", "I redirect tosnet", "I 5 2"),
         ("ip_proto icmp_code icmp_type", "I tosnet unreachable", "I 11 3"),
         ("ip_proto icmp_type_name icmp_code_name", "I redirect toshost", "I redirect toshost"),

@@ -149,7 +149,7 @@ impl<'a> View<'a> {
     pub fn ip(&self) -> Option<&Ip<'a>> {
         self.ip.as_ref()
     }
-    /// The length of the packet, including bytes that were not captured.
+    /// The length of the packet in bytes, including bytes that were not captured.
     pub fn wire_len(&self) -> usize {
         self.data.len().saturating_add(usize::try_from(self.extra_length).unwrap_or(usize::MAX))
     }

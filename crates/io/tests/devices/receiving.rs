@@ -284,7 +284,7 @@ fn a_killed_process_takes_its_shield_with_it_or_leaves_its_name() {
         let running = shield::found().unwrap();
         holder.kill().unwrap();
         holder.wait().unwrap();
-        // Only filters that stay after the process carry its name.
+        // `found` does not list TCX links. So an empty list means that the shield is a TCX link.
         if running.is_empty() {
             // The kernel removes the BPF program of the shield shortly after the process has ended.
             host.run("ping -c 1 -i 0.1 -w 60 10.3.0.1");

@@ -176,7 +176,7 @@ fn refusals_say_why() {
     });
 }
 
-/// Sends frames of many lengths, some through the ring and some as messages. All must arrive in order.
+/// Sends frames of many lengths, some through the ring and some by sendmmsg. All must arrive in order.
 #[test]
 fn both_ways_keep_one_order() {
     inside("sending::both_ways_keep_one_order", || {

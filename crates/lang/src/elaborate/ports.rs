@@ -21,7 +21,8 @@ impl<'a> PortList<'a> {
     pub fn given(self) -> bool {
         self.written.is_some() || self.implied > 0
     }
-    /// The port, if the list is a single number, or if no list is written and no group implies several ports.
+    /// The only port of the list: its number, or 0 if no list is written and no group implies several ports. `None`
+    /// for any other list.
     pub fn single(self) -> Option<usize> {
         match (self.written, self.implied) {
             (None, 0 | 1) => Some(0),

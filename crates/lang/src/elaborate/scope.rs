@@ -249,8 +249,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
         }
     }
     /// Whether an unknown name is that of a class whose definition encloses the current position. Reports
-    /// this, unless the definition has no end. A missing end has been reported, and the current position may
-    /// be meant to lie after the definition.
+    /// this as an error, unless the definition lacks its `}`. The missing `}` has been reported already, and the
+    /// user may have meant it to come before the current position.
     pub fn in_itself(&mut self, name: &str, span: Span, what: &str) -> bool {
         let Some(&(_, definition, closed)) = self.within.iter().rfind(|w| w.0 == name) else { return false };
         if closed {

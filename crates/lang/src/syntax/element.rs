@@ -39,7 +39,7 @@ impl Parser<'_> {
             {
                 // The rest is read as if an arrow stood here.
                 let text = self.token_text();
-                // A dash of an editor and the '>' behind it are one mistake.
+                // A typographic dash and the '>' after it are reported as one mistake.
                 let two =
                     matches!(text, "–" | "—") && self.text.get(self.end..).unwrap_or("").starts_with('>');
                 let token = self.span(self.start..self.end + usize::from(two));
@@ -102,7 +102,7 @@ impl Parser<'_> {
         }
         yes
     }
-    /// Parses one element; the core is [`Core::Implicit`] if none is written.
+    /// Parses one element. Its `core` is [`Core::Implicit`] if only ports are written, or nothing.
     fn element(&mut self) -> Elem {
         self.count_element();
         self.open_node(SyntaxKind::Element);

@@ -17,7 +17,7 @@ use crate::text::{Unit, hex_end, quoted_end, unit};
 const SHORT: usize = 40;
 
 /// The quote or `\<` that was probably left open: the first quote whose text continues on the next line, or the
-/// first `\<` whose text has a sign that is no part of data.
+/// first `\<` whose text contains one of `(),;`, or the first of either that has no end.
 fn open_text(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -27,7 +27,7 @@ fn open_text(text: &str, from: usize) -> Option<usize> {
         if what == Unit::Quoted && (quoted.contains(&b'\n') || !quoted_end(bytes, at).1) {
             return Some(at);
         }
-        // The `>` of a later arrow may end the text.
+        // The `>` of a later arrow may have closed the `\<`, so its text is checked too.
         if what == Unit::Hex && (quoted.iter().any(|b| b"(),;".contains(b)) || !hex_end(bytes, at).1) {
             return Some(at);
         }
@@ -36,8 +36,8 @@ fn open_text(text: &str, from: usize) -> Option<usize> {
     None
 }
 
-/// The `(` that the first argument with one `(` too many leaves open, and the end of that argument. Commas inside
-/// the parentheses of an argument are rare, so the `)` probably belongs before the comma.
+/// The unclosed `(` in the first argument that has one, and the end of that argument. Commas inside the parentheses
+/// of an argument are rare, so the missing `)` probably belongs before the comma.
 fn open_argument(text: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let (mut at, mut open) = (0, Vec::new());
@@ -86,7 +86,8 @@ impl Parser<'_> {
         self.close_node();
         Some(self.span(text_start..found.end))
     }
-    /// The error for a configuration string without an end: a quote that is not closed, or the parenthesis.
+    /// The error for a configuration string without an end. It names the open quote or `\<` if there is one, else the
+    /// `(`.
     fn unclosed_config(&self, paren: Span) -> Diagnostic {
         let (text, from) = (self.text, paren.range().end);
         if let Some(quote) = open_text(text, from) {

@@ -93,7 +93,7 @@ fn a_write_is_one_call() {
         ] {
             let out = m.run(script);
             assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));
-            // The kernel sends the release of a file only after the last close has returned.
+            // Wait for the write: the kernel sends the release of a file only after the last close has returned.
             let expected: usize = if written.is_empty() { 0 } else { written.matches('=').count() };
             while m.fake.written.lock().unwrap().len() < expected {
                 std::thread::yield_now();

@@ -118,7 +118,7 @@ fn a_panic_in_a_package_is_one_of_its_element() {
             "require(package probe); InfiniteSource(LIMIT 5, STOP true) -> p :: ProbePanic({place}) -> Discard;"
         )
     };
-    // The text that reports a panic of the probe: the caller panics with it, gets it as an error, or prints it.
+    // The text that reports a panic of the probe. It is the caller's own panic, a returned error, or a printed message.
     let said = |place: &str| -> String {
         let messages = Arc::new(Mutex::new(String::new()));
         let printer = {

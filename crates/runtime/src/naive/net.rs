@@ -34,7 +34,7 @@ struct Slot {
     downstream: Vec<Option<Way>>,
     /// By input: the element and output that it pulls from; none if it does not pull.
     upstream: Vec<Option<(usize, usize)>>,
-    /// Packets that were pushed to it while it ran: input and packet.
+    /// Packets that were pushed to it while it ran, each with its input.
     parked: Vec<(usize, Packet)>,
     /// Whether packets on higher outputs go first.
     descending: bool,

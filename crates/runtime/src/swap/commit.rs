@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The part of an element's state that moves to another element.
+/// What is moved from an element of the old router to an element of the new one.
 #[derive(Clone, Copy)]
 enum What {
     /// Open resources outside the router.

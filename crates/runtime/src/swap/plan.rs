@@ -55,10 +55,10 @@ pub struct Plan {
     pub connected: Vec<String>,
     /// Connections that are removed.
     pub disconnected: Vec<String>,
-    /// Anonymous elements that stay, but whose generated name (`Class@N`) changes: the new declaration, and
-    /// the old generated name.
+    /// Unnamed elements that stay, but whose generated name (`Class@N`) changes: the new declaration, and the old
+    /// generated name.
     pub renumbered: Vec<(String, String)>,
-    /// Classes that move state and have elements without a name that could not be paired.
+    /// Classes that have state to move and whose unnamed elements could not all be paired.
     pub unpaired: Vec<String>,
     /// State that moves: the element, and the kind of state.
     pub moves: Vec<(String, String)>,
@@ -151,7 +151,7 @@ impl Plan {
     }
 }
 
-/// Returns the classes that move state and have unnamed elements both among the removed and among the added
+/// Returns the classes that have state to move, and unnamed elements both among the removed and among the added
 /// elements.
 fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<String> {
     let class = |graph: &Graph, e: usize| {

@@ -29,7 +29,7 @@ pub struct Wish {
     pub time: bool,
     /// Sources of all classes.
     pub sources: bool,
-    /// Elements of which there is one instance, whatever the number of workers.
+    /// Elements whose class allows one instance only, even with several workers.
     pub lone: bool,
 }
 
@@ -138,7 +138,7 @@ impl Maker {
         let i = self.below(list.len());
         list.swap_remove(i)
     }
-    /// Adds a hub of `n` ports, and connects a path to one of them.
+    /// Adds a Hub with `n` ports, and connects a path to one of them.
     fn hub(&mut self, from: Open, n: usize) {
         let (e, input) = (self.add("Hub".into(), n, n, false), self.below(n));
         self.connect(from, e, input);

@@ -162,7 +162,7 @@ const STREAM: [&str; 2] = [
      b :: Numbers(2, 4000000000) -> p :: Queue(5000) -> v :: Unqueue -> z :: Counter -> s :: Track;",
 ];
 
-/// Two workers push through one element that several workers cannot have each.
+/// Two workers push through one element whose class allows one instance only.
 const LOCKED: [&str; 2] = [
     "a :: Numbers(1, 200000, 9) -> l :: Lone -> p :: LoneTimer -> c :: Counter -> Discard; b :: Numbers(2, 200000, 9) -> l;
      StaticThreadSched(a 0, b 1);",

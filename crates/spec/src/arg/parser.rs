@@ -108,8 +108,8 @@ impl<'a> Parser<'a> {
             .collect()
     }
 
-    /// Reports the arguments that begin with an unknown keyword, and returns the others. If a mandatory position
-    /// of `free` would be left without an argument, such an argument counts as positional instead.
+    /// Reports the arguments that begin with an unknown keyword, and returns the others. If the others are too few for
+    /// the mandatory positions in `free`, arguments with an unknown keyword fill these positions instead.
     fn without_unknown_keywords(&mut self, unnamed: Vec<Unnamed<'_>>, free: &[usize]) -> Vec<Range<usize>> {
         let plain = unnamed.iter().filter(|u| u.word.is_none()).count();
         let mandatory = free.iter().filter(|&&i| self.specs.get(i).is_some_and(|s| s.mandatory)).count();

@@ -38,7 +38,7 @@ pub(super) fn boolean(text: &str, error: ValueError) -> ValueError {
     }
 }
 
-/// Adds a suggestion for a number whose unit is not one of time.
+/// Adds a suggestion for a number whose unit is not a unit of time.
 pub(super) fn time(number_and_unit: Option<(f64, &str)>, error: ValueError) -> ValueError {
     let unit = number_and_unit.and_then(|(n, unit)| {
         let small = unit.to_lowercase();
@@ -63,7 +63,7 @@ pub(super) fn time(number_and_unit: Option<(f64, &str)>, error: ValueError) -> V
     }
 }
 
-/// Adds a suggestion for a number whose unit is not one of bandwidth.
+/// Adds a suggestion for a number whose unit is not a unit of bandwidth.
 pub(super) fn bandwidth(number_and_unit: Option<(f64, &str)>, error: ValueError) -> ValueError {
     let meant = number_and_unit.and_then(|(n, unit)| {
         let prefixed = unit.get(..1).filter(|p| "kKmMgG".contains(*p));

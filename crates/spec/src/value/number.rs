@@ -257,7 +257,7 @@ impl Show for Interval {
 pub struct Bandwidth(pub u64);
 
 impl Bandwidth {
-    /// Reads a bandwidth. Returns with it whether the text has a unit.
+    /// Reads a bandwidth. Also returns whether the text has a unit.
     fn read(text: &str) -> Result<(Bandwidth, bool), ValueError> {
         let bad = || mend::bandwidth(with_unit(text), "expected bandwidth".into());
         let (number, unit) = with_unit(text).ok_or_else(bad)?;

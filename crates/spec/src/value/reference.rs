@@ -113,7 +113,8 @@ fn confined(name: &str, folder: Option<&Path>) -> Result<String, ValueError> {
     })?)
 }
 
-/// The home directory of a user by the file /etc/passwd, or of the user who runs the program if `user` is empty.
+/// The home directory of a user, from /etc/passwd. If `user` is empty, that of the user who runs the program, from
+/// $HOME.
 fn home_of(user: &str) -> Option<String> {
     if user.is_empty() {
         return std::env::var("HOME").ok();

@@ -6,9 +6,9 @@ pub(crate) use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicBool;
 pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
 
-/// Makes loom consider a thread switch. Without a probe, loom misses the race between a load and a later store if
-/// the storing thread has also loaded the same location, as each push does. The probe's access is relaxed, so that
-/// it adds no ordering.
+/// Makes loom consider a thread switch. Without a probe, loom misses races between a load and a later store by
+/// another thread that has also loaded the same location. Each push and pop of the ring loads a position before it
+/// stores one. The probe's access is relaxed, so that it adds no ordering.
 pub(crate) struct Probe(AtomicUsize);
 
 impl Probe {
@@ -21,15 +21,14 @@ impl Probe {
 }
 
 loom::lazy_static! {
-    /// Models the total order of sequentially consistent accesses, which loom treats as acquire and release
-    /// accesses. A read first acquires this variable, and a write releases it afterwards. For example, each
-    /// of two threads writes its own variable and then reads the variable of the other thread. The thread
-    /// that accesses `ORDER` second then sees the write of the other thread. Rust's memory model guarantees
-    /// this and more.
+    /// Models the total order of sequentially consistent accesses, which loom treats as acquire and release accesses.
+    /// A read first acquires this variable, and a write releases it afterwards. Example: each of two threads writes
+    /// its own variable and then reads the variable of the other thread. The thread that accesses `ORDER` second sees
+    /// the write of the other thread. Rust's memory model guarantees this and more.
     static ref ORDER: AtomicUsize = AtomicUsize::new(0);
 }
 
-/// Performs a read with an ordering. Only a sequentially consistent read has a place in the total order.
+/// Performs a read with this ordering. A sequentially consistent read takes part in the total order of `ORDER`.
 fn look<R>(order: Ordering, access: impl FnOnce(Ordering) -> R) -> R {
     if order == Ordering::SeqCst {
         ORDER.fetch_add(1, Ordering::Acquire);

@@ -89,8 +89,7 @@ fn a_source_never_sleeps_while_there_is_room() {
     });
 }
 
-/// If a ring has a single producer, as many pushes succeed as [`Ring::room`] has promised, whatever consumers do
-/// in between.
+/// With a single producer, as many pushes succeed as [`Ring::room`] has returned, whatever consumers do in between.
 #[test]
 fn room_that_was_seen_stays() {
     model(3, || {

@@ -14,8 +14,8 @@ mod ring;
 mod flag_models;
 mod ring_models;
 
-/// Runs a test under every interleaving with at most this many preemptions. More preemptions find nothing new
-/// in practice.
+/// Runs a test under every interleaving with at most `switches` preemptions. In practice, more preemptions find
+/// nothing new.
 fn model(switches: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(switches);

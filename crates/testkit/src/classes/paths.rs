@@ -37,7 +37,7 @@ impl Action for Edit {
     }
 }
 
-/// Sends packets whose number is REM modulo MOD to output 1.
+/// Sends a packet to output 1 if the hash of its number, modulo MODULUS, is REMAINDER.
 #[derive(Class)]
 #[class(name = "Pick", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]
 #[class(drops(OtherPaint))]
@@ -66,7 +66,7 @@ impl Action for Pick {
     }
 }
 
-/// Sends copies of packets whose number is REM modulo MOD to output 1.
+/// Sends a copy of a packet to output 1 if the hash of its number, modulo MODULUS, is REMAINDER.
 #[derive(Class)]
 #[class(name = "Copy", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate, copies, ledger(makes))]
 pub struct Copy {
@@ -87,7 +87,7 @@ impl Action for Copy {
     }
 }
 
-/// Sends packets whose number is REM modulo MOD twice, one copy after the other.
+/// Sends a packet twice if the hash of its number, modulo MODULUS, is REMAINDER. One copy goes behind the other.
 #[derive(Class)]
 #[class(name = "Twice", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate, copies, ledger(makes))]
 pub struct Twice {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A library to load before the C library (LD_PRELOAD), which adds the seconds in the file `$SOAK_CLOCK`, a 64-bit
-//! number, to the time of day. Tests use it to let the clock of a router jump.
+//! A library to load before the C library (LD_PRELOAD). It adds an offset to the time of day. The file `$SOAK_CLOCK`
+//! contains the offset in seconds, as a 64-bit number. Tests use it to make a router's clock jump.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
 
-/// The function of the C library, and the mapped file.
+/// The C library's `clock_gettime`, and the offset in the mapped file.
 struct Parts {
     real: Option<ClockGettime>,
     offset: Option<&'static AtomicI64>,
@@ -17,7 +17,7 @@ struct Parts {
 
 static PARTS: OnceLock<Parts> = OnceLock::new();
 
-/// Maps the file of the offset.
+/// Maps the file `$SOAK_CLOCK`, which contains the offset. `None` if there is no such file.
 fn offset() -> Option<&'static AtomicI64> {
     const NAME: &CStr = c"SOAK_CLOCK";
     // SAFETY: the name is a C string. No other thread changes the environment: this runs before `main`.
@@ -32,7 +32,7 @@ fn offset() -> Option<&'static AtomicI64> {
     }
     // SAFETY: a new mapping of a file of 8 bytes, which is never unmapped.
     let memory = unsafe { libc::mmap(std::ptr::null_mut(), 8, libc::PROT_READ, libc::MAP_SHARED, file, 0) };
-    // SAFETY: the descriptor is open and used no more.
+    // SAFETY: the descriptor is open and not used again.
     unsafe { libc::close(file) };
     // SAFETY: the mapping begins at a page, is long enough, and is only read.
     (memory != libc::MAP_FAILED).then(|| unsafe { &*memory.cast::<AtomicI64>() })
@@ -49,7 +49,7 @@ fn parts() -> &'static Parts {
     })
 }
 
-/// The time of a clock; the time of day with the offset.
+/// Returns the time of a clock. The offset is added if the clock is the time of day.
 ///
 /// # Safety
 /// As for `clock_gettime` of the C library.

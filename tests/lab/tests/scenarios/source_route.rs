@@ -24,8 +24,8 @@ fn following(kind: RouterKind) -> Option<Net> {
 
 #[test]
 fn they_are_dropped_by_default() {
-    // RFC 7126, 4.3.5 and 4.4.5: packets with a source route through the router, through other hosts, or with a
-    // completed one are dropped silently.
+    // RFC 7126, 4.3.5 and 4.4.5: packets with a source route are dropped silently, whether the route names the router,
+    // names other hosts, or is completed.
     for kind in both() {
         let Some(net) = Net::new(kind) else { return };
         for scope in ["all", "eth0", "eth1"].into_iter().filter(|_| kind == RouterKind::Kernel) {

@@ -46,8 +46,8 @@ impl Maker<'_> {
             let src = self.here();
             let src_mac = mac(self.interface, src);
             let unicast = self.there();
-            // Link-level broadcasts. The router delivers those to its own or a broadcast IP address to the host, and
-            // drops the others.
+            // Link-level broadcasts. If the IP destination is the router or a broadcast address, the router delivers
+            // the packet to the host. It drops the others.
             for dst in [EVERYBODY, directed, net, ROUTER[self.interface], unicast] {
                 let packet = self.udp_between(src, dst, 25).bytes();
                 self.push_frame(BROADCAST, src_mac, 0x0800, &packet);

@@ -12,13 +12,13 @@ pub struct Args {
     pub(super) ip: OwnAddress,
     /// The querier's Ethernet address; may be left out if IP is a name that stands for both addresses.
     pub(super) eth: Option<EtherAddr>,
-    /// The most waiting packets; 0: no limit.
+    /// The maximum number of waiting packets; 0: no limit.
     #[arg(keyword, show = "2048")]
     pub(super) capacity: Option<u32>,
-    /// The most entries; 0: no limit.
+    /// The maximum number of entries; 0: no limit.
     #[arg(keyword, show = "65536")]
     pub(super) entry_capacity: Option<u32>,
-    /// The most packets that wait for one address (the latest are kept); 0: no limit.
+    /// The maximum number of packets that wait for one address (the latest are kept); 0: no limit.
     #[arg(keyword, show = "0")]
     pub(super) entry_packet_capacity: Option<u32>,
     /// When a capacity is exceeded, 1/CAPACITY_SLIM_FACTOR of it is made free; 0: no more than needed.

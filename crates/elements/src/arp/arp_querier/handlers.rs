@@ -28,7 +28,7 @@ impl Own {
             complained: AtomicBool::new(false),
         }
     }
-    /// Takes over what was complained about (hot swap).
+    /// Takes over whether the message about a missing destination was printed (hot swap).
     pub(super) fn continue_from(&self, old: &Own) {
         self.complained.fetch_or(old.complained.load(Ordering::Relaxed), Ordering::Relaxed);
     }

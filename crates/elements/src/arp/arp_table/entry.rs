@@ -14,20 +14,20 @@ const QUICK_QUERIES: u32 = 10;
 const UNICAST_QUERIES: u32 = 2;
 /// A doubtful address is confirmed if it was claimed exactly this many times since the last query.
 const CONFIRMED: u32 = 1;
-/// After its doubt has ended, an address is queried again after 1, 2, 4, ... seconds, this many times. A forged claim
-/// can be confirmed by mistake, if the answer of the genuine host was lost. The next of these queries finds that out.
+/// The number of queries for an address after its doubt has ended. They follow after 1, 2, 4, ... seconds. If a
+/// forged claim was confirmed because the answer of the genuine host was lost, one of these queries detects it.
 const TRUSTED: u32 = 6;
-/// The default for the most entries: the number of hosts in a network with a 16-bit prefix.
+/// The default maximum number of entries: the number of hosts in a network with a 16-bit prefix.
 pub const ENTRY_CAPACITY: u32 = 65_536;
 
 /// Capacities and times of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The most packets that wait; 0: no limit.
+    /// The maximum number of packets that wait; 0: no limit.
     pub capacity: u32,
-    /// The most entries; 0: no limit.
+    /// The maximum number of entries; 0: no limit.
     pub entry_capacity: u32,
-    /// The most packets that wait for one address; 0: no limit.
+    /// The maximum number of packets that wait for one address; 0: no limit.
     pub entry_packet_capacity: u32,
     /// When a capacity is exceeded, 1/`slim_factor` of it is made free; 0: no more than needed.
     pub slim_factor: u32,
@@ -96,11 +96,11 @@ pub(super) struct Queried {
     /// in doubt. An address is in doubt once it has replaced another one, because one of the two may be
     /// forged or outdated.
     doubt: Option<u32>,
-    /// The number of queries that were answered since the doubt ended, up to [`TRUSTED`], which is also the value of
-    /// an address that was never in doubt.
+    /// The number of queries that were answered since the doubt ended, at most [`TRUSTED`]. It is [`TRUSTED`] if the
+    /// address was never in doubt.
     trust: u32,
-    /// When the last query was answered. Claims that no query asked for do not change it. It is not used once `trust`
-    /// is [`TRUSTED`].
+    /// When the last query was answered, or an address in doubt was last claimed. Other unsolicited claims do not
+    /// change it. It is not used once `trust` is [`TRUSTED`].
     answered: i64,
 }
 
@@ -122,8 +122,8 @@ impl Entry {
         !self.expired && !self.ether.is_broadcast()
     }
     /// Returns when a known address is to be queried again: `poll` nanoseconds after its last update, or
-    /// never if `poll` is 0. An address in doubt is to be queried at once, and one that was in doubt lately sooner
-    /// than others, even if `poll` is 0.
+    /// never if `poll` is 0. Whatever `poll` is, an address in doubt is to be queried at once, and an address that
+    /// is not trusted yet is to be queried early.
     pub(super) fn poll_due(&self, poll: i64) -> i64 {
         let due = if poll > 0 { self.updated.saturating_add(poll) } else { i64::MAX };
         due.min(self.queried.check_due())
@@ -148,7 +148,7 @@ impl Queried {
             _ => self.at.saturating_add(1_000 * MS),
         }
     }
-    /// Returns when doubt or lack of trust calls for a query.
+    /// Returns when doubt or lack of trust calls for a query; `i64::MAX` if neither does.
     fn check_due(&self) -> i64 {
         match self.doubt {
             Some(_) => i64::MIN,
@@ -172,7 +172,7 @@ impl Queried {
         }
         let Queried { trust, answered, .. } = self;
         match self.count {
-            // A claim that no query asked for proves nothing.
+            // An unsolicited claim does not increase the trust.
             0 => Queried { count: 0, at: 0, doubt, trust, answered },
             _ => Queried { count: 0, at: 0, doubt, trust: (trust + 1).min(TRUSTED), answered: now },
         }

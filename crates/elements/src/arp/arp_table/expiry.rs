@@ -24,7 +24,7 @@ impl State {
                 break;
             }
             inner.checked = turn;
-            // Cached copies of the entry need no invalidation, because the copies become invalid at the same time.
+            // Cached copies of the entry need no invalidation, because the copies expire at the same time.
             if e.known() || e.expired {
                 e.expired = true;
                 inner.unknown.insert(turn);

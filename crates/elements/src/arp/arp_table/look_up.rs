@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looking up an address in an ARP table, by which a packet is either sent or kept.
+//! Looks up addresses in an ARP table. A packet whose address is unknown stays in the table.
 
 use super::entry::{Entry, Settings};
 use super::state::{Inner, Lost, State};
@@ -16,9 +16,9 @@ pub struct LookUp {
     pub now: i64,
     /// The age in nanoseconds from which a known address is queried again; 0: never.
     pub poll: i64,
-    /// Whether several workers use the table. If they do, later packets to the address wait while the packets
-    /// that waited are being sent, until [`State::release`] finds no more waiting packets. So no packet can
-    /// overtake another one by going through another worker.
+    /// Whether several workers use the table. If they do, new packets to the address wait while earlier
+    /// waiting packets are being sent, until [`State::release`] finds no more. So no packet overtakes another
+    /// one by going through another worker.
     pub workers: bool,
 }
 

@@ -405,7 +405,7 @@ fn a_false_claim_that_was_confirmed_is_found_out_within_a_second() {
         assert_eq!(look(2 * S, &mut lost), (true, true, ether(9)));
         answer(9, 2 * S + 50 * MS, &mut lost);
         assert_eq!(look(2 * S + 100 * MS, &mut lost), (false, true, ether(9)), "the doubt has ended");
-        // Further claims of the forger, which no query asked for, do not postpone the next query.
+        // Further unsolicited claims of the forger do not postpone the next query.
         answer(9, 2 * S + 500 * MS, &mut lost);
         answer(9, 3 * S, &mut lost);
         assert!(!look(3 * S, &mut lost).0);

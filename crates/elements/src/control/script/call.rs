@@ -92,7 +92,7 @@ impl Machine {
         given.or_else(|| self.variables.get(name).cloned())
     }
 
-    /// Returns whether a handler of the script itself can be read, and whether it can be written; none if there is no
+    /// Returns whether a handler of the script itself can be read, and whether it can be written; `None` if there is no
     /// such handler.
     fn own(&self, handler: &str) -> Option<(bool, bool)> {
         if let Some(o) = OWN.iter().find(|o| o.0 == handler) {

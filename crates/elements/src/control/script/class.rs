@@ -22,7 +22,7 @@ pub struct Args {
     /// Instructions, run in order.
     #[arg(rest, name = "INSTRUCTION")]
     pub instructions: Vec<Line>,
-    /// The event that starts the script: ACTIVE, PASSIVE, PACKET (or PUSH), PROXY, DRIVER, or SIGNAL and signals.
+    /// The event that starts the script: ACTIVE, PASSIVE, PACKET (or PUSH), PROXY, DRIVER, or SIGNAL with its signals.
     #[arg(keyword, name = "TYPE")]
     pub kind: Option<ScriptType>,
 }
@@ -114,7 +114,7 @@ impl<const DRIVER: bool> Lifecycle for Scripted<DRIVER> {
 }
 
 impl<const DRIVER: bool> Scripted<DRIVER> {
-    /// Reads a handler of the script, whether its class or its configuration declares it.
+    /// Reads a handler of the script, declared by its class or by its configuration.
     pub(super) fn read(
         &mut self,
         handler: &str,
@@ -124,7 +124,7 @@ impl<const DRIVER: bool> Scripted<DRIVER> {
         self.machine.enter(cx);
         Ok(self.machine.own_read(handler, parameters, cx)?)
     }
-    /// Writes a handler of the script, whether its class or its configuration declares it.
+    /// Writes a handler of the script, declared by its class or by its configuration.
     pub(super) fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.machine.enter(cx);
         Ok(self.machine.own_write(handler, value, cx)?)

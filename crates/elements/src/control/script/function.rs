@@ -47,7 +47,7 @@ fn exactly<'t, const N: usize>(words: &[&'t str]) -> Result<[&'t str; N], ValueE
     })
 }
 
-/// Combines all numbers with `f`, from the first to the last; none if there are no numbers.
+/// Combines all numbers with `f`, from the first to the last; `None` if there are no numbers.
 fn fold(words: &[&str], f: impl Fn(Number, Number) -> Number) -> Result<Option<Number>, ValueError> {
     let mut all = None;
     for w in words {
@@ -118,7 +118,7 @@ fn whole(w: &[&str], f: impl Fn(f64) -> f64) -> Result<Number, ValueError> {
         Number::Int(n) => Number::Int(n),
         Number::Real(v) => {
             let rounded = f(v);
-            // Every real number of this size is exact in 64 bits.
+            // Every rounded number below this bound fits in an `i64`.
             let fits = rounded.abs() < 9.0e18;
             if fits { Number::Int(rounded as i64) } else { Number::Real(rounded) }
         }
@@ -152,7 +152,7 @@ fn logic(name: &str, w: &[&str]) -> Result<bool, ValueError> {
     })
 }
 
-/// Calls a function by name; none if there is no such function.
+/// Calls a function by name; `None` if there is no such function.
 pub fn call(name: &str, arguments: &str) -> Option<Result<String, ValueError>> {
     let w = words(arguments);
     let is = |b: Result<bool, ValueError>| b.map(|b| b.to_string());

@@ -43,7 +43,7 @@ pub enum Target {
 /// A file to print to, as it is written; `-` is standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// The name of the file, to be substituted and unquoted.
+    /// The name of the file, before substitution and unquoting.
     pub name: String,
     /// Whether to append to the file. When false, each write replaces the contents of the file.
     pub append: bool,
@@ -97,9 +97,9 @@ pub enum Op {
 pub struct Instruction {
     /// The operation.
     pub op: Op,
-    /// The text, which is substituted when the instruction runs.
+    /// The text. Its variables and calls are replaced by their values when the instruction runs.
     pub text: String,
-    /// Whether the substituted text is unquoted (`setq` and the like).
+    /// Whether the text is unquoted after substitution (`setq` and the like).
     pub unquote: bool,
 }
 
@@ -140,7 +140,7 @@ pub const NAMES: &[&str] = &[
 ];
 
 /// Splits `>FILE` or `>>FILE` off the start of a text to print. Returns the file (`-` if there is no `>`) and the rest;
-/// none if no name follows the `>`.
+/// `None` if no name follows the `>`.
 fn redirection(text: &str) -> Option<(File, &str)> {
     let Some(rest) = text.strip_prefix('>') else {
         return Some((File { name: "-".into(), append: false }, text));
@@ -151,7 +151,7 @@ fn redirection(text: &str) -> Option<(File, &str)> {
 }
 
 impl Instruction {
-    /// Parses an instruction; none if the line is empty.
+    /// Parses an instruction; `None` if the line is empty.
     pub fn parse(line: &str) -> Result<Option<Instruction>, ArgError> {
         let (name, text) = first_word(line);
         if name.is_empty() {

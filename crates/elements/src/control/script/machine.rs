@@ -386,7 +386,7 @@ impl Machine {
         }
     }
 
-    /// Runs the script for a packet that arrived on a port. Returns the output of the packet; none to drop it.
+    /// Runs the script for a packet that arrived on a port. Returns the output of the packet; `None` to drop it.
     pub fn packet(&mut self, input: usize, cx: &mut Cx<'_>) -> Option<usize> {
         self.enter(cx);
         self.restart(Frame { input: Some(input), ..Frame::default() }, cx);

@@ -35,7 +35,7 @@ impl Number {
             Number::Real(v) => v,
         }
     }
-    /// Compares two numbers; none if one is NaN.
+    /// Compares two numbers; `None` if one is NaN.
     pub fn compare(self, other: Number) -> Option<Ordering> {
         match (self, other) {
             (Number::Int(a), Number::Int(b)) => Some(a.cmp(&b)),

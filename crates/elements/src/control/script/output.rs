@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The places that scripts print to, and the files that they read.
+//! The outputs that scripts print to, and the files that they read.
 
 use castanet_element::ElementError;
 use castanet_lang::bytes::{decode_vec, encode};

@@ -15,7 +15,7 @@ const CONFIG: &str = "config:";
 /// Each line of a message that quotes such a configuration begins with this.
 const PLACE: &str = "config:1: ";
 
-/// Indents each line. In a line that begins with a place (`config:3: `), indents the text after the place.
+/// Indents each line. In a line that begins with a position (`config:3: `), indents the text after the position.
 fn indented(text: &str, by: &str) -> String {
     let line = |line: &str| {
         let number = line.strip_prefix(CONFIG).and_then(|rest| rest.split_once(": "));
@@ -49,7 +49,7 @@ impl Machine {
     }
 
     /// Prints the error of a call, after a line `While calling` with the text of the call. For functions, `call` is
-    /// none, and this line is left out.
+    /// `None`, and this line is left out.
     pub(super) fn complain(&mut self, call: Option<&str>, e: &CallError, cx: &mut Cx<'_>) {
         // The error counts as a failure of the router only if the script runs by itself: neither a caller nor a packet
         // started it.
@@ -70,7 +70,7 @@ impl Machine {
             (e, Some(call)) => {
                 let inner = indented(e.to_string().trim_end(), "  ");
                 let calling = format!("While calling '{call}':");
-                // This line quotes the configuration, so it begins with a place, as the lines of the error do.
+                // This line quotes the configuration, so it begins with a position, as the lines of the error do.
                 let calling = match first_word(call).0 {
                     "hotconfig" => format!("{PLACE}{}", calling.replace('\n', &format!("\n{PLACE}"))),
                     _ => calling,

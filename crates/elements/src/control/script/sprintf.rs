@@ -18,7 +18,7 @@ struct Form {
     plus: bool,
     width: usize,
     precision: Option<usize>,
-    /// Bytes of the integer; none if the format gives no size.
+    /// Bytes of the integer; `None` if the format gives no size.
     size: Option<u32>,
 }
 

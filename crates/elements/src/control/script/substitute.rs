@@ -13,11 +13,11 @@ const UNCLOSED: usize = 32;
 
 /// The source of substituted text.
 pub trait Values {
-    /// The value of a variable; none leaves the text as it is.
+    /// The value of a variable; `None` leaves the text as it is.
     fn variable(&mut self, name: &str) -> Option<String>;
     /// Called for a variable that has neither a value nor a default.
     fn undefined(&mut self, name: &str);
-    /// The value of a handler call; none leaves the text as it is.
+    /// The value of a handler call; `None` leaves the text as it is.
     fn call(&mut self, text: &str) -> Option<String>;
 }
 
@@ -89,7 +89,7 @@ fn close(text: &str, mut at: usize) -> Option<usize> {
 enum Use<'t> {
     Variable(&'t str),
     Default(&'t str, &'t str),
-    /// A word of a variable: its number, or the variable that has the number.
+    /// A word of a variable: the variable, and the number of the word or the variable `$n` that holds this number.
     Word(&'t str, &'t str),
     Call(&'t str),
     Text,

@@ -8,7 +8,8 @@ use castanet_element::prelude::*;
 use castanet_io::device::{self, PacketSocket, Shield};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The most frames that are read from one socket during a hot swap, even if its ring has more slots.
+/// The maximum number of frames that are read from one socket during a hot swap, even if its ring has more
+/// slots.
 const MOST_MOVED: usize = 1 << 16;
 
 impl FromDevice {

@@ -18,14 +18,14 @@ pub struct Args {
     pub(super) output_suppressor: Named<false>,
     /// The switch.
     pub(super) switch: Named<true>,
-    /// The priority of the bridge; the bridge with the least priority becomes the root.
+    /// The priority of the bridge; the bridge with the lowest number becomes the root.
     #[arg(keyword, default = 0xdead, show = "0xdead")]
     pub(super) bridge_priority: u16,
     /// The cost of the path through a port: 19 for 100 Mb/s, 4 for 1 Gb/s, 2 for 10 Gb/s.
     #[arg(keyword, default = 4)]
     pub(super) path_cost: u32,
-    /// How long a port listens, and then how long it learns, before it forwards, if this bridge is the root; 2 to 30
-    /// seconds.
+    /// Forward delay if this bridge is the root, 2 to 30 seconds: a port listens for this time and then learns for
+    /// this time before it forwards.
     #[arg(keyword, default = Nanos(15 * SECOND), show = "15")]
     forward_delay: Nanos,
     /// Time between messages, if this bridge is the root; 1 to 10 seconds.

@@ -12,7 +12,7 @@ const SETS: usize = 2048;
 
 /// Entries whose addresses have the same hash. An entry has an address in its upper 48 bits, and the port
 /// plus 1 in its lower 16 bits; 0 is a free entry. An address has only one entry, unless several workers add
-/// it at the same time. Then the first entry is used, and the other one grows old.
+/// it at the same time. Then the first of these entries is used, and the others are not refreshed.
 #[derive(Default)]
 #[repr(align(128))]
 struct Set {
@@ -38,7 +38,7 @@ fn is_old(heard: i64, now: i64, timeout: i64) -> bool {
 }
 
 impl Table {
-    /// The most ports.
+    /// The maximum number of ports.
     pub const MAX_PORTS: usize = 0xffff;
 
     /// Makes an empty table. An attacker who does not know `seed` cannot choose addresses that fall into the
@@ -47,7 +47,7 @@ impl Table {
         Table { sets: (0..SETS).map(|_| Set::default()).collect(), seed }
     }
 
-    /// Returns the set of an address, and the entry at which a search for a place in the set starts.
+    /// Returns the set of an address, and the index at which the search for a free entry in the set starts.
     #[inline]
     fn set(&self, address: u64) -> Option<(&Set, usize)> {
         let mixed = (address ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -125,9 +125,9 @@ impl Table {
     }
 }
 
-/// Stores a new entry in a free place, or replaces the entry that was heard longest ago (IEEE 802.1D-1998
-/// section 7.8 allows this, and also allows a full table to learn nothing more). If another worker has taken
-/// the place in the meantime, another place is tried.
+/// Writes a new address into a free entry, or replaces the entry that was heard longest ago (IEEE 802.1D-1998
+/// section 7.8 allows this, and also allows a full table to learn nothing more). If another worker has
+/// changed the chosen entry in the meantime, another one is tried.
 #[cold]
 fn enter(set: &Set, want: u64, choice: usize, now: i64) {
     for _ in 0..WAYS {

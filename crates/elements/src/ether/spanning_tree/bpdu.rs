@@ -19,7 +19,7 @@ const HEADERS: usize = 17;
 /// The LLC header: unnumbered information between the service access points of the spanning tree protocol.
 const LLC: [u8; 3] = [0x42, 0x42, 0x03];
 
-/// The identifier of a bridge: its priority in the upper 16 bits, its address in the lower 48. The least is
+/// The identifier of a bridge: its priority in the upper 16 bits, its address in the lower 48. The lowest is
 /// the best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BridgeId(pub u64);
@@ -41,7 +41,7 @@ impl std::fmt::Display for BridgeId {
 }
 
 /// The values that bridges compare: the root, the cost of the path to it, and the bridge and port that claim
-/// them. The least is the best.
+/// them. The lowest is the best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority {
     /// The root.
@@ -61,7 +61,7 @@ pub struct Times {
     pub max_age: i64,
     /// Time between messages of the root.
     pub hello: i64,
-    /// How long a port listens, and then how long it learns, before it forwards.
+    /// Forward delay: a port listens for this time and then learns for this time before it forwards.
     pub forward_delay: i64,
 }
 
@@ -139,8 +139,8 @@ impl Bpdu {
     }
 
     /// Parses the message in a frame. Returns `None` if the frame has no message, or if a bridge must not
-    /// act on the message (section 9.3.4), for example because it is of a type that only later versions of the
-    /// protocol have.
+    /// act on the message (section 9.3.4), for example because only later versions of the protocol have its
+    /// type.
     pub fn parse(frame: &[u8]) -> Option<Bpdu> {
         let (headers, rest) = frame.split_first_chunk::<HEADERS>()?;
         let [d0, d1, d2, d3, d4, d5, _, _, _, _, _, _, l0, l1, llc @ ..] = *headers;

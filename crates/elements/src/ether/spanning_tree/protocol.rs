@@ -8,12 +8,12 @@ pub use super::port::{PortState, Role};
 
 /// One second, in nanoseconds.
 pub const SECOND: i64 = 1_000_000_000;
-/// The least time between two configuration messages on a port, in nanoseconds (table 8-3).
+/// The minimum time between two configuration messages on a port, in nanoseconds (table 8-3).
 const HOLD: i64 = SECOND;
-/// A bridge that passes a message on adds this to its age, in addition to the time that it held the message
-/// (section 8.10.2). It is one unit of the age field.
+/// A bridge that passes a message on adds this to the message's age, in addition to the time that it held the
+/// message (section 8.10.2). It is one unit of the age field.
 const PASSED_ON: i64 = SECOND / 256;
-/// The most ports of a bridge: a port identifier has 8 bits for the number (section 8.5.5.1).
+/// The maximum number of ports of a bridge: a port identifier has 8 bits for the number (section 8.5.5.1).
 pub const MAX_PORTS: usize = 255;
 
 /// A bridge.
@@ -49,9 +49,9 @@ fn due(at: Option<i64>, now: i64) -> bool {
     at.is_some_and(|t| t <= now)
 }
 
-/// Limits times to those that a root may set for other bridges (table 8-3, but with forward delays from 2
-/// seconds on, because such delays are in use). Times outside these limits would let ports forward too early,
-/// or keep messages for too long.
+/// Limits times to those that a root may set for other bridges (table 8-3). Forward delays may be as low as 2
+/// seconds, because such delays are in use. Times outside these limits would let ports forward too early, or
+/// keep messages for too long.
 fn bounded(t: Times) -> Times {
     Times {
         max_age: t.max_age.clamp(6 * SECOND, 40 * SECOND),

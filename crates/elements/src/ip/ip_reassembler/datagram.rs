@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 use castanet_wire::checksum;
 use castanet_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, whole_header};
 
-/// The most bytes that a packet can carry behind the shortest header.
+/// The maximum number of bytes that a packet can carry behind the shortest header.
 const MOST: u32 = 65_535 - Ipv4Header::LEN as u32;
 
 /// The fields of a good fragment.
@@ -170,8 +170,8 @@ pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet
     let ecn = headers.fold(0u8, |seen, h| seen | 1 << (h[1] & 3));
     let header_len = whole.network().and_then(whole_header).map_or(Ipv4Header::LEN, <[u8]>::len);
     let length = u16::try_from(header_len.saturating_add(total)).ok();
-    // RFC 3168 section 5.3: if one fragment is marked as having met congestion, the packet is marked too. If another
-    // fragment says "not ECN-capable", the packet is dropped instead.
+    // RFC 3168 section 5.3: if one fragment is marked CE (congestion experienced), the packet is marked too. If
+    // another fragment says "not ECN-capable", the packet is dropped instead.
     let (congested, unable) = (ecn & 1 << 3 != 0, ecn & 1 != 0);
     let Some(length) = length.filter(|_| !(congested && unable)) else {
         return Err((whole, Reason::BadFragment));

@@ -27,7 +27,7 @@ pub(super) struct Given {
     pub(super) port: Option<u32>,
 }
 
-/// Parses a route. If it must be `whole`, it names an output.
+/// Parses a route. Unless `whole` is set, a prefix alone is accepted too.
 pub(super) fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> Result<Given, RouteError> {
     let words: Vec<&str> = text::words(line).into_iter().filter_map(|r| line.get(r)).collect();
     let (net, gw, port) = match words[..] {
@@ -52,8 +52,8 @@ pub(super) fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> 
     Ok(Given { net: Net::new(net.addr.to_bits(), net.len), gw, port })
 }
 
-/// Returns the place of the first wrong word in a route, and what to write instead; none for a well-formed route. If
-/// the number of words is wrong, the place is the whole route.
+/// Returns the range of the first wrong word in a route, and what to write instead; none for a well-formed route. If
+/// the number of words is wrong, the range is the whole route.
 pub(super) fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(Range<usize>, String)> {
     let word = |r: &Range<usize>| line.get(r.clone()).unwrap_or("");
     let (net, gw, port) = match text::words(line).as_slice() {

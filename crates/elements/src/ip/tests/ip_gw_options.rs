@@ -138,7 +138,7 @@ fn truncated_headers() {
     assert!(Kit::<IpGwOptions>::new("").is_err());
 }
 
-/// A packet with options to the address `dst`, with the next hop `hop`.
+/// A packet to `dst` with these options, whose next hop is `hop`.
 fn to(dst: [u8; 4], hop: [u8; 4], options: &[u8]) -> Packet {
     let mut p = ip(options);
     let mut h = etherparse::Ipv4Header::from_slice(p.data()).unwrap().0;

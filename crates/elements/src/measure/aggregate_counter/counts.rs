@@ -39,8 +39,8 @@ impl Counts {
     pub fn total(&self) -> u64 {
         self.total
     }
-    /// Adds `by` to the count of a number. Returns false if the number has no count yet, and either `known`
-    /// is set or there is no room for another number.
+    /// Adds `by` to the count of a number. A number without a count gets one, unless `known` is set or `MOST`
+    /// numbers have one. In that case, returns false.
     #[inline]
     pub fn add(&mut self, number: u32, by: u64, known: bool) -> bool {
         if let Some(n) = self.map.get_mut(&number) {

@@ -49,7 +49,7 @@ pub struct Flow {
     pub last: i64,
     /// The number of packets in each direction.
     pub packets: [u64; 2],
-    /// The directions that were closed, one bit for each.
+    /// The directions that were closed, one bit per direction.
     closed: u8,
 }
 
@@ -100,8 +100,8 @@ pub struct Table {
     /// The largest number of flows.
     most: usize,
     map: HashMap<Key, Flow>,
-    /// The keys of all flows, roughly in the order of last use. The time is that of the flow's last packet
-    /// when the key was queued.
+    /// The keys of all flows, roughly in the order of last use. The time beside a key is the `last` of its flow at
+    /// the moment when the key was queued.
     order: VecDeque<(Key, i64)>,
     last: u32,
 }
@@ -128,8 +128,8 @@ impl Table {
         Some(Seen { aggregate: flow.aggregate, paint: flow.paint(up) })
     }
 
-    /// Counts a packet in its flow, which is created if necessary. `gone` is called with a flow that ends as
-    /// a result.
+    /// Counts a packet in its flow, and creates the flow if necessary. Calls `gone` with each flow that ends as a
+    /// result.
     pub fn packet(
         &mut self,
         key: Key,

@@ -94,7 +94,7 @@ impl TraceInfo {
         self.failure = written.err();
     }
 
-    /// Writes the end of the file. Returns the first error of any write.
+    /// Writes the end of the file. Returns the first error of all writes to the file, including earlier ones.
     pub fn write(mut self) -> Result<(), ElementError> {
         self.buffer.extend_from_slice(b"</trace>\n");
         self.flush();

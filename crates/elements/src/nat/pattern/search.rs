@@ -6,11 +6,13 @@ use crate::nat::tuple::Tuple;
 use castanet_element::prelude::*;
 use std::sync::atomic::Ordering;
 
-/// The most combinations of address and port that are tried for one packet. If 1 in 100 of 64,512 ports is
-/// free, 9 of 10 searches succeed within this limit. The others continue with the next packet.
+/// The maximum number of combinations of address and port that are tried for one packet. If 1 in 100 of
+/// 64,512 ports is free, 9 of 10 searches succeed within this limit. The next packet continues an
+/// unsuccessful search.
 pub const MOST_TRIES: u64 = 256;
 
-/// The place where the next packet continues a search. Combinations of address and port are numbered, from 0.
+/// The position from which the next packet continues a search. Combinations of address and port are numbered
+/// from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The next combination to try.
@@ -22,7 +24,7 @@ pub struct Cursor {
 }
 
 /// Returns a random stride. Steps of this length, modulo `count`, reach every number below `count`. Steps of 1
-/// would often find nothing for a long time, because taken ports tend to form long runs.
+/// would often find no free port for a long time, because taken ports tend to form long runs.
 fn stride(count: u64, secret: &mut Secret) -> u64 {
     let most = count.saturating_sub(1).max(1);
     let mut stride = secret.below(most) + 1;
@@ -40,12 +42,12 @@ fn stride(count: u64, secret: &mut Secret) -> u64 {
 }
 
 impl Cursor {
-    /// Returns a cursor at the same place, from which the whole range is tried again, because a combination
-    /// may have become free.
+    /// Returns a cursor at the same position that tries the whole range again. Used when a combination may
+    /// have become free.
     pub fn renewed(self) -> Cursor {
         Cursor { left: u64::MAX, ..self }
     }
-    /// Whether everything was tried.
+    /// Whether all combinations were tried.
     pub fn is_exhausted(self) -> bool {
         self.left == 0
     }
@@ -83,17 +85,17 @@ impl Choices {
 }
 
 impl Pattern {
-    /// Returns the parts of a tuple that decide which ports are free for it. Source parts that the pattern
-    /// replaces are 0.
+    /// Returns the parts of a tuple on which the free ports depend. A source address or port that the pattern
+    /// replaces is 0.
     pub fn decisive(&self, t: Tuple) -> Tuple {
         let src = if self.addrs.is_some() { 0 } else { t.src() };
         let sport = if self.ports.is_some() { 0 } else { t.sport() };
         Tuple::new(src, sport, t.dst(), t.dport())
     }
 
-    /// Chooses the tuple that a new flow rewrites to. If no free one was found, returns `None`, and `cursor`
-    /// notes where the next packet continues the search. `with_ports` is false for rewriters that use no
-    /// ports.
+    /// Chooses the tuple that packets of a new flow are rewritten to. If no free tuple was found, returns
+    /// `None`, and `cursor` says where the next packet continues the search. `with_ports` is false for
+    /// rewriters that use no ports.
     pub fn choose(
         &self,
         t: Tuple,
@@ -173,8 +175,8 @@ impl Pattern {
                 if self.order == Order::Sequential {
                     self.next.store(next, Ordering::Relaxed);
                 }
-                // Earlier packets have tried the places before this one in vain. So the search for the next
-                // flow starts after this place.
+                // Earlier packets found no free combination before this one. So the search for the next flow
+                // starts after it.
                 *cursor = Some(Cursor { at: next, stride, left: count });
                 return Some(choices.at(v));
             }

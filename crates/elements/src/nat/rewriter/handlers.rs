@@ -88,7 +88,7 @@ impl<A: RewriterArgs> Rewriter<A> {
     fn nmappings(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         self.table_size(cx)
     }
-    /// The rule of each input for new flows, and the number of its flows.
+    /// The specification of each input, and in brackets the number of its flows unless that is 0.
     #[read]
     fn patterns(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.counts(cx, |space| {
@@ -99,13 +99,13 @@ impl<A: RewriterArgs> Rewriter<A> {
             Table(out)
         })
     }
-    /// The specification of input N, and how many flows the input has made, if any.
+    /// The specification of input N, and in brackets the number of its flows unless that is 0.
     #[read(each = self.specs.len())]
     fn pattern(&self, input: usize, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         let line = self.counts(cx, |space| space.inputs.get(input).map(|i| self.line(i)))?;
         line.ok_or_else(|| "no such input".into())
     }
-    /// A new specification removes the flows that the input has made.
+    /// Sets the specification of input N, and removes the flows that the input has made.
     #[write(each = self.specs.len())]
     fn set_pattern(&mut self, input: usize, text: SpecText) -> Result<(), HandlerError> {
         let handle = self.handle.clone();
@@ -125,7 +125,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         store.clean(space, cx.now(), usize::MAX);
         Ok(store.count())
     }
-    /// The most flows that may exist at a time.
+    /// The maximum number of flows that may exist at a time.
     #[read(unit = "flows")]
     fn capacity(&self) -> Result<u32, HandlerError> {
         Ok(self.store()?.0.capacity)

@@ -9,7 +9,7 @@ use crate::nat::tuple::Tuple;
 use castanet_element::prelude::*;
 use std::sync::Arc;
 
-/// The most expired flows that are removed when a new flow is made.
+/// The maximum number of expired flows that are removed when a new flow is made.
 const CLEANED: usize = 4;
 
 impl Store {

@@ -2,8 +2,8 @@
 //! Moving flows to the store of another router (hot swap).
 //!
 //! If both stores have the same rewriters, they exchange flows, index and heaps as a whole, so a million
-//! flows move quickly; each flow is then looked at only if specifications differ. If the rewriters differ,
-//! flows move one by one. A flow stays in the old store if no input of the new router would make it. So a
+//! flows move quickly. Each flow is then examined only if specifications differ. If the rewriters differ,
+//! flows move one by one. A flow that no input of the new router would make stays in the old store, so that a
 //! failed swap can be undone.
 
 use super::{Flow, Store};
@@ -245,7 +245,8 @@ mod tests {
     fn flows_belong_to_the_rewriter_and_the_input_that_would_make_them() {
         let mut old = store("rw", Spec::Keep([0, 1]));
         fill(&mut old, 100);
-        // In the new store the rewriter has number 1, because another one joined first. Its input 2 makes such flows.
+        // In the new store the rewriter has number 1, because another one joined first. Its input 2 makes flows like
+        // those of the old store.
         let mut new = store("other", Spec::Keep([7, 7]));
         assert_eq!(new.join(RewriterKind::Ports, Timeouts::all(100_000, 0), 3, "rw"), Some(1));
         new.set_spec(1, 2, Spec::Keep([3, 4]));

@@ -75,7 +75,8 @@ fn chosen(known: &Store, flows: usize) -> Vec<Tuple> {
     any.filter(|t| known.tag(0, 6, *t) % 2048 == 5).take(flows).collect()
 }
 
-/// Returns the most cache lines that the lookup of an unknown flow reads when these flows are in the table.
+/// Returns the maximum number of cache lines that the lookup of an unknown flow reads when these flows are in
+/// the table.
 fn worst(mut store: Store, flows: &[Tuple]) -> usize {
     for t in flows {
         assert!(matches!(store.make(&new(*t)), Made::Flow(_)));

@@ -36,7 +36,7 @@ const USUAL: &str = "pattern 9.9.9.9 1024-65535 - - 0 1, drop";
 fn all_flows_move_with_their_times_and_back() {
     for second in [
         USUAL,
-        // If the specifications have another input, other outputs or another timeout, each flow is looked at.
+        // The following specifications differ in inputs, outputs or timeouts, so each flow is examined.
         "drop, pattern 9.9.9.9 1024-65535 - - 2 3",
         "pattern 9.9.9.0/24 1-65535# - - 2 1, drop, UDP_TIMEOUT 301",
     ] {

@@ -45,8 +45,8 @@ impl Store {
         cx.drop_all(&mut all, reason);
     }
 
-    /// Takes over the packets of a queue of the old router. After live reconfiguration, a queue of several
-    /// workers has the packets already, and only gets its new capacity.
+    /// Takes over the packets of a queue of the old router. After live reconfiguration, a queue shared by
+    /// several workers still has its packets in the shared ring, so only the capacity changes.
     ///
     /// # Errors
     /// If there is no memory for the new capacity.

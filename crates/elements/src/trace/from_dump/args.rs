@@ -37,7 +37,7 @@ pub struct Args {
     /// As END, but counted from the first packet of the file.
     #[arg(keyword)]
     pub(super) end_after: Option<Nanos>,
-    /// As END, but counted from START, START_AFTER or else the first packet.
+    /// As END, but counted from START or START_AFTER, and without them from the first packet.
     #[arg(keyword)]
     pub(super) interval: Option<Nanos>,
     /// A handler to call at the end.

@@ -37,7 +37,7 @@ fn network_offset(link: LinkType, data: &[u8]) -> Option<usize> {
         1 => ether(data),
         // The address family, in the byte order of the capturing host. On all hosts 2 is IPv4.
         0 | 108 => matches!(data.first_chunk()?, [2, 0, 0, 0] | [0, 0, 0, 2]).then_some(4),
-        // RFC 1662: address and control, which PPP may leave out, then the protocol.
+        // RFC 1662: the address and control fields, which may be absent, then the protocol.
         9 if !data.starts_with(&[0xff, 3]) => after(0, 0x21, 2),
         9 => after(2, 0x21, 4),
         50 => after(2, 0x21, 4).or_else(|| after(2, ethertype::IPV4, 4)),

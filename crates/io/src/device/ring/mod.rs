@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicU32;
 const HEADER: usize = 32;
 /// Length in bytes of the address that follows the header in slots of received frames (struct sockaddr_ll).
 const ADDRESS: usize = 20;
-/// Largest size of a ring in bytes, unless two blocks need more.
+/// Largest size of a ring in bytes. A ring of two blocks may be larger.
 const MOST: usize = 16 << 20;
 
 /// The layout of a ring. The ring is divided into blocks, and each block into slots. A slot never crosses a block
@@ -120,9 +120,9 @@ impl Mapping {
     #[inline(always)]
     fn status(&self, place: SlotPosition) -> &AtomicU32 {
         // SAFETY: by the invariant of `SlotPosition` the slot lies inside of the mapping, which lives as long as
-        // self. Slots start at multiples of 64 in a page-aligned mapping, so the status is aligned; it is
-        // shared with the kernel, which accesses it as one word too, and no other reference to the status is
-        // ever made (the bytes of a slot begin after it).
+        // self. Slots start at multiples of 64 in a page-aligned mapping, so the status is aligned. The
+        // kernel also accesses the status as one word. No other reference to the status is ever made, because
+        // the bytes of a slot begin after it.
         unsafe { self.base.add(place.at).cast::<AtomicU32>().as_ref() }
     }
 

@@ -94,8 +94,8 @@ impl ReceiveRing {
         Some(Slot { status, bytes })
     }
 
-    /// Prefetches the start of the slot two places ahead while the current slot is processed. Another processor
-    /// may have filled the slot ahead, so that its bytes are not in this processor's cache yet.
+    /// Prefetches the start of the slot after the next one, while the current slot is processed. If another processor
+    /// has filled that slot, its bytes are not in this processor's cache yet.
     #[inline(always)]
     pub fn fetch_ahead(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -103,7 +103,7 @@ impl ReceiveRing {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let layout = &self.mapping.layout;
             if self.next.slot + 2 < layout.per_block {
-                // The slot two places ahead is in the same block.
+                // That slot is in the same block as the current one.
                 let ahead = self.mapping.base.as_ptr().wrapping_add(self.next.at + 2 * layout.slot);
                 for line in [0, 64, 128] {
                     // SAFETY: prefetching reads nothing that the program sees, and never faults, whatever the

@@ -16,12 +16,13 @@ const BEFORE: usize = HEADER + VnetHeader::LEN;
 
 /// The writer's end of a ring.
 ///
-/// Sending a frame through a ring costs the kernel less than sending it as a message: there is no message header to
-/// read and no iovec to gather, and the socket and the device are checked once for all frames. This program copies
-/// frames to the slots, and the kernel copies them from there. At first, the kernel copies only as many bytes as the
-/// header length in the offload header states, so this program states the length of the whole frame there. With a
-/// smaller header length, the kernel would have to copy the rest to a separate page as soon as a receiver keeps the
-/// frame.
+/// A ring costs the kernel less per frame than sendmmsg(2): there is no message header to read and no iovec to gather,
+/// and the socket and the device are checked once for all frames. This program copies frames to the slots, and the
+/// kernel copies them from there.
+///
+/// The header length in the offload header is set to the length of the whole frame, because the kernel copies only
+/// that many bytes at first. With a shorter header length, it would copy the rest to a separate page as soon as a
+/// receiver keeps the frame.
 #[derive(Debug)]
 pub struct SendRing {
     // Declared before the socket, so that the ring is unmapped first.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sends frames as messages of a packet socket, many in one system call.
+//! Sends frames by sendmmsg(2) on a packet socket, many in one system call.
 #![allow(unsafe_code)]
 
 use super::{MAX_BATCH, Outgoing, Refusal, Sent};
@@ -14,14 +14,14 @@ use std::sync::Arc;
 /// headers cost the kernel a copy and a check per frame.
 const PATIENCE: u32 = 64;
 
-/// A socket that sends any frame as a message.
+/// A socket that sends frames of any kind by sendmmsg(2).
 #[derive(Debug)]
 pub struct Messages {
     fd: Arc<OwnedFd>,
     /// Offload headers stay switched on for this number of further calls; 0 means that they are off.
     headers: u32,
     /// The sockets that bypass the queueing discipline: this socket, and sockets whose frames must keep their
-    /// order relative to the frames of this socket.
+    /// order relative to the frames of this socket. Empty after the end of the bypass.
     bypassing: Vec<Arc<OwnedFd>>,
 }
 

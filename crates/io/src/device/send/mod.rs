@@ -91,7 +91,7 @@ pub struct Sent {
 /// Sends frames on one device, bypassing its queueing discipline.
 ///
 /// Ordinary frames are sent through a ring in shared memory. Super-packets, and frames that are too long for
-/// the ring or for the device, are sent as messages of a second socket. Both ways pass a frame to the device
+/// the ring or for the device, are sent by sendmmsg(2) on a second socket. Both ways pass a frame to the device
 /// before the call returns, so the order of frames is kept.
 #[derive(Debug)]
 pub struct PacketSender {
@@ -152,8 +152,8 @@ impl PacketSender {
         self.index
     }
 
-    /// Reads the device's MTU again, because it may have changed. The kernel checks the length of messages against
-    /// the MTU, but not the length of frames in the ring.
+    /// Reads the device's MTU again, because it may have changed. The kernel compares frames with the MTU in sendmmsg,
+    /// but not in the ring.
     #[cold]
     fn look(&mut self) {
         self.look = LOOK;
@@ -186,13 +186,13 @@ impl PacketSender {
         Sent { count, refusal: None }
     }
 
-    /// Sends frames as messages. Stops before the first frame that can be sent through the ring.
+    /// Sends frames by sendmmsg. Stops before the first frame that can be sent through the ring.
     fn send_long<'a>(&mut self, frames: &mut Peekable<impl Iterator<Item = Outgoing<'a>>>) -> Sent {
         let limit = self.limit;
         let mut sent =
             self.messages.send(std::iter::from_fn(|| frames.next_if(|frame| !frame.is_below(limit))));
         // `Full` promises that the descriptor signals space. But the caller has the ring's descriptor, which does
-        // not signal space of the message socket. `Congested` makes the caller retry without a signal.
+        // not signal space in the buffer of the second socket. `Congested` makes the caller retry without a signal.
         if self.ring.is_some() && sent.refusal == Some(Refusal::Full) {
             sent.refusal = Some(Refusal::Congested);
         }
@@ -200,7 +200,7 @@ impl PacketSender {
     }
 }
 
-/// Sends frames through the ring. Stops when the ring is full, or before a frame that must be sent as a message.
+/// Sends frames through the ring. Stops when the ring is full, or before a frame that must be sent by sendmmsg.
 #[inline(always)]
 fn send_short<'a>(
     ring: &mut SendRing,

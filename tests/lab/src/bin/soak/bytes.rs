@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bytes that streams and datagrams carry, which the receiver can compute too.
+//! The bytes that streams and datagrams carry. The receiver computes the same bytes and compares them.
 
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// The port of the first listener for short connections; the others follow.
+/// The first port for short connections. The other ports for them follow it.
 pub const SHORT_PORT: u16 = 7000;
-/// How many listeners for short connections there are.
+/// The number of ports for short connections.
 pub const SHORT_PORTS: u16 = 4;
 /// The port for long streams.
 pub const STREAM_PORT: u16 = 7100;
-/// The port that answers datagrams.
+/// The port for datagrams. The server returns each datagram to its sender.
 pub const DATAGRAM_PORT: u16 = 7200;
-/// How many addresses the server has; the last byte of the first is 1.
+/// The number of the server's addresses. Their last bytes count from 1.
 pub const ADDRESSES: u8 = 16;
-/// An address of the server.
+/// The server's address with this last byte.
 pub fn server(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(198, 51, 100, last)
 }
-/// Bytes of the header of a connection: its number and a length.
+/// The length in bytes of a connection's header, which has the id, and the length of the message or the rate of the
+/// stream.
 pub const HEADER: usize = 16;
-/// The longest time without a byte, with all disturbances and repeated retransmissions.
+/// Timeout, longer than any pause in a connection, even with all disturbances and repeated retransmissions.
 pub const PATIENCE: Duration = Duration::from_secs(150);
-/// The stack of a thread of a client or server; there are hundreds.
+/// The stack size of a thread of a client or server. It is small, because there are hundreds of threads.
 pub const STACK: usize = 128 << 10;
-/// Bytes that are compared at once.
+/// The number of bytes that are compared at once.
 const BLOCK: usize = 16 << 10;
 
-/// The byte of stream `id` at `offset`.
+/// The eight bytes of stream `id` from offset `8 * index` on.
 fn word(id: u64, index: u64) -> [u8; 8] {
     (id.wrapping_mul(0xd1b5_4a32_d192_ed03).wrapping_add(index))
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -36,14 +37,14 @@ fn word(id: u64, index: u64) -> [u8; 8] {
         .to_le_bytes()
 }
 
-/// The bytes of stream `id` from `offset` on.
+/// Returns `length` bytes of stream `id`, from `offset` on.
 pub fn bytes(id: u64, offset: u64, length: usize) -> Vec<u8> {
     let skip = (offset % 8) as usize;
     let words = (offset / 8..).flat_map(|i| word(id, i));
     words.skip(skip).take(length).collect()
 }
 
-/// The number of the bytes that go the other way.
+/// The id of the stream in the opposite direction.
 pub fn answer(id: u64) -> u64 {
     !id
 }
@@ -57,15 +58,15 @@ pub fn header(id: u64, length: u64) -> [u8; HEADER] {
     all
 }
 
-/// Reads a number of a header or a datagram.
+/// Reads a 64-bit number from a header or datagram.
 pub fn number(from: &[u8]) -> u64 {
     let mut all = [0; 8];
     all.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
     u64::from_le_bytes(all)
 }
 
-/// Receives the bytes of a stream from `offset` on, `length` of them or to the end of the stream. Returns the number
-/// of bytes received and of those that were wrong.
+/// Receives `length` bytes of a stream, or all bytes up to its end if `length` is none. Calls `each` with the size of
+/// each piece. Returns the number of bytes received, and how many of them were wrong.
 pub fn receive(
     from: &mut impl Read,
     id: u64,
@@ -94,7 +95,7 @@ pub fn receive(
     Ok((got, wrong))
 }
 
-/// Sends the bytes of a stream.
+/// Sends the first `length` bytes of a stream.
 pub fn send(to: &mut impl Write, id: u64, length: u64) -> io::Result<()> {
     to.write_all(&bytes(id, 0, length as usize))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was to be shown, and whether it was.
+//! The checks at the end of a run.
 
 use crate::disturbances::Kind as Disturbance;
 use crate::network::Kind as RouterKind;
@@ -9,24 +9,25 @@ use crate::table::Table;
 use serde_json::Value;
 use std::time::Duration;
 
-/// The first minutes, in which tables fill.
+/// The minutes at the start of a run in which tables fill, so that memory may grow.
 const FILLING: u64 = 10;
-/// The least number of minutes from which growth can be seen.
+/// The shortest run, in minutes, in which the growth of memory is checked.
 const LONG: u64 = 14;
-/// The share of a rate that must be reached.
+/// The share of the requested swaps and reads that must be reached.
 const REACHED: f64 = 0.98;
-/// How many seconds late the last connection may be.
+/// How many seconds after the end of the run the last connection may end.
 const LATE: f64 = 20.0;
-/// How many more descriptors may be open in the end: a device that was made again may have one more ring.
+/// How many more descriptors a router may have open at the end than at the start. A device that was created again may
+/// have one more ring.
 const DEVICES: u64 = 2;
-/// Growth of memory that is no growth: allocators keep some of what they get.
+/// The growth of memory, in KiB, that is always accepted, because allocators keep some freed memory.
 const GROWTH_KIB: u64 = 4 << 10;
 
 fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or(u64::MAX)
 }
 
-/// Makes the table.
+/// Checks the results. The table has one row for each check.
 pub fn table(results: &Results) -> Table {
     let mut table = Table::default();
     for counts in &results.counts {
@@ -40,7 +41,7 @@ pub fn table(results: &Results) -> Table {
     disturbances(results, &mut table);
     let panics: u64 = results.counts.iter().map(|b| b.panics()).sum();
     table.row("panics", panics.to_string(), panics == 0);
-    // The router with the trace ends with an error because the disk was full.
+    // `ended_well` expects an error from the router with the trace, because its disk was full.
     let ended = results.counts.iter().filter(|b| b.ended_well()).count();
     table.row("routers that ended in an orderly way", format!("{ended} of 5"), ended == 5);
     for complaint in &results.complaints {
@@ -52,7 +53,7 @@ pub fn table(results: &Results) -> Table {
 fn traffic(results: &Results, table: &mut Table) {
     let Results { connections, streams, datagrams, server, .. } = results;
     let (asked, done) = (number(connections, "asked"), number(connections, "done"));
-    // The disturbances end shortly before the minute does, so the last connections may be late.
+    // Disturbances end shortly before the end of a minute, so the last connections may end after the run.
     let late = connections["seconds"].as_f64().unwrap_or(f64::MAX) - results.minutes as f64 * 60.0;
     table.row(
         format!("short TCP connections: {CONNECTIONS} a minute, all complete"),
@@ -125,7 +126,7 @@ fn swaps(results: &Results, table: &mut Table) {
     wrong.iter().for_each(|w| eprintln!("swap: {w}"));
     let refused: Vec<_> =
         all.iter().zip(RouterKind::ALL).flat_map(|(s, k)| s.refused.iter().map(move |r| (k, r))).collect();
-    // Without a descriptor, or without the device, a router cannot know the address of a device.
+    // A router cannot look up the address of a device while it has no free descriptor, or while the device is deleted.
     let excused = |kind: RouterKind, at: u64| {
         results.excused.iter().any(|(k, from, to)| *k == kind && (*from..=*to).contains(&at))
     };
@@ -166,8 +167,8 @@ fn control(results: &Results, table: &mut Table) {
     table.row("attacks of hostile control clients", results.attacks.to_string(), results.attacks > 0);
 }
 
-/// The memory of a router in several samples, in KiB. During a swap a router has the state of both configurations, so the
-/// median shows whether memory grows, and the maximum depends on when samples were taken.
+/// The memory of a router in several samples, in KiB. The median shows whether memory grows. The maximum depends on
+/// when samples were taken, because a router has the state of both configurations during a swap.
 #[derive(Default)]
 struct Memory {
     median: u64,

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clock that the routers see. The machine's clock cannot be set from a user namespace, and other programs need
-//! it; so a small library, which is loaded before the C library, adds an offset from a file to the time of day.
+//! The clock that the routers see. The machine's clock cannot be set from a user namespace, and other programs need it.
+//! So a small library, which is loaded before the C library, adds an offset from a file to the time of day.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The file of the offset.
+/// A clock that routers see: the time of day plus an offset.
 pub struct FalseClock {
     file: File,
-    /// Its path.
+    /// The path of the file that contains the offset.
     pub path: PathBuf,
-    /// The library.
+    /// The path of the library that adds the offset.
     pub library: PathBuf,
 }
 
 impl FalseClock {
-    /// Makes the file, in a folder. `None` if the library was not built.
+    /// Creates the file in a folder, with an offset of 0. `None` if the library was not built.
     pub fn new(folder: &Path) -> Option<FalseClock> {
         let command = std::env::current_exe().ok()?;
         let library = command.parent()?.join("libcastanet_lab_clock.so");

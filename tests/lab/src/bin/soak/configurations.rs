@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The configurations of the routers, and those that hot swaps try: good, bad, and failing ones.
+//! The first configurations of the routers, and the configurations for hot swaps: good, bad and failing ones.
 
 use crate::network::Kind;
 use crate::schedule::Dice;
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 /// Timeout of a command.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// After so many swaps the trace goes to another file.
+/// After this many swaps the trace goes to the other of two files.
 const SWAPS_PER_TRACE: usize = 30;
 
-/// What a hot swap is expected to do.
+/// The expected result of a hot swap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// The router runs the new configuration.
@@ -29,13 +29,13 @@ fn new(host: &Host, castanet: &Path, arguments: &[&str]) -> String {
     Process::start(command).wait(PATIENCE).good()
 }
 
-/// Replaces a part of a configuration that must occur in it.
+/// Replaces `old` by `new` in a configuration, which must contain `old`.
 fn replaced(text: &str, old: &str, new: &str) -> String {
     assert!(text.contains(old), "no '{old}' in\n{text}");
     text.replace(old, new)
 }
 
-/// Writes the configuration of a router.
+/// Returns the first configuration of a router.
 pub fn first(kind: Kind, host: &Host, castanet: &'static Path) -> String {
     let bridge = |more: &[&str]| {
         let times = ["--forward-delay", "4", "--hello", "1", "--max-age", "6"];
@@ -48,7 +48,7 @@ pub fn first(kind: Kind, host: &Host, castanet: &'static Path) -> String {
                 castanet,
                 &["nat", "lan=10.0.0.1/24", "wan=192.0.2.2/24", "--gateway", "192.0.2.1"],
             );
-            // Fifty thousand connections a minute fill the table in a few minutes, not in an hour.
+            // With these settings, 50,000 connections a minute fill the table in a few minutes instead of an hour.
             let sweep = "CAPACITY 150000, TCP_DONE_TIMEOUT 60, REAP_INTERVAL 30);\nping ::";
             replaced(&text, ");\nping ::", &format!(", {sweep}"))
         }
@@ -81,7 +81,7 @@ pub fn first(kind: Kind, host: &Host, castanet: &'static Path) -> String {
                 [port("eth0", "192.0.2.1/24"), port("eth1", "203.0.113.1/24"), port("eth2", "10.66.0.1/24")];
             let routes = [("198.51.100.0/24", "203.0.113.2")];
             let text = router::configuration(host, castanet, &ports, &routes, &[]);
-            // Everything that comes from the firewall is also written to a small disk.
+            // Packets that arrive from the firewall are also written to a trace file on a small disk.
             let traced = "1500) -> copy :: Tee -> ip; copy[1] -> copies :: Queue(500) -> Unqueue \
                 -> trace :: ToDump(/mnt/trace0.pcap); interface1[1]";
             replaced(&text, "1500) -> ip; interface1[1]", traced)
@@ -91,7 +91,7 @@ pub fn first(kind: Kind, host: &Host, castanet: &'static Path) -> String {
     }
 }
 
-/// Returns the configuration for swap number `n`, and what is expected of it.
+/// Returns the configuration for swap number `n`, and the expected result of the swap.
 pub fn next(first: &str, n: usize, dice: &mut Dice) -> (String, Expected) {
     let trace = format!("/mnt/trace{}.pcap", n / SWAPS_PER_TRACE % 2);
     let text = first.replace("/mnt/trace0.pcap", &trace);
@@ -103,7 +103,7 @@ pub fn next(first: &str, n: usize, dice: &mut Dice) -> (String, Expected) {
         3 => (with("Idle -> Queue -> ToDevice(nosuch);"), Expected::Failing),
         4 => (with("FromDump(/mnt/nosuch/file.pcap) -> Discard;"), Expected::Failing),
         5 => (with("FromDevice(nosuch) -> Discard;"), Expected::Failing),
-        // A counter more between the queue and the device, in every second one.
+        // Half of the good configurations have an additional counter between the queue and the device.
         6 | 7 => {
             let counted = text.replace("ToDevice($dev)", "sent :: Counter -> ToDevice($dev)");
             (format!("Idle -> further :: Counter -> Discard;\n{counted}"), Expected::Accepted)
@@ -115,7 +115,7 @@ pub fn next(first: &str, n: usize, dice: &mut Dice) -> (String, Expected) {
     }
 }
 
-/// The file of the trace that swap number `n` no longer writes, if it is the first of its kind.
+/// Returns the trace file that is complete, if swap number `n` is the first that writes to the other file.
 pub fn finished_trace(n: usize) -> Option<String> {
     (n > 0 && n.is_multiple_of(SWAPS_PER_TRACE))
         .then(|| format!("/mnt/trace{}.pcap", (n / SWAPS_PER_TRACE - 1) % 2))

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a reply may take. Routers are stopped for seconds.
+/// Timeout of connecting and of a reply. It is long, because a disturbance may stop the router.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection to a router.
@@ -21,7 +21,7 @@ pub struct Reply {
 }
 
 impl Client {
-    /// Connects. A router that has no free descriptor accepts connections later, so this tries for a minute.
+    /// Connects, with retries for a minute: a router without a free descriptor accepts connections later.
     pub fn new(socket: &Path) -> io::Result<Client> {
         let deadline = Instant::now() + PATIENCE;
         loop {

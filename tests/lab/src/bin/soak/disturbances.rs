@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What disturbs the network, and when.
+//! The disturbances of the network, and when they begin and end.
 
 use crate::clock::FalseClock;
 use crate::network::{self, Network};
@@ -14,11 +14,12 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Frames a second in a flood.
+/// The rate of a flood in frames per second.
 const RATE: u32 = 2000;
 /// How long a flood lasts.
 const FLOOD: Duration = Duration::from_millis(4000);
-/// The interval, in milliseconds, in which routers are asked whether they have opened a device.
+/// The interval, in milliseconds, of checks whether a disturbance can be ended, such as whether routers have opened a
+/// device.
 const LOOK: u64 = 50;
 /// How long a flood at full rate lasts.
 const FULL: Duration = Duration::from_millis(1000);
@@ -28,31 +29,31 @@ const FULL: Duration = Duration::from_millis(1000);
 pub enum Kind {
     /// Frames with random or mutated bytes.
     Mutated,
-    /// ARP packets with false claims, and in the name of others.
+    /// ARP packets with false address mappings, or in the name of other hosts.
     Arp,
     /// Fragments that overlap or never become complete.
     Fragments,
-    /// All three for a second, as fast as they can be sent.
+    /// The three floods above together, for a second, as fast as frames can be sent.
     FullRate,
     /// The link between firewall and router goes down for 200 ms.
     Flap,
-    /// The preferred link between the switches goes down for 300 ms, which the tree does not notice.
+    /// The preferred link between the switches goes down for 300 ms, too short for the spanning tree to notice.
     TrunkFlap,
-    /// The preferred link between the switches goes down for 9 seconds, so that the tree uses the other.
+    /// The preferred link between the switches goes down for 9 seconds, so that the spanning tree uses the other link.
     TrunkCut,
-    /// The device of the attacker is deleted and made again.
+    /// The device of the attacker is deleted and created again.
     AttackerDevice,
-    /// The devices between NAT gateway and firewall are deleted and made again.
+    /// The devices between NAT gateway and firewall are deleted and created again.
     WanDevice,
     /// A router is stopped for a second by SIGSTOP.
     Stop,
     /// The clock of all routers jumps by up to a day, back or ahead.
     Clock,
-    /// A router may open no further descriptor for 3 seconds.
+    /// A router cannot open another descriptor for 3 seconds.
     Descriptors,
 }
 
-/// Each disturbance with the seconds of the minute in which it begins, and every how many minutes.
+/// For each disturbance, the seconds of a minute at which it begins, and its period in minutes.
 const PLAN: [(Kind, &[u64], u64); 12] = [
     (Kind::Mutated, &[15, 20, 26, 31, 37, 42, 47], 1),
     (Kind::Arp, &[15, 20, 25, 30, 35, 40, 46], 1),
@@ -68,21 +69,21 @@ const PLAN: [(Kind, &[u64], u64); 12] = [
     (Kind::Descriptors, &[41, 47], 1),
 ];
 
-/// What ends a disturbance.
+/// The action that ends a disturbance.
 enum Undo {
     Up {
         link: usize,
         end: usize,
     },
     MakeAgain(usize, Range<usize>),
-    /// Sets a link that was made again up, as soon as the routers have opened its devices. The range is that of the
-    /// excuses that end with it.
+    /// Sets a link up whose devices were created again, as soon as the routers have opened them. The range contains the
+    /// indices of the entries of `excused` that end then.
     Open(usize, Range<usize>),
     Continue(u32),
     Limit {
         process: u32,
         soft: u64,
-        /// The index of the excuse that ends with it.
+        /// The index of the entry of `excused` that ends then.
         excuse: usize,
         _clients: Vec<UnixStream>,
     },
@@ -94,16 +95,16 @@ pub struct Disturber<'a> {
     clock: Option<&'a FalseClock>,
     start: Instant,
     seed: u64,
-    /// The next second to be looked at.
+    /// The first second of the run whose disturbances have not begun yet.
     next: u64,
     undo: Vec<(Instant, Undo)>,
     floods: Vec<Process>,
     /// How often each disturbance has happened.
     pub counts: BTreeMap<Kind, u64>,
-    /// Frames of floods that were sent.
+    /// The number of frames that floods sent.
     pub frames: u64,
-    /// Which routers had no descriptors or a device less, with the seconds after the start. Good swaps may be refused
-    /// meanwhile, because the addresses of devices are not known.
+    /// The intervals in which a router had no free descriptor or lacked a device: first and last second after the
+    /// start. In these, good swaps may be refused, because the router cannot look up the addresses of devices.
     pub excused: Vec<(network::Kind, u64, u64)>,
 }
 
@@ -119,7 +120,7 @@ impl<'a> Disturber<'a> {
         self.network
     }
 
-    /// Does what is due.
+    /// Ends and begins the disturbances that are due.
     pub fn step(&mut self) {
         let now = Instant::now();
         let due = self.undo.extract_if(.., |(at, _)| *at <= now).collect::<Vec<_>>();
@@ -134,13 +135,13 @@ impl<'a> Disturber<'a> {
             }
             self.next += 1;
         }
-        // Floods that ended.
+        // The oldest floods have ended.
         if self.floods.len() > 8 {
             self.reap(4);
         }
     }
 
-    /// Ends all that goes on.
+    /// Ends all disturbances.
     pub fn finish(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while let Some((_, undo)) = self.undo.pop().filter(|_| Instant::now() < deadline) {
@@ -162,7 +163,7 @@ impl<'a> Disturber<'a> {
         self.undo.push((Instant::now() + Duration::from_millis(milliseconds), undo));
     }
 
-    /// Starts a flood, unless the device for it has just been deleted.
+    /// Starts a flood. Does nothing while the attacker's device is deleted.
     fn flood(&mut self, kind: Kind, time: Duration, rate: Option<u32>, seed: u64) {
         if self.is_deleted(network::ATTACK) {
             return;
@@ -253,7 +254,7 @@ impl<'a> Disturber<'a> {
         self.later(500, Undo::MakeAgain(link, first..self.excused.len()));
     }
 
-    /// Lowers the limit of descriptors to what a router has open and two more, which clients take.
+    /// Lowers a router's limit of descriptors to two more than it has open. Clients then take these two.
     fn exhaust(&mut self, dice: &mut Dice) {
         let node = &self.network.nodes[dice.below(self.network.nodes.len())];
         let process = node.process.id();
@@ -294,7 +295,7 @@ impl<'a> Disturber<'a> {
                 }
             }
             Undo::Continue(process) => signal(process, Signal::SIGCONT),
-            // A limit that cannot be lifted yet is tried again; swaps are excused until it is.
+            // If the limit cannot be raised yet, this is tried again later. Until then refused swaps remain excused.
             Undo::Limit { process, soft, .. } if !limit(process, soft) => self.later(LOOK, undo),
             Undo::Limit { excuse, .. } => {
                 let now = self.start.elapsed().as_secs();
@@ -308,12 +309,12 @@ impl<'a> Disturber<'a> {
 
 fn signal(process: u32, signal: Signal) {
     if let Ok(id) = i32::try_from(process) {
-        // A router that has ended is found at the end of the run.
+        // The router may have ended. The checks at the end of the run report that.
         let _ = kill(Pid::from_raw(id), signal);
     }
 }
 
-/// Sets the soft limit of descriptors of a router. Returns whether that was permitted.
+/// Sets the soft limit of a router's descriptors. Returns whether that was permitted.
 fn limit(process: u32, soft: u64) -> bool {
     let mut command = Command::new("prlimit");
     command.args(["--pid", &process.to_string(), &format!("--nofile={soft}:")]);

@@ -6,8 +6,8 @@ use crate::table::Table;
 use castanet_lab::Output;
 use serde_json::Value;
 
-/// When a device comes up, the kernel receives and counts frames before it has told packet sockets. A sender that
-/// waits for the link may put so many frames into this moment.
+/// The number of frames that may be lost when a device comes up. For a moment, the kernel counts received frames
+/// without passing them to packet sockets. A sender that waits for the link may send frames at that moment.
 const PER_UP: u64 = 16;
 
 /// The counts of one router.
@@ -15,10 +15,10 @@ pub struct FinalCounts {
     name: &'static str,
     code: Option<i32>,
     kernel: Frames,
-    /// How often one of its links came up.
+    /// How often an end of one of its links was set up.
     ups: u64,
     summary: Value,
-    /// What it printed while it ran, a message a line.
+    /// The messages that it printed while it ran, one per line.
     pub messages: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ impl FinalCounts {
     pub fn close(node: Node) -> FinalCounts {
         let (name, kernel, ups) = (node.kind.name(), node.frames(), node.ups.get());
         let Output { code, stderr, .. } = node.process.stop();
-        // The summary is the last JSON object, and the only one of several lines.
+        // The summary is the last JSON object, and the only one that spans several lines.
         let at = stderr.rfind("\n{\n").map_or(0, |at| at + 1);
         let (said, json) = stderr.split_at(at);
         let summary = serde_json::from_str(json).unwrap_or(Value::Null);
@@ -38,7 +38,8 @@ impl FinalCounts {
         FinalCounts { name, code, kernel, ups, summary, messages }
     }
 
-    /// The sum of the packets of a section, of elements of a class, or of all.
+    /// The number of packets in a section of the summary, for elements of a class, or for all elements if `class` is
+    /// empty.
     fn rows(&self, section: &str, class: &str) -> u64 {
         let rows = self.summary[section].as_array().map(Vec::as_slice).unwrap_or_default();
         let rows = rows.iter().filter(|row| row["what"].as_str().is_some_and(|w| w.starts_with(class)));
@@ -50,14 +51,14 @@ impl FinalCounts {
         all.filter_map(|(_, n)| n.as_u64()).sum()
     }
 
-    /// The packets that were dropped, for one reason or for all.
+    /// The number of packets that were dropped for one reason, or for all reasons.
     pub fn dropped(&self, reason: Option<&str>) -> u64 {
         let reasons = self.summary["drops"].as_object().into_iter().flatten();
         let reasons = reasons.filter(|(name, _)| reason.is_none_or(|r| r == *name));
         reasons.filter_map(|(_, by)| by.as_object()).flatten().filter_map(|(_, n)| n.as_u64()).sum()
     }
 
-    /// The reasons of drops with their packets, most first.
+    /// The drop reasons with their numbers of packets, most frequent first.
     pub fn reasons(&self) -> String {
         let reasons = self.summary["drops"].as_object().into_iter().flatten();
         let mut all: Vec<(u64, &String)> =
@@ -67,24 +68,26 @@ impl FinalCounts {
         texts.join(", ")
     }
 
-    /// Frames that may be lost between the kernel's device and its sockets.
+    /// The number of frames that may be lost between the kernel's devices and its packet sockets.
     fn allowed(&self) -> u64 {
         self.ups * PER_UP
     }
 
-    /// Frames that came and were neither read nor counted as dropped; negative if too many were read.
+    /// The number of received frames that were neither read nor counted as dropped; negative if more were read than
+    /// received.
     fn unread(&self) -> i64 {
         let known = self.rows("in", "FromDevice") + self.each("system_drops");
         self.kernel.received.wrapping_sub(known) as i64
     }
 
-    /// The packets that hot swaps lost: those of removed elements, those that are missing, and frames never read.
+    /// The number of packets that hot swaps lost: packets in removed elements, packets missing from the ledger, and
+    /// frames never read.
     pub fn lost_by_swaps(&self) -> u64 {
         let unread = if self.is_explained() { 0 } else { self.unread().unsigned_abs() };
         self.dropped(Some("stopped")) + self.missing().unsigned_abs() + unread
     }
 
-    /// Whether no frames were missed but those that may be lost when a link comes up.
+    /// Whether the unread frames are no more than may be lost when links come up.
     fn is_explained(&self) -> bool {
         u64::try_from(self.unread()).is_ok_and(|n| n <= self.allowed())
     }
@@ -93,20 +96,20 @@ impl FinalCounts {
         self.summary["missing"].as_i64().unwrap_or(i64::MAX)
     }
 
-    /// The messages about panics, and drops that came of them.
+    /// The number of messages about panics, plus the number of packets dropped because of panics.
     pub fn panics(&self) -> u64 {
         let told = self.messages.iter().filter(|line| line.contains("panic")).count() as u64;
         told + self.dropped(Some("panicked"))
     }
 
-    /// Whether it ended in an orderly way.
+    /// Whether it ended with the expected exit code, which is 1 if its disk was full, and printed a summary.
     pub fn ended_well(&self) -> bool {
         let full = self.dropped(Some("write-failed")) > 0;
         let code = if full { Some(1) } else { Some(0) };
         self.code == code && !self.summary.is_null()
     }
 
-    /// Adds the rows of this router.
+    /// Adds the rows of this router to the table.
     pub fn show(&self, table: &mut Table) {
         let FinalCounts { name, kernel, .. } = self;
         let (entered, made) = (self.rows("in", ""), self.rows("made", ""));
@@ -128,7 +131,7 @@ impl FinalCounts {
             self.is_explained(),
         );
         let sent = self.rows("out", "ToDevice");
-        // A frame that the other end did not take is lost on the link.
+        // Frames that the other end of the link did not accept.
         let lost = sent.wrapping_sub(kernel.sent) as i64;
         table.row(
             format!("{name}: frames sent = on the link + refused by its other end"),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The soak: a network of five routers under fire for an hour, or as many minutes as are asked for.
+//! The soak test: a network of five routers under load and attack for a number of minutes.
 //!
-//! `soak MINUTES CASTANET [SEED]` makes the network, lets traffic cross it, disturbs it, swaps configurations and
-//! reads handlers all the time; in the end it prints what was to be shown, the figures, and `ok` or `MISS`. The exit
-//! code is 1 if anything was missed.
+//! `soak MINUTES CASTANET [SEED]` creates the network. While traffic crosses it, the test causes disturbances, swaps
+//! configurations and reads handlers. At the end it prints each check with the measured values and `ok`, `MISS` or
+//! `SKIP`. The exit code is 1 if there is a `MISS`.
 //!
 //! - [`network`]: hosts, links and routers; [`configurations`]: what the routers run.
-//! - [`server`], [`traffic`]: the traffic, in processes of its own on the hosts; [`bytes`]: what it consists of.
-//! - [`schedule`], [`disturbances`], [`clock`]: what happens when.
+//! - [`server`], [`traffic`]: the traffic, from separate processes on the hosts; [`bytes`]: its contents.
+//! - [`schedule`], [`disturbances`], [`clock`]: the disturbances and their times.
 //! - [`swaps`], [`readers`], [`control`]: clients of the control sockets.
-//! - [`final_counts`], [`checks`], [`table`]: what is shown in the end.
+//! - [`final_counts`], [`checks`], [`table`]: the checks at the end.
 #![forbid(unsafe_code)]
 
 mod bytes;
@@ -72,6 +72,6 @@ fn soak(minutes: u64, castanet: &str, seed: u64) -> Result<bool, String> {
         return Err(format!("{minutes} minutes are not between 1 and {LONGEST}"));
     }
     let castanet = PathBuf::from(castanet).canonicalize().map_err(|e| format!("{castanet}: {e}"))?;
-    // The lab keeps the path as long as the process runs.
+    // The lab needs a path that is valid as long as the process runs.
     run::run(minutes, Box::leak(castanet.into_boxed_path()), seed)
 }

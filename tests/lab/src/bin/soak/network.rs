@@ -16,10 +16,10 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Timeout for what must happen at last.
+/// Timeout, longer than a router needs to start even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a router is.
+/// The kind of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The NAT gateway.
@@ -60,14 +60,14 @@ impl Kind {
     }
 }
 
-/// Frames by the kernel's counters: received, sent, and dropped when they were to be sent.
+/// Numbers of frames, from the kernel's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Frames {
     /// Received from the link.
     pub received: u64,
     /// Sent to the link.
     pub sent: u64,
-    /// Not sent, because the other end did not take them.
+    /// Not sent, because the other end of the link did not accept them.
     pub refused: u64,
 }
 
@@ -82,7 +82,7 @@ impl Frames {
 
 /// A router, and the host that it runs on.
 pub struct Node {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its host.
     pub host: Host,
@@ -92,15 +92,15 @@ pub struct Node {
     pub socket: PathBuf,
     /// Its first configuration.
     pub text: String,
-    /// The counters of its devices that have been deleted, less those that the devices had when it started.
+    /// The counters of its devices that have been deleted.
     pub gone: Frames,
     /// The counters of its devices when it started.
     pub before: Frames,
-    /// How often one of its links came up.
+    /// How often an end of one of its links was set up.
     pub ups: Cell<u64>,
 }
 
-/// An end of a link.
+/// An end of a link: the index of a host, and the name of a device.
 type End = (usize, &'static str);
 
 /// The network.
@@ -118,7 +118,8 @@ pub struct Network {
     lab: Lab,
 }
 
-/// The links by number: hosts 0 to 4 are the routers, then client, server, attacker, storm.
+/// The links; their numbers count from 1. Hosts 0 to 4 are the routers, in the order of [`Kind::ALL`]. Hosts 5 to 8 are
+/// client, server, attacker and storm.
 const LINKS: [[End; 2]; 9] = [
     [(5, "eth0"), (0, "lan")],
     [(0, "wan"), (1, "inside")],
@@ -131,17 +132,17 @@ const LINKS: [[End; 2]; 9] = [
     [(8, "eth0"), (4, "q3")],
 ];
 
-/// The link between NAT gateway and firewall.
+/// The number of the link between NAT gateway and firewall.
 pub const WAN: usize = 2;
-/// The link between firewall and router.
+/// The number of the link between firewall and router.
 pub const OUTER: usize = 3;
-/// The link between the switches that the tree prefers.
+/// The number of the preferred link between the switches.
 pub const TRUNK: usize = 5;
-/// The link of the attacker.
+/// The number of the attacker's link.
 pub const ATTACK: usize = 8;
 
 impl Network {
-    /// Makes the hosts and links, and starts the routers with two workers each.
+    /// Creates the hosts and links, and starts the routers with two workers each.
     ///
     /// # Errors
     /// This machine cannot run the network.
@@ -172,7 +173,8 @@ impl Network {
         for last in 1..=crate::bytes::ADDRESSES {
             server.ip(&format!("addr add 198.51.100.{last}/32 dev lo"));
         }
-        // Until both switches run, no frame may come that one of them does not read.
+        // The links between the switches stay down until both switches run, because a frame that arrives earlier would
+        // not be read.
         for number in [TRUNK, TRUNK + 1] {
             for (host, device) in LINKS[number - 1] {
                 all[host].ip(&format!("link set {device} down"));
@@ -210,7 +212,7 @@ impl Network {
         self.address_attacker();
     }
 
-    /// Gives the attacker its address, also after its device was made again.
+    /// Gives the attacker its address. This is repeated when its device is created again.
     pub fn address_attacker(&self) {
         address_host(&self.attacker, "10.66.0.2/24", "10.66.0.1", "02:00:00:00:08:02");
     }
@@ -229,7 +231,7 @@ impl Network {
         self.host(host).ip(&format!("link set {device} {state}"));
     }
 
-    /// Deletes the devices of a link, whose counters are kept.
+    /// Deletes the devices of a link, and keeps their counters.
     pub fn delete(&mut self, link: usize) {
         self.set(link, "down");
         std::thread::sleep(Duration::from_millis(50));
@@ -242,14 +244,14 @@ impl Network {
         self.host(host).ip(&format!("link delete {device}"));
     }
 
-    /// Makes the devices of a link again; they are down.
+    /// Creates the devices of a link again. They are down.
     pub fn make_again(&self, link: usize) {
         let [a, b] = LINKS[link - 1].map(|(host, device)| (self.host(host), device));
         self.lab.link_down(link as u8, a, b);
     }
 
-    /// Whether the routers at a link that was made again have opened its devices. Frames that came before would be
-    /// received by the kernel, and by no router.
+    /// Whether the routers at a link whose devices were created again have opened them. The kernel would count frames
+    /// that arrive earlier, but no router would read them.
     pub fn is_open(&self, link: usize) -> bool {
         LINKS[link - 1]
             .iter()
@@ -261,7 +263,7 @@ impl Network {
         LINKS[link - 1].iter().filter_map(|(host, _)| self.nodes.get(*host)).map(|node| node.kind)
     }
 
-    /// Sets all links down, so that no frame comes any more.
+    /// Sets all links down, so that no more frames arrive.
     pub fn quiesce(&self) {
         for link in 1..=LINKS.len() {
             self.set(link, "down");
@@ -287,7 +289,7 @@ impl Node {
         let file = folder.join(format!("{}.click", kind.name()));
         std::fs::write(&file, &text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let socket = folder.join(format!("{}.sock", kind.name()));
-        // Each router has a disk of its own, which is soon full.
+        // Each router has its own small disk. With the trace it is full soon.
         let mut command = host.command("unshare");
         command.args(["-m", "sh", "-c"]);
         command.arg("mount -t tmpfs -o size=2m none /mnt && exec \"$0\" \"$@\"").arg(castanet);
@@ -312,7 +314,7 @@ impl Node {
         node
     }
 
-    /// Waits until the router runs.
+    /// Waits until the router answers on its control socket.
     fn wait(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         while Client::once(&self.socket).and_then(|mut c| c.read("list")).is_err() {
@@ -344,7 +346,7 @@ impl Node {
         counters(&self.host, device)
     }
 
-    /// The frames of all its devices since it started.
+    /// The numbers of frames of all its devices since it started.
     pub fn frames(&self) -> Frames {
         let mut all = total(&self.host, self.kind);
         all.add(self.gone);
@@ -355,7 +357,7 @@ impl Node {
         }
     }
 
-    /// The memory that the process uses, in KiB.
+    /// The resident memory of the process, in KiB.
     pub fn memory(&self) -> Option<u64> {
         memory(self.process.id())
     }
@@ -366,7 +368,7 @@ pub fn descriptors(process: u32) -> u64 {
     std::fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count) as u64
 }
 
-/// The memory that a process uses, in KiB.
+/// The resident memory of a process, in KiB.
 pub fn memory(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

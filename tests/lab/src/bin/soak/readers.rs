@@ -18,15 +18,15 @@ const HELD: usize = 100;
 /// What a reader has counted.
 #[derive(Debug, Default)]
 pub struct Reads {
-    /// Reads that gave a value.
+    /// The number of reads that returned a value.
     pub good: u64,
-    /// Reads that did not, with the reason.
+    /// Descriptions of the reads that failed, with the reason.
     pub failed: Vec<String>,
-    /// The slowest read.
+    /// The duration of the slowest read.
     pub slowest: Duration,
 }
 
-/// Reads handlers of a router at a rate until the end.
+/// Reads handlers of a router until `end`.
 pub fn read(name: &str, socket: &Path, per_second: u32, start: Instant, end: Instant) -> Reads {
     let mut reads = Reads::default();
     let mut client = Client::new(socket);
@@ -61,10 +61,11 @@ pub fn read(name: &str, socket: &Path, per_second: u32, start: Instant, end: Ins
     reads
 }
 
-/// The names of the elements of a router, from the handler `list`: their number, then one a line.
+/// The names of the elements of a router, from the handler `list`. Its first line is the number of elements; then each
+/// line is a name.
 fn names(client: &mut io::Result<Client>) -> Vec<String> {
     let text = client.as_mut().ok().and_then(|c| c.read("list").ok()).map(|v| v.1).unwrap_or_default();
-    // Elements without a name may get another number by a swap.
+    // A swap may renumber anonymous elements, whose generated names contain `@`.
     text.lines().skip(1).filter(|name| !name.contains('@')).map(str::to_string).collect()
 }
 
@@ -79,7 +80,7 @@ pub fn attack(sockets: &[PathBuf], seed: u64, end: Instant) -> u64 {
         attacks += 1;
         let count = if dice.below(20) == 0 { 60 } else { 1 };
         for _ in 0..count {
-            // The router may be stopped or have no descriptor.
+            // The router may be stopped or have no free descriptor.
             let Ok(mut stream) = UnixStream::connect(socket) else { continue };
             let _ = stream.set_write_timeout(Some(Duration::from_millis(50)));
             let _ = stream.set_read_timeout(Some(Duration::from_millis(20)));
@@ -95,7 +96,7 @@ pub fn attack(sockets: &[PathBuf], seed: u64, end: Instant) -> u64 {
     attacks
 }
 
-/// One attack. Returns whether the connection shall stay open.
+/// Makes one attack. Returns whether the connection is to stay open.
 fn one(stream: &mut UnixStream, dice: &mut Dice) -> bool {
     let garbage = |dice: &mut Dice, n: usize| -> Vec<u8> { (0..n).map(|_| dice.number() as u8).collect() };
     let text: Vec<u8> = match dice.below(10) {
@@ -106,9 +107,9 @@ fn one(stream: &mut UnixStream, dice: &mut Dice) -> bool {
         // A command that is never complete.
         1 => b"READ list".to_vec(),
         2 => b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
-        // Much data is announced, and some of it comes.
+        // 64 MiB of data are announced, and 64 KiB follow.
         3 => [&b"WRITEDATA hotconfig 67108864\r\n"[..], &garbage(dice, 1 << 16)].concat(),
-        // Replies that nobody reads.
+        // Replies of which at most the first part is read.
         4 => b"READ flatconfig\r\n".repeat(500),
         5 => b"READ rw.tcp_table\r\nREAD switch.table\r\nREAD interface2/arp.table\r\n".repeat(3),
         // A line that does not end.

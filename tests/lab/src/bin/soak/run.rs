@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The run: starts everything, disturbs it, waits for the end, and gathers what was counted.
+//! The run: starts everything, causes disturbances, waits for the end, and collects the results.
 
 use crate::checks;
 use crate::clock::FalseClock;
@@ -17,22 +17,22 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Short connections a minute.
+/// Short connections per minute.
 pub const CONNECTIONS: u64 = 50_000;
-/// Long streams, and their rate in each direction, in bytes per second.
+/// The number of long streams, and the rate of each in each direction, in bytes per second.
 const STREAMS: (u64, u64) = (4, 400_000);
-/// Datagrams a second.
+/// Datagrams per second.
 const DATAGRAMS: u64 = 400;
-/// Reads of handlers a second, of all routers together.
+/// Handler reads per second, of all routers together.
 pub const READS: u32 = 1000;
-/// The time that clients have to finish after the last disturbance.
+/// Timeout of the start, and of the reports at the end: clients may need this long after the last disturbance.
 const PATIENCE: Duration = Duration::from_secs(200);
 /// The interval between two samples of memory.
 const SAMPLE: Duration = Duration::from_secs(5);
 
-/// What a run has counted.
+/// The results of a run.
 pub struct Results {
-    /// How many minutes it took.
+    /// The duration in minutes.
     pub minutes: u64,
     /// The counts of the routers.
     pub counts: Vec<FinalCounts>,
@@ -40,21 +40,22 @@ pub struct Results {
     pub swaps: Vec<Swaps>,
     /// The reads by router.
     pub reads: Vec<Reads>,
-    /// Attacks of hostile control clients.
+    /// The number of attacks by hostile control clients.
     pub attacks: u64,
-    /// The memory of each router in KiB, with seconds after the start.
+    /// Samples of memory: seconds after the start, and the memory of each router in KiB.
     pub memory: Vec<(u64, Vec<u64>)>,
-    /// The descriptors that each router has open before the first and after the last client.
+    /// The number of open descriptors of each router, before the first client and after the last one.
     pub descriptors: [Vec<u64>; 2],
     /// How often each disturbance happened.
     pub disturbances: BTreeMap<Kind, u64>,
-    /// Which routers had no descriptors or a device less, with the seconds after the start.
+    /// The intervals in which a router had no free descriptor or lacked a device: first and last second after the
+    /// start.
     pub excused: Vec<(RouterKind, u64, u64)>,
-    /// Frames of floods.
+    /// The number of frames that floods sent.
     pub frames: u64,
     /// Whether the clock could be made to jump.
     pub clock: bool,
-    /// Reports of the processes that send and receive.
+    /// Report of the server.
     pub server: Value,
     /// Report of the short connections.
     pub connections: Value,
@@ -62,11 +63,11 @@ pub struct Results {
     pub streams: Value,
     /// Report of the datagrams.
     pub datagrams: Value,
-    /// What the processes that send and receive said on standard error.
+    /// What the server and the clients printed on standard error.
     pub complaints: Vec<String>,
 }
 
-/// A folder for sockets and configurations, deleted in the end.
+/// A folder for sockets and configurations, deleted at the end.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -75,7 +76,7 @@ impl Drop for Folder {
     }
 }
 
-/// Starts a role of this command on a host.
+/// Starts this program on a host in another role, such as `serve`.
 fn role(host: &Host, words: &[&str], numbers: &[u64]) -> Process {
     let own = std::env::current_exe().unwrap_or_else(|e| panic!("this command has no file: {e}"));
     let mut command: Command = host.command(own);
@@ -83,7 +84,7 @@ fn role(host: &Host, words: &[&str], numbers: &[u64]) -> Process {
     Process::start(command)
 }
 
-/// Runs the soak, prints the table, and returns whether nothing was missed.
+/// Runs the soak test and prints the table. Returns whether no check was missed.
 pub fn run(minutes: u64, castanet: &'static Path, seed: u64) -> Result<bool, String> {
     let folder = Folder(std::env::temp_dir().join(format!("castanet-soak-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).map_err(|e| format!("{}: {e}", folder.0.display()))?;
@@ -97,12 +98,12 @@ pub fn run(minutes: u64, castanet: &'static Path, seed: u64) -> Result<bool, Str
     Ok(checks::table(&results).print())
 }
 
-/// Stops all routers at a time.
+/// Stops the routers one after the other, and reads their counts.
 fn close(nodes: Vec<Node>) -> Vec<FinalCounts> {
     nodes.into_iter().map(FinalCounts::close).collect()
 }
 
-/// Waits for the report of a process, which is its last line. `null`: it hangs or has failed.
+/// Waits for the report of a process, the last line of its output. Returns `null` if the process hangs or has failed.
 fn report(name: &str, mut process: Process, complaints: &mut Vec<String>) -> Value {
     drop(process.stdin());
     let deadline = Instant::now() + PATIENCE;
@@ -201,7 +202,7 @@ fn results(network: &mut Network, clock: Option<&FalseClock>, minutes: u64, seed
     }
 }
 
-/// The descriptors that each router has open.
+/// The number of descriptors that each router has open.
 fn descriptors(network: &Network) -> Vec<u64> {
     network.nodes.iter().map(|n| crate::network::descriptors(n.process.id())).collect()
 }
@@ -214,7 +215,7 @@ fn wait_for_tree(network: &Network) {
     }
 }
 
-/// Tells once a minute that the run goes on.
+/// Prints the minute and the memory of the routers, once a minute.
 fn progress(start: Instant, memory: Option<&(u64, Vec<u64>)>) {
     let elapsed = start.elapsed().as_secs();
     if let Some((_, used)) = memory.filter(|_| elapsed % 60 < SAMPLE.as_secs()) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When what happens. Every minute begins with a calm stretch, in which only ordinary traffic, hot swaps and
-//! handler reads go on; the disturbances follow, and end early enough for the network to recover.
+//! The times of a run. Every minute begins with a calm stretch with only ordinary traffic, hot swaps and handler reads.
+//! Disturbances follow. They end early enough for the network to recover.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long the calm stretch of a minute is.
+/// The length of the calm stretch of each minute.
 pub const CALM: Duration = Duration::from_secs(15);
 /// A minute.
 pub const MINUTE: Duration = Duration::from_secs(60);
-/// A packet that is sent this shortly before the end of the calm stretch may meet the disturbances.
+/// A packet that is sent within this time before the end of the calm stretch may meet a disturbance.
 const MARGIN: Duration = Duration::from_secs(1);
-/// The first seconds of a run, in which the spanning tree opens its ports and neighbours are found.
+/// The first seconds of a run, in which the spanning tree opens its ports and neighbours are resolved.
 pub const WARM_UP: Duration = Duration::from_secs(3);
 
 /// Whether a packet that is sent this long after the start must arrive.
@@ -19,19 +19,19 @@ pub fn is_calm(since_start: Duration) -> bool {
     since_start >= WARM_UP && within < (CALM - MARGIN).as_millis()
 }
 
-/// The machine's time in milliseconds since 1970. Processes tell each other the start of the run by it.
+/// The machine's time in milliseconds since 1970. In this form the start of the run is passed to other processes.
 pub fn unix_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Random numbers (xorshift64*) that a seed and a name determine.
+/// A generator of random numbers (xorshift64*), initialised from a seed and a name.
 pub struct Dice(u64);
 
 impl Dice {
     /// Creates a generator; different names give different numbers.
     pub fn new(seed: u64, name: &str) -> Dice {
-        // FNV-1a.
+        // The FNV-1a hash.
         let hash = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
         let name = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
         Dice((name ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1)

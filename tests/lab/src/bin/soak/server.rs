@@ -34,9 +34,9 @@ pub fn serve() -> Result<(), String> {
         listen(port, &counts, short).map_err(failed)?;
     }
     listen(bytes::STREAM_PORT, &counts, stream).map_err(failed)?;
-    // Answers come from the address that was asked.
+    // The socket is bound to one address, so that replies come from the address that the client uses.
     let socket = UdpSocket::bind((bytes::server(1), bytes::DATAGRAM_PORT)).map_err(failed)?;
-    // The default holds too little for a busy machine. The kernel may limit it.
+    // The default size is too small on a busy machine. The kernel may limit the size.
     let _ = setsockopt(&socket, sockopt::RcvBuf, &(4 << 20));
     let c = counts.clone();
     thread::spawn(move || datagrams(&socket, &c));
@@ -57,10 +57,11 @@ pub fn serve() -> Result<(), String> {
     Ok(())
 }
 
-/// Accepts connections on a port, each with a thread of its own.
+/// Accepts connections on a port, and runs `talk` for each in its own thread.
 fn listen(port: u16, counts: &Arc<Counts>, talk: fn(TcpStream, &Counts) -> io::Result<()>) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))?;
-    // The backlog of the standard library is 128, too few after an outage. Listening again sets it.
+    // The standard library sets a backlog of 128, which is too small after an outage. A second call of `listen` changes
+    // it.
     nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(4096)?)?;
     let counts = counts.clone();
     thread::spawn(move || {
@@ -79,7 +80,7 @@ fn listen(port: u16, counts: &Arc<Counts>, talk: fn(TcpStream, &Counts) -> io::R
     Ok(())
 }
 
-/// Receives a message and returns another. The client closes the connection.
+/// Receives a message and sends another of the same length. The client closes the connection.
 fn short(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -98,7 +99,7 @@ fn short(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
     Ok(())
 }
 
-/// Exchanges bytes until the client closes its direction.
+/// Sends and receives bytes until the client closes its direction.
 fn stream(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -128,7 +129,7 @@ fn stream(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
     })
 }
 
-/// Returns datagrams to where they came from.
+/// Returns datagrams to their senders.
 fn datagrams(socket: &UdpSocket, counts: &Counts) {
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -138,7 +139,7 @@ fn datagrams(socket: &UdpSocket, counts: &Counts) {
         if data != bytes::bytes(bytes::number(head), 0, data.len()) {
             counts.datagrams_wrong.fetch_add(1, Relaxed);
         }
-        // What cannot be sent is missed by the client.
+        // The client counts a datagram that cannot be returned as lost.
         let _ = socket.send_to(buffer.get(..n).unwrap_or_default(), from);
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hot swap a second: most are good; some have errors, and some name what does not exist.
+//! Hot swaps, one per second. Most configurations are good. Some have errors, and some name a device or file that does
+//! not exist.
 
 use crate::configurations::{self, Expected};
 use crate::control::Client;
@@ -9,27 +10,27 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the swaps of one router came to.
+/// The results of the swaps of one router.
 #[derive(Debug, Default)]
 pub struct Swaps {
-    /// Accepted, as expected.
+    /// The number of swaps that were accepted as expected.
     pub accepted: u64,
-    /// Refused, because the text has an error.
+    /// The number of swaps that were refused as expected, because the text has an error.
     pub bad: u64,
-    /// Refused, because something does not exist.
+    /// The number of swaps that were refused as expected, because a device or file does not exist.
     pub failing: u64,
     /// Good configurations that were refused: seconds after the start, and the message.
     pub refused: Vec<(u64, String)>,
-    /// What must not happen.
+    /// Descriptions of wrong or missing replies, and of wrong running configurations.
     pub wrong: Vec<String>,
-    /// How often a full disk was given room again.
+    /// How often a trace file was removed to free the disk.
     pub freed: u64,
-    /// The slowest swap.
+    /// The duration of the slowest swap.
     pub slowest: Duration,
 }
 
 impl Swaps {
-    /// How many swaps were tried.
+    /// The number of swaps that were tried.
     pub fn tried(&self) -> u64 {
         self.accepted + self.bad + self.failing + self.refused.len() as u64
     }
@@ -43,11 +44,11 @@ pub struct Target {
     pub socket: PathBuf,
     /// Its first configuration.
     pub first: String,
-    /// Its process, whose disk has the traces.
+    /// Its process id, through which the traces on its disk are reached.
     pub process: u32,
 }
 
-/// Requests a swap a second until the end.
+/// Requests one swap per second until `end`.
 pub fn run(target: &Target, seed: u64, start: Instant, end: Instant) -> Swaps {
     let mut swaps = Swaps::default();
     let mut dice = Dice::new(seed, target.name);
@@ -90,7 +91,7 @@ pub fn run(target: &Target, seed: u64, start: Instant, end: Instant) -> Swaps {
             }
         }
         if let Some(trace) = configurations::finished_trace(n) {
-            // Makes room on the disk. Only the router of the trace has this file.
+            // Frees the disk. Only the router with the trace has this file.
             let removed = std::fs::remove_file(format!("/proc/{}/root{trace}", target.process));
             swaps.freed += u64::from(removed.is_ok());
         }

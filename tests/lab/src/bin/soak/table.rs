@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table at the end: what was to be shown, the figure, and whether it was shown.
+//! The table at the end. Each row has the name of a check, the measured values and the result.
 
-/// Whether something was shown.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Shown,
@@ -20,12 +20,12 @@ impl Table {
         self.0.push((what.into(), figure.into(), verdict));
     }
 
-    /// Adds a row for what cannot be shown here, with the reason.
+    /// Adds a row for a check that cannot be made in this run, with the reason.
     pub fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.0.push((what.into(), why.into(), Verdict::Skipped));
     }
 
-    /// Prints the table. Returns whether nothing was missed.
+    /// Prints the table. Returns whether no check was missed.
     pub fn print(&self) -> bool {
         let width = |of: fn(&(String, String, Verdict)) -> &String| {
             self.0.iter().map(|row| of(row).chars().count()).max().unwrap_or(0)

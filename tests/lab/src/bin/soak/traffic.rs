@@ -13,20 +13,20 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many short connections may be open at a time.
+/// The maximum number of short connections open at a time.
 const OPEN: usize = 768;
-/// The longest message of a short connection.
+/// The maximum length of a message of a short connection, in bytes.
 const MESSAGE: usize = 4000;
-/// Send buffer of a stream, so small that a stream alone overflows no queue.
+/// The send buffer of a stream, in bytes. It is so small that a single stream does not overflow a queue.
 const SEND_BUFFER: usize = 64 << 10;
-/// Bytes that a stream writes at once.
+/// The number of bytes that a stream writes at once.
 const BLOCK: u64 = 16 << 10;
-/// Every so many datagrams, one is sent in fragments.
+/// One in this many datagrams is so long that it is sent in fragments.
 const FRAGMENTED: u64 = 50;
-/// How long the answer to a datagram may take.
+/// How long the answer to the last datagram may take.
 const LATE: Duration = Duration::from_secs(5);
 
-/// Prints what a process has counted.
+/// Prints the report of a process.
 pub fn report(value: &serde_json::Value) {
     println!("{value}");
 }
@@ -48,7 +48,7 @@ pub fn paced(to: &mut impl Write, id: u64, rate: u64, end: impl Fn() -> bool) ->
     Ok(sent)
 }
 
-/// Opens short connections at a rate for some seconds, and prints what became of them.
+/// Opens short connections at a rate for some seconds, and prints the results.
 pub fn connect(start: u64, seconds: u64, per_minute: u64, seed: u64) -> Result<(), String> {
     namespace::end_with_parent().map_err(|e| e.to_string())?;
     let (next, done, moved, wrong) =
@@ -155,14 +155,15 @@ struct Fate {
     answers: u8,
 }
 
-/// Sends numbered datagrams at a rate and counts those that come back, from the calm stretches and from all.
+/// Sends numbered datagrams at a rate and counts those that come back. Those sent in calm stretches are also counted
+/// separately.
 pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), String> {
     namespace::end_with_parent().map_err(|e| e.to_string())?;
     let failed = |e: io::Error| e.to_string();
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(failed)?;
     socket.connect((bytes::server(1), bytes::DATAGRAM_PORT)).map_err(failed)?;
     socket.set_read_timeout(Some(Duration::from_millis(100))).map_err(failed)?;
-    // The default holds too little for a busy machine. The kernel may limit it.
+    // The default size is too small on a busy machine. The kernel may limit the size.
     let _ = setsockopt(&socket, sockopt::RcvBuf, &(4 << 20));
     let fates: Mutex<Vec<Fate>> = Mutex::default();
     let (end, wrong, reordered) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
@@ -201,7 +202,8 @@ pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), S
             let datagram = [&number.to_le_bytes()[..], &bytes::bytes(number, 0, length)].concat();
             let sent = since(start).as_millis() as u32;
             fates.lock().unwrap_or_else(PoisonError::into_inner).push(Fate { sent, answers: 0 });
-            // An ICMP error about an earlier datagram is reported here; the datagram is then sent again.
+            // The first call may report an ICMP error about an earlier datagram instead of sending. So this datagram is
+            // then sent again.
             if socket.send(&datagram).is_err() && socket.send(&datagram).is_err() {
                 refused += 1;
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A live host is reachable again within a second, whatever others have claimed and however it has changed.
+//! A live host is reachable again within a second, whatever others have claimed, and even after its Ethernet
+//! address has changed.
 #![allow(clippy::unwrap_used)]
 use super::*;
 

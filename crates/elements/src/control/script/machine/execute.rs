@@ -15,7 +15,7 @@ use castanet_lang::args as text;
 const TEXT_OF_A_JUMP: usize = 1 << 15;
 
 impl Machine {
-    /// Substitutes variables and calls in a text. If the result gets too long, reports this and returns none.
+    /// Substitutes variables and calls in a text. If the result gets too long, reports this and returns `None`.
     pub(in crate::control::script) fn substitute(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<String> {
         let expanded = substitute::expand(text, &mut Scope { machine: self, cx });
         let length = expanded.as_ref().map_or(substitute::LONGEST, String::len);
