@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared parts of curve pictures: axes with ticks and units, lines, marks, a legend.
+//! Shared parts of curve figures: axes with ticks and units, lines, marks, a legend.
 
 use std::fmt::Write;
 
 /// A point in the units of the axes.
 pub type Coordinates = (f64, f64);
 
-/// A pair of axes and its position in the picture.
+/// A pair of axes and its position in the figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Chart {
     /// Left edge.
@@ -21,7 +21,7 @@ pub struct Chart {
     pub most: Coordinates,
 }
 
-/// The opening tag and background of a picture.
+/// The opening tag and background of a figure.
 pub fn open(width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -29,7 +29,7 @@ pub fn open(width: f64, height: f64) -> String {
     )
 }
 
-/// The closing tag of a picture.
+/// The closing tag of a figure.
 pub const CLOSE: &str = "</svg>\n";
 
 /// The distance between ticks at which about six ticks fit between 0 and `most`.

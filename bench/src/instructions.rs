@@ -87,7 +87,7 @@ pub fn available() -> bool {
     version.status().is_ok_and(|s| s.success())
 }
 
-/// Counts instructions for one pattern and batch size. Starts `program` with `arguments` and [`Run::text`]; the
+/// Counts instructions for one traffic pattern and batch size. Starts `program` with `arguments` and [`Run::text`]; the
 /// program must then call [`Run::run`].
 ///
 /// # Errors

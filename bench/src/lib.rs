@@ -9,7 +9,7 @@
 //!
 //! [`control`] measures how much clients of a control socket slow down a router.
 //!
-//! [`scale`] measures what workers lose by sharing elements, and predicts more workers.
+//! [`scale`] measures what workers lose by sharing elements, and predicts the throughput of more workers.
 //!
 //! [`veth`] compares a router between real devices with the kernel's router; [`swap`] measures hot swaps.
 //! [`curves`] reproduces curves of the papers: the behaviour of configurations over a range of loads.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Formats results as a table, CSV, JSON or picture.
+//! Formats results as a table, CSV, JSON or figure.
 
 pub use crate::svg::svg;
 

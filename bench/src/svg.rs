@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws the picture. For each pattern and batch size it has one bar for the configuration, one for the
+//! Draws the figure. For each pattern and batch size it has one bar for the configuration, one for the
 //! monolith, and the ratio of the two.
 
 use crate::fig8::{Results, Row, Spread};

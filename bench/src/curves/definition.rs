@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Defines the pictures: the configurations to run, the variables for the load, and the ideal curves.
+//! Defines the figures: the configurations to run, the variables for the load, and the ideal curves.
 
 use super::Sample;
 use super::red::Red;
 
-/// A picture.
+/// A figure.
 #[derive(Debug)]
 pub struct Definition {
     /// The name on the command line.
@@ -38,7 +38,7 @@ pub struct Axis {
     pub shows: &'static str,
     /// The unit of samples; empty for ratios.
     pub unit: &'static str,
-    /// The number of sample units that make one unit of the picture.
+    /// The number of sample units that make one unit of the figure.
     pub scale: f64,
 }
 
@@ -83,7 +83,7 @@ pub enum Seen {
     Printed,
 }
 
-/// A line of a picture.
+/// A line of a figure.
 #[derive(Debug)]
 pub struct Series {
     /// The panel.
@@ -105,10 +105,10 @@ impl Definition {
     }
 }
 
-/// All pictures.
+/// All figures.
 pub static ALL: [Definition; 3] = [DIFFSERV, PRIORITY, RED];
 
-/// The picture with this name.
+/// The figure with this name.
 pub fn named(name: &str) -> Option<&'static Definition> {
     ALL.iter().find(|d| d.name == name)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures the pictures between real hosts: the configurations run in real time, with devices in place of
+//! Measures the curves of each figure over devices: the configurations run in real time, with devices in place of
 //! their sources and sinks.
 //!
 //! Sender, router and receiver are network namespaces connected by veth: one link for each input stream and for
@@ -16,8 +16,8 @@ pub struct Hosts {
     pub part: Vec<String>,
     /// The total duration of all measurements in seconds.
     pub seconds: f64,
-    /// The factor for all rates. If it is `None`, the largest factor up to 1 that this machine can handle is
-    /// used; for the picture `red`, the factor at which a run takes the available time.
+    /// The factor for all rates. If it is `None`, it is the largest factor up to 1 that this machine can handle. For
+    /// the figure `red`, it is then the factor at which one run lasts as long as `seconds` allows.
     pub scale: Option<f64>,
 }
 
@@ -162,7 +162,7 @@ pub fn on_hosts(what: &'static Definition, settings: &Settings, hosts: &Hosts) -
         }
         let said = format!("rates times {scale:.3}");
         let said = said.trim_end_matches('0').trim_end_matches('.');
-        // The reader of the picture must know if the factor was chosen by comparing measurements with the ideal.
+        // The reader of the figure must know if the factor was chosen by comparing measurements with the ideal.
         let chosen = match (&file.seen, hosts.scale) {
             (Seen::Arrivals(_), None) => ", the most at which this machine keeps near the ideal",
             _ => "",

@@ -50,7 +50,7 @@ pub struct Sample {
 /// The results.
 #[derive(Clone, Debug)]
 pub struct Results {
-    /// The picture.
+    /// The figure.
     pub what: &'static Definition,
     /// The method, as text.
     pub how: String,

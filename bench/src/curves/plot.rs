@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws the picture: ideal curves as thin lines, measurements as marks, each line with its name beside it.
+//! Draws the figure: ideal curves as thin lines, measurements as marks, each line with its name beside it.
 
 use super::{Results, Sample};
 use crate::chart::{self, CLOSE, Chart};

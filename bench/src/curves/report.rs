@@ -6,7 +6,7 @@ use super::{Results, Sample};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Whether a picture's horizontal axis shows something other than the load.
+/// Whether a figure's horizontal axis shows something other than the load.
 fn follows(r: &Results) -> bool {
     r.series.iter().flatten().any(|s| s.x != s.load)
 }

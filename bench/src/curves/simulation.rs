@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs all points of a picture in simulated time. The same seed gives identical output.
+//! Runs all points of a figure in simulated time. The same seed gives identical output.
 
 use super::definition::File;
 use super::{Definition, Results, Sample, Settings, loads};

@@ -178,7 +178,7 @@ pub struct Load {
     pub received: u64,
     /// The duration.
     pub time: Duration,
-    /// The CPU time charged to packets during the trial.
+    /// The CPU time that the trial counts as spent on packets.
     pub busy: Duration,
     /// The number of packets received before the trial.
     pub before: u64,

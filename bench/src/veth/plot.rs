@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws the picture like Figure 17 of TOCS 2000: forwarded against offered rate, one line for each router.
+//! Draws the figure like Figure 17 of TOCS 2000: forwarded against offered rate, one line for each router.
 
 use super::{Results, WHO};
 use crate::chart::{self, Chart};

@@ -11,7 +11,7 @@ pub(crate) const TRANSPORT: u32 = 512;
 /// First coded offset of each header.
 pub(crate) const BASES: [u32; 3] = [0, NETWORK, TRANSPORT];
 
-/// True if the packet reaches byte `need` and the word at `offset` equals `value` under `mask`. Words are read
+/// True if the packet has all bytes before `need`, and the word at `offset` equals `value` under `mask`. Words are read
 /// in network order. A zero mask tests only the length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Atom {

@@ -119,7 +119,7 @@ impl Held {
             let root = rustix::process::geteuid().is_root();
             return keep_only(if root { bind | CapabilitySet::DAC_OVERRIDE } else { bind });
         };
-        // These functions of the C library change the user and groups of all threads together.
+        // `initgroups`, `setresgid` and `setresuid` of the C library change the groups and the user of all threads.
         keep_only(CapabilitySet::SETUID | CapabilitySet::SETGID)?;
         let failed = |e: nix::Error| format!("--user {}: {}", user.name, e.desc());
         let name = CString::new(user.name.as_str()).map_err(|e| format!("--user: {e}"))?;

@@ -220,7 +220,7 @@ fn lists() {
         (
             "reasons",
             "discarded ",
-            "{\"doc\":\"Discarded on purpose, by a class that exists for it.\",\"name\":\"discarded\"}",
+            "{\"doc\":\"Discarded on purpose, by an element such as Discard.\",\"name\":\"discarded\"}",
         ),
         (
             "handlers",

@@ -181,7 +181,7 @@ fn indexed(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     crate::joined(&quote!(::castanet_element::spec::HandlerSpec), &lists)
 }
 
-/// Joins the counts of the engine and of the class itself.
+/// Generates the list of the class's counts: those of its engine (the field with `#[engine]`), then its own.
 fn counts(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     let mut lists = Vec::new();
     lists.extend(parts.engine.map(|(_, ty)| quote!(<#ty as ::castanet_element::Counts>::COUNTS)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handlers as methods.
+//! Handlers that are methods of an element.
 
 use crate::class::Object;
 use crate::cx::Cx;

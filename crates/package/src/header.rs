@@ -46,7 +46,7 @@ pub enum HeaderError {
     /// It is not an object file of a known format.
     #[error("it is not a shared library")]
     NoLibrary,
-    /// It is an object or a program.
+    /// It is an object file or an executable.
     #[error("it is an object or a program, not a shared library")]
     OtherKind,
     /// Bytes are missing at its end.

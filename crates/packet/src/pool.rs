@@ -68,7 +68,8 @@ pub fn lender() -> Lender {
     Lender { copy: (&raw const LENDER).addr(), current, seen: || CURRENT.get() }
 }
 
-/// Makes this copy of the crate use the pools of another copy, which must have the same source and compiler.
+/// Makes this copy of the crate use the pools of another copy. Each shared library has a copy of its own; both must be
+/// built from the same source by the same compiler.
 /// A thread then has one pool, whichever copy creates and drops its packets, and this copy leaves nothing
 /// behind on a thread when it is unloaded. Only the first call has an effect. A call with this copy's own
 /// pools is ignored.

@@ -135,7 +135,7 @@ pub(crate) struct Visit<'a> {
 
 impl<'a> Visit<'a> {
     pub fn new(core: &'a mut Core, state: &'a mut State) -> Visit<'a> {
-        // Each worker has its own recent time. Advance it, so that time never runs backwards for the element.
+        // Each worker caches the time. Advance this worker's cache, so that time never runs backwards for the element.
         core.advance_recent(state.recent);
         core.exchange(&mut state.timers, &mut state.watches);
         Visit { core, state }

@@ -146,7 +146,7 @@ impl Nodes {
         self.calls -= 1;
     }
 
-    /// Returns the edge of node `n` to follow next, and puts its other edges with packets on the stack. The
+    /// Returns the edge of node `n` to follow next, and pushes its other edges that hold packets onto the stack. The
     /// bits of `touched` say on which of its edges the node has put packets.
     #[inline(always)]
     pub(crate) fn next_of(&mut self, n: usize, touched: u64) -> Option<usize> {

@@ -322,9 +322,9 @@ pub(crate) fn run_chain(
     cx.outputs().touched()
 }
 
-/// Runs an action that may emit copies or put packets behind others. If it did, returns true and leaves the
-/// batch on the edge that leads to the next action, because the copies must go first or the packets must go
-/// one by one.
+/// Runs an action that may emit copies, or add packets to the batch. Returns true if it did. The batch then waits on the
+/// edge that leads to the next action: copies must go first, and with more packets than before, packets must go one by
+/// one.
 fn copied(m: &mut Member, batch: &mut Batch, cx: &mut Cx<'_>) -> bool {
     let (before, len) = (cx.outputs().take_touched(), batch.len());
     m.action.action_batch(batch, cx);

@@ -26,7 +26,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Discarded on purpose, by a class that exists for it.
+    /// Discarded on purpose, by an element such as Discard.
     Discarded = "discarded",
     /// Sent to an output that does not exist.
     NoPort = "no-port",

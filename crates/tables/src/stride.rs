@@ -105,10 +105,11 @@ impl Stride {
         self.clients[index].stride = new;
     }
 
-    /// Schedules a task; 0 tickets count as 1. The pass of the task is one stride above the current pass, so the task
-    /// comes after waiting tasks with the same number of tickets. If tasks have different numbers of tickets, a
-    /// withdrawn task keeps its pass instead, or gets the current pass if that is higher. If the task is already
-    /// scheduled, this function only sets its tickets.
+    /// Schedules a task; 0 tickets count as 1. If the task is already scheduled, this function only sets its tickets.
+    ///
+    /// The pass of the task is one stride above the current pass, so it comes after waiting tasks with the same number
+    /// of tickets. If not all tasks have the same number of tickets, a task that was scheduled before returns with its
+    /// old pass, or with the current pass if that is higher.
     pub fn add(&mut self, client: u32, tickets: u32) {
         if self.contains(client) {
             return self.set_tickets(client, tickets);

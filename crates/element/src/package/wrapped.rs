@@ -67,8 +67,7 @@ impl Inner for dyn Element {
     }
 }
 
-/// Calls `f` with the element inside `old`, if `old` is wrapped in the same way, and with `old` itself
-/// otherwise.
+/// Calls `f` with the element inside `old` if `old` has the same wrapper as this one, and with `old` itself otherwise.
 fn inside<T: Inner + ?Sized + 'static, W: Wrap, R>(
     old: &mut dyn Any,
     f: impl FnOnce(&mut dyn Any) -> R,

@@ -154,7 +154,7 @@ impl<A: EarlyArgs> Early<A> {
         let (length, average) = (self.lengths.total(), self.avg_queue_size());
         Table(format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops.get()))
     }
-    /// The queues whose lengths count, one on each line.
+    /// The queues whose lengths are added up, one on each line.
     #[read]
     fn queues(&self, cx: &mut Cx<'_>) -> Table {
         Table(self.lengths.names("\n", cx) + "\n")

@@ -237,7 +237,7 @@ impl Pi {
         let (length, average) = (self.controller.lengths.total(), self.avg_queue_size());
         Table(format!("{length} current queue\n{average} avg queue\n{} drops\n", self.drops.get()))
     }
-    /// The queues whose lengths count, one on each line.
+    /// The queues whose lengths are added up, one on each line.
     #[read]
     fn queues(&self, cx: &mut Cx<'_>) -> Table {
         Table(self.controller.lengths.names("\n", cx) + "\n")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements that control the router from within: scripts and progress. The control sockets are in
+//! Elements that control or observe the router from within: scripts and progress bars. The control sockets are in
 //! `castanet-control`.
 
 use castanet_element::{ClassDef, element};

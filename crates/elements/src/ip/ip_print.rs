@@ -165,8 +165,8 @@ impl OutFile {
         let Sink::Open(file) = &mut *sink else { return Ok(()) };
         file.write_all(&castanet_lang::bytes::encode(line)).inspect_err(|_| *sink = Sink::Failed)
     }
-    /// Writes buffered lines. If the router did not run, the file may belong to another router, so nothing is
-    /// written to it. If this router created the file (`made`), it is then removed.
+    /// Writes buffered lines. A router that did not run writes nothing, because the file may belong to another router.
+    /// It only removes the file if it created it (`made`).
     pub(crate) fn close(&self, name: &str, made: bool, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let mut sink = self.sink();
         if matches!(*sink, Sink::Closed) && !handover::has_run(cx) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPRewriter: addresses and ports of TCP and UDP.
+//! IPRewriter: rewrites addresses and ports of TCP and UDP packets.
 
 use super::args::{Common, TcpTimeouts};
 use super::flow::{RewriterKind, Timeouts};

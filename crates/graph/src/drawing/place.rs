@@ -24,7 +24,7 @@ pub(crate) const MARGIN: f64 = 28.0;
 pub(crate) struct Node {
     /// The element or compound that the box shows; `None` for a port on the frame.
     pub(crate) item: Option<Item>,
-    /// The text of an element or a folded compound.
+    /// The text box of an element or a folded compound.
     pub(crate) card: Option<Card>,
     /// The middle and the upper edge, relative to the frame of the compound that contains it.
     pub(crate) x: f64,

@@ -63,7 +63,7 @@ pub(crate) enum End {
     Exit(usize),
 }
 
-/// A line inside one compound: a connection, or a piece of line that all of `connections` share.
+/// A line inside one compound: a connection, or a segment that all of `connections` share.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) from: End,

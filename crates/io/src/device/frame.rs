@@ -62,7 +62,7 @@ pub(super) struct Behind<'a> {
     fd: &'a OwnedFd,
     len: usize,
     taken: Cell<bool>,
-    /// The pending error of the socket, if a read returned it instead of the frame.
+    /// The error that a read returned instead of the frame, if it did.
     error: Cell<Option<Errno>>,
 }
 

@@ -13,7 +13,8 @@ use crate::diagnostic::Diagnostic;
 const MAX_PORT: usize = 65_535;
 
 impl Parser<'_> {
-    /// Whether an element starts here. An implicit element is recognised only by its ports.
+    /// Whether an element starts here. Where the name is left out, as in `-> [0] ->` for `input` and `output`, it starts
+    /// with the bracket of a port.
     pub(super) fn at_element(&self) -> bool {
         match self.kind {
             Ident => !self.at_reserved(),

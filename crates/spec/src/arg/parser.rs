@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reports the arguments that begin with an unknown keyword, and returns the others. If the others are too few for
-    /// the mandatory positions in `free`, arguments with an unknown keyword fill these positions instead.
+    /// the mandatory positions in `free`, arguments with an unknown keyword fill these positions and are not reported.
     fn without_unknown_keywords(&mut self, unnamed: Vec<Unnamed<'_>>, free: &[usize]) -> Vec<Range<usize>> {
         let plain = unnamed.iter().filter(|u| u.word.is_none()).count();
         let mandatory = free.iter().filter(|&&i| self.specs.get(i).is_some_and(|s| s.mandatory)).count();

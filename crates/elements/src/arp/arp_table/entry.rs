@@ -172,7 +172,7 @@ impl Queried {
         }
         let Queried { trust, answered, .. } = self;
         match self.count {
-            // An unsolicited claim does not increase the trust.
+            // An unsolicited ARP packet does not increase `trust`.
             0 => Queried { count: 0, at: 0, doubt, trust, answered },
             _ => Queried { count: 0, at: 0, doubt, trust: (trust + 1).min(TRUSTED), answered: now },
         }

@@ -52,7 +52,7 @@ pub enum Found {
 
 impl State {
     /// Looks up an address. If it is unknown, the table keeps the packet. Packets that are removed from the
-    /// table, for example to make room for it, are added to `lost`.
+    /// table, for example to make room for this one, are added to `lost`.
     pub fn look_up(&self, wanted: LookUp, packet: Packet, lost: &mut Lost) -> Found {
         let LookUp { ip, now, .. } = wanted;
         let mut inner = self.lock();

@@ -11,7 +11,7 @@ const PORT_PRIORITY: u16 = 0x8000;
 pub enum PortState {
     /// Ignores frames, because another bridge or port is nearer to the root.
     Blocking,
-    /// Ignores frames while messages of other bridges may still arrive.
+    /// Ignores data frames, to leave time for messages of other bridges that could change the port's role.
     Listening,
     /// Learns where stations are, but relays nothing.
     Learning,

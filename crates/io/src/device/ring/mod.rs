@@ -95,7 +95,7 @@ struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps the ring of a socket, which must have been requested with this layout.
+    /// Maps the ring of a socket. The ring must have been requested with this layout.
     fn new(fd: BorrowedFd<'_>, layout: Layout) -> Result<Mapping, Errno> {
         // SAFETY: this creates a new shared mapping at an address that the kernel chooses. No memory that the
         // program already uses is touched.
