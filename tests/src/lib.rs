@@ -13,4 +13,5 @@ pub mod binary;
 pub mod fuzz;
 pub mod golden;
 pub mod model;
+pub mod random_routers;
 pub mod trace;

@@ -15,7 +15,7 @@ pub mod elements;
 mod fuse;
 pub mod handlers;
 pub mod language;
-mod load;
+pub(crate) mod load;
 pub mod rewriter;
 pub mod router;
 pub mod script;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs random routers of all classes with extreme arguments: `random-routers [ROUTERS [PACKETS [SEED]]]`, 10,000 routers of
+//! 100,000 packets each and seed 1 by default. Prints what they did; exits with 1 at the first panic, or if packets are
+//! missing in a ledger.
+
+use castanet_tests::random_routers::{Totals, count_panics, one};
+use std::process::ExitCode;
+
+/// Goes to an empty folder for the files that elements write. It is removed when the value is dropped.
+fn leave() -> std::io::Result<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    std::env::set_current_dir(folder.path())?;
+    Ok(folder)
+}
+
+fn main() -> ExitCode {
+    let mut numbers: [u64; 3] = [10_000, 100_000, 1];
+    for (number, text) in numbers.iter_mut().zip(std::env::args().skip(1)) {
+        match text.parse() {
+            Ok(n) => *number = n,
+            Err(e) => {
+                eprintln!("random-routers: '{text}': {e}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    let [routers, packets, seed] = numbers;
+    // Elements print to standard output, and may write files whose names are random.
+    let _folder = match leave() {
+        Ok(folder) => folder,
+        Err(e) => {
+            eprintln!("random-routers: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    count_panics();
+    let mut totals = Totals::default();
+    for n in 0..routers {
+        if let Err(e) = one(seed.wrapping_mul(1_000_003).wrapping_add(n), packets, &mut totals) {
+            eprintln!("{e}");
+            return ExitCode::FAILURE;
+        }
+        if n % 500 == 499 {
+            eprintln!("{} of {routers}: {totals:?}", n + 1);
+        }
+    }
+    eprintln!("{totals:?}");
+    ExitCode::SUCCESS
+}
