@@ -345,6 +345,7 @@ impl ArpQuerier {
             let local = self.args.ip.subnet.is_none_or(|s| s.contains(Ipv4Addr::from_bits(ip)));
             let mut lost = Lost::new();
             let held = self.state.answer(ip, ether, now, self.workers, local && target == me, &mut lost);
+            lose(lost, cx);
             let Some(held) = held else {
                 // A request from an unknown host to another host is not an error.
                 cx.drop(p, if reply { Reason::BadArp } else { Reason::Consumed });
@@ -357,7 +358,6 @@ impl ArpQuerier {
             for p in held {
                 self.send(p, &header, cx);
             }
-            lose(lost, cx);
         }
         if !self.timed {
             self.watch(now, cx);

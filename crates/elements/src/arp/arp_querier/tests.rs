@@ -457,6 +457,18 @@ fn packets_held_behind_others_follow_them_after_a_hot_swap() {
     assert_eq!((other.next_timer(), old.read("length").unwrap()), (None, "1".into()));
 }
 
+/// Packets that are given up when a frame arrives are dropped with their reason, also if that frame teaches nothing. (Kits
+/// check that no packet is missing.)
+#[test]
+fn packets_given_up_beside_a_useless_reply_are_counted() {
+    let mut k = kit(", TIMEOUT 10");
+    assert_eq!(sent(&mut k, [to(host(9), 1), to(host(9), 2)]), "q9");
+    k.at(11 * S);
+    let of_another_subnet = reply(0x0b00_0007, 7);
+    assert!(k.push(1, [of_another_subnet]).is_empty());
+    assert_eq!((k.dropped(Reason::ArpTimeout), k.dropped(Reason::BadArp)), (2, 1));
+}
+
 #[test]
 fn learnt_entries_expire_without_another_packet() {
     let mut k = kit(", TIMEOUT 10");
