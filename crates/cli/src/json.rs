@@ -21,7 +21,11 @@ fn object(sources: &Sources, d: &Diagnostic) -> Value {
         // primary.
         spans.push(span(sources, label.span, &label.text, spans.is_empty(), None));
     }
-    let level = if d.is_error() { "error" } else { "warning" };
+    let level = match d.is_error() {
+        true => "error",
+        false if d.beside_errors => "note",
+        false => "warning",
+    };
     let rendered = render_pretty(sources, std::slice::from_ref(d), false);
     // The summary that counts the errors is left out.
     let rendered = rendered.rsplit_once("\n\n").map_or(rendered.as_str(), |r| r.0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Handlers of the option `-h`: `ELEMENT.HANDLER`, where the element may be a glob or a class.
 
-use castanet_runtime::Router;
+use castanet_runtime::{DriverElement, Router};
 use globset::Glob;
 
 /// The values of handlers, and the errors.
@@ -21,20 +21,54 @@ pub fn matcher(glob: &str) -> impl Fn(&str) -> bool {
     move |text| found.as_ref().map_or(text == glob, |m| m.is_match(text))
 }
 
-/// Returns the elements that a request matches, and whether their values are printed in blocks.
-fn elements(router: &Router, pattern: &str) -> Result<(Vec<u32>, bool), String> {
-    let shared = router.shared();
-    if let Some(e) = router.find(pattern) {
-        return Ok((vec![e], false));
+/// An element that a request can match.
+enum Found {
+    /// An element of the configuration, by its number.
+    Element(u32, String),
+    /// An element of the driver.
+    Driver(DriverElement),
+}
+
+impl Found {
+    fn name(&self) -> &str {
+        match self {
+            Found::Element(_, name) => name,
+            Found::Driver(e) => &e.name,
+        }
     }
-    let all = 0..shared.graph.len() as u32;
-    let named = |f: &dyn Fn(u32) -> bool| all.clone().filter(|&e| f(e)).collect::<Vec<_>>();
+    fn read(&self, handler: &str, router: &mut Router) -> Result<String, String> {
+        match self {
+            Found::Element(e, _) => {
+                router.read(Some(*e), handler, "").map_err(|_| wrong(router, Some(*e), handler))
+            }
+            Found::Driver(e) => e.read(handler, "").map_err(|e| e.to_string()),
+        }
+    }
+}
+
+/// Returns the elements that a request matches, and whether their values are printed in blocks.
+fn elements(router: &Router, pattern: &str) -> Result<(Vec<Found>, bool), String> {
+    let shared = router.shared();
+    let of_graph = shared.graph.flat.elements.iter().zip(0..);
+    let all = of_graph.map(|(e, n)| (Found::Element(n, e.name.clone()), e.class.clone()));
+    let of_driver = shared.driver_elements().into_iter().map(|e| {
+        let class = e.class.to_string();
+        (Found::Driver(e), class)
+    });
+    let mut all: Vec<_> = all.chain(of_driver).collect();
+    if let Some(i) = all.iter().position(|(found, _)| found.name() == pattern) {
+        return Ok((vec![all.swap_remove(i).0], false));
+    }
     if pattern.contains(['*', '?', '[']) {
         let matches = matcher(pattern);
-        return Ok((named(&|e| matches(shared.graph.name(e as usize))), true));
+        all.retain(|(found, _)| matches(found.name()));
+    } else {
+        all.retain(|(_, class)| class == pattern);
+        if all.is_empty() {
+            return Err(format!("no element '{pattern}'"));
+        }
     }
-    let class = named(&|e| shared.graph.element(e as usize).is_some_and(|x| x.class == pattern));
-    if class.is_empty() { Err(format!("no element '{pattern}'")) } else { Ok((class, true)) }
+    Ok((all.into_iter().map(|(found, _)| found).collect(), true))
 }
 
 /// Answers requests in order. A single request for one element prints the raw value; several requests, or a
@@ -56,11 +90,10 @@ pub fn answer(router: &mut Router, requests: &[String]) -> Answers {
                 blocks |= many;
                 let before = values.len();
                 for e in found {
-                    let name = format!("{}.{handler}", router.shared().graph.name(e as usize));
-                    match router.read(Some(e), handler, "") {
-                        Ok(v) => values.push((name, v)),
+                    match e.read(handler, router) {
+                        Ok(v) => values.push((format!("{}.{handler}", e.name()), v)),
                         Err(_) if many => {}
-                        Err(_) => out.errors.push(wrong(router, Some(e), handler)),
+                        Err(text) => out.errors.push(text),
                     }
                 }
                 if many && values.len() == before {

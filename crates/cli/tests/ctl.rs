@@ -247,6 +247,22 @@ fn sockets_of_the_driver_are_shown_as_elements() {
 }
 
 #[test]
+fn sockets_of_the_driver_answer_scripts_and_requests() {
+    let b = Bench::new();
+    let text = "DriverManager(print click_driver@@ControlSocket.config, print $(click_driver@@ControlSocket@1.filename), stop); Idle -> Discard;";
+    let ran =
+        b.run("click", &["-u", "s", "-u", "t", "-h", "click_driver@@ControlSocket.config", "-e", text], "");
+    assert_eq!((ran.out.as_str(), ran.code), ("UNIX, \"s\"\nt\nUNIX, \"s\"\n", 0), "{ran:?}");
+    let ran = b.run(
+        "click",
+        &["-u", "s", "-u", "t", "-h", "ControlSocket.filename", "-e", "DriverManager(stop)"],
+        "",
+    );
+    let blocks = "click_driver@@ControlSocket.filename:\ns\n\nclick_driver@@ControlSocket@1.filename:\nt\n\n";
+    assert_eq!(ran.out, blocks, "{ran:?}");
+}
+
+#[test]
 fn warnings_of_a_swap_are_in_the_reply() {
     use std::io::{Read, Write};
     let b = Bench::new();

@@ -178,6 +178,12 @@ impl<'a> BuildCx<'a> {
     pub fn is_push_output(&self, port: usize) -> bool {
         self.output_push.get(port).copied().unwrap_or(false)
     }
+    /// Shows a message while the element is configured, if other elements are refused. If none is, the element shows it
+    /// itself when it is initialised.
+    pub fn tell_beside_errors(&mut self, text: &str) {
+        let message = ArgError::warning(text, 0..usize::MAX);
+        self.warnings.push(ArgError { classic: Some(text.into()), beside_errors: true, ..message });
+    }
     /// Warns about a range of the configuration string.
     pub fn warn(&mut self, warning: ArgError) {
         self.warnings.push(ArgError { warning: true, ..warning });

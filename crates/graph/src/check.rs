@@ -106,6 +106,13 @@ fn out_of_range(graph: &Graph, out: &mut Vec<Diagnostic>) {
                 ),
                 _ => format!("{} has {}", element.class, numbered(count, word)),
             };
+            // As in `Strip[14]`.
+            let takes_argument =
+                graph.spec(end.element).and_then(|s| s.args.first()).is_some_and(|a| a.mandatory);
+            let help = match takes_argument && element.config.is_empty() {
+                true => format!("{help}; arguments stand in parentheses: {}({})", element.class, end.port),
+                false => help,
+            };
             let error =
                 Diagnostic::error(format!("'{}' has no {word} {}", element.declaration(), end.port), c.span)
                     .kind(Kind::Port(end.element))

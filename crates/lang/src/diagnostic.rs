@@ -67,6 +67,8 @@ pub struct Diagnostic {
     pub flat: bool,
     /// Whether another error explains this one. `castanet check` leaves such a diagnostic out.
     pub consequence: bool,
+    /// Whether this is a message that is shown only if there are errors.
+    pub beside_errors: bool,
 }
 
 impl Diagnostic {
@@ -86,6 +88,7 @@ impl Diagnostic {
             replacement: None,
             flat: false,
             consequence: false,
+            beside_errors: false,
         }
     }
     /// A warning at a position.

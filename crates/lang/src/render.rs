@@ -24,7 +24,8 @@ pub fn render_pretty(sources: &Sources, diagnostics: &[Diagnostic], color: bool)
     }
     let errors = diagnostics.iter().filter(|d| d.is_error()).count();
     let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    match (errors, diagnostics.len() - errors) {
+    let warnings = diagnostics.iter().filter(|d| !d.is_error() && !d.beside_errors).count();
+    match (errors, warnings) {
         (0, 0) => {}
         (0, w) => out.push_str(&format!("{}\n", count(w, "warning"))),
         (e, 0) => out.push_str(&format!("{}\n", count(e, "error"))),
@@ -48,6 +49,7 @@ type Mark<'a> = (Span, &'a str, AnnotationKind);
 fn report<'a>(sources: &'a Sources, d: &'a Diagnostic) -> Vec<Group<'a>> {
     let level = match d.severity {
         Severity::Error => Level::ERROR,
+        Severity::Warning if d.beside_errors => Level::NOTE,
         Severity::Warning => Level::WARNING,
     };
     let title = level.primary_title(printable(&d.message));

@@ -21,7 +21,10 @@ pub struct DriverElement {
 
 impl DriverElement {
     /// Reads a handler.
-    pub(crate) fn read(&self, handler: &str, parameters: &str) -> Result<String, CallError> {
+    ///
+    /// # Errors
+    /// When there is no such handler, or it takes no parameters.
+    pub fn read(&self, handler: &str, parameters: &str) -> Result<String, CallError> {
         let name = format!("{}.{handler}", self.name);
         let value = match handler {
             "name" => self.name.clone(),

@@ -17,6 +17,7 @@ pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError)
             false => Diagnostic::error(error.message, span),
         };
         d.classic = error.classic;
+        d.beside_errors = error.beside_errors;
         d = d.context(context.clone(), element.span);
         for o in element.origin.iter().rev() {
             d = d.label(format!("in '{}', used here", o.instance), o.span);

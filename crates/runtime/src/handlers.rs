@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The handlers that classes do not provide: the standard handlers of every element, and the global handlers.
 
+use crate::driver_elements::DriverElement;
 use crate::shared::Shared;
 use castanet_element::CallError;
 use castanet_graph::PortKind;
@@ -272,8 +273,18 @@ impl Shared {
     /// Returns the names of the configuration's elements, then those of the driver's elements.
     pub(crate) fn all_names(&self) -> Vec<String> {
         let mut names: Vec<_> = (0..self.graph.len()).map(|e| self.graph.name(e).to_string()).collect();
-        names.extend(self.supervisor.driver_names().into_iter().filter(|n| self.find(n).is_none()));
+        names.extend(self.driver_elements().into_iter().map(|e| e.name));
         names
+    }
+    /// Returns the elements of the driver that no element of the configuration hides.
+    pub fn driver_elements(&self) -> Vec<DriverElement> {
+        let all = self.supervisor.driver_elements().into_iter();
+        all.filter(|e| self.find(&e.name).is_none()).collect()
+    }
+    /// Returns the value of `ELEMENT.HANDLER` for an element of the driver; none if there is no such handler.
+    fn of_driver(&self, name: &str) -> Option<String> {
+        let (element, handler) = name.rsplit_once('.')?;
+        self.driver_elements().iter().find(|e| e.name == element)?.read(handler, "").ok()
     }
     /// Returns the value of a global read handler; none if it does not exist or needs a worker.
     pub fn global(&self, handler: &str) -> Option<String> {
@@ -294,7 +305,7 @@ impl Shared {
             }
             "classes" => lines(self.classes.names().iter().map(ToString::to_string).collect()),
             "handlers" => self.globals().fold(String::new(), |s, (n, f)| s + n + "\t" + f + "\n"),
-            _ => return None,
+            name => return self.of_driver(name),
         })
     }
 }

@@ -171,6 +171,9 @@ fn build_elements(
             }
         }
     }
+    if !failed(diagnostics) {
+        diagnostics.retain(|d| !d.beside_errors);
+    }
     built
 }
 

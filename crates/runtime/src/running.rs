@@ -124,8 +124,8 @@ impl Supervisor for Running {
     fn packages(&self) -> Vec<String> {
         self.loader.get().map(|l| l.packages()).unwrap_or_default()
     }
-    fn driver_names(&self) -> Vec<String> {
-        self.driver_elements.get().into_iter().flatten().map(|e| e.name.clone()).collect()
+    fn driver_elements(&self) -> Vec<DriverElement> {
+        self.driver_elements.get().cloned().unwrap_or_default()
     }
     fn write_soon(
         &self,

@@ -3,6 +3,7 @@
 
 use crate::barrier::Barrier;
 use crate::build_state::BuildState;
+use crate::driver_elements::DriverElement;
 use crate::mail::{Inbox, Mail};
 use crate::session::{DEFAULT, Session};
 use castanet_element::class::Classes;
@@ -29,8 +30,8 @@ pub(crate) trait Supervisor: Remote {
     fn allows_swaps(&self) -> bool;
     /// The names of the packages that are loaded.
     fn packages(&self) -> Vec<String>;
-    /// The names of the elements of the driver.
-    fn driver_names(&self) -> Vec<String>;
+    /// The elements of the driver.
+    fn driver_elements(&self) -> Vec<DriverElement>;
     /// Carries out a worker's write to a handler that requests a hot swap. The swap begins when the worker has ended
     /// its turn. Returns none if there is no such handler.
     fn write_soon(

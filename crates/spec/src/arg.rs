@@ -75,13 +75,15 @@ pub struct ArgError {
     pub replacement: Option<String>,
     /// Whether this is a warning, so that the configuration may still run.
     pub warning: bool,
+    /// Whether this warning is a message that is shown only beside errors.
+    pub beside_errors: bool,
 }
 
 impl ArgError {
     /// An error about a range of the configuration string.
     pub fn new(message: impl Into<String>, range: Range<usize>) -> ArgError {
         let (message, help) = (message.into(), String::new());
-        ArgError { message, range, classic: None, help, replacement: None, warning: false }
+        ArgError { message, range, classic: None, help, replacement: None, warning: false, beside_errors: false }
     }
     /// A warning about a range of the configuration string.
     pub fn warning(message: impl Into<String>, range: Range<usize>) -> ArgError {

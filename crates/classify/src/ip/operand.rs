@@ -32,7 +32,7 @@ impl Parser<'_> {
         q: &mut Qualifiers,
         bare: bool,
     ) -> Result<Given, Fault> {
-        let shape = literal(word).map_err(|m| Fault::new(range.clone(), m))?;
+        let shape = literal(word).map_err(|e| Fault::new(range.clone(), e.message).expected(e.form))?;
         let mut inherited_mask = None;
         if q.ty.is_none() {
             if let Some(ty) = self.repeated(word, shape, q) {
@@ -232,7 +232,7 @@ impl Parser<'_> {
     }
 
     fn mask_value(&self, ty: Type, word: &str, range: Range<usize>) -> Result<u64, Fault> {
-        let value = literal(word).map_err(|m| Fault::new(range.clone(), m))?;
+        let value = literal(word).map_err(|e| Fault::new(range.clone(), e.message).expected(e.form))?;
         let wide = matches!(ty, Type::Host | Type::Net) || ty.field().is_some_and(|f| f.bits == 32);
         let mask = match value {
             Some(Value::Number(n)) if ty != Type::EtherHost => u64::from(n),

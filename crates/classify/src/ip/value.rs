@@ -11,8 +11,25 @@ pub(super) enum Value {
     Ether(u64),
 }
 
+/// Why a literal is malformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed {
+    pub(super) message: &'static str,
+    /// The form that was expected.
+    pub(super) form: &'static str,
+}
+
+const PREFIX: Malformed =
+    Malformed { message: "bad prefix", form: "an address and a length from 0 to 32: 10.0.0.0/8" };
+const ADDRESS: Malformed =
+    Malformed { message: "bad IP address", form: "four numbers from 0 to 255: 10.0.0.1" };
+const ETHER: Malformed = Malformed {
+    message: "bad Ethernet address",
+    form: "six hexadecimal numbers, 02-00-00-00-00-01; for a range of ports, 'port >= 80 && port <= 90'",
+};
+
 /// Parses a literal. `Ok(None)` means that the word is a name, `Err` that it is a malformed literal.
-pub(super) fn literal(word: &str) -> Result<Option<Value>, &'static str> {
+pub(super) fn literal(word: &str) -> Result<Option<Value>, Malformed> {
     if let Some(ether) = ether(word) {
         return Ok(Some(Value::Ether(ether)));
     }
@@ -22,19 +39,20 @@ pub(super) fn literal(word: &str) -> Result<Option<Value>, &'static str> {
     if let Some((address, length)) = word.split_once('/') {
         return match (octets(address), prefix_mask(length)) {
             (Some((address, _)), Some(mask)) => Ok(Some(Value::Prefix(address, mask))),
-            _ => Err("bad prefix"),
+            _ => Err(PREFIX),
         };
     }
     if word.contains('.') {
         return match octets(word) {
             Some((address, 4)) => Ok(Some(Value::Ip(address))),
-            _ => Err("bad IP address"),
+            _ => Err(ADDRESS),
         };
     }
     if word.contains([':', '-']) {
-        return Err("bad Ethernet address");
+        return Err(ETHER);
     }
-    number(word).map(|n| Some(Value::Number(n)))
+    let form = "a decimal number, or a hexadecimal one after 0x";
+    number(word).map(|n| Some(Value::Number(n))).map_err(|message| Malformed { message, form })
 }
 
 /// Parses a number: decimal, `0x` hexadecimal, or octal with a leading 0.
@@ -127,7 +145,7 @@ mod tests {
             ("fe", Ok(None)),
             ("", Ok(None)),
         ] {
-            assert_eq!(literal(word), value, "{word}");
+            assert_eq!(literal(word).map_err(|e| e.message), value, "{word}");
         }
     }
 }

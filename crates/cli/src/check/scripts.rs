@@ -6,7 +6,7 @@ use crate::load::is_script;
 use castanet_graph::Graph;
 use castanet_lang::args::{cleaned, split, unquote, words};
 use castanet_lang::{Diagnostic, Element, nearest};
-use castanet_runtime::handlers::provided;
+use castanet_runtime::handlers::{GLOBAL, HOT_SWAP, provided};
 use castanet_spec::value::Nanos;
 use castanet_spec::{ArgCx, ArgValue, ClassSpec, HandlerSpec, Names, Origin};
 use std::ops::Range;
@@ -140,6 +140,9 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
         };
         return Some(told(format!("'{text}' is not the name of a handler")).help(help));
     }
+    if plain && !text.contains('.') {
+        return global(graph, e, text, call.write).map(|(message, help)| told(message).help(help));
+    }
     let (name, handler) = text.rsplit_once('.').filter(|_| plain)?;
     let Some(callee) = graph.flat.find_from(script.scope(), name) else {
         let d = told(format!("no element named '{name}'"));
@@ -164,6 +167,29 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
         None if names.is_empty() => d.help(format!("{} has no {kind} handlers", spec.name)),
         None => d.help(format!("its {kind} handlers are {}", names.join(", "))),
     })
+}
+
+/// Checks a call without an element, which means a handler of the script itself or a global one. Returns a message and help
+/// if there is neither.
+fn global(graph: &Graph, e: usize, handler: &str, write: bool) -> Option<(String, String)> {
+    let (script, spec) = (graph.element(e)?, graph.spec(e)?);
+    let exported = split(&script.config).into_iter().any(|argument| {
+        let text = script.config.get(argument).unwrap_or("");
+        let mut words = words(text).into_iter().filter_map(|r| text.get(r));
+        matches!(words.next(), Some("export" | "exportq" | "init" | "initq")) && words.next() == Some(handler)
+    });
+    let of_proxy = script.config.contains("PROXY");
+    let given = GLOBAL.iter().chain(&HOT_SWAP).any(|h| h.name == handler);
+    if exported || of_proxy || given || handlers(spec, write, "").iter().any(|h| h == handler) {
+        return None;
+    }
+    let kind = if write { "write" } else { "read" };
+    let help = match graph.flat.find_from(script.scope(), handler) {
+        Some(_) => format!("'{handler}' is an element: write '{handler}.HANDLER'"),
+        None if write => "write ELEMENT.HANDLER, or the name of a global handler".to_string(),
+        None => format!("a text stands in quotes: \"{handler}\""),
+    };
+    Some((format!("there is no global {kind} handler '{handler}'"), help))
 }
 
 /// Returns the names of the write handlers (if `write`) or read handlers of a class. The name of a numbered handler
@@ -254,6 +280,8 @@ mod tests {
                 "wait 1s; stop",
                 "1s; stop: '1s; stop' is not a time, such as 1.5 or 100ms write a time, such as 1.5 or 100ms, after 'wait'",
             ),
+            ("write c reset", "c: there is no global write handler 'c' 'c' is an element: write 'c.HANDLER'"),
+            ("print foo", "foo: there is no global read handler 'foo' a text stands in quotes: \"foo\""),
             ("pause 1s", "1s: '1s' is not a number write a number, after 'pause'"),
         ] {
             assert_eq!(warnings(script), [want], "{script}");
@@ -288,6 +316,11 @@ mod tests {
             "set x c.cout",
             "print $(c.count)",
             "print s.anything",
+            "print list",
+            "write stop",
+            "write hotconfig x",
+            "print now",
+            "export x 1, print x",
             "write c.reset",
             "print r.tickets0",
             "write r.tickets12 5",

@@ -50,6 +50,9 @@ pub struct Entry {
     ether: EtherAddr,
 }
 
+/// The form of an argument, for errors.
+const FORM: &str = "an argument has IP addresses and their Ethernet address, without commas between them: 10.0.0.1 02-00-00-00-00-01";
+
 impl ArgValue for Entry {
     const TYPE: &'static str = "IP[/MASK] ... ETHER";
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Entry, ValueError> {
@@ -71,11 +74,11 @@ impl ArgValue for Entry {
         }
         let ether = match (own.as_slice(), both.as_slice()) {
             ([one], _) | ([], [one]) => *one,
-            ([], []) => return Err("missing ETH".into()),
+            ([], []) => return Err(ValueError::from("missing ETH").help(FORM)),
             _ => return Err("more than one ETH".into()),
         };
         if prefixes.is_empty() {
-            return Err("missing IP".into());
+            return Err(ValueError::from("missing IP").help(FORM));
         }
         Ok(Entry { prefixes, ether })
     }

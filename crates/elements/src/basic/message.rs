@@ -36,7 +36,10 @@ pub struct Args {
 impl Build for Message {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let shown = match args.kind.0.as_str() {
-            "MESSAGE" => true,
+            "MESSAGE" => {
+                cx.tell_beside_errors(&args.message);
+                true
+            }
             "WARNING" => {
                 cx.warn(ArgError::warning(args.message.clone(), 0..usize::MAX));
                 false
@@ -73,7 +76,7 @@ mod tests {
         for config in ["\"a, b\"", "\"a, b\", MESSAGE", "TYPE MESSAGE, MESSAGE \"a, b\""] {
             let mut kit = Kit::<Message>::new(config).unwrap();
             assert_eq!(kit.messages(), ["While configuring 'e :: Message':\n  a, b"]);
-            assert!(kit.warnings().is_empty());
+            assert_eq!(kit.warnings(), ["a, b"], "shown only beside errors");
         }
         let mut kit = Kit::<Message>::new("hark, WARNING").unwrap();
         assert!(kit.messages().is_empty());

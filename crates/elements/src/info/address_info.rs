@@ -62,7 +62,8 @@ fn add(word: &str, scope: &str, names: &Names, to: &mut Addresses) -> Result<(),
         to.ip = Some(p.addr.octets());
         to.net = Some((p.addr.octets(), p.mask().octets()));
     } else {
-        return Err(format!("bad address '{word}'").into());
+        let error = ValueError::from(format!("bad address '{word}'"));
+        return Err(error.help("write an IP address, perhaps with a prefix length, or an Ethernet address"));
     }
     Ok(())
 }
@@ -81,11 +82,19 @@ impl Information for AddressInfo {
                 return Err(format!("expected an address behind '{name}'").into());
             }
             let mut all = *names.define_addresses(scope, name);
+            let mut added = Ok(());
             for word in addresses {
-                add(word, scope, names, &mut all)?;
+                added = added.and(add(word, scope, names, &mut all));
+            }
+            if added.is_err() {
+                // Errors where the name is used would be consequences of this one.
+                let (ip, net) = ([0; 4], ([0; 4], [0; 4]));
+                all.ip.get_or_insert(ip);
+                all.net.get_or_insert(net);
+                all.ether.get_or_insert([0; 6]);
             }
             *names.define_addresses(scope, name) = all;
-            Ok(())
+            added
         })
     }
 }

@@ -98,6 +98,9 @@ pub enum Spec {
     Mapper(Arc<Mapper>),
 }
 
+/// The first words of specifications.
+const WORDS: &[&str] = &["drop", "discard", "pass", "passthrough", "nochange", "keep", "pattern", "xpattern"];
+
 impl ArgValue for SpecText {
     const TYPE: &'static str = "rewriter-input-spec";
     const NUMBERED: &'static str = "input spec";
@@ -124,9 +127,14 @@ impl ArgValue for SpecText {
                     _ => UnresolvedSpec::Mapper(u32::try_from(e).map_err(|_| "no such element")?),
                 }
             }
-            [word, ..] => {
-                let help = format!("'{word}' is none of drop, pass, keep, pattern and the name of a mapper");
-                return Err(ValueError::from("unknown specification").help(help));
+            [word, rest @ ..] => {
+                let unknown = ValueError::from("unknown specification");
+                return Err(match castanet_lang::nearest(word, WORDS.iter().copied()) {
+                    Some(near) => unknown.did_you_mean(format!("{near} {}", rest.join(" "))),
+                    None => unknown.help(format!(
+                        "'{word}' is none of drop, pass, keep, pattern and the name of a mapper"
+                    )),
+                });
             }
         };
         Ok(SpecText { spec, text: text.to_string() })

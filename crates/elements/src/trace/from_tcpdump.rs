@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(keyword, default = false)]
     stop: bool,
     /// Whether packets are emitted.
-    #[arg(keyword, default = true, handler = "rw")]
+    #[arg(keyword, default = true, handler = "rwc")]
     active: bool,
     /// Accepted for old configurations; unknown bytes are always zero.
     #[arg(keyword, name = "ZERO", default = true)]

@@ -24,7 +24,12 @@ impl<'a> Scopes<'a, '_> {
             let mut d = Diagnostic::error(format!("undeclared element '{name}'"), span)
                 .at("neither an element nor a class");
             let mut element_meant = false;
-            if let Some(later) = scope.declared_after(self.sources, name, span) {
+            if name.starts_with(|c: char| c.is_ascii_digit()) {
+                // The class before it lacks a connection in the flat configuration, so further checks could report
+                // errors that this one causes.
+                element_meant = true;
+                d = d.help(format!("the arguments of a class stand in parentheses: CLASS({name})"));
+            } else if let Some(later) = scope.declared_after(self.sources, name, span) {
                 d = d.label("declared here", later).help("declare an element before its first use");
             } else if self.report.may_compare(scope.names.len() + self.local_classes()) {
                 let mut names = self.class_names();

@@ -126,11 +126,12 @@ pub(crate) fn parse(file: FileId, text: &str) -> Parsed {
 
 impl<'t> Parser<'t> {
     pub(super) fn error(&mut self, diagnostic: Diagnostic) {
-        // A second error at the same position is a consequence of the first.
-        if let (Some(last), Some(_)) = (self.diagnostics.last(), diagnostic.span)
-            && last.span == diagnostic.span
-        {
-            return;
+        // A second error at the same token, or at the next one, is a consequence of the first.
+        if let (Some(last), Some(here)) = (self.diagnostics.last().and_then(|d| d.span), diagnostic.span) {
+            let between = self.text.get(last.end as usize..here.start as usize);
+            if last == here || between.is_some_and(|text| text.chars().all(|c| matches!(c, ' ' | '\t'))) {
+                return;
+            }
         }
         self.errors += 1;
         if self.errors <= MAX_ERRORS {
@@ -158,7 +159,16 @@ impl<'t> Parser<'t> {
             if self.kind == End { format!("{expected}, found the end of the text") } else { expected.into() };
         let mut d = Diagnostic::error(format!("syntax error near '{short}'"), self.here()).at(at);
         d.helps.extend(look_alike::help(&short).or_else(|| {
-            (self.kind == RBrace).then(|| "remove this '}', or write the '{' that it closes".into())
+            let arrow = short.starts_with('-')
+                && self
+                    .text
+                    .get(self.start..)
+                    .is_some_and(|t| t.trim_start_matches(['-', ' ']).starts_with('>'));
+            match self.kind {
+                RBrace => Some("remove this '}', or write the '{' that it closes".into()),
+                _ if arrow => Some("write the arrow without a space: '->'".into()),
+                _ => None,
+            }
         }));
         self.error(d);
     }

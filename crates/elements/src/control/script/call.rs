@@ -157,7 +157,8 @@ impl Machine {
             }
             Ok(Callee::Global) => cx.read_handler(None, handler, parameters),
             Ok(Callee::Other(e)) => cx.read_handler(Some(e), handler, parameters),
-            Err(e) => Err(e),
+            // Elements of the driver have no number. Their handlers are found by the whole name.
+            Err(e) => cx.read_handler(None, name, parameters).map_err(|_| e),
         };
         value.map_err(|e| self.complain((!function).then_some(call), &e, cx)).ok()
     }

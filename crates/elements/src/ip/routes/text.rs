@@ -67,7 +67,11 @@ pub(super) fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(
         }
     };
     if let Err(e) = Prefix::read(word(&net), cx, true) {
-        return Some((net, e.mend().0.to_string()));
+        let help = match word(&net) {
+            "default" => "write 0.0.0.0/0 for the default route".to_string(),
+            _ => e.mend().0.to_string(),
+        };
+        return Some((net, help));
     }
     if let Some(gw) = &gw
         && u32::parse(word(gw), cx).is_ok()

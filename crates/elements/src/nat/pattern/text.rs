@@ -8,6 +8,9 @@ use castanet_lang::args;
 use std::net::Ipv4Addr;
 use std::sync::atomic::AtomicU64;
 
+/// The form of a pattern, for errors. In a specification, two outputs follow.
+const FORM: &str = "a pattern is 'SADDR SPORT DADDR DPORT', and a specification is 'pattern SADDR SPORT DADDR DPORT FOUT ROUT'";
+
 /// Splits a word into a range and its order, which is given by the character behind the range.
 fn order_of(word: &str) -> (&str, Order) {
     match (word.strip_suffix('#'), word.strip_suffix('?')) {
@@ -73,7 +76,10 @@ impl Pattern {
             [sa, sp, da, dp] => (sa, sp, da, dp),
             [sa, da, sp] => (sa, sp, da, "-"),
             [sa, da] => (sa, "-", da, "-"),
-            _ => return Err(ValueError::from("syntax error").help("write 'SADDR SPORT DADDR DPORT'")),
+            _ => {
+                return Err(ValueError::from("syntax error")
+                    .help(format!("{} words are too few or too many: {FORM}", words.len())));
+            }
         };
         let ((saddr, a_order), (sport, p_order)) = (order_of(saddr), order_of(sport));
         let order = if p_order == Order::Keep { a_order } else { p_order };

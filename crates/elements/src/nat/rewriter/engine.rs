@@ -15,9 +15,12 @@ impl<A: RewriterArgs> Engine for Rewriter<A> {
         if specs.len() != cx.inputs {
             let n = cx.inputs;
             let s = if n == 1 { "" } else { "s" };
-            return Err(
-                format!("need {n} input specification{s}, one per input port, not {}", specs.len()).into()
-            );
+            let text = format!("need {n} input specification{s}, one per input port, not {}", specs.len());
+            let help = match specs.len() > n {
+                true => format!("connect input {n} too, or remove specifications"),
+                false => "add a specification for each input that is connected, such as 'drop'".to_string(),
+            };
+            return Err(ArgError::new(text, 0..usize::MAX).help(help).into());
         }
         let check = |(i, s): (usize, &SpecText)| {
             let e = s.check(cx.outputs).err()?;
