@@ -9,13 +9,13 @@ pub type Coordinates = (f64, f64);
 /// A pair of axes and its position in the figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Chart {
-    /// Left edge.
+    /// The left edge, in pixels.
     pub left: f64,
-    /// Top edge.
+    /// The top edge, in pixels.
     pub top: f64,
-    /// Width.
+    /// The width, in pixels.
     pub width: f64,
-    /// Height.
+    /// The height, in pixels.
     pub height: f64,
     /// The largest values on the two axes. Both axes start at 0.
     pub most: Coordinates,
@@ -40,12 +40,12 @@ pub fn step(most: f64) -> f64 {
 
 // Writing to a string cannot fail, here and below.
 impl Chart {
-    /// The horizontal position of a value.
+    /// The horizontal position of a value, in pixels.
     pub fn x(&self, value: f64) -> f64 {
         self.left + self.width * (value / self.most.0).clamp(0.0, 1.0)
     }
 
-    /// The vertical position of a value.
+    /// The vertical position of a value, in pixels.
     pub fn y(&self, value: f64) -> f64 {
         self.top + self.height * (1.0 - (value / self.most.1).clamp(0.0, 1.0))
     }

@@ -84,14 +84,14 @@ pub struct Results {
     pub noise: Vec<f64>,
 }
 
-/// The median.
+/// The median of the values; 0 if there are none.
 fn median(values: &[f64]) -> f64 {
     let mut v = values.to_vec();
     v.sort_by(f64::total_cmp);
     v.get(v.len() / 2).copied().unwrap_or_default()
 }
 
-/// The median absolute deviation.
+/// The median absolute deviation of the values.
 fn spread(values: &[f64]) -> f64 {
     let middle = median(values);
     median(&values.iter().map(|v| (v - middle).abs()).collect::<Vec<_>>())
@@ -139,7 +139,7 @@ impl Results {
     }
 }
 
-/// Packets and CPU time so far.
+/// Reads the number of packets so far, and the CPU time in nanoseconds.
 fn sample(remote: &dyn Remote) -> Result<(f64, f64), String> {
     let text = remote.read(Some("t"), "sample", "").map_err(|e| e.to_string())?;
     let mut numbers = text.split(' ').filter_map(|n| n.parse::<f64>().ok());
@@ -178,8 +178,8 @@ fn client(
         let now = Instant::now();
         match due.checked_duration_since(now) {
             Some(left) => std::thread::sleep(left),
-            // The client is late, for example for lack of CPU time. It catches up on the missed reads of the
-            // last tenth of a second.
+            // The client is late, for example for lack of CPU time. It catches up on the reads missed in the last tenth
+            // of a second, and skips older ones.
             None => due = due.max(now.checked_sub(Duration::from_millis(100)).unwrap_or(now)),
         }
     }

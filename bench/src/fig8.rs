@@ -65,7 +65,7 @@ pub struct Row {
     pub castanet: Spread,
     /// Nanoseconds per packet for the monolith.
     pub monolith: Spread,
-    /// The ratio of configuration to monolith, by round.
+    /// The time of the configuration divided by that of the monolith, in each round.
     pub ratio: Spread,
     /// Instructions per packet, if counted.
     pub instructions: Option<Instructions>,
@@ -82,20 +82,21 @@ pub struct QueueRow {
     pub without: Spread,
     /// Nanoseconds per packet from a source through a queue to a sink.
     pub with: Spread,
-    /// The difference, by round.
+    /// The difference between `with` and `without`, in each round.
     pub difference: Spread,
 }
 
 /// All results.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// The path.
+    /// The results for the path.
     pub rows: Vec<Row>,
-    /// The queue.
+    /// The results for the queue.
     pub queue: Vec<QueueRow>,
 }
 
-/// Builds the router of the path, with a [`Rounds`](crate::rounds::Rounds) that runs and times the contestants.
+/// Builds the router of the path, with a [`Rounds`](crate::rounds::Rounds) that runs `contestants` and records their
+/// times.
 pub(crate) fn router(
     contestants: &str,
     traffic: Traffic,

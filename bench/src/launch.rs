@@ -28,7 +28,8 @@ impl Launcher {
         Process::start(name, command)
     }
 
-    /// Creates a host. If `beside` is the process ID of another host, the new host is in the same user namespace.
+    /// Creates a host. If `beside` is given, it is the ID of the process that holds another host, and the new host is
+    /// in the same user namespace.
     ///
     /// # Errors
     /// The kernel does not permit it.

@@ -63,7 +63,7 @@ const SIXTY_FOUR: usize = 64;
 /// Selects from 64 frames at random.
 struct AtRandom {
     random: Random,
-    /// The unused bits of the last random number. Above them is one more set bit, which marks where they end.
+    /// The unused bits of the last random number. One more set bit above them marks where they end.
     bits: u64,
 }
 
@@ -204,7 +204,7 @@ pub struct Monolith {
     /// The time for timestamp options, in milliseconds since midnight UT.
     pub(crate) time: u32,
     pub(crate) counts: Counts,
-    /// The packets being sent.
+    /// A buffer for the packets that [`Monolith::send`] takes from a queue.
     packets: Vec<Packet>,
 }
 
@@ -245,7 +245,7 @@ impl Monolith {
         self.counts
     }
 
-    /// Sets the time for timestamp options.
+    /// Sets the time for timestamp options, in milliseconds since midnight UT.
     pub fn set_time(&mut self, milliseconds: u32) {
         self.time = milliseconds;
     }

@@ -21,7 +21,7 @@ pub const MTU: usize = 1500;
 pub const BAD_SOURCES: [u32; 4] = [0, u32::MAX, ip(1, 255, 255, 255), ip(2, 255, 255, 255)];
 /// The gateways, by interface.
 pub const GATEWAYS: [[u32; 2]; 2] = [[ip(1, 0, 0, 88), ip(1, 0, 0, 66)], [ip(2, 0, 0, 77), ip(2, 0, 0, 99)]];
-/// The capacity of the output queues.
+/// The capacity of each output queue, in packets.
 pub const QUEUE: usize = 1000;
 
 /// The configuration.

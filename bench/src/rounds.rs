@@ -116,8 +116,8 @@ impl Rounds {
         self.times.push(thread_time() - started);
     }
 
-    /// Starts the next contestant that consists of sources, which the run loop then runs. If the monolith comes before
-    /// it, first runs the monolith to its end. Returns false when all rounds are over, or after an error.
+    /// Starts the next contestant that consists of sources, so that the run loop runs it. If the monolith comes before
+    /// this contestant, runs the monolith to its end first. Returns false when all rounds are over, or after an error.
     fn start(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut next = self.running.map_or(0, |r| r + 1);
         loop {

@@ -13,7 +13,7 @@ const TOP: f64 = 50.0;
 const BAR: f64 = 26.0;
 const COLORS: [(&str, &str); 2] = [("castanet", "#2f6f8f"), ("monolith", "#c9a227")];
 
-/// Draws the nanoseconds per packet of both contestants, with one panel for each pattern.
+/// Draws the nanoseconds per packet of configuration and monolith, with one panel for each pattern.
 pub fn svg(results: &Results) -> String {
     let most = results.rows.iter().flat_map(|r| [r.castanet.median, r.monolith.median]).fold(1.0, f64::max);
     let step = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0];

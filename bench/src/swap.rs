@@ -17,7 +17,7 @@ use std::time::Instant;
 /// Options of the measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The numbers of elements to measure.
+    /// The sizes of the configurations to measure, in elements.
     pub elements: Vec<usize>,
     /// The number of workers.
     pub workers: usize,
@@ -67,7 +67,7 @@ fn resident() -> i64 {
     line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// Measures swaps.
+/// Measures swaps of each size.
 ///
 /// # Errors
 /// A configuration does not run, or a swap fails.

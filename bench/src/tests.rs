@@ -29,7 +29,7 @@ struct Collect {
 
 #[handlers]
 impl Collect {
-    /// One line a frame.
+    /// The frames in hexadecimal, one per line.
     #[read]
     fn frames(&self) -> Table {
         Table(self.text.clone())

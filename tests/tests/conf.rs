@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks that the configurations of conf/ do what their comments say, that README.md and the pages in docs/ show
-//! real output, and that the pictures in docs/ match their configurations. `CASTANET_BLESS=1` updates all of these
-//! instead.
+//! Checks that the configurations of conf/ do what their comments say, that README.md and the pages in docs/ show real
+//! output, and that the pictures in docs/ match their configurations. With `CASTANET_BLESS=1`, the tests write the real
+//! output and the pictures into these files and do not compare them.
 #![allow(clippy::unwrap_used)]
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ fn configurations() -> Vec<PathBuf> {
     all
 }
 
-/// The replacement for a command in a comment that cannot run unchanged, with the reason.
+/// What the test does with a command that cannot run unchanged, with the reason.
 enum Instead {
     /// The configuration is only checked.
     Check(&'static str),
@@ -246,7 +246,7 @@ fn follow(text: &str) {
     let commands = sessions(&content);
     assert!(!commands.is_empty(), "{text}");
     for Shown { command, said, lines } in commands {
-        // `cat` shows a file that the reader is supposed to have written.
+        // A reader would have written the file that `cat` shows, so the test writes it.
         if let Some(file) = command.strip_prefix("cat ") {
             fs::write(folder.path().join(file), said).unwrap();
             continue;

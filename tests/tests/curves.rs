@@ -62,7 +62,7 @@ fn rows(csv: &str) -> Vec<Row> {
     lines.map(row).collect()
 }
 
-/// SOSP 1999, Figure 18.
+/// Reproduces SOSP 1999, Figure 18.
 #[test]
 fn four_streams_over_the_whole_range_of_rates() {
     let rows = drawn("diffserv", &["diffserv.md"]);
@@ -95,7 +95,7 @@ fn four_streams_over_the_whole_range_of_rates() {
     assert!(above[0] > 1.8 * below[below.len() - 1], "{below:?} {above:?}");
 }
 
-/// TOCS 2000, Figure 20 and section 6.5.
+/// Reproduces TOCS 2000, Figure 20 and section 6.5.
 #[test]
 fn strict_priority_late_and_early() {
     let rows = drawn("priority", &["priority-late.md", "priority-early.md"]);
@@ -118,7 +118,7 @@ fn strict_priority_late_and_early() {
     assert_eq!(all, [[30.0, 100.0, 14.0], [30.0, 114.0, 0.0]]);
 }
 
-/// Floyd and Jacobson 1993, with RED in each position; TOCS 2000, Figures 5 and 11.
+/// Reproduces Floyd and Jacobson 1993 with RED in each position of TOCS 2000, Figures 5 and 11.
 #[test]
 fn red_drops_by_its_formula_in_each_placement() {
     let rows = drawn("red", &["red.md"]);

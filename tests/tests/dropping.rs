@@ -175,7 +175,7 @@ fn the_batch_size_does_not_matter() {
         let text = placement(place, 33);
         run_alike(&["-e", &text], &BATCHES);
     }
-    // Queues that fill and empty.
+    // Configurations whose queues fill and empty.
     for place in [
         "RED(2, 9, 0.3) -> q :: Queue(20) -> RatedUnqueue(90)",
         "q :: Queue(20) -> RED(2, 9, 0.3) -> RatedUnqueue(90)",
@@ -224,7 +224,7 @@ fn controllers_hold_queues_at_their_target() {
 #[test]
 fn codel_bounds_the_wait_and_spares_bursts() {
     let wait = |codel: &str, load: u32| {
-        // A packet waits one second in a full queue of 1000.
+        // The queue drains at 1000 packets per second, so its length divided by 1000 is the wait in seconds.
         let text =
             format!("RatedSource(RATE {load}) -> q :: Queue(1000) {codel} -> RatedUnqueue(1000) -> Discard;");
         mean(&text, "q.length") / 1000.0

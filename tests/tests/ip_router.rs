@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The README's first command: the IP router of conf/ip-router-trace.click routes its traces, and the model
-//! agrees.
+//! Runs the README's first command: the IP router of conf/ip-router-trace.click routes its traces, and the model checks
+//! its output.
 #![allow(clippy::unwrap_used)]
 use std::collections::BTreeMap;
 use std::path::Path;

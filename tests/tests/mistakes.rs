@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages about typical mistakes: each configuration in tests/mistakes has a mistake (one has five). The message
-//! in the `.txt` file of the same name must show the place, the cause and the correction. `CASTANET_BLESS=1`
-//! updates these files.
+//! Messages about typical mistakes: each configuration in tests/mistakes has one mistake, except one configuration that
+//! has five. The message in the `.txt` file of the same name must show the place, the cause and the correction.
+//! `CASTANET_BLESS=1` updates these files.
 //!
 //! Each file is passed to `castanet check`. A first line `// castanet ARGUMENTS` gives another command, for
 //! mistakes that show only at start-up. In this line, FILE stands for the file. `// castanet-unprivileged

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The NAT gateway of conf/ with many concurrent flows. Its devices are replaced by lists of packets and a far
+//! Tests the NAT gateway of conf/ with many concurrent flows. Its devices are replaced by lists of packets and a far
 //! end that answers.
 #![allow(clippy::unwrap_used)]
 
@@ -10,13 +10,13 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The number of TCP flows to one port of one server: more than three quarters of all ports.
+/// The number of TCP flows to one port of one server: they use more than three quarters of the gateway's ports.
 const FLOWS: u32 = 50_000;
 
-/// Source, source port, destination, destination port, protocol.
+/// A recorded packet: source, source port, destination, destination port, protocol.
 type Line = [String; 5];
 
-/// Returns the inside address and port of a flow. Ports are shared between hosts.
+/// Returns the inside address and port of a flow. Several hosts use the same port.
 fn inside(flow: u32) -> (String, u32) {
     (format!("10.0.0.{}", 2 + flow % 200), 2000 + flow / 200)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A crate of classes outside the repository, from source to packets: `castanet build-package`, `require`, and
+//! Tests a crate of classes outside the repository, from source to packets: `castanet build-package`, `require`, and
 //! the errors for packages that do not fit.
 #![allow(clippy::unwrap_used)]
 

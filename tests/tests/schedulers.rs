@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schedulers and switches in whole routers: trees of them match a naive interpreter, tasks that wait for
-//! packets never miss them, and the configurations of conf/ share links as in their papers. `CASTANET_BLESS=1`
-//! redraws the pictures.
+//! Tests schedulers and switches in whole routers: trees of them match a naive interpreter, tasks that wait for packets
+//! never miss them, and the configurations of conf/ share links as in their papers. `CASTANET_BLESS=1` redraws the
+//! pictures.
 #![allow(clippy::unwrap_used, missing_docs)]
 use castanet_classes::Registry;
 use castanet_element::prelude::*;
@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 
 const BATCHES: [usize; 5] = [1, 2, 3, 32, 256];
 
-/// Records packets: an id, first byte, length and paint. It declares no outside effect, so that batches stay
-/// intact.
+/// Records packets: an id, first byte, length and paint. It declares no outside effect, so that the run loop does not
+/// split batches.
 #[derive(Class)]
 #[class(name = "Seen", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive)]
 struct Seen {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rates over simulated time: every class that keeps a rate keeps it at every batch size, and the traffic
+//! Tests rates over simulated time: every class that keeps a rate keeps it at every batch size, and the traffic
 //! conditioning configurations follow their ideal curves.
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,8 @@ fn run<const N: usize>(configuration: &[&str], batch: u32, handlers: [&str; N]) 
     })
 }
 
-/// Whether a count is within one percent of the expected value, plus two packets at the ends of the interval.
+/// Whether a count differs from the expected value by at most one percent plus two packets, one for each end of the
+/// interval.
 fn close(got: f64, want: f64) -> bool {
     (got - want).abs() <= want / 100.0 + 2.0
 }
@@ -153,7 +154,7 @@ fn the_generator_and_the_counter_count_alike() {
     }
 }
 
-/// HPSR 2005, section IV-D.
+/// Reproduces HPSR 2005, section IV-D.
 #[test]
 fn each_port_forwards_to_its_partner() {
     let names = ["to0", "to1", "to2", "to3"];

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// The number of lines above an early return in which the reason must appear.
 const ABOVE: usize = 3;
-/// Acceptable reasons: the SKIP line itself, a function that prints it, or the part of a test that runs in its
-/// own process.
+/// Texts that count as a reason: the SKIP line itself, a function that prints it, or a line of a test that runs itself
+/// as a subprocess.
 const REASONS: [&str; 16] = [
     "SKIP",
     "has_tun()",
@@ -27,7 +27,7 @@ const REASONS: [&str; 16] = [
     "Curves::measured(",
     // A comparison with another implementation, when that implementation refuses the input.
     "nothing to compare",
-    // A function that runs commands in a folder that is a mounted router.
+    // A function that runs a script with a mounted router.
     "script(",
 ];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Switches with a spanning tree as whole configurations under simulated time: no storms, one blocked port per
+//! Tests switches with a spanning tree as whole configurations under simulated time: no storms, one blocked port per
 //! cycle, recovery from cut links, floods of addresses, and false messages.
 #![allow(clippy::unwrap_used)]
 
@@ -104,7 +104,7 @@ fn network(n: usize, wires: &[(usize, usize)], script: &str) -> String {
     head + &text
 }
 
-/// Returns the number of ports of all switches that are in a state.
+/// Returns how many ports, over all switches, are in a state.
 fn states(run: &mut Run, n: usize, state: &str) -> usize {
     (0..n).map(|i| run.read(&format!("s{i}/tree"), "msgs").matches(&format!(" {state}:")).count()).sum()
 }

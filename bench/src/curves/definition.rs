@@ -21,9 +21,9 @@ pub struct Definition {
     pub decimals: (usize, usize),
     /// The name of the load in tables.
     pub load: &'static str,
-    /// The default number of loads.
+    /// The number of loads by default.
     pub points: usize,
-    /// The default greatest load.
+    /// The greatest load by default.
     pub to: f64,
     /// The titles of the panels, side by side.
     pub panels: &'static [&'static str],
@@ -60,7 +60,7 @@ pub struct File {
     pub name: &'static str,
     /// The text.
     pub text: &'static str,
-    /// The variable for the load.
+    /// The variable that sets the load.
     pub variable: &'static str,
     /// The handlers to read at the end.
     pub handlers: &'static [&'static str],
@@ -86,7 +86,7 @@ pub enum Seen {
 /// A line of a figure.
 #[derive(Debug)]
 pub struct Series {
-    /// The panel.
+    /// The index of the panel.
     pub panel: usize,
     /// The name in tables and beside the line.
     pub name: &'static str,
@@ -253,15 +253,15 @@ const PRIORITY: Definition = Definition {
     ],
 };
 
-/// The arguments in conf/red.click.
+/// The arguments of RED in conf/red.click.
 const PLAIN: Red = Red { min: 20.0, max: 80.0, max_p: 0.2 };
 const FIRST: Red = Red { min: 30.0, max: 100.0, max_p: 0.1 };
 const LAST: Red = Red { min: 10.0, max: 60.0, max_p: 0.3 };
 
 /// Parses the output of conf/red.click: packets dropped, packets in total, and average queue length.
 fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
-    // The argument `load` is the requested share of packets to drop. This line computes the share in the run,
-    // which differs slightly, because packet rates are rounded to whole numbers.
+    // The argument `load` is the requested share of packets to drop. This line computes the share that the run really
+    // has to drop. It differs slightly, because packet rates are rounded to whole numbers.
     let load = 1.0 - CARRIES / 3.0 / too_much(load);
     let samples = printed.lines().map(|line| {
         let numbers = line.split_whitespace().filter_map(|w| w.parse::<f64>().ok());

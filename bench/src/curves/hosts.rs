@@ -12,18 +12,18 @@ use std::path::PathBuf;
 /// Options for measurements between real hosts.
 #[derive(Clone, Debug)]
 pub struct Hosts {
-    /// The subcommand of this program for subprocesses, as words; the arguments of the subprocess follow it.
+    /// The subcommand that starts this program as a subprocess, as words. The arguments of the subprocess follow it.
     pub part: Vec<String>,
     /// The total duration of all measurements in seconds.
     pub seconds: f64,
-    /// The factor for all rates. If it is `None`, it is the largest factor up to 1 that this machine can handle. For
-    /// the figure `red`, it is then the factor at which one run lasts as long as `seconds` allows.
+    /// The factor for all rates. `None` selects the largest factor up to 1 that this machine can handle. For the figure
+    /// `red`, `None` selects the factor at which one run lasts as long as `seconds` allows.
     pub scale: Option<f64>,
 }
 
 /// The factors to try if none is given, largest first.
 const SCALES: [f64; 6] = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02];
-/// The overhead of each point in seconds.
+/// The time that a point takes in addition to its measurement, in seconds.
 const AROUND: f64 = 1.3;
 /// The shortest useful duration of a point, and the duration that is always long enough, in seconds.
 const LEAST: f64 = 0.1;

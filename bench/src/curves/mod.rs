@@ -52,7 +52,7 @@ pub struct Sample {
 pub struct Results {
     /// The figure.
     pub what: &'static Definition,
-    /// The method, as text.
+    /// How the curves were measured, in words.
     pub how: String,
     /// The samples of each series, in the order of the definition and with increasing loads.
     pub series: Vec<Vec<Sample>>,

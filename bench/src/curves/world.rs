@@ -24,14 +24,16 @@ pub struct World {
     running: Vec<Process>,
 }
 
-/// The lines of a configuration that create streams. Each stream gets a name, and the elements after it are removed.
+/// Extracts the lines of a configuration that create streams. Gives each stream a name, and removes the elements after
+/// the stream.
 fn streams(text: &str) -> String {
     let lines = text.lines().filter(|l| l.starts_with("Stream("));
     let lines = lines.filter_map(|l| l.split_once(") ->")).enumerate();
     lines.map(|(i, (stream, _))| format!("s{i} :: {stream});\n")).collect()
 }
 
-/// Replaces the definition of a compound class, which must be on one line.
+/// Replaces the definition of a compound class by `class`. Both must be on one line. `None` if the text does not define
+/// this class.
 fn with_class(text: &str, class: &str) -> Option<String> {
     let start = class.split_inclusive(' ').take(2).collect::<String>();
     let old = text.lines().find(|l| l.starts_with(&start))?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configurations to measure. Each has two sources, one on each worker, and runs unchanged on one worker.
 
-/// The model that predicts the throughput of more workers.
+/// The model that predicts the throughput with more than two workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
     /// Workers write no shared memory, so all loss is contention.
@@ -29,17 +29,17 @@ pub struct Case {
     /// Its text.
     pub text: String,
     /// The text of the base configuration, which does only a part of the work (see [`Model`]). None if the model needs
-    /// no such part.
+    /// no base configuration.
     pub base: Option<String>,
     /// The model.
     pub model: Model,
     /// Handlers to write when the router has started.
     pub calls: Vec<Call>,
-    /// Handlers to write in turn, one every half millisecond.
+    /// Handlers to write again and again in this order, one every half millisecond.
     pub writes: Vec<Call>,
     /// The frames of each source, in configuration syntax.
     pub frames: [String; 2],
-    /// At a point of the sweep, the intended share of work under the lock, from 0 to 1.
+    /// The intended share of work under the lock, from 0 to 1; none if the case is not a point of the sweep.
     pub target: Option<f64>,
 }
 

@@ -133,7 +133,7 @@ fn phase(case: &Case, text: &str, workers: usize, length: Duration) -> Result<Sa
         })();
         let _ = running.write(Origin::Operator, None, "stop", "1");
         let forwarded = forwarding.join().unwrap_or_else(|_| Err("the router failed".into()));
-        // If the router has failed, its error is returned, because it is the cause of failed calls.
+        // If the router has failed, its error is returned, because the failure also made the calls fail.
         forwarded.and(measured)
     });
     let (before, after) = measured.map_err(fail)?;
@@ -163,8 +163,8 @@ fn sample(before: &Reading, after: &Reading, workers: usize) -> Result<Sample, S
     Ok(Sample { ns, cpu: processor / packets, rate: workers as f64 * 1e9 / ns, waited: waited / real })
 }
 
-/// Runs a configuration for a while. If the workers waited for a processor much of the time, because other programs
-/// run, this is repeated. Returns the phase with the least waiting.
+/// Runs a configuration for a while. If other programs kept the workers waiting for a processor much of the time,
+/// repeats the run up to three times. Returns the measurements of the run with the least waiting.
 pub fn quiet(case: &Case, text: &str, workers: usize, length: Duration) -> Result<Sample, String> {
     const TRIES: usize = 4;
     const LITTLE: f64 = 0.05;
@@ -181,7 +181,8 @@ pub fn quiet(case: &Case, text: &str, workers: usize, length: Duration) -> Resul
     Ok(best)
 }
 
-/// Measures a configuration in a number of rounds. Each round has all variants, in alternating order.
+/// Measures a configuration in a number of rounds. Each round measures one worker, two workers and the base
+/// configuration. Every other round begins with two workers.
 ///
 /// # Errors
 /// It does not run.

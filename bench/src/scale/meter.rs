@@ -25,7 +25,7 @@ pub struct PacketMeter {
 /// Arguments of PacketMeter.
 #[derive(Args)]
 pub struct MeterArgs {
-    /// Whether packets count as delivered here. Otherwise only the clocks are of interest.
+    /// Whether packets count as delivered here; if not, the element only reads the clocks.
     #[arg(default = true)]
     delivers: bool,
 }

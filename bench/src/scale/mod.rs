@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures what two workers lose by sharing elements, and predicts larger numbers of workers.
+//! Measures what two workers lose by sharing elements, and predicts the throughput with more workers.
 //!
 //! `cases` lists the configurations, one for each way of sharing. `measure` runs each on one and on two workers in
 //! turn. [`model`] has the Universal Scalability Law and models of a lock. The models of a lock are fitted to a sweep
@@ -39,7 +39,7 @@ pub struct Settings {
     pub seconds: f64,
     /// The number of rounds.
     pub rounds: usize,
-    /// The machine to predict.
+    /// The machine for which throughput is predicted.
     pub machine: Machine,
     /// Configurations to measure besides those of the benchmark.
     pub shipped: Vec<Shipped>,
@@ -93,17 +93,17 @@ pub fn frame(to: [u8; 6], from: [u8; 6], source: [u8; 4], destination: [u8; 4]) 
 pub struct Row {
     /// Its name.
     pub name: String,
-    /// The model that predicts it.
+    /// The model that predicts the throughput with more workers.
     pub model: Model,
     /// Nanoseconds of worker time per packet, with one worker and with two.
     pub ns: [Spread; 2],
-    /// The increase of `ns` from one worker to two, by round.
+    /// The increase of `ns` from one worker to two, in each round.
     pub extra: Spread,
     /// Packets per second, with one worker and with two.
     pub rate: [Spread; 2],
     /// Nanoseconds of processor time per packet, with one worker and with two.
     pub cpu: [Spread; 2],
-    /// The throughput of two workers divided by twice that of one worker, by round.
+    /// The throughput of two workers divided by twice that of one worker, in each round.
     pub left: Spread,
     /// Nanoseconds per packet of the base configuration, with one worker.
     pub base: Option<Spread>,
@@ -157,7 +157,7 @@ pub struct Fit {
     pub handover: f64,
     /// The error at the points of the fit, relative to the measurement (root mean square).
     pub fitted: f64,
-    /// The error at the points left out of the fit.
+    /// The same error at the points left out of the fit.
     pub left_out: f64,
 }
 
@@ -166,19 +166,19 @@ pub struct Fit {
 pub struct Results {
     /// The number of rounds.
     pub rounds: usize,
-    /// The kinds of sharing.
+    /// The results for the kinds of sharing.
     pub kinds: Vec<Row>,
-    /// The sweep over the share of work under a lock, in increasing order.
+    /// The results of the sweep over the share of work under a lock, in increasing order of the share.
     pub sweep: Vec<Row>,
-    /// The configurations of `castanet new`, and the elements that they share.
+    /// The results for the configurations of `castanet new`, and the elements that their workers share.
     pub shipped: Vec<(Row, String)>,
     /// The cost of a buffer that another worker frees, in nanoseconds of processor time.
     pub freed_elsewhere: f64,
-    /// The models of the lock.
+    /// The fitted models of the lock.
     pub fits: Vec<Fit>,
     /// The predictions.
     pub predictions: Vec<Prediction>,
-    /// The machine that is predicted.
+    /// The machine for which throughput is predicted.
     pub machine: Machine,
 }
 
@@ -189,8 +189,9 @@ impl Results {
     }
 }
 
-/// Finds the amounts of work that give the shares of the sweep. Returns the steps under the lock, the same for all
-/// shares, and for each share in percent the number of elements outside the lock.
+/// Finds the amounts of work that give the shares of the sweep. Returns the number of steps under the lock, which is
+/// the same for all shares, and a pair for each share: the share in percent, and the number of elements outside the
+/// lock.
 fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     const STEPS: u32 = 64;
     const ELEMENTS: usize = 64;
@@ -213,7 +214,7 @@ fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     Ok((steps as u32, shares.into_iter().map(|s| (s, elements(s))).collect()))
 }
 
-/// Runs all measurements, and calls `tell` with the name of each before it starts.
+/// Runs all measurements, and calls `tell` with the name of each measurement before it starts.
 ///
 /// # Errors
 /// A configuration does not run.

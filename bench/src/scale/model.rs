@@ -55,11 +55,11 @@ impl Usl {
 /// How workers contend for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meeting {
-    /// At each visit, a worker waits for all others (Amdahl).
+    /// Each time a worker acquires the lock, it waits for all others (Amdahl).
     Always,
-    /// The times between visits are random (a closed queue; mean value analysis).
+    /// The times between acquisitions are random (a closed queue, solved by mean value analysis).
     Random,
-    /// Workers visit the lock in turn. They wait only if the lock is in use all the time.
+    /// Workers acquire the lock in turn. They wait only if the lock is in use all the time.
     Never,
 }
 
@@ -80,9 +80,9 @@ impl Meeting {
 /// A packet's time outside and under a lock, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Outside.
+    /// The time outside the lock.
     pub outside: f64,
-    /// Under the lock.
+    /// The time under the lock.
     pub under: f64,
 }
 
@@ -114,7 +114,7 @@ impl Work {
     }
 }
 
-/// A measured cost of two workers that share a lock.
+/// The measured time per packet of two workers that share a lock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// The parts of the work, measured with one worker.

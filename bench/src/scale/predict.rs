@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Applies the models to larger numbers of workers.
+//! Predicts the throughput with more workers from the models.
 
 use super::cases::Model;
 use super::model::{Machine, Meeting, Usl};
 use super::{Fit, Results, Row};
 
-/// The numbers of cores to predict. Each core has one worker.
+/// The numbers of cores for which throughput is predicted. Each core has one worker.
 pub const CORES: [usize; 5] = [4, 8, 16, 32, 64];
 
 /// The predicted throughput of a configuration, relative to one worker.
@@ -13,9 +13,9 @@ pub const CORES: [usize; 5] = [4, 8, 16, 32, 64];
 pub struct Prediction {
     /// The name of the configuration.
     pub name: String,
-    /// The measured value for two workers.
+    /// The measured throughput of two workers.
     pub two: f64,
-    /// The lowest and the highest value for each of [`CORES`].
+    /// The lowest and the highest predicted throughput for each of [`CORES`].
     pub cores: Vec<[f64; 2]>,
     /// The model, in words.
     pub model: &'static str,
@@ -32,14 +32,14 @@ fn predict(row: &Row, fit: Option<&Fit>, machine: Machine) -> Prediction {
     let one = |n: usize| {
         let factor = machine.factor(n);
         match row.model {
-            // All loss is contention. The range is that of the measured rounds.
+            // All loss is contention. The range is from the slowest to the fastest measured round.
             Model::Nothing => [row.left.min, row.left.max].map(|left| usl(left, n)[0]),
             // The lowest value takes all loss of the slowest round as coherence, the highest all loss of the fastest
             // round as contention.
             Model::Shared => [usl(row.left.min, n)[1], usl(row.left.max, n)[0]],
             Model::Pairs => [row.left.min, row.left.max].map(|left| left * n as f64),
             Model::SerialBase | Model::SerialRest => {
-                // The extra cost is in the serial part at worst, and in the parallel part at best.
+                // The lowest value adds the extra cost to the serial part, the highest adds it to the parallel part.
                 let work = row.work();
                 let extra = extra * factor;
                 let outside = super::Work { outside: work.outside + extra, ..work };
@@ -72,7 +72,7 @@ fn predict(row: &Row, fit: Option<&Fit>, machine: Machine) -> Prediction {
     }
 }
 
-/// Predicts all configurations.
+/// Returns a prediction for each configuration.
 pub fn all(results: &Results) -> Vec<Prediction> {
     let fit = results.best();
     let shipped = results.shipped.iter().map(|(row, _)| row);

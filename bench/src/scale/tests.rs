@@ -36,7 +36,8 @@ fn two_workers_do_not_determine_the_law() {
 
 #[test]
 fn parameters_of_the_law_are_not_negative() {
-    // Throughput that grows faster than the number of workers, and a curve that bends the wrong way.
+    // Throughput that grows faster than the number of workers, throughput whose growth accelerates, and throughput that
+    // collapses.
     for points in
         [[(2, 2.2), (4, 4.9), (8, 11.0)], [(2, 1.2), (4, 3.0), (8, 7.9)], [(2, 1.99), (4, 2.0), (8, 1.0)]]
     {
@@ -173,7 +174,7 @@ fn predictions_follow_the_models() {
     all(at("chains", 64), [64.0, 64.0]);
     all(at("shared", 4), [4.0 / (1.0 + 0.05 * 12.0), 4.0 / (1.0 + 0.1 * 3.0)]);
     all(at(CROSS, 8), [8.0 * 100.0 / 130.0; 2]);
-    // The puller takes 20 ns, or 30 if the extra cost is its own.
+    // The puller takes 20 ns per packet, or 30 ns if the extra cost is in its part.
     all(at("sources", 64), [100.0 / 30.0, 100.0 / 20.0]);
     all(at("pullers", 64), [100.0 / 30.0, 100.0 / 20.0]);
     all(at("pullers", 4), [100.0 / 30.0, 4.0 * 100.0 / 110.0]);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The number of flows, which differ in their source port.
 const FLOWS: u16 = MAX_BATCH as u16;
-/// The total length of all headers.
+/// The total length of all headers of a frame, in bytes.
 const HEADERS: usize = 42;
 
 /// The method of packet generation.
@@ -22,7 +22,7 @@ pub enum Generator {
 }
 
 impl Generator {
-    /// The name.
+    /// The name in options and results.
     pub fn name(self) -> &'static str {
         match self {
             Generator::Packet => "packet",
@@ -176,9 +176,9 @@ pub struct Load {
     pub sent: u64,
     /// The number of packets received before the end of the trial.
     pub received: u64,
-    /// The duration.
+    /// The duration of the trial.
     pub time: Duration,
-    /// The CPU time that the trial counts as spent on packets.
+    /// The CPU time that the [`Worker`] used during the trial.
     pub busy: Duration,
     /// The number of packets received before the trial.
     pub before: u64,
@@ -271,7 +271,7 @@ fn send(
 pub enum Sender {
     /// A packet socket, with the frames of all flows.
     Packet(PacketSender, Vec<Vec<u8>>),
-    /// The kernel.
+    /// A sender in the kernel.
     Live(LiveSender),
 }
 
@@ -397,7 +397,7 @@ mod tests {
         let me = Worker::Process(std::process::id());
         let before = me.used();
         let start = Instant::now();
-        // The sum falls when a thread of another test ends.
+        // The CPU time is a sum over threads, so it falls when a thread of another test ends.
         while me.used() <= before && start.elapsed() < Duration::from_secs(100) {}
         assert!(me.used() > before);
         assert_eq!(Worker::Process(u32::MAX).used(), Duration::ZERO);

@@ -25,7 +25,7 @@ use world::World;
 
 /// The names of the routers.
 pub const WHO: [&str; 2] = ["kernel", "castanet"];
-/// The number of steps in the search for the loss-free rate, which give a resolution of one percent.
+/// The number of bisection steps in the search for the loss-free rate. They give a resolution of one percent.
 const STEPS: usize = 7;
 /// The number of trials that determine the maximum sending rate.
 const FLOODS: usize = 10;
@@ -33,7 +33,7 @@ const FLOODS: usize = 10;
 const BEYOND: f64 = 2.2;
 /// The largest acceptable share of a trial spent waiting for other programs.
 const CALM: f64 = 0.03;
-/// The overhead of a trial in seconds.
+/// The time that a trial takes in addition to its measurement, in seconds.
 const AROUND: f64 = 0.05;
 
 /// Options of the measurement.
@@ -54,7 +54,7 @@ pub struct Settings {
     pub rounds: usize,
     /// The frame length in bytes.
     pub length: usize,
-    /// The share of packets that may be lost at a loss-free rate.
+    /// The largest share of lost packets at which a rate still counts as loss-free.
     pub tolerance: f64,
     /// The CPUs of generator and routers; by default the first two.
     pub processors: Option<[usize; 2]>,
@@ -104,11 +104,11 @@ pub struct Point {
 pub struct Capacity {
     /// The highest forwarding rate in packets per second.
     pub peak: f64,
-    /// The highest rate without loss.
+    /// The highest loss-free rate, in packets per second.
     pub loss_free: f64,
-    /// The highest offered rate.
+    /// The highest offered rate, in packets per second.
     pub overload: f64,
-    /// The forwarding rate at the highest offered rate.
+    /// The forwarding rate at the highest offered rate, in packets per second.
     pub survives: f64,
     /// Nanoseconds of CPU time per packet at the peak.
     pub cpu: f64,
@@ -123,7 +123,7 @@ pub struct Results {
     pub rounds: usize,
     /// The duration of a trial in seconds.
     pub trial: f64,
-    /// The share of packets that may be lost at a loss-free rate.
+    /// The largest share of lost packets at which a rate still counts as loss-free.
     pub tolerance: f64,
     /// The CPUs of generator and routers.
     pub processors: [usize; 2],
@@ -131,7 +131,7 @@ pub struct Results {
     pub steered: bool,
     /// The method of packet generation.
     pub generator: Generator,
-    /// The rates in increasing order.
+    /// The results for each rate, in increasing order of the rate. The maximum rate is the last.
     pub points: Vec<Point>,
     /// The results of each router, in the order of [`WHO`].
     pub capacities: [Capacity; 2],
@@ -140,7 +140,7 @@ pub struct Results {
 }
 
 impl Settings {
-    /// The duration of a trial in seconds, so that all trials fit into the available time.
+    /// The duration of a trial, in seconds, at which all trials fit into the available time.
     fn trial(&self) -> f64 {
         let trials = 2 * (1 + FLOODS + (self.points + 1) * self.rounds + 2 * STEPS);
         (self.seconds / trials as f64 - AROUND).clamp(0.02, 10.0)
@@ -265,7 +265,8 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     })
 }
 
-/// Measures all rates up to `top`, and the maximum rate (requested as 0), repeatedly, with the routers alternating.
+/// Measures several rates up to `top`, and the maximum rate, which is requested as 0. Repeats all measurements in each
+/// round, with the routers alternating.
 fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Result<Vec<Point>, String> {
     let n = settings.points.max(1);
     let mut rates: Vec<f64> = (1..=n).map(|i| top * i as f64 / n as f64).collect();
@@ -288,9 +289,9 @@ fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Resu
         .collect())
 }
 
-/// Finds the highest rates without loss by bisection, up to the highest rate offered to each router. A rate
-/// passes if one of three trials has no loss beyond `tolerance`; the others may have lost packets because of
-/// other load on the machine. Disturbed trials are repeated, up to six trials in total.
+/// Finds the highest loss-free rate of each router by bisection, from 0 up to its rate in `most`. A rate passes if at
+/// least one of three trials loses no more than `tolerance`. The other trials may fail because of other load on the
+/// machine. Disturbed trials are repeated, up to six trials in total.
 fn search(world: &mut World, tolerance: f64, most: [f64; 2], seconds: f64) -> Result<[f64; 2], String> {
     let mut between = most.map(|most| (0.0, most));
     let mut good = [0.0; 2];

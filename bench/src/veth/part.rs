@@ -36,7 +36,7 @@ fn ip(word: &str) -> Result<u32, String> {
 ///   say what it observes.
 ///
 /// # Errors
-/// The operation that failed.
+/// The error names the operation that failed.
 pub fn run(words: &[String]) -> Result<(), String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let text = |e: namespace::NamespaceError| e.to_string();

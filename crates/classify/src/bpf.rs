@@ -39,7 +39,7 @@ pub enum Frames {
 
 /// The return value for an accepted frame: the number of bytes to deliver, more than any frame has.
 const TAKE: u32 = 262_144;
-/// The largest program that the kernel accepts.
+/// The largest program that the kernel accepts, in instructions.
 const MAX_INSTRUCTIONS: usize = 4096;
 
 /// Compiles a capture filter. The empty filter accepts every frame.

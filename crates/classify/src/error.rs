@@ -23,7 +23,7 @@ pub struct PatternError {
 pub enum WarningKind {
     /// No packet leaves on this output.
     OutputMatchesNothing,
-    /// No packet reaches this rule, or no packet that reaches it matches it.
+    /// No packet reaches this rule, or none of the packets that reach it match it.
     RuleMatchesNothing,
     /// A relation that holds for every value, or for none.
     RedundantRelation,

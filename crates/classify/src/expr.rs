@@ -140,8 +140,8 @@ impl Field {
         if value >= mask {
             return Expr::Const(false);
         }
-        // INVARIANT: among numbers with bits only in `mask`, the largest that is at most `value` is an
-        // equivalent bound, because the masked field takes only such numbers.
+        // INVARIANT: the masked field has bits only in `mask`. So the largest such number that is at most `value` is
+        // an equivalent bound.
         let floor = floor_under_mask(mask, value);
         let zeros = mask & !floor;
         let Some(next) = next_under_mask(mask, floor) else {

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use crate::dag::{Dag, LEAF, Node, TooLarge, base};
 use crate::facts::Facts;
 
-/// The number of inequalities per word that a path may remember. Each level is tried in turn until one stays
-/// within the budget.
+/// The optimiser's levels: the number of inequalities per word that a path may remember. They are tried in order until
+/// one stays within the budget.
 const LEVELS: [usize; 4] = [16, 4, 1, 0];
 /// Limit on the facts held by one search. It bounds the memory and time of the search, whatever the patterns are.
 const MAX_FACTS: usize = 400_000;
@@ -15,11 +15,11 @@ const MAX_FACTS: usize = 400_000;
 /// for all nodes.
 const MAX_TABLE: usize = 1 << 21;
 
-/// Returns an equivalent tree with fewer tests on each path. With `all_present` the tree is valid only for
-/// packets that contain every byte it tests.
+/// Returns an equivalent tree with fewer tests on each path. With `all_present` the tree is valid only for packets
+/// that contain every byte it tests.
 ///
-/// Pruning by facts can duplicate branches, so each level has a budget. The last level uses no facts and never
-/// enlarges the tree.
+/// Pruning by facts can duplicate branches, so each level has a budget. If all levels exceed it, no facts are used.
+/// The tree then has at most as many nodes as before.
 pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
     let asked = Asked::new(dag);
     let budget = (dag.nodes.len() * 16 + 20_000).min(MAX_FACTS);
@@ -33,7 +33,7 @@ pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, 
     without_facts(dag, root, all_present)
 }
 
-/// The last level: merges only adjacent tests.
+/// Used when all levels exceed the budget: merges only adjacent tests.
 fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
     let mut out = Dag::new(dag.kind);
     let mut placed: Vec<u32> = Vec::with_capacity(dag.nodes.len());
@@ -181,7 +181,8 @@ impl Search<'_> {
     }
 
     /// Makes `tree` a branch of the innermost open node. If the node then has both branches, closes it and makes its
-    /// tree a branch of the node above, and so on. Ends at a node whose `no` branch has to be built.
+    /// tree a branch of the node above, and so on. Ends at a node whose `no` branch has to be built, or after the
+    /// root.
     fn ascend(&self, mut tree: u32, progress: &mut Progress, out: &mut Dag) -> Result<Next, TooLarge> {
         while let Some(frame) = progress.open.pop() {
             let Some(yes) = frame.yes else {
@@ -199,8 +200,9 @@ impl Search<'_> {
         Ok(Next::Done(tree))
     }
 
-    /// A replacement for `node` if its test is redundant; otherwise `None`. The test is redundant if one branch, A,
-    /// begins with a test that sends all packets for the other branch, B, to B. Then A replaces `node`.
+    /// Returns the tree that replaces `node` if its test is redundant; otherwise `None`. Let A be one branch and B the
+    /// other. The test is redundant if A begins with a test that sends to B all packets that `node` sends to B. Then A
+    /// replaces `node`.
     fn superfluous(&self, node: &Node, facts: &Facts, out: &Dag) -> Option<u32> {
         let leads = |from: u32, outcome: bool, to: u32| {
             let next = out.get(from).filter(|n| n.yes == to || n.no == to)?;

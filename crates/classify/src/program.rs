@@ -312,7 +312,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// For each header, the length that the trees test.
+/// For each header, the number of bytes that the tests of the trees require.
 fn needs(kind: OffsetBase, trees: [&Tree; 2]) -> [u32; 3] {
     let mut needs = [0u32; 3];
     for step in trees.iter().flat_map(|t| &t.steps) {

@@ -136,9 +136,9 @@ impl Runner {
             }
             Fast::General(steps) => {
                 let Some(mut s) = steps.get(next as usize) else { return Output::DROP };
-                // Each outcome continues separately, so that it becomes a branch that the processor can
-                // predict. A select would make every step wait for the previous load. The steps form no cycle,
-                // so the loop ends at a leaf, which is not a valid index.
+                // Each outcome continues separately, so that it becomes a branch that the processor can predict. A
+                // conditional move would make every step wait for the previous load. The steps form no cycle, so the
+                // loop ends at a leaf, which is not a valid index.
                 loop {
                     let Some(word) = load(data, s, transport) else { return Output::DROP };
                     if word == s.value {
@@ -163,7 +163,8 @@ fn load(data: &[u8], s: &FastStep, transport: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes) & s.mask)
 }
 
-/// The four bytes at `offset` in network order; missing bytes are zero. The first byte of `data` is at `start`.
+/// The four bytes at `offset` in network order; missing bytes are zero. `start` is the offset of the first byte of
+/// `data`.
 fn partial_word(data: &[u8], offset: u32, start: u32) -> u32 {
     u32::from_be_bytes([0, 1, 2, 3].map(|i| {
         let at = (offset + i).checked_sub(start).map(|at| at as usize);
@@ -195,9 +196,9 @@ fn values(steps: &[Step], fast: &[FastStep]) -> Option<(FastStep, Fast)> {
     Some((FastStep { no: 0, ..step }, Fast::Values { step, values: list, otherwise: otherwise? }))
 }
 
-/// Starting at `root`, finds tests that compare the same word with different values, and moves to the front those
-/// that lead directly to an output. At most one of them can succeed, so their order is free. Packets
-/// decided by one test are usually more frequent than packets that need several.
+/// Starting at `root`, finds tests that compare the same word with different values, and moves to the front those that
+/// lead directly to an output. At most one of them can succeed, so any order is correct. Packets decided by one test
+/// are usually more frequent than packets that need several.
 fn outputs_first(steps: &mut [FastStep], root: u32) {
     let mut chain: Vec<(usize, FastStep)> = Vec::new();
     let mut at = root;

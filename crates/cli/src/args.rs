@@ -27,7 +27,7 @@ pub fn any_text() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(|word| decode_vec(word.into_vec()))
 }
 
-/// Makes `--version` of a subcommand print the name of the program instead of `castanet-SUBCOMMAND`.
+/// Makes `--version` of a subcommand print `castanet` as the name of the program, instead of `castanet-SUBCOMMAND`.
 fn named_castanet(subcommand: clap::Command) -> clap::Command {
     subcommand.display_name("castanet").mut_subcommands(named_castanet)
 }
@@ -114,7 +114,7 @@ pub struct Configuration {
 pub struct Run {
     #[command(flatten)]
     pub configuration: Configuration,
-    /// Print this read handler after the run; the element may be a glob or a class. `-h` alone prints this help.
+    /// Print this read handler after the run. ELEMENT may also be a glob or a class. `-h` alone prints this help.
     #[arg(short = 'h', long = "handler", value_name = "ELEMENT.HANDLER")]
     pub handlers: Vec<String>,
     #[command(flatten)]
@@ -146,7 +146,7 @@ pub struct Run {
     /// Print no summary after the run.
     #[arg(short, long)]
     pub quiet: bool,
-    /// Let clients swap the configuration: handlers hotconfig, swapplan and loadpackage.
+    /// Let clients swap the configuration, by the handlers hotconfig, swapplan and loadpackage.
     #[arg(short = 'R', long)]
     pub allow_reconfigure: bool,
     #[command(flatten)]

@@ -40,7 +40,8 @@ pub enum What {
     /// Differentiated services: output rates of four streams over the input rate.
     #[command(long_about = curves::DIFFSERV, after_help = curves::EXAMPLES)]
     Diffserv(curves::Curve),
-    /// Strict priority with a rate limit, classified late and early: output rates of three classes over the input rate.
+    /// Strict priority with a rate limit, packets classified after and before the processor: output rates of three
+    /// classes over the input rate.
     #[command(long_about = curves::PRIORITY, after_help = curves::EXAMPLES)]
     Priority(curves::Curve),
     /// RED before one queue, before several and behind one: drop rate, plotted over the average queue length.

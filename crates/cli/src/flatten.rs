@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet flatten`: the configuration with all compounds expanded.
+//! `castanet flatten`: prints the configuration with all compounds expanded.
 
 use crate::args::Flatten;
 use crate::load::{Source, complain, elaborate, show, write_out};

@@ -40,7 +40,8 @@ fn object(sources: &Sources, d: &Diagnostic) -> Value {
     })
 }
 
-/// Returns the context and the notes, then the help lines. The first help line has the replacement.
+/// Returns the child messages of a diagnostic: its context, its notes, and its help lines. The first help line has the
+/// replacement.
 fn children(sources: &Sources, d: &Diagnostic) -> Vec<Value> {
     let at = |place: Option<Span>| place.map(|s| span(sources, s, "", true, None)).into_iter().collect();
     let context = d.context.as_ref().map(|(text, place)| child("note", text, at(*place)));

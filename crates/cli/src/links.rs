@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet links`: links with the classic names.
+//! `castanet links`: makes links with the classic names.
 
 use crate::args::Links;
 use crate::classic::NAMES;

@@ -204,8 +204,8 @@ pub fn elaborate_in(
         (loaded, sources)
     };
     let (mut loaded, mut sources) = read(&classes);
-    // Which packages are required is known only after the first elaboration. If packages are loaded then, there
-    // are more known classes, and the source is elaborated again.
+    // The first elaboration finds out which packages are required. If some of them are loaded now, more classes are
+    // known, so the source is elaborated again.
     let before = classes.libraries().len();
     let provided = |name: &str| crate::provides::has(base.as_ref(), name, Kinds::All);
     let missing = match &source.reach {
@@ -236,8 +236,8 @@ pub fn is_script(spec: &castanet_spec::ClassSpec) -> bool {
     spec.args.iter().any(|a| a.type_name == "script instruction")
 }
 
-/// Elaborates and checks a source. Errors of the graph are left out if there are errors of the language,
-/// because these may be their cause.
+/// Elaborates and checks a source. If there are errors of the language, errors of the graph are left out, because they
+/// may be consequences.
 pub fn load(source: &Source, clickpath: Option<&str>, unknown: Unknown) -> Loaded {
     load_in(&packages(clickpath), source, unknown)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet run --mount`: handlers as files, and the process that unmounts the folder of a killed router.
+//! `castanet run --mount`: shows handlers as files. A second process unmounts the folder if the router is killed.
 
 use crate::load::complain;
 use castanet_element::Messages as _;

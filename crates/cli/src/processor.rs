@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Binding of workers to processors.
+//! Binds workers to processors.
 
 use castanet_io::namespace::{pin, processors};
 use castanet_lang::bytes::line;
@@ -71,7 +71,7 @@ impl Processors {
         Arc::new(move |worker| {
             let Some(&cpu) = self.list.get(worker as usize) else { return };
             if let Err(e) = pin(cpu) {
-                // The router runs all the same; a closed standard error is no reason to stop it.
+                // A failed write of this message is ignored, because the router runs without the binding too.
                 let _ = std::io::stderr().lock().write_all(&line(&format!("worker {worker}: {e}")));
             }
         })

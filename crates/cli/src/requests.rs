@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handlers of the option `-h`: `ELEMENT.HANDLER`, where the element may be a glob or a class.
+//! Reads the handlers that the option `-h` names: `ELEMENT.HANDLER`, where ELEMENT may be a glob or a class.
 
 use castanet_runtime::{DriverElement, Router};
 use globset::Glob;
@@ -7,14 +7,14 @@ use globset::Glob;
 /// The values of handlers, and the errors.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// For standard output.
+    /// The values, as text for standard output.
     pub text: String,
-    /// Lines for standard error.
+    /// The errors, as lines for standard error.
     pub errors: Vec<String>,
 }
 
-/// Returns a function that tests whether a text matches a glob of `*`, `?` and `[...]`. A text that is no
-/// glob, such as `[`, matches itself.
+/// Returns a function that tests whether a text matches `glob`, which may have `*`, `?` and `[...]`. If `glob` is not
+/// a valid glob, such as `[`, only the same text matches.
 pub fn matcher(glob: &str) -> impl Fn(&str) -> bool {
     let found = Glob::new(glob).map(|g| g.compile_matcher());
     let glob = glob.to_string();

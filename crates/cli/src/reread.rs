@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! New configurations for a running router: written to a handler, or reread from the file on SIGHUP.
+//! Loads new configurations for a running router: texts written to a handler, and the file, which is reread on SIGHUP.
 
 use crate::control::FromClients;
 use crate::load::{NO_PACKAGES, Reach, Source, complain, load_in};

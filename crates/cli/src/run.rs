@@ -27,7 +27,8 @@ pub fn simulated(text: &str) -> Result<i64, String> {
     t.map(|n| n.0).map_err(|e| format!("--simtime: {e}"))
 }
 
-/// Builds the router of a graph, unless `diagnostics` has errors. Adds the errors and warnings of building.
+/// Builds the router of a graph, unless `diagnostics` has errors. Adds the errors and warnings of building to
+/// `diagnostics`.
 pub fn build(
     graph: Graph,
     classes: Arc<dyn Classes>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Signals: those that end the router, those that elements watch, and SIGHUP, which rereads the configuration.
+//! Handles signals: those that end the router, those that elements watch, and SIGHUP, which rereads the configuration.
 
 use castanet_runtime::{Running, Shared};
 use signal_hook::consts::{FORBIDDEN, SIGHUP, SIGINT, SIGTERM};

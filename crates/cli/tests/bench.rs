@@ -28,8 +28,8 @@ fn measures_both_routers(further: &[&str]) {
     }
 }
 
-/// Runs the benchmark once and checks its output. Returns false if no packets crossed one of the routers. In the
-/// `last` try, the test fails instead.
+/// Runs the benchmark once and checks its output. If no packets crossed one of the routers, returns false, or, in the
+/// `last` try, fails the test.
 fn measures(b: &Bench, further: &[&str], last: bool) -> bool {
     let arguments: Vec<&str> = SHORT[..6]
         .iter()

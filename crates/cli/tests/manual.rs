@@ -94,7 +94,8 @@ fn the_lists_of_what_is_missing_are_up_to_date() {
     list_is_up_to_date("missing keywords and handlers", &missing_words_part());
 }
 
-/// Compares a generated list with the list in docs/compatibility.md, or writes it there.
+/// Compares a generated list with the list in docs/compatibility.md. With `CASTANET_BLESS`, first writes the list
+/// there.
 fn list_is_up_to_date(of: &str, want: &str) {
     let begin = format!("<!-- The list of {of} is generated. -->\n");
     const END: &str = "\n<!-- End of the list. -->\n";

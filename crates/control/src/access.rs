@@ -30,7 +30,7 @@ pub struct Refusal(pub u16, pub String);
 
 /// Largest number of cached names; beyond it the cache is cleared.
 const KNOWN: usize = 4096;
-/// The longest name that is cached.
+/// The longest name that is cached, in bytes.
 const LONGEST: usize = 256;
 
 /// Calls handlers of a router. It caches the flags of handlers, so that a call is a single request to a worker.

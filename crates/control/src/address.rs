@@ -164,7 +164,7 @@ impl ListenAddress {
         // Use an absolute path, because the process may change its directory before the file is removed.
         let path = std::path::absolute(path).map_err(|e| self.failed(e))?;
         let fd = stream(AddressFamily::UNIX).map_err(|e| self.failed(e))?;
-        // The file inherits its mode from the socket (unix(7)), so no other user can open it at any moment.
+        // The file inherits its mode from the socket (unix(7)), so no other user can open it, not even for a moment.
         // Changing the umask would affect all threads.
         rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(|e| self.failed(e))?;
         match bind(&fd, &address) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `#[derive(Args)]`.
+//! Implements `#[derive(Args)]`.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
@@ -69,7 +69,7 @@ fn attribute(field: &Field) -> syn::Result<Attr> {
     Ok(out)
 }
 
-/// The `T` of `Option<T>` or `Vec<T>`.
+/// Returns the `T` of `Option<T>` or `Vec<T>`, whichever `wrapper` names; `None` for any other type.
 fn inner<'a>(ty: &'a Type, wrapper: &str) -> Option<&'a Type> {
     let Type::Path(p) = ty else { return None };
     let last = p.path.segments.last()?;
@@ -169,7 +169,7 @@ impl<'a> Taking<'a> {
     }
 }
 
-/// The declaration of an argument.
+/// Generates the declaration of an argument.
 fn spec(name: &Ident, attr: &Attr, taking: &Taking<'_>, doc: &str) -> TokenStream {
     let keyword = attr.name.clone().unwrap_or_else(|| name.to_string().to_uppercase());
     let kind = match (attr.rest, attr.keyword) {
@@ -253,7 +253,7 @@ impl<'a> Parts<'a> {
             false => quote!(::castanet_element::spec::ValueKind::Text),
         };
         self.handlers.push(quote!(::castanet_element::spec::HandlerSpec {
-            // Every replica has the same arguments, so a rate is not added up.
+            // Every replica has the same arguments. So one value is returned, even for a rate, instead of the sum.
             merge: ::castanet_element::spec::Merge::First,
             ..::castanet_element::spec::HandlerSpec::new(#handler, #flags, #doc, #shows)
         }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `#[derive(Class)]`.
+//! Implements `#[derive(Class)]`.
 
 mod object;
 mod parts;
@@ -121,7 +121,7 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// The variant of `Workers`.
+/// Generates the variant of `Workers` that the class declares.
 fn workers(ident: &Ident, attr: &Attr) -> syn::Result<TokenStream> {
     match &attr.workers {
         Some(Expr::Path(p)) if p.path.is_ident("replicate") => Ok(quote!(Replicate)),
@@ -131,7 +131,7 @@ fn workers(ident: &Ident, attr: &Attr) -> syn::Result<TokenStream> {
     }
 }
 
-/// The variant of `Offload`.
+/// Generates the variant of `Offload` that the class declares.
 fn offload(attr: &Attr) -> syn::Result<TokenStream> {
     match attr.offload.as_ref().map(ToString::to_string).as_deref() {
         None | Some("transparent") => Ok(quote!(Transparent)),
@@ -141,7 +141,7 @@ fn offload(attr: &Attr) -> syn::Result<TokenStream> {
     }
 }
 
-/// The variant of `Reconfigure`.
+/// Generates the variant of `Reconfigure` that the class declares.
 fn reconfigure(attr: &Attr) -> syn::Result<TokenStream> {
     match attr.reconfigure.as_ref().map(ToString::to_string).as_deref() {
         None => Ok(quote!(Refused)),
@@ -189,7 +189,7 @@ fn counts(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     crate::joined(&quote!(::castanet_element::spec::CountSpec), &lists)
 }
 
-/// The implementation of `Class`, which is the declaration.
+/// Generates the implementation of `Class`, which contains the declaration of the class.
 fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'_>) -> TokenStream {
     let Checked { name, ports, processing, packets, doc, workers, offload, reconfigure } = checked;
     let Attr { aliases, drops, ends, capabilities, .. } = attr;

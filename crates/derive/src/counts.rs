@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `#[count]` and `#[counts]` on fields: the numbers that an element keeps.
+//! Reads `#[count]` and `#[counts]` on fields, and generates the counts of a struct.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -33,7 +33,7 @@ enum Shape<'a> {
     Array(&'a Expr),
 }
 
-/// Returns none for other types than `Count`, `SharedCount` and `[Count; N]`.
+/// Returns the kind of a type; none for other types than `Count`, `SharedCount` and `[Count; N]`.
 fn count_type(ty: &Type) -> Option<Shape<'_>> {
     match ty {
         Type::Path(p) => match p.path.segments.last()?.ident.to_string().as_str() {
@@ -203,7 +203,7 @@ impl Own {
     }
 }
 
-/// `#[derive(Counts)]`, for engines and other parts of classes.
+/// Implements `#[derive(Counts)]`, for engines and other parts of classes.
 pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let ident = &input.ident;
     let Data::Struct(data) = &input.data else {

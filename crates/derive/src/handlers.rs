@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `#[handlers]`: the methods of an `impl` block that are handlers.
+//! Implements `#[handlers]`, which declares the methods of an `impl` block that are handlers.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -19,7 +19,7 @@ const FLAGS: &[(&str, char)] = &[
     ("files", 'F'),
 ];
 
-/// One `#[read]` or `#[write]`.
+/// One attribute `#[read]` or `#[write]`.
 struct Attr {
     write: bool,
     name: Option<LitStr>,
@@ -70,7 +70,7 @@ struct Handler {
     doc: String,
     /// For an indexed handler: the expression for the number of handlers that an element has.
     each: Option<Expr>,
-    /// The constant of a generic engine that says whether the class has it.
+    /// The constant of a generic engine that is true for the classes that have the handler.
     only: Option<Expr>,
 }
 
@@ -92,8 +92,8 @@ fn refers_to(ty: &Type, name: &str) -> bool {
     matches!(ty, Type::Reference(r) if is(&r.elem, name))
 }
 
-/// The arguments of a method after `self`, and after the number of an `indexed` handler: the type of its text or
-/// value, if it has one, and whether it takes a context.
+/// What a method takes after `self` (and after the number of the handler, if it is `indexed`): the type of the text or
+/// value, if it takes one, and whether it takes a context.
 fn inputs(f: &ImplItemFn, indexed: bool) -> syn::Result<(Option<Type>, bool)> {
     let wrong = |at: &dyn quote::ToTokens| {
         Error::new_spanned(
@@ -130,8 +130,8 @@ fn inputs(f: &ImplItemFn, indexed: bool) -> syn::Result<(Option<Type>, bool)> {
 fn output(f: &ImplItemFn) -> (Option<Type>, bool) {
     let ReturnType::Type(_, ty) = &f.sig.output else { return (None, false) };
     let bare = |t: &Type| match t {
-        // The declaration uses the type that the reference points to: it is shown in the same way, and the
-        // lifetime of the reference cannot be named in a constant.
+        // For a reference, the declaration uses the type that it points to. Values of both types are shown alike, and
+        // the lifetime of the reference cannot be named in a constant.
         Type::Reference(r) => (*r.elem).clone(),
         t => t.clone(),
     };
@@ -351,8 +351,8 @@ fn implementation(block: &ItemImpl, all: &[Handler]) -> syn::Result<TokenStream>
     })
 }
 
-/// Generates the list of plain handlers. Those with a condition are in it if the condition is true; there may be one
-/// condition, because a constant of a generic type cannot be put together from parts.
+/// Generates the list of plain handlers. Handlers with a condition are in the list only if the condition is true. All
+/// of them must have the same condition, because a constant of a generic type cannot be put together from parts.
 fn methods(plain: &[&Handler]) -> syn::Result<TokenStream> {
     let list = |of: &dyn Fn(&Handler) -> bool| {
         let specs = plain.iter().filter(|h| of(h)).map(|h| h.spec());

@@ -38,10 +38,10 @@ pub fn derive_class(input: TokenStream) -> TokenStream {
 /// values of several workers are combined. Without `merge`, counters and rates are added, and all other
 /// values are assumed to be the same for all workers.
 ///
-/// `each = self.patterns.len()` declares that many handlers of one kind: `pattern0`, `pattern1` and so on. Their
-/// methods take the number as a `usize` right after `self`.
+/// `each = self.patterns.len()` declares several handlers of one kind (`pattern0`, `pattern1` and so on), as many as
+/// the expression says. Their methods take the number of the handler as a `usize` right after `self`.
 ///
-/// In a generic engine, `only = A::CONDITION` declares a handler that only the classes have for which the constant is
+/// In a generic engine, `only = A::CONDITION` declares a handler that only those classes have for which the constant is
 /// true. All such handlers of a block have the same condition.
 #[proc_macro_attribute]
 pub fn handlers(arguments: TokenStream, block: TokenStream) -> TokenStream {

@@ -256,8 +256,8 @@ impl InitCx<'_> {
     pub fn is_woken_by(&self, note: Note) -> bool {
         self.listens.iter().any(|&n| Note::new(n) == note)
     }
-    /// Returns the signal that a source pushing to an output sleeps on. It is off while everything downstream
-    /// is full.
+    /// Returns the signal that a source pushing to an output sleeps on. It is off while everything downstream is full.
+    /// If no element downstream has a notifier, it is always on.
     pub fn downstream(&mut self, output: usize) -> Signal {
         let (notes, _) = self.wiring.downstream(self.me, output, Capability::FullNotifier);
         let always = notes.is_empty();
@@ -339,11 +339,11 @@ impl InitCx<'_> {
     pub fn stop(&self, times: u32) {
         self.core.outside.stop(times);
     }
-    /// Schedules the element's task, even if it is not scheduled from the start (`scheduled`).
+    /// Schedules the element's task, whatever the field `scheduled` says.
     pub fn schedule(&mut self) {
         self.core.wakes.push(self.me);
     }
-    /// Whether the running router has open the resource that this element [`holds`](crate::Lifecycle::holds). If so,
+    /// Whether the resource that this element [`holds`](crate::Lifecycle::holds) is open in the running router. If so,
     /// the element must not open the resource, because the hot swap will hand it over.
     pub fn inherits(&self) -> bool {
         self.inherits

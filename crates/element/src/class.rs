@@ -10,7 +10,7 @@ use castanet_packet::{Batch, Packet};
 use castanet_spec::{Args, ClassSpec, ClassSpecs, Effects, Names, Reason};
 use std::any::Any;
 
-/// The decision about a packet after an [`Action`].
+/// The decision of an [`Action`] about its packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The packet continues through output 0.
@@ -53,7 +53,7 @@ pub enum Drive {
 /// written), `takes_state = "what moves"`, `drops(Reason, ...)`, `ledger(enters, makes, leaves, holds)` and
 /// `ends(Reason, ...)` for the ledger ([`LedgerRole`](castanet_spec::LedgerRole)), `capabilities(Storage, ...)`, and
 /// these flags: `task`, `copies`, `descending` (packets on higher outputs go first), `config_follows`
-/// (`config` shows what handlers of arguments changed), `information`, `build` (the class implements
+/// (a write to the handler of an argument also changes `config`), `information`, `build` (the class implements
 /// [`Build`] itself), `lifecycle` (it implements [`Lifecycle`] itself), `handlers` (it has an `impl` block
 /// with [`#[handlers]`](crate::handlers)).
 ///
@@ -102,17 +102,17 @@ pub trait Object: Lifecycle + Any + Send {
     fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError>;
 }
 
-/// Makes an element from its arguments. `#[derive(Class)]` implements this trait unless the class says
-/// `build`: it stores the arguments in their field, and fills all other fields of the struct with their
+/// Makes an element from its arguments. `#[derive(Class)]` implements this trait unless the class says `build`. The
+/// derived implementation stores the arguments in their field, and fills all other fields of the struct with their
 /// defaults.
 pub trait Build: Class {
-    /// Makes the element, or returns the errors in its configuration. It must have no outside effect.
+    /// Makes the element, or returns the errors in its configuration. Building must have no outside effect.
     fn build(args: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError>;
 }
 
-/// An engine is the part of a class that several classes share, with their arguments, handlers and state. A class has
-/// its engine in a field with `#[engine]`. `#[derive(Class)]` delegates arguments, handlers and [`Lifecycle`] to this
-/// field. The class itself only processes packets.
+/// An engine is a part that several classes share: arguments, handlers and state. A class has its engine in a field
+/// with `#[engine]`. `#[derive(Class)]` delegates arguments, handlers and [`Lifecycle`] to this field. The class itself
+/// only processes packets.
 pub trait Engine: Lifecycle + Handlers + Counts {
     /// The arguments of all classes that share the engine.
     type Args: Args;
@@ -158,15 +158,14 @@ pub trait Lifecycle {
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Returns the outside effects that this element really has. `declared` are those of its class.
+    /// Returns the outside effects that this element has with its configuration. `declared` are those of its class.
     fn effects(&self, declared: Effects) -> Effects {
         declared
     }
-    /// Names the outside resource that this element has open and that a router can open only once: a device,
-    /// a port, a file. In a hot swap, an element of the same class in the old router may hold the same
-    /// resource, whatever that element's name. Then [`InitCx::inherits`] is true, and
-    /// [`initialise`](Lifecycle::initialise) must not open the resource, because
-    /// [`take_over`](Lifecycle::take_over) brings it.
+    /// Names the outside resource that this element has open and that a router can open only once: a device, a port, a
+    /// file. In a hot swap, an element of the same class in the old router may hold the same resource, whatever that
+    /// element's name. In that case, [`InitCx::inherits`] is true, and [`initialise`](Lifecycle::initialise) must not
+    /// open the resource, because [`take_over`](Lifecycle::take_over) takes it from the old element.
     fn holds(&self) -> Option<String> {
         None
     }
@@ -176,9 +175,9 @@ pub trait Lifecycle {
     fn held(&self) -> u64 {
         0
     }
-    /// Takes over the open resource from the element in the old router that [`holds`](Lifecycle::holds) it
-    /// (hot swap). Called before [`take_state`](Lifecycle::take_state). If the swap fails later, the old
-    /// element takes the resource back in the same way.
+    /// Takes over the open resource from the element in the old router that [`holds`](Lifecycle::holds) it (hot swap).
+    /// Called before [`take_state`](Lifecycle::take_state). If the swap fails later, this method is called on the old
+    /// element, which takes the resource back.
     fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError>
     where
         Self: Sized,
@@ -187,7 +186,7 @@ pub trait Lifecycle {
     }
     /// Takes over the state of the element of the same class that this one replaces (hot swap). The counts have been
     /// moved already. If there are several old replicas, this method is called for each of them. If the swap fails
-    /// later, the old element takes the state back in the same way.
+    /// later, this method is called on the old element, which takes the state back.
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError>
     where
         Self: Sized,
@@ -202,8 +201,8 @@ pub trait Action: Object {
     /// Processes a packet in place.
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict;
 
-    /// Runs the action on all packets of a batch. Packets that do not continue leave the batch, in order. Worth
-    /// overriding only where a whole batch is cheaper than its packets one by one.
+    /// Runs the action on all packets of a batch. Packets that do not continue leave the batch, in order. Override this
+    /// method only if the class can process a whole batch at less cost than its packets one by one.
     #[inline]
     fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         // The loop is written here and not in a shared function, so that the compiler inlines the action into
@@ -229,18 +228,19 @@ pub trait Action: Object {
 pub trait Element: Object {
     /// Takes packets that arrive on a push input. Whatever is left in the batch is dropped as [`Reason::Discarded`].
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {}
-    /// Takes one packet that arrives on a push input. Worth overriding only where it is cheaper than a batch
-    /// of one.
+    /// Takes one packet that arrives on a push input. Override this method only if the class can take one packet at
+    /// less cost than a batch of one.
     fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
         let mut batch = cx.spare_batch();
         batch.push(p);
         self.push(port, &mut batch, cx);
         cx.return_batch(batch);
     }
-    /// Appends at most `max` packets for a pull output to `into`. These are the packets that single pulls
+    /// Appends to `into` at most `max` packets that are pulled from an output. These are the packets that single pulls
     /// would return, up to the first pull that returns none.
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {}
-    /// Returns one packet for a pull output. Worth overriding only where it is cheaper than a batch of one.
+    /// Returns one packet for a pull output. Override this method only if the class can return one packet at less cost
+    /// than a batch of one.
     fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
         let mut batch = cx.spare_batch();
         self.pull(port, 1, &mut batch, cx);
@@ -288,11 +288,11 @@ impl Instance {
     }
 }
 
-/// Makes an element from its configuration string. It is not a plain function pointer, because the closure
-/// for a class from a shared library keeps a reference to that library.
+/// A function that makes an element from its configuration string. It is not a plain function pointer, because the
+/// closure for a class from a shared library keeps a reference to that library.
 pub type Make = dyn Fn(&str, &mut BuildCx<'_>) -> Result<Instance, ConfigError> + Sync;
 
-/// Defines the names that an information class provides: [`Information::inform`].
+/// A function that defines the names that an information class provides ([`Information::inform`]).
 pub type Inform = dyn Fn(&str, &str, &mut Names) -> Result<(), ConfigError> + Sync;
 
 /// A class as the runtime sees it.

@@ -15,7 +15,7 @@ pub enum Clock {
     },
     /// Time that advances a little with each reading, and jumps to the next timer when nothing is left to do.
     Simulated {
-        /// The time.
+        /// The current time, in nanoseconds since 1970.
         now: i64,
         /// How far each reading advances the time, in nanoseconds.
         tick: i64,

@@ -40,8 +40,8 @@ impl Cx<'_> {
     pub fn now(&mut self) -> i64 {
         self.core.clock.now()
     }
-    /// Returns the time at which the run loop last read the clock, which costs nothing. For timeouts and the
-    /// like, where a few milliseconds do not matter. Simulated time is exact.
+    /// Returns the time at which the run loop last read the clock. This costs nothing. Use it for timeouts and other
+    /// purposes for which a few milliseconds do not matter. Simulated time is exact.
     #[inline]
     pub fn recent(&mut self) -> i64 {
         if self.core.clock.is_simulated() { self.core.clock.peek() } else { self.core.recent }
@@ -93,9 +93,9 @@ impl Cx<'_> {
     pub fn turns(&self) -> usize {
         self.core.budget.turns
     }
-    /// Reports how many turns the task took in this call. This is the number that the same work would take if each
-    /// call were one turn. Without a report, one turn is counted. The run loop checks timers after a fixed number of
-    /// turns, so they must all be counted.
+    /// Reports how many turns the task took in this call: the number that the same work would take if each call were
+    /// one turn. Without a report, one turn is counted. The run loop checks timers after a fixed number of turns, so
+    /// all turns must be counted.
     #[inline]
     pub fn took_turns(&mut self, n: usize) {
         self.core.budget.taken = n;
@@ -106,8 +106,8 @@ impl Cx<'_> {
         f(&ArgCx { scope, names: &self.core.names, origin: self.core.caller.origin })
     }
 
-    /// Runs `f` with the rights of the configuration, even within a handler call of a client. For actions that the
-    /// configuration itself specifies.
+    /// Runs `f` with the rights of the configuration, even within a handler call of a client. Use this only for what
+    /// the configuration itself specifies.
     pub fn as_configuration<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         let caller = std::mem::replace(&mut self.core.caller.origin, self.core.home);
         let out = f(self);
@@ -137,10 +137,10 @@ impl Cx<'_> {
     pub fn is_on(&self, signal: &Signal) -> bool {
         signal.is_on(&self.core.notes)
     }
-    /// Returns how many of `want` packets a source may send now. If `signal` reports no free space downstream,
-    /// returns the next turn of the source as an error. A burst that has `begun` continues even if it overfills a
-    /// queue. The exception is a queue that several workers share and that is connected to one source only. If this
-    /// source feeds no other queue, it never sends more than the queue takes.
+    /// Returns how many of `want` packets a source may send now. If `signal` reports no free space downstream, returns
+    /// the next turn of the source as an error. A burst that has `begun` continues, and may overfill a queue. But a
+    /// source never overfills a queue that several workers share if the queue has no other source, and the source no
+    /// other queue.
     #[inline]
     pub fn room(&mut self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
         match signal.room(&self.core.notes, want, begun) {
@@ -185,7 +185,7 @@ impl Cx<'_> {
     pub fn message(&self, text: &str) {
         self.core.outside.message(text);
     }
-    /// Records that a handler call failed in a script that runs on its own.
+    /// Records that a handler call failed in a script that runs by itself: neither a caller nor a packet started it.
     pub fn call_failed(&self) {
         self.core.outside.call_failed();
     }

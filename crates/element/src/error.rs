@@ -18,7 +18,7 @@ pub enum ElementError {
     System {
         /// The name of the file, if the text of `source` does not contain it; empty otherwise.
         subject: String,
-        /// The error.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The element ended before all of its input was read, or before all of its output was written. A message
@@ -48,7 +48,7 @@ impl ElementError {
     pub fn refused<E: Into<io::Error>>(e: E) -> ElementError {
         ElementError::System { subject: String::new(), source: e.into() }
     }
-    /// An error of the operating system about the file `subject`.
+    /// Returns a function that makes the error from an error of the operating system about the file `subject`.
     pub fn system(subject: impl Into<String>) -> impl FnOnce(io::Error) -> ElementError {
         move |source| ElementError::System { subject: subject.into(), source }
     }
@@ -63,7 +63,7 @@ impl ElementError {
     }
     /// Returns advice for common errors of files; empty for any other error. The advice depends on the errno of the
     /// error or of one of its causes. The [`io::ErrorKind`] is not enough: [`io::ErrorKind::PermissionDenied`] also
-    /// stands for EPERM, where access to the file does not help.
+    /// stands for EPERM, and permissions on the file do not help against EPERM.
     pub(crate) fn help(&self) -> &'static str {
         const ENOENT: i32 = 2;
         const EACCES: i32 = 13;
@@ -115,7 +115,7 @@ impl From<ValueError> for ElementError {
     }
 }
 
-/// For handlers that share code with other operations of an element.
+/// Lets handlers return the errors of code that they share with other operations of an element.
 impl From<ElementError> for HandlerError {
     fn from(e: ElementError) -> Self {
         HandlerError::Failed(e.to_string())

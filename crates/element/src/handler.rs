@@ -19,7 +19,7 @@ pub enum HandlerError {
     Exists(String),
 }
 
-/// For text that is not a valid value of the handler.
+/// Lets handlers return the error of a text that is not a valid value.
 impl From<ValueError> for HandlerError {
     fn from(e: ValueError) -> Self {
         HandlerError::Value(e.into())
@@ -49,8 +49,8 @@ impl From<HandlerError> for String {
 pub trait Handlers: Sized {
     /// The declarations of these handlers, in order.
     const METHODS: &'static [HandlerSpec] = &[];
-    /// The declarations of the handlers of which an element has several
-    /// ([`indexed`](castanet_spec::ClassSpec::indexed)), in order.
+    /// The declarations of the [indexed](castanet_spec::ClassSpec::indexed) handlers, in order. An element has several
+    /// handlers for each of these declarations.
     const INDEXED: &'static [HandlerSpec] = &[];
     /// Returns the number of handlers that entry `i` of [`INDEXED`](Handlers::INDEXED) stands for.
     fn count_of(&self, i: usize) -> usize {
@@ -138,7 +138,7 @@ impl From<HandlerError> for CallError {
     }
 }
 
-/// For handlers that call other handlers.
+/// Lets a handler call other handlers and return their errors.
 impl From<CallError> for HandlerError {
     fn from(e: CallError) -> Self {
         match e {

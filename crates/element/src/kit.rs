@@ -264,7 +264,7 @@ impl<T: Build> Kit<T> {
         self.taken += out.len() as u64;
         out
     }
-    /// Sets the maximum number of packets in a turn and the maximum number of turns in a call.
+    /// Sets the maximum number of packets in a turn and the maximum number of turns in a call, both to `n`.
     pub fn limit(mut self, n: usize) -> Self {
         (self.core.budget.limit, self.core.budget.turns) = (n, n);
         self

@@ -93,7 +93,7 @@ impl Notes {
     pub fn seems_on(&self, note: Note) -> bool {
         self.0.get(note.0 as usize).is_none_or(|s| s.on.is_up())
     }
-    /// Turns a notifier on; `wake` is called for each listener when it was off.
+    /// Turns a notifier on. If it was off, calls `wake` for each listener.
     #[inline]
     pub fn set(&self, note: Note, mut wake: impl FnMut(u32, u32)) {
         let Some(s) = self.0.get(note.0 as usize) else { return };

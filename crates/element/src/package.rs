@@ -94,7 +94,7 @@ pub struct Package {
     /// Types of the API crates. They must be the same on both sides, or values passed between them would be
     /// misinterpreted.
     pub types: [TypeId; 3],
-    /// The classes.
+    /// The classes of the package.
     pub classes: &'static [ClassDef],
     /// Whether the library is never unloaded.
     pub stays: bool,
@@ -153,7 +153,7 @@ pub const fn types() -> [TypeId; 3] {
 /// }
 /// ```
 ///
-/// It writes two constants: `CLASSES`, for a program that the crate is linked into, and `PACKAGE`, which the
+/// The macro writes two constants: `CLASSES`, for a program that the crate is linked into, and `PACKAGE`, which the
 /// shared library exports. The macro needs no `unsafe`, so a package may forbid it.
 ///
 /// A library is unloaded when no router uses it. If its classes start threads that may outlive their element,
@@ -179,7 +179,7 @@ fn made<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<Wrapped<T, Guard
     Ok(Wrapped::new(Box::new(Guard.call(|| make::<T>(config, cx))?), Guard))
 }
 
-/// [`action`](crate::action) for a shared library.
+/// Like [`action`](crate::action), for a class in a shared library.
 pub const fn action<T: Build + Action>() -> ClassDef {
     ClassDef {
         spec: T::SPEC,
@@ -188,7 +188,7 @@ pub const fn action<T: Build + Action>() -> ClassDef {
     }
 }
 
-/// [`element`](crate::element) for a shared library.
+/// Like [`element`](crate::element), for a class in a shared library.
 pub const fn element<T: Build + Element>() -> ClassDef {
     ClassDef {
         spec: T::SPEC,
@@ -201,7 +201,7 @@ fn inform<T: Information>(config: &str, scope: &str, names: &mut Names) -> Resul
     Guard.call(|| T::inform(config, scope, names))
 }
 
-/// [`information`](crate::information) for a shared library.
+/// Like [`information`](crate::information), for a class in a shared library.
 pub const fn information<T: Information>() -> ClassDef {
     ClassDef { inform: Some(&inform::<T>), ..element::<T>() }
 }

@@ -60,7 +60,7 @@ impl Random {
     pub fn of(seed: Seed, name: &str) -> Random {
         match seed {
             Seed::Fixed(seed) => Random::new(seed, name),
-            // The generator would never leave a state of all zeros.
+            // A generator whose state is all zeros would never leave this state.
             Seed::System => match system_words() {
                 [0, 0, 0, 0] => Random::new(0, name),
                 words => Random(words),

@@ -26,8 +26,8 @@ pub trait Remote: Send + Sync {
     /// # Errors
     /// When there is no such handler, or it refuses, or the router has stopped.
     fn read(&self, element: Option<&str>, handler: &str, parameters: &str) -> Result<String, CallError>;
-    /// Writes a handler of an element, or a global handler if `element` is none, with the rights of an
-    /// origin. A few handlers return a text: `swapplan` the plan, `hotconfig` its warnings.
+    /// Writes a handler of an element, or a global handler if `element` is none, with the rights of an origin. A few
+    /// handlers return a text: `swapplan` the plan, `hotconfig` the warnings about the new configuration.
     ///
     /// # Errors
     /// When there is no such handler, or it refuses, or the origin may not write it, or the router has

@@ -28,7 +28,7 @@ pub trait Messages: Send + Sync {
     fn message(&self, text: &str);
     /// Shows one message to the listeners of a named channel. By default, a channel has no listeners.
     fn message_on(&self, _channel: &str, _text: &str) {}
-    /// Records that a handler call of a script failed. For errors that no caller receives.
+    /// Records that a handler call failed in a script that runs by itself, so that no caller receives the error.
     fn call_failed(&self) {}
     /// Sends `times` stop requests to the driver.
     fn stop(&self, times: u32);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What run loops and elements share, and how run loops make contexts. Elements do not import this module: they
-//! reach the rest of the router only through the methods of [`Cx`] and [`InitCx`].
+//! The types that run loops and elements share, and the functions with which run loops make contexts. Elements do not
+//! import this module: they reach the rest of the router only through the methods of [`Cx`] and [`InitCx`].
 
 mod accounts;
 mod core;

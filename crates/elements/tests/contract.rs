@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The contract of every class: it is documented, its example runs, it survives any packet, it accounts for
-//! each packet, and the batch size changes nothing. Each test reports all classes that fail at once.
+//! Tests the contract of every class: it is documented, its example runs, it survives any packet, it accounts for each
+//! packet, and the batch size changes nothing. Each test reports all classes that fail at once.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 mod idle;
@@ -241,12 +241,13 @@ struct Setting {
     outputs: usize,
 }
 
-/// Whether arguments mention an element of this name.
+/// Whether a configuration string mentions an element of this name.
 fn is_named(config: &str, name: &str) -> bool {
     config.split(|c: char| !(c.is_alphanumeric() || "_@/".contains(c))).any(|word| word == name)
 }
 
-/// Returns the text of element `e` of a graph, under the name `x`, and of the elements that it may refer to.
+/// Returns configuration text that declares element `e` of a graph, under the name `x`, and the elements that `e` may
+/// refer to.
 fn neighbours(graph: &Graph, e: usize) -> String {
     let element = graph.element(e).unwrap();
     let mut text = String::new();
@@ -354,8 +355,8 @@ fn faults(spec: &ClassSpec, graph: &Graph, e: usize) -> Vec<String> {
     if !first.undeclared.is_empty() {
         bad.push(format!("drops for reasons that are not declared: {:?}", first.undeclared));
     }
-    // Outgoing packets may be new ones that replace incoming packets. Each incoming packet leaves once or is
-    // dropped once, except for copies.
+    // An outgoing packet may be a new packet in place of an incoming one. Apart from copies, each incoming packet
+    // leaves once or is dropped once.
     let all = first.outputs.values().map(|o| o.len() as u64).sum::<u64>();
     if all + first.dropped < first.sent || !spec.copies && first.out + first.dropped > first.sent {
         bad.push(format!(
@@ -396,14 +397,13 @@ fn any_packet_is_survived_and_accounted_for() {
     for s in classes() {
         let Some(text) = example(s) else { continue };
         let found = in_own_folder(|| {
-            // The test of examples reports an example that is wrong.
+            // If an example does not load, the test of examples reports it.
             let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&text, noise::add_to) else {
                 return Vec::new();
             };
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == s.name));
             match e {
-                // The packets that devices emit, and whether they take a packet, depend on the network of the
-                // machine.
+                // What packets devices emit, and whether they accept a packet, depends on the network of the machine.
                 Some(_) if s.module.contains("::device::") => Vec::new(),
                 Some(e) if graph.inputs(e) > 0 => faults(s, &graph, e),
                 _ => Vec::new(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Configurations with extreme numbers: checking them must neither panic nor take much memory.
-//! This test has a file of its own, because allocation_counter replaces the allocator of the whole process.
+//! Tests configurations with extreme numbers: checking them must neither panic nor take much memory. This test has a
+//! file of its own, because allocation_counter replaces the allocator of the whole process.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_classes::Registry;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes of other routers: those that Castanet lacks are reported as missing, those that it has are not.
+//! Tests the errors for classes of other routers: classes that Castanet lacks are reported as missing, classes that it
+//! has are not.
 #![allow(clippy::unwrap_used)]
 
 use castanet_classes::Registry;

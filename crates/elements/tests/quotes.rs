@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Quoted arguments: a whole word or pattern may be quoted; numbers and addresses may not.
+//! Tests quotes in arguments: a whole word or pattern may be quoted; numbers and addresses may not.
 #![allow(clippy::unwrap_used)]
 
 use castanet_testkit::{simulated, try_router};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Behaviour of classes that needs a whole router: seeds, free space in queues, names of annotations, packet order.
+//! Tests behaviour of classes that shows only in a whole router: seeds, free space in queues, names of annotations,
+//! packet order.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_runtime::Options;

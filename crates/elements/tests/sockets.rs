@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sockets in running routers: their tasks wake by themselves, nothing is lost, and an idle router sleeps.
+//! Tests sockets in running routers: their tasks wake by themselves, nothing is lost, and an idle router sleeps.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_runtime::Router;

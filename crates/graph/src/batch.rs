@@ -10,7 +10,7 @@ use std::collections::HashSet;
 /// The reason a task must move one packet at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Constraint {
-    /// The task reaches two elements with outside effects. Packet by packet, their effects alternate.
+    /// The task reaches two elements with outside effects. Their effects alternate only if each packet moves alone.
     TwoEffects(usize, usize),
     /// The task reaches an element with outside effects by two paths.
     TwoPaths(usize),
@@ -70,7 +70,7 @@ pub fn batch_limits(
 /// Strongly connected components of the call graph. A component has a higher number than the components that it calls.
 struct Order {
     component: Vec<usize>,
-    /// For each state, whether it lies on a cycle.
+    /// For each state of the call graph (see [`Calls`]), whether it lies on a cycle.
     cyclic: Vec<bool>,
 }
 
@@ -195,7 +195,7 @@ impl Paths<'_> {
                 self.cyclic[s] = true;
             }
             for &q in self.calls.next(s) {
-                // A packet that the task pulls may leave by a push output of the same element. That output is
+                // A packet that the task pulls may leave by a push output of the task's own element. That output is
                 // itself a start, so this path has been counted already and is subtracted here.
                 let aside =
                     starts.contains(&s) && self.calls.owner(q) == task && !self.calls.enters(graph, q);

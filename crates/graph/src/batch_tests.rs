@@ -6,8 +6,8 @@ use super::*;
 use crate::testing::{Entry, Random, calls_from, calls_of_task, graph, random_graph};
 use std::collections::BTreeMap;
 
-/// Whether the walks of a task enter elements with effects more than once in total. Walks are counted by
-/// length. Any cycle shows up within twice as many steps as there are ports.
+/// Whether the walks of a task enter elements with outside effects more than once in total. Each round of the loop
+/// makes all walks one step longer. Within two rounds per port, the walks have gone round any cycle.
 fn many_effects(g: &Graph, acts: &dyn Fn(usize) -> bool, task: usize) -> bool {
     let mut total = usize::from(acts(task));
     let mut walks: BTreeMap<Entry, usize> = BTreeMap::new();

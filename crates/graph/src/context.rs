@@ -27,14 +27,14 @@ enum Direction {
 }
 
 impl Graph {
-    /// The first elements with a capability on the paths of packets that leave `e` by this output (by any output, if
-    /// `None`), in element order.
+    /// Follows the paths of packets that leave `e` by this output, or by any output if `None`. Returns the first
+    /// element with the capability on each path, in element order.
     pub fn nearest_downstream(&self, e: usize, output: Option<usize>, capability: Capability) -> Vec<usize> {
         self.downstream_filter(e, output, |f| self.nearest(f, capability))
     }
 
-    /// The last elements with a capability on the paths of packets that enter `e` by this input (by any input, if
-    /// `None`), in element order.
+    /// Follows the paths of packets that enter `e` by this input, or by any input if `None`. Returns the last element
+    /// with the capability on each path before `e`, in element order.
     pub fn nearest_upstream(&self, e: usize, input: Option<usize>, capability: Capability) -> Vec<usize> {
         self.upstream_filter(e, input, |f| self.nearest(f, capability))
     }
@@ -119,11 +119,11 @@ impl Graph {
     }
 
     /// Like [`Graph::nearest_upstream`] for one input. Also returns whether every upstream path ends in an
-    /// element with the capability. Only then may a puller sleep until one of these elements signals.
+    /// element with the capability. If not, a puller must not wait for signals of these elements, because packets may
+    /// come by the other paths.
     ///
-    /// A path is incomplete if it reaches a source, or an element without the capability that turns push into
-    /// pull. Such elements may have packets without signalling. A path that only goes round a cycle counts as
-    /// complete.
+    /// A path is incomplete if it reaches a source, or an element that turns push into pull and lacks the capability.
+    /// Such elements may have packets without signalling. A path that only goes round a cycle counts as complete.
     pub fn nearest_upstream_complete(
         &self,
         e: usize,

@@ -20,7 +20,7 @@ struct Search<'a> {
 }
 
 impl Graph {
-    /// For each connection of `flat.connections`, whether it is a back edge. Without back edges, the push
+    /// For each connection of `flat.connections`, whether it is a back edge. If the back edges are removed, the push
     /// connections and the flow codes of the elements between them form no cycle.
     ///
     /// A depth-first search in element order starts at the sources (elements that push but accept no pushes), then at
@@ -106,7 +106,7 @@ impl Search<'_> {
     }
 
     /// Updates `open` for the inputs linked directly to an output, and for the hubs between inputs and the output.
-    /// Inputs linked through hubs are not updated, because there may be many; the search reads `open` of the hubs.
+    /// Inputs linked through hubs are not updated, because there may be many. The search reads `open` of the hubs.
     fn count(&mut self, output: usize, up: bool) {
         let points = &self.graph.points;
         let mut change = |p: usize| {

@@ -66,7 +66,7 @@ fn random_graphs_lose_their_cycles_and_nothing_else() {
 
 #[test]
 fn forward_paths_stay() {
-    // The first two have the loop of an IP router, where ICMP errors return to the routing.
+    // The first two cases contain the loop of an IP router: ICMP errors go back to the route lookup.
     let cases = [
         (
             "s :: Source -> j :: Strip -> t :: Tee; t [0] -> Discard; t [1] -> e :: Counter -> j;",

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Drawings of configurations, as SVG and for Graphviz.
 //!
-//! Modules, bottom up: `layout` and `columns` (positions of boxes and lines), `scene` (which boxes and lines there are,
-//! in which compound), `card` (the text of boxes), `place` (positions of everything), `symbols` (ports, legend), `svg`,
-//! `dot`.
+//! The modules, bottom up:
+//!
+//! - `layout` and `columns`: positions of the boxes and lines of one compound
+//! - `scene`: the boxes and lines of each compound
+//! - `card`: the text and the size of boxes
+//! - `place`: positions in the whole drawing
+//! - `symbols`: ports, arrow heads and the legend
+//! - `svg`, `dot`: the two output formats
 
 mod card;
 mod columns;
@@ -30,7 +35,7 @@ impl<'a> Drawing<'a> {
     /// A drawing in which some compounds are single boxes, and the others are frames around their elements.
     ///
     /// # Errors
-    /// A name in `fold` is not the name of a compound.
+    /// A name in `fold` is neither the name nor the class of a compound.
     pub fn new(graph: &'a Graph, fold: &Fold) -> Result<Drawing<'a>, UnknownCompound> {
         Ok(Drawing { graph, scene: Scene::new(graph, fold)? })
     }

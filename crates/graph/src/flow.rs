@@ -6,7 +6,7 @@ use castanet_spec::ClassSpec;
 use castanet_spec::codes::{Flow, Ports, Processing, ProcessingCode};
 use std::ops::Range;
 
-/// The codes of a class, parsed once.
+/// The port, processing and flow codes of a class, parsed once.
 #[derive(Clone, Debug)]
 pub(crate) struct Codes {
     pub(crate) ports: Ports,
@@ -165,8 +165,8 @@ fn hubs_of(codes: &Codes, ports: usize) -> usize {
 
 /// Links inputs to outputs through hubs. Without hubs, 1000 inputs and 1000 outputs would need a million links.
 ///
-/// Ports from `distinct` on repeat the last letter of the code, so one hub serves them all. With `distinct` 1,
-/// and a code that connects everything:
+/// Ports from `distinct` on repeat the last letter of the code, so one hub serves them all. These are
+/// the links for `distinct` 1 and a code that connects everything:
 ///
 /// ```text
 /// input 0 ----- input hub 0 ----- output hub 0 ----- output 0

@@ -7,17 +7,17 @@ use crate::graph::{Graph, PortKind};
 use castanet_spec::Workers;
 use std::fmt::Write as _;
 
-/// The mode of an element, which follows from the number of workers that reach it.
+/// The mode of an element. It follows from the number of workers that reach the element and from its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// One worker owns the element.
+    /// The worker with this number owns the element. No other worker reaches the element.
     Owned(usize),
     /// Each worker has its own replica.
     Replicated,
     /// All workers share one concurrent state, and each has a handle to it.
     Shared,
-    /// Several workers run one instance under a lock. This one is its home: it runs the element's task and
-    /// timers and answers its handlers.
+    /// Several workers run one instance under a lock. The number is that of the home worker, which runs the element's
+    /// task and timers and answers its handlers.
     Locked(usize),
 }
 
@@ -29,7 +29,7 @@ enum Reason {
     Puller,
     /// The task stays with this other task, because both pull through a common element.
     With(usize),
-    /// The task was separated from the tasks that it pulls with, because its worker would have no task otherwise.
+    /// The task was moved away from its group, because its worker would have no task otherwise.
     Apart,
 }
 
@@ -320,7 +320,7 @@ fn separate(placed: &mut [Option<(usize, Reason)>], load: &mut [usize]) {
         }
         let apart =
             |p: &&mut Option<(usize, Reason)>| matches!(p, Some((w, Reason::With(_))) if load[*w] > 1);
-        // The worker with the most tasks gives up one.
+        // Take a task from the worker with the most tasks.
         let Some(task) = placed.iter_mut().filter(apart).max_by_key(|p| p.map_or(0, |p| load[p.0])) else {
             return;
         };

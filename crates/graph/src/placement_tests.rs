@@ -88,8 +88,8 @@ fn pullers_through_common_elements_stay_together() {
     let p = Placement::new(&g, 2, &|_| None, &tasks(&g));
     let worker = |p: &Placement, n: &str| p.task_worker(g.find(n).unwrap()).unwrap();
     assert_eq!(worker(&p, "x"), worker(&p, "y"));
-    // There are two sources, one on each worker. The group of x and y goes to worker 0, which then has three tasks. So
-    // z and w go to worker 1.
+    // There are two sources, one on each worker. The group of x and y goes to worker 0, so this worker has three
+    // tasks. Therefore z and w go to worker 1.
     assert_eq!([worker(&p, "x"), worker(&p, "z"), worker(&p, "w")], [0, 1, 1]);
     let p = Placement::new(&g, 2, &|e| (g.name(e) == "y").then_some(1), &tasks(&g));
     assert_eq!([worker(&p, "x"), worker(&p, "y")], [1, 1]);
@@ -115,7 +115,7 @@ fn groups_are_separated_only_for_workers_without_tasks() {
         let p = Placement::new(&g, n, &|e| home(g.name(e)), &tasks(&g));
         ["x", "y", "z"].map(|n| p.task_worker(g.find(n).unwrap()).unwrap())
     };
-    // The source is on worker 0.
+    // The source is on worker 0, so the group of x, y and z goes to worker 1.
     assert_eq!(workers(2, &|_| None), [1, 1, 1]);
     assert_eq!(workers(3, &|_| None), [1, 1, 2]);
     assert_eq!(workers(4, &|_| None), [1, 3, 2]);

@@ -20,7 +20,7 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
-    /// The kind of each port and hub (see [`Side`](crate::flow::Side)): push or pull. A port that nothing constrains is push.
+    /// The kind of each port and hub (see [`Side`](crate::flow::Side)): push or pull; push if nothing constrains it.
     pub(crate) fn kinds(&self) -> Vec<PortKind> {
         self.kind.iter().map(|k| k.unwrap_or(PortKind::Push)).collect()
     }

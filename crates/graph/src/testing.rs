@@ -252,8 +252,8 @@ pub(crate) fn calls_from(graph: &Graph, entry: Entry) -> Vec<Entry> {
     calls
 }
 
-/// The calls that an element's task makes: it emits by push outputs and pulls by pull inputs. Pulled packets leave by
-/// the same push outputs, each of which is counted once.
+/// The calls that an element's task makes: it emits by push outputs and pulls by pull inputs. A pulled packet leaves by
+/// one of these push outputs, so it adds no calls.
 pub(crate) fn calls_of_task(graph: &Graph, e: usize) -> Vec<Entry> {
     let mut calls = Vec::new();
     for o in 0..graph.outputs(e) {

@@ -5,14 +5,13 @@
 //! - [`CaptureWriter`] writes pcap and pcapng.
 //! - [`summary`] reads and writes summary dumps: text or records with chosen fields of packets.
 //! - [`socket`]: TCP, UDP, Unix, multicast and raw IP sockets that never block.
-//!
-//! All input is treated as hostile: no file causes a panic, an endless loop, or an allocation of more than
-//! [`MAX_CAPTURED`] bytes for a packet.
-//!
 //! - [`device`]: network devices of Linux
 //! - [`opener`]: a process that opens devices for another process, which has dropped its privileges
 //! - [`privilege`]: dropping capabilities
 //! - [`namespace`]: hosts in network namespaces, for tests and measurements
+//!
+//! All input is treated as hostile: no file causes a panic, an endless loop, or an allocation of more than
+//! [`MAX_CAPTURED`] bytes for a packet.
 //!
 //! Unsafe code is only in the files `sys`, `ring`, `send` and `bpf` of `device`, in `privilege`, and in `namespace`.
 #![deny(unsafe_code)]

@@ -69,8 +69,8 @@ impl LinkType {
         self == LinkType::ETHERNET
     }
 
-    /// Whether packets begin with an IP header. This is so for 101, for the numbers that operating systems
-    /// used before 101 was assigned (12 and 14), and for 228 (IPv4 only) and 229 (IPv6 only).
+    /// Whether packets begin with an IP header. This holds for the types 101, 228 (IPv4 only) and 229 (IPv6 only), and
+    /// for 12 and 14, which operating systems used before 101 was assigned.
     pub fn is_raw_ip(self) -> bool {
         matches!(self.0, 12 | 14 | 101 | 228 | 229)
     }

@@ -3,7 +3,7 @@
 //!
 //! A process with several threads cannot create or enter a user namespace. So the caller starts helper
 //! processes, which call these functions before they do anything else. One helper process creates a host and
-//! holds it ([`hold`]). Other helper processes [`enter`] that host.
+//! keeps it in existence ([`hold`]). Other helper processes [`enter`] that host.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
@@ -31,7 +31,7 @@ fn failed<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Nam
 /// The user namespace of a new host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A new user namespace, in which every user may create hosts.
+    /// A new user namespace. Any user, even without privileges, may create a host in it.
     OwnUsers,
     /// The caller's user namespace, if the caller may create hosts in it; otherwise a new user namespace.
     Callers,
@@ -80,8 +80,8 @@ fn join(pid: u32, name: &str, kind: LinkNameSpaceType) -> Result<(), NamespaceEr
     move_into_link_name_space(file.as_fd(), Some(kind)).map_err(failed(format!("enter {path}")))
 }
 
-/// Creates a host, prints `ready` on standard output, and holds the host until standard input or the parent
-/// process ends.
+/// Creates a host, prints `ready` on standard output, and keeps the host in existence until standard input or the
+/// parent process ends.
 ///
 /// # Errors
 /// When namespaces are not permitted.

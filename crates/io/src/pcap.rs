@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record layer of classic pcap files.
 //!
-//! The reader of the crate pcap-file is not sufficient: it cannot distinguish a truncated last record from an
-//! invalid one, has no offsets for messages and repositioning, refuses the modified format, and rejects
-//! packets longer than the header's snapshot length, although real files have such packets. The tests compare
-//! this reader with pcap-file.
+//! The reader of the crate pcap-file is not sufficient. It cannot distinguish a truncated last record from an
+//! invalid one, has no offsets for messages and repositioning, and refuses the modified format. It also rejects
+//! packets longer than the header's snapshot length, which real files contain. The tests compare this reader with
+//! pcap-file.
 use crate::source::Source;
 use crate::{CaptureError, LinkType, MAX_CAPTURED};
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record layer of pcapng files (draft-ietf-opsawg-pcapng).
 //!
-//! The reader of the crate pcap-file is not sufficient: it panics on a damaged section, rejects a packet
-//! because of the text encoding of its comment, needs a buffer for whole blocks, and misreads the time stamp
-//! of the obsolete Packet Block (two words, high word first). This reader streams blocks: it stores only packet
-//! data and skips the rest.
+//! The reader of the crate pcap-file is not sufficient. It panics on a damaged section, rejects a packet whose
+//! comment is not UTF-8, and needs a buffer for whole blocks. It also misreads the time stamp of the obsolete Packet
+//! Block (two words, high word first). The reader of this module streams blocks: it stores only packet data and
+//! skips the rest.
 use crate::pcap::{Next, Record, check_lengths, u16_at, u32_at};
 use crate::source::Source;
 use crate::{CaptureError, LinkType};
@@ -57,7 +57,7 @@ enum Step {
     Cut,
 }
 
-/// Makes the surrounding function return `Step::Cut` if the expression is false, which means that the input has
+/// Returns `Step::Cut` from the surrounding function if the expression is false. False means that the input has
 /// ended.
 macro_rules! or_cut {
     ($whole:expr) => {
@@ -218,7 +218,7 @@ impl PcapNgLayout {
                     interface.resolution = Resolution::Binary(u32::from(value[0] & 0x7f));
                 }
                 (9, 1) => interface.resolution = Resolution::Decimal(u32::from(value[0])),
-                // if_tsoffset
+                // if_tsoffset: an offset in seconds that is added to all time stamps.
                 (14, 8) if self.big => interface.offset_s = i64::from_be_bytes(value),
                 (14, 8) => interface.offset_s = i64::from_le_bytes(value),
                 _ => {}
@@ -305,6 +305,7 @@ impl Block<'_> {
     }
 
     /// Skips the rest of the body and checks the second copy of the block's length.
+    /// Returns false if the input ends first.
     fn finish(&mut self, length: u32) -> Result<bool, CaptureError> {
         let mut trailer = [0; 4];
         if !self.source.skip(u64::from(self.left))? || self.source.read_full(&mut trailer)? < 4 {

@@ -17,7 +17,7 @@ pub const DEVICES: CapabilitySet = CapabilitySet::NET_ADMIN.union(CapabilitySet:
 
 /// The version of the capset(2) structures with 64 capability bits.
 const VERSION: u32 = 0x2008_0522;
-/// Upper bound of capability numbers.
+/// All capability numbers are less than this.
 const NUMBERS: u64 = 64;
 /// How long all threads together may take to drop their capabilities. No thread needs long: the signal also wakes
 /// threads that sleep in the kernel.
@@ -27,7 +27,7 @@ const ZERO: libc::c_ulong = 0;
 /// Largest number of threads that are interrupted in one pass of the loop in [`interrupt`].
 const MOST: usize = 64;
 
-/// The capabilities that threads keep.
+/// The capabilities that threads keep, as bits.
 static KEEP: AtomicU64 = AtomicU64::new(0);
 /// The IDs of the threads that have dropped their capabilities in the current pass.
 static DONE: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];

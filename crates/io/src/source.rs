@@ -39,7 +39,7 @@ struct Decompressor {
 impl Drop for Decompressor {
     fn drop(&mut self) {
         if !self.reaped {
-            // A reader that stops early leaves the child blocked on its pipe: kill it and wait for it.
+            // If the reader stops early, the child stays blocked on its pipe. So kill the child and wait for its end.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

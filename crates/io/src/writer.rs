@@ -54,8 +54,8 @@ enum Sink {
 /// Writes packets to a capture file, buffered, in native byte order.
 ///
 /// # Errors
-/// A full disk or a closed pipe is reported once, by the call in which it occurs; after that nothing is
-/// written and [`write`](CaptureWriter::write) returns `false`. A regular file is then truncated after its
+/// A full disk or a closed pipe is reported once, by the call in which it occurs. After that, nothing is
+/// written and [`write`](CaptureWriter::write) returns `false`. A regular file is truncated after its
 /// last complete record (to length 0, if the file header did not fit). Such a file looks complete, so only the
 /// error shows that packets are missing. A pipe cannot be truncated, so its reader sees an incomplete record.
 ///

@@ -37,7 +37,7 @@ fn samples() -> Vec<Vec<u8>> {
     samples
 }
 
-/// Reads to the end. Returns the number of packets, and whether reading ended without an error or a truncated
+/// Reads to the end. Returns the number of packets, and whether reading met neither an error nor a truncated
 /// record.
 fn drain(bytes: &[u8]) -> (usize, bool) {
     let Ok(mut reader) = CaptureReader::from_bytes("x", bytes) else { return (0, false) };

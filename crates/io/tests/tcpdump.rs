@@ -61,7 +61,7 @@ fn packets_are_those_that_were_printed() {
             if detailed {
                 same(file, time, &made, real, &[(0, 9)]);
             } else if first && real[6] & 0x20 == 0 && made[2..4] != [0, 28] {
-                // The text of an application protocol may not show the length.
+                // For some application protocols, tcpdump does not print the length.
                 same(file, time, &made, real, &[(2, 4)]);
             }
             match real[9] {

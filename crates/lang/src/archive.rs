@@ -18,7 +18,7 @@ pub enum ArchiveError {
     /// A member header is truncated or has no end mark.
     #[error("bad member header at byte {0}")]
     BadHeader(usize),
-    /// A member size is not a number, or it reaches beyond the end.
+    /// A member size is not a number, or it reaches beyond the end of the archive.
     #[error("bad member size at byte {0}")]
     BadSize(usize),
     /// A member name is empty, is not text, or could lead out of a directory.
@@ -115,8 +115,8 @@ pub fn write(members: &[(String, Vec<u8>)]) -> Result<Vec<u8>, ArchiveError> {
         if !is_safe_name(name) {
             return Err(ArchiveError::BadName(out.len()));
         }
-        // A name is written in the long form if it does not fit or could be misread (a leading `#` means a BSD
-        // name). Non-ASCII names always are, because `format!` pads to 16 characters, but the field must have 16
+        // A name is written in the long form if it does not fit or could be misread (a leading `#` means a BSD name).
+        // Non-ASCII names always take the long form: `format!` pads to 16 characters, but the field must have 16
         // bytes.
         let long = name.len() > 14
             || !name.is_ascii()

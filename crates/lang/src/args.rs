@@ -21,7 +21,7 @@ use std::ops::Range;
 pub fn split(config: &str) -> Vec<Range<usize>> {
     let bytes = config.as_bytes();
     let mut all = Vec::new();
-    // The first significant byte of the current argument, and the end of its last one.
+    // Where the first significant byte of the current argument starts, and where its last one ends.
     let (mut first, mut last, mut at) = (None, 0, 0);
     while at < bytes.len() {
         let (what, end) = unit(bytes, at);

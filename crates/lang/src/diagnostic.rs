@@ -16,7 +16,7 @@ pub enum Severity {
     Error,
 }
 
-/// The subject of a diagnostic, if other code treats such diagnostics differently.
+/// The subject of a diagnostic. Only subjects that other code distinguishes have a variant of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A use of an undefined variable.
@@ -160,7 +160,7 @@ impl Diagnostic {
 /// diagnostic takes far longer than finding it, which is why there is a limit. Warnings are left out before
 /// errors.
 pub fn shown(all: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
-    // One more is allowed, because the elaborator may append a summary line to its list of [`MAX_ERRORS`].
+    // One more is allowed, because the elaborator may append a summary line to its [`MAX_ERRORS`] errors.
     if all.len() <= MAX_ERRORS + 1 {
         return Cow::Borrowed(all);
     }

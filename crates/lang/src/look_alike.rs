@@ -34,16 +34,16 @@ fn known(c: char) -> Option<(Kind, &'static str, &'static str)> {
     })
 }
 
-/// Returns help for text that starts with such a character; `None` for any other text.
+/// Returns help for text that starts with a look-alike or invisible character; `None` for any other text.
 pub(crate) fn help(text: &str) -> Option<String> {
     let c = text.chars().next()?;
     let (_, name, mend) = known(c)?;
     Some(format!("the character U+{:04X} is {name}: {mend}", u32::from(c)))
 }
 
-/// Finds such characters where they are probably a mistake: a quote at the start of a word, a dash at the start of a
-/// word and before a digit, an invisible character in any position. Quoted strings and comments are not searched.
-/// Returns the range of each character, and help on it.
+/// Finds look-alike and invisible characters where they are probably a mistake: a quote at the start of a word, a dash
+/// at the start of a word and before a digit, an invisible character in any position. Quoted strings and comments are
+/// not searched. Returns the range of each character, and help on it.
 pub fn in_arguments(config: &str) -> Vec<(Range<usize>, String)> {
     let bytes = config.as_bytes();
     let (mut found, mut at, mut starts_word) = (Vec::new(), 0, true);

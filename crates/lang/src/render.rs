@@ -83,7 +83,7 @@ fn report<'a>(sources: &'a Sources, d: &'a Diagnostic) -> Vec<Group<'a>> {
     let mut notes = Vec::new();
     for (text, span) in &d.notes {
         match span {
-            // A note with a position of its own, unless the position is already shown.
+            // A note with a position of its own that is not shown yet.
             Some(s) if d.span != Some(*s) && !text.starts_with("  ") && !text.ends_with(':') => {
                 let mut note = Group::with_title(Level::NOTE.secondary_title(printable(text)));
                 for element in snippet(sources, &window(sources, *s), &[(*s, "", AnnotationKind::Primary)]) {

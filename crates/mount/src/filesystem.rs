@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 /// How long the kernel may cache names and attributes: not at all, because the configuration may change at
 /// any time.
 const NOTHING: Duration = Duration::ZERO;
-/// The longest write that the kernel sends in one request, in bytes. It splits longer writes.
+/// The longest write that the kernel sends in one request, in bytes. The kernel splits longer writes.
 const MOST_AT_ONCE: u32 = 1 << 20;
 
 impl Filesystem for Handlers {

@@ -53,7 +53,7 @@ impl Handlers {
         tree.clone()
     }
 
-    /// Refuses requests by threads of this process, because a worker that made one would wait for itself.
+    /// Refuses requests by threads of this process: a worker that makes a request would wait for its own reply.
     fn admit(&self, request: &Request) -> Result<(), Errno> {
         let ours = Path::new(&format!("/proc/self/task/{}", request.pid())).exists();
         if ours { Err(Errno::EDEADLK) } else { Ok(()) }

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const DEVICE: &str = "/dev/fuse";
-/// The program that mounts for unprivileged users, in FUSE versions 3 and 2.
+/// The programs that mount for unprivileged users: that of FUSE 3, then that of FUSE 2.
 const HELPERS: [&str; 2] = ["fusermount3", "fusermount"];
 
 /// Whether a system call failed for lack of privilege.

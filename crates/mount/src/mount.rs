@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The number of threads that serve requests. A slow handler blocks one of them.
 const THREADS: usize = 4;
-/// The time to wait for the threads to end. If another process has a file open, they keep running until the
+/// The time to wait for the threads to end. If another process has a file open, the threads keep running until the
 /// router's process ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 

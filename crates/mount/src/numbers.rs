@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inode numbers. The numbers of an element stay the same over a hot swap, so that a process whose current
-//! directory is that of an element stays in it.
+//! Inode numbers. The numbers of an element stay the same over a hot swap. So a process whose current directory is
+//! that of an element can continue to work there.
 
 use std::collections::HashMap;
 
 /// The inode number of the mount point, fixed by FUSE.
 pub(crate) const ROOT: u64 = 1;
-/// The limit of directory numbers: an inode number has 24 bits for the directory.
+/// Directory numbers are less than this: an inode number has 24 bits for the directory.
 const MOST_FOLDERS: usize = 1 << 24;
 /// The maximum number of handler names. An inode number has 16 bits for the handler name, but values below [`FIRST`]
 /// mean other parts.

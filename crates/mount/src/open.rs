@@ -44,8 +44,8 @@ struct Collected {
     pending: bool,
     /// Whether the handler has been called or will be.
     used: bool,
-    /// The error, if a write could not be accepted. All of the text is then discarded, and further writes
-    /// fail, until [`Pending::take`] returns the error.
+    /// The error of a write that could not be accepted; `None` if there was none. After the error, the whole text is
+    /// discarded. Further writes fail until [`Pending::take`] returns the error.
     spoilt: Option<Errno>,
     held: Option<Held>,
 }
@@ -112,8 +112,8 @@ impl Pending {
         append: bool,
     ) -> Result<(), Errno> {
         if !c.pending {
-            // The first write of a value counts as offset 0, whatever its real offset: a program may continue after
-            // the values that it has written before, although the file appears empty.
+            // Offsets count from the first write of a value. A program that writes several values may continue at
+            // the offset after the previous value, although the file appears empty.
             c.base = offset;
         }
         let at = match offset.checked_sub(c.base).and_then(|at| usize::try_from(at).ok()) {
@@ -236,7 +236,7 @@ mod tests {
         let files = OpenFiles::default();
         let p = pending(&files);
         assert!(p.unused() && p.take().unwrap().is_none());
-        // The offsets start at 5, as from a program that appends to a file and takes its length to be 5.
+        // The offsets start at 5, as if a program appended to a file that it believes to be 5 bytes long.
         p.write(5, b"hello ", false).unwrap();
         p.write(11, b"world", false).unwrap();
         p.write(5, b"J", false).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a plain vector that is written at the given offsets.
+        /// Compares the collected data with a plain vector that is written at the same offsets.
         #[test]
         fn writes_land_where_they_say(
             base in 0u64..1000, writes in proptest::collection::vec((0usize..40, "[a-z]{0,9}"), 1..9),

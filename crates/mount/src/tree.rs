@@ -34,7 +34,7 @@ impl Handler {
     }
 }
 
-/// A directory: an element, a common prefix of element names before a slash, or both.
+/// A directory. It stands for an element, for the part of element names before a slash, or for both.
 pub(crate) struct Folder {
     number: u32,
     /// The path, in the form of an element name; empty for the mount point.
@@ -161,7 +161,7 @@ impl Tree {
 }
 
 impl Folder {
-    /// The element of this directory; `None` if the directory is not an element, like the mount point.
+    /// The name of the element of this directory; `None` for a directory without an element, such as the mount point.
     pub(crate) fn element(&self) -> Option<&str> {
         self.element.then_some(self.path.as_str())
     }

@@ -2,9 +2,10 @@
 //! `castanet build-package`: compiles a crate of classes to a shared library.
 //!
 //! The crate is compiled against the compiled crates of this castanet, so that both have the same types. Cargo
-//! is not used, because it would build other copies of these crates. Thus no crate is downloaded. The shared library
-//! exports two symbols, which requires `unsafe`. Its root crate, which this module writes, exports them, so crates of
-//! classes may forbid `unsafe`.
+//! is not used, because it would build other copies of these crates. Without cargo, no crate is downloaded.
+//!
+//! The shared library exports two symbols, which requires `unsafe`. They are exported by the root crate of the library,
+//! which this module writes. So crates of classes may forbid `unsafe`.
 
 use crate::header::{Header, Refusal, seal};
 use crate::library::Library;
@@ -104,7 +105,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// An error about a file or directory.
+    /// Returns a function that makes a [`BuildError::File`] with this path from an I/O error.
     fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> BuildError {
         move |source| BuildError::File { path: path.into(), source }
     }
@@ -158,8 +159,8 @@ impl Manifest {
     }
 }
 
-/// A hash of the crate's text and its build options. The hash distinguishes the types of two versions of the crate,
-/// because their fields may differ.
+/// A hash of the crate's files and its build options. It makes the types of two versions of a crate different types for
+/// the compiler, because their fields may differ.
 fn identity(folder: &Path, how: &str) -> Result<String, BuildError> {
     let mut all = how.as_bytes().to_vec();
     let mut open = vec![folder.join("Cargo.toml"), folder.join("src")];
@@ -178,7 +179,7 @@ fn identity(folder: &Path, how: &str) -> Result<String, BuildError> {
     Ok(format!("{:032x}", crate::header::checksum(&all)))
 }
 
-/// The compiler command.
+/// The command that runs the compiler, without arguments: the program in `RUSTC`, or `rustc`.
 fn rustc() -> Command {
     Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }
@@ -218,8 +219,8 @@ fn entry(manifest: &Manifest) -> String {
     out
 }
 
-/// The compiler's error codes for incompatible compiled crates. After such an error, the next compiled
-/// `castanet-element` is tried, which may be compatible.
+/// The compiler's error codes for compiled crates that do not fit together. The directory may contain several compiled
+/// `castanet-element` crates. After such an error, the next of them is tried.
 const MIXED: [&str; 5] = ["E0460", "E0462", "E0463", "E0464", "E0514"];
 
 /// The compiler's messages about a crate that does not compile.

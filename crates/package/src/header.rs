@@ -5,7 +5,7 @@ use castanet_element::package::{BUILT, HEADER_SYMBOL, MAGIC};
 use object::{Object, ObjectKind, ObjectSection, ObjectSegment, ObjectSymbol};
 use std::fmt;
 
-/// Separates a library from its checksum.
+/// The bytes between a library and its checksum in a package file.
 const SEAL: &[u8; 16] = b"castanet-checked";
 /// The maximum header length, in bytes.
 const LONGEST: usize = 64 << 10;
@@ -43,19 +43,19 @@ impl std::error::Error for Refusal {}
 /// Why a file is not a package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// It is not an object file of a known format.
+    /// The file is not an object file of a known format.
     #[error("it is not a shared library")]
     NoLibrary,
-    /// It is an object file or an executable.
+    /// The file is an object file or an executable.
     #[error("it is an object or a program, not a shared library")]
     OtherKind,
-    /// Bytes are missing at its end.
+    /// Bytes are missing at the end of the file.
     #[error("it is truncated")]
     Truncated,
-    /// It has no header of a package.
+    /// The file has no package header.
     #[error("it is a shared library, but not a package of classes")]
     NoPackage,
-    /// Its header cannot be read.
+    /// The package header cannot be read.
     #[error("its header is broken")]
     Broken,
 }

@@ -22,8 +22,8 @@ pub(crate) struct ExportedClass {
     def: ClassDef,
 }
 
-/// The library to which the exported classes of one [`Content`] refer. The reference is empty while the library
-/// is not loaded.
+/// The library to which the exported classes of one [`Content`] refer. The `Weak` is empty while the library is not
+/// loaded.
 type Link = Arc<Mutex<Weak<Library>>>;
 
 /// The part of a library that is kept after it is unloaded: its exported classes, and the link to the library. The
@@ -53,7 +53,7 @@ pub struct Library {
     header: Header,
     exported: Arc<[ExportedClass]>,
     /// The classes inside the library.
-    // INVARIANT: points into `_code`, which is dropped after it.
+    // INVARIANT: `inside` points into `_code`. `_code` is declared later, so it is dropped later.
     inside: Vec<ClassDef>,
     stays: bool,
     end: fn(),
@@ -75,7 +75,7 @@ impl Drop for Library {
     }
 }
 
-/// Continues a panic that happened inside a library. Its message has been printed.
+/// Resumes, in the program, a panic that happened inside a library. The panic message has been printed already.
 fn raise(text: String) -> ! {
     std::panic::resume_unwind(Box::new(text))
 }
@@ -126,14 +126,14 @@ impl Library {
         let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
         // SAFETY: opening a library runs its constructors. `check` has verified that the file is unchanged
         // output of `build-package`, which links a crate of classes with Rust's standard library. The
-        // constructors of the latter only read the program's arguments.
+        // constructors of the standard library only read the program's arguments.
         let code =
             unsafe { Code::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| failed(e.to_string()))?;
         // SAFETY: `build-package` writes the crate that exports this symbol with this type. The header states
         // that both sides have the same compiler and the same source of the type.
         let package = unsafe { code.get::<*const Package>(PACKAGE_SYMBOL.as_bytes()) };
         let package: *const Package = *package.map_err(|e| failed(e.to_string()))?;
-        // SAFETY: the address of a static of the library, which is mapped as long as `code` lives. The
+        // SAFETY: the pointer is the address of a static of the library, which is mapped as long as `code` lives. The
         // reference ends in this function.
         let Some(package) = (unsafe { package.as_ref() }) else { return Err(failed("it is empty".into())) };
         if package.types != types() {

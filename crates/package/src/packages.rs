@@ -41,7 +41,7 @@ pub fn installed() -> PathBuf {
 }
 
 impl Packages {
-    /// Creates the package registry for a value of `CLICKPATH`, if it is set.
+    /// Creates the packages of a process. `clickpath` is the value of `CLICKPATH`; `None` if it is not set.
     pub fn new(clickpath: Option<&str>) -> Arc<Packages> {
         Arc::new(Packages { clickpath: clickpath.map(str::to_string), state: Mutex::default() })
     }
@@ -205,8 +205,8 @@ impl Packages {
                 Ok(library) => classes.add(library),
                 Err(refusal) => {
                     let d = diagnostic(name, refusal);
-                    // The position is given as a label. The classic format must not show this position, and it shows
-                    // no labels.
+                    // The position of the requirement is given as a label, because the classic format must not show it
+                    // and shows no labels.
                     errors.push(match flat.required_at.get(i) {
                         Some(at) => d.label("required here", *at),
                         None => d,
@@ -230,8 +230,8 @@ pub fn diagnostic(name: &str, refusal: Refusal) -> Diagnostic {
     if refusal.help.is_empty() { d } else { d.help(refusal.help) }
 }
 
-/// A set of classes, together with the classes of packages. The libraries stay loaded as long as this set
-/// exists, and the routers built with the set keep it.
+/// A set of classes, together with the classes of packages. The set keeps the
+/// libraries loaded. A router keeps the set that it was built with.
 #[derive(Clone)]
 pub struct WithPackages {
     base: Arc<dyn Classes>,

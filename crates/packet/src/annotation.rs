@@ -150,7 +150,7 @@ impl Packet {
     pub fn timestamp(&self) -> i64 {
         if self.meta().flags & COLD == 0 { 0 } else { self.meta().timestamp }
     }
-    /// Sets the timestamp.
+    /// Sets the timestamp, in nanoseconds since 1970.
     #[inline]
     pub fn set_timestamp(&mut self, ns: i64) {
         self.warm();
@@ -188,7 +188,7 @@ impl Packet {
             m.transport = m.data + m.len;
         }
     }
-    /// Unsets the MAC header.
+    /// Marks the MAC header as not set.
     pub fn clear_mac_header(&mut self) {
         self.meta_mut().mac = UNSET;
     }
@@ -196,22 +196,25 @@ impl Packet {
         let at = (self.meta().data as usize).checked_add_signed(offset)?;
         u32::try_from(at).ok().filter(|&a| a <= self.meta().cap)
     }
-    /// The offset of the network header from the start of the data; negative if before it.
+    /// The offset of the network header from the start of the data, negative if the header is before the data. `None`
+    /// if the header is not set.
     pub fn network_offset(&self) -> Option<isize> {
         self.offset_of(self.meta().network)
     }
-    /// The offset of the transport header from the start of the data; negative if before it.
+    /// The offset of the transport header from the start of the data, negative if the header is before the data. `None`
+    /// if the header is not set.
     pub fn transport_offset(&self) -> Option<isize> {
         self.offset_of(self.meta().transport)
     }
-    /// The offset of the MAC header from the start of the data; negative if before it.
+    /// The offset of the MAC header from the start of the data, negative if the header is before the data. `None` if
+    /// the header is not set.
     pub fn mac_offset(&self) -> Option<isize> {
         self.offset_of(self.meta().mac)
     }
     fn offset_of(&self, at: u32) -> Option<isize> {
         (at != UNSET).then(|| at as isize - self.meta().data as isize)
     }
-    /// The length of the network header, options included.
+    /// The length of the network header, options included; 0 if the header is not set.
     pub fn network_header_length(&self) -> usize {
         let m = self.meta();
         if m.network == UNSET { 0 } else { m.transport.saturating_sub(m.network) as usize }

@@ -44,12 +44,13 @@ impl Batch {
     pub fn push(&mut self, p: Packet) {
         self.0.push(p);
     }
-    /// Removes the last packet.
+    /// Removes the last packet and returns it.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Packet> {
         self.0.pop()
     }
-    /// Appends all packets of `other`. If this batch is empty, the two are swapped instead.
+    /// Moves all packets of `other` to the end of this batch. If this batch is empty, the two batches only exchange
+    /// their vectors.
     #[inline(always)]
     pub fn append(&mut self, other: &mut Batch) {
         if self.0.is_empty() {
@@ -63,7 +64,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.0.clear();
     }
-    /// Removes all packets, in order.
+    /// Removes all packets and returns them in order.
     #[inline(always)]
     pub fn drain(&mut self) -> std::vec::Drain<'_, Packet> {
         self.0.drain(..)

@@ -32,8 +32,8 @@ struct Head {
 /// The part that only the chunk's handle accesses. Forwarding touches only the first 64 bytes.
 #[repr(C)]
 pub(crate) struct Meta {
-    /// The first byte of the buffer with the packet's data: the chunk's own buffer, or that of another chunk if
-    /// this is a clone.
+    /// The start of the buffer that holds the packet's data. The buffer is the chunk's own or, in a clone, that of
+    /// another chunk.
     pub buf: NonNull<u8>,
     /// Offset of the first byte of data in the buffer.
     pub data: u32,
@@ -223,7 +223,7 @@ const _: () = assert!(std::mem::offset_of!(Meta, anno) == 40);
 #[repr(C)]
 pub(crate) struct SlabHeader {
     pub pool: NonNull<Inner>,
-    /// The pool's list of free chunks of this slab's size.
+    /// The pool's list of free chunks in the size class of this slab.
     pub free: NonNull<Vec<ChunkPtr>>,
     pub class: usize,
 }

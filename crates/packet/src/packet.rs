@@ -345,7 +345,8 @@ impl Packet {
             return;
         }
         let tail = self.tailroom();
-        // Ignore the pool's limit here. It already bounds the number of clones, and so the number of these copies.
+        // This copy may exceed the pool's limit. The limit bounds the number of clones, and so the number of such
+        // copies.
         if !self.rebuffer(self.headroom(), tail) {
             // Unreachable, because the new chunk has the size of the old one. An empty packet is a safe result.
             self.meta_mut().len = 0;

@@ -59,7 +59,7 @@ pub struct Lender {
     copy: usize,
     /// The pool of the calling thread, created if necessary.
     current: fn() -> NonNull<Inner>,
-    /// The pool of the calling thread, or null.
+    /// The pool of the calling thread, or null if the thread has none.
     seen: fn() -> *mut Inner,
 }
 
@@ -163,7 +163,8 @@ fn with_local<R>(f: impl FnOnce(&mut Local, NonNull<Inner>) -> R) -> R {
     unsafe { f(&mut *inner.as_ref().local.get(), inner) }
 }
 
-/// Takes a free chunk of a size class. With `strict`, returns `None` if the pool has reached its limit.
+/// Takes a free chunk of a size class. With `strict`, returns `None` if no chunk is free and the pool has reached its
+/// limit. Without it, the pool may exceed its limit.
 #[inline(always)]
 pub(crate) fn take(class: usize, strict: bool) -> Option<ChunkPtr> {
     with_local(|local, inner| match local.free.get_mut(class)?.pop() {
@@ -217,8 +218,8 @@ fn grow(local: &mut Local, inner: NonNull<Inner>, class: usize) {
         libc::madvise(slab.as_ptr().cast(), SLAB, libc::MADV_HUGEPAGE);
     }
     let header = slab.cast::<SlabHeader>();
-    // SAFETY: the pool is alive and contains the list. No reference is created, so `local` remains the only
-    // one.
+    // SAFETY: the pool is alive and contains the list. This creates a raw pointer, so `local` remains the only
+    // reference.
     let free = unsafe { NonNull::new_unchecked(&raw mut (*inner.as_ref().local.get()).free[class]) };
     // SAFETY: the slab is aligned to its size and larger than the header.
     unsafe { header.write(SlabHeader { pool: inner, free, class }) };
@@ -321,7 +322,8 @@ pub fn set_limit(bytes: usize) {
     with_local(|local, _| local.limit = bytes);
 }
 
-/// The number of chunks in this thread's pool, and the number of them that are in use or not yet returned.
+/// The number of chunks that this thread's pool has allocated, and the number of those that are not in its free lists.
+/// The latter are in use, or were returned by other threads and not yet collected.
 pub fn usage() -> (usize, usize) {
     with_local(|local, _| (local.chunks, local.chunks - local.free.iter().map(Vec::len).sum::<usize>()))
 }

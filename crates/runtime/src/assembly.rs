@@ -22,8 +22,8 @@ pub(crate) struct Assembly {
 
 impl Drop for Assembly {
     fn drop(&mut self) {
-        // Dropping the elements also drops the message listeners that they own. The session still has weak
-        // references to these listeners: remove them before the code of the classes can be unloaded.
+        // Dropping the elements also drops the message listeners that they own. The session still has weak references
+        // to these listeners. Remove the references before the code of the classes can be unloaded.
         self.workers.clear();
         self.shared.session.remove_dead_listeners();
     }
@@ -79,7 +79,8 @@ impl Assembly {
         ledger
     }
 
-    /// Cleans up all elements, in order. Returns the declarations of those that failed, with the errors.
+    /// Cleans up all elements, in order. Returns the declaration (`name :: Class`) of each element that failed, with
+    /// the error.
     pub fn cleanup(&mut self) -> Vec<(String, String)> {
         self.cleanup_of(|_| true)
     }

@@ -53,7 +53,7 @@ fn weak(replicas: &Replicas) -> Reused {
 }
 
 impl BuildState {
-    /// Takes the effects of all elements (`effects`), and the states that replicas share (`replicas`).
+    /// Creates the state from the effects of all elements (`effects`) and the states that replicas share (`replicas`).
     pub fn new(
         graph: &Graph,
         tasks: &[usize],

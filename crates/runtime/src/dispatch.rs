@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads and writes of handlers on a worker. Calls to elements of other workers are sent to these workers.
+//! Reads and writes handlers on a worker. Calls to elements of other workers are sent to these workers.
 
 use crate::accounts;
 use crate::handlers::{DROP_REASONS, ELEMENT, LIVE, busy, denied, missing, requests, without_parameters};
@@ -177,7 +177,7 @@ impl Nodes {
         let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
         done.ok_or_else(|| missing(&name, "write"))???;
         if self.shared.shows_config(element) {
-            // The class returns its own configuration text, so ask it for the text after the write.
+            // The class itself writes the text of `config`, so read the handler again after the write.
             let config = self.with(core, element, |e, cx| handler::read(e, "config", "", cx));
             if let Some(Ok(Ok(config))) = config {
                 self.shared.build_state.set_config(element, &config);
@@ -348,8 +348,8 @@ impl Router for Nodes {
         if let Some(h) = self.shared.provided(e).find(|h| h.0 == handler) {
             return of(h.1);
         }
-        // Only the element itself can list these handlers. A running element cannot be asked, so it counts as having
-        // none.
+        // The class does not declare such a handler, so only the element itself can list it. A running element cannot
+        // be asked, so it counts as having none.
         let member = self.places.get(e as usize).map_or(0, |p| p.1 as usize);
         let own = match self.node_of(e).and_then(|n| self.nodes.get(n)).map(|n| &n.body) {
             Some(Body::Element(x) | Body::Reaching(x, _)) => x.own_handlers(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements of the driver, such as the control sockets of the command line. They are listed after the elements of the
-//! configuration and can only be read. No configuration contains them, so swaps neither change nor close them.
+//! Elements that the driver (the program that runs the router) adds, such as the control sockets of the command line.
+//! These elements are listed after those of the configuration and can only be read. No configuration contains them, so
+//! swaps neither change nor close them.
 
 use crate::handlers::{ELEMENT, missing, without_parameters};
 use castanet_element::CallError;

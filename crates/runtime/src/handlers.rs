@@ -97,7 +97,7 @@ pub const GLOBAL: &[HandlerSpec] = &[
         )
     },
 ];
-/// Global handlers of a router that may be swapped.
+/// The additional global handlers of a router that allows hot swaps.
 pub const HOT_SWAP: [HandlerSpec; 3] = [
     HandlerSpec::new(
         "hotconfig",
@@ -134,8 +134,8 @@ pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
     CallError::Missing(format!("no '{handler}' {kind} handler"))
 }
 
-/// Returns the number of stop requests that a write of `value` to the global handler `stop` makes: the number in
-/// `value`, or 1 if `value` is not a number.
+/// Returns how many stop requests a write of `value` to the global handler `stop` makes: the number in `value`, or 1 if
+/// `value` is not a number.
 pub(crate) fn requests(value: &str) -> u32 {
     value.trim().parse().unwrap_or(1)
 }
@@ -169,8 +169,8 @@ impl Shared {
     pub(crate) fn has_task(&self, element: u32) -> bool {
         self.tasks.binary_search(&(element as usize)).is_ok()
     }
-    /// Whether an element has the handlers of tasks: it has a task, or its class has one if its ports are connected
-    /// in another way.
+    /// Whether an element has the handlers of tasks. True if it has a task, or if its class declares a task but this
+    /// element gets no turns because of how it is connected.
     pub(crate) fn shows_task(&self, element: u32) -> bool {
         self.has_task(element) || self.spec(element).is_some_and(|s| s.task)
     }
@@ -179,15 +179,15 @@ impl Shared {
         let drops = self.spec(element).is_some_and(|s| !s.drops.is_empty());
         provided(self.shows_task(element), drops).map(|h| (h.name, h.flags))
     }
-    /// Whether a handler is the runtime's own `drop_reasons`, which counts the drops on each worker
-    /// separately.
+    /// Whether a handler is the `drop_reasons` of the runtime, which counts the drops on each worker separately. False
+    /// if the class declares a handler of that name.
     pub(crate) fn counts_drops(&self, element: u32, handler: &str) -> bool {
         handler == DROP_REASONS && self.declared(element, handler).is_none()
     }
     pub(crate) fn declared(&self, element: u32, handler: &str) -> Option<&'static HandlerSpec> {
         self.spec(element)?.all_handlers().find(|h| h.name == handler)
     }
-    /// Returns the value of a standard handler, for which the element need not be called; none for any other
+    /// Returns the value of a standard handler that can be computed without calling the element; none for any other
     /// handler.
     pub(crate) fn standard(&self, element: u32, handler: &str) -> Option<String> {
         let e = element as usize;
@@ -201,9 +201,9 @@ impl Shared {
             _ => return None,
         })
     }
-    /// Returns the value of the handler `home_thread`: the worker that runs an element's task. Under simulated time
-    /// there is only one worker, even if more were requested. The value is then the home that the configuration
-    /// assigns, if its number is below the requested number of workers.
+    /// Returns the value of the handler `home_thread`, which is normally the worker that runs the element's task. Under
+    /// simulated time there is only one worker, even if more were requested. In that case, returns the home that the
+    /// configuration assigns, if its number is below the requested number of workers.
     pub(crate) fn home_thread(&self, e: usize) -> usize {
         let requested = self.names.workers().unwrap_or(1);
         match self.names.home(e) {

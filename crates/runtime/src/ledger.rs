@@ -23,7 +23,7 @@ pub struct Account {
     pub config: String,
     /// Whether a hot swap removed it.
     pub gone: bool,
-    /// The entries that its class declares.
+    /// The kinds of entries that its class declares.
     pub ledger_role: LedgerRole,
     /// Packets that entered the router through it.
     pub entered: u64,
@@ -36,7 +36,8 @@ pub struct Account {
     /// Packets that the kernel dropped before the element could read them, counted when the element was
     /// cleaned up. They never entered the router.
     pub missed: u64,
-    /// Packets that it dropped, by reason. Reasons that its class declares as `ends` count as `left` instead.
+    /// Packets that it dropped, by reason. If its class declares a reason as one of its `ends`, drops for this reason
+    /// count as `left` instead.
     pub drops: BTreeMap<Reason, u64>,
 }
 
@@ -198,7 +199,7 @@ impl Former {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Account>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Adds the account of an element, unless it is empty.
+    /// Adds the account of an element, unless all its counts are 0.
     pub fn add(&self, account: Account) {
         if !account.is_empty() {
             let key = (account.element.clone(), account.class.clone());

@@ -193,9 +193,9 @@ impl<'a> Linker<'a> {
         });
     }
 
-    /// Makes an edge that leads back into a chain. Packets wait on it until the copies that action `e` has emitted
-    /// have been stored, sent or dropped. `i` is the number of the action in the chain. Returns the index of the
-    /// edge; `NONE` if the action needs none.
+    /// Makes an edge that leads back into a chain. Packets wait on it until the copies that action `e` has emitted have
+    /// been stored, sent or dropped. `i` is the number of the action in the chain. Returns the index of the edge;
+    /// `NONE` if the action needs no such edge.
     fn resume(&mut self, first: usize, e: usize, i: usize) -> u32 {
         if !(self.copies(e) && self.pushes(e)) {
             return NONE;

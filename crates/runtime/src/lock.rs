@@ -106,7 +106,8 @@ impl State {
             }
         }
     }
-    /// Marks the descriptors that the home worker no longer waits for as ready, because they have become ready.
+    /// Marks as ready the descriptors that the home worker no longer waits for. It stopped waiting for them because
+    /// they became ready.
     pub fn look(&mut self, core: &mut Core) {
         for (&key, &watch) in &self.registered {
             if !core.watches().waits(watch) {

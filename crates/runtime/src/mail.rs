@@ -18,11 +18,11 @@ pub struct Call {
     pub from: Origin,
     /// Whether a worker waits for the answer.
     pub urgent: bool,
-    /// The element; none for a global handler.
+    /// The number of the element; none for a global handler.
     pub element: Option<u32>,
-    /// The handler.
+    /// The name of the handler.
     pub handler: String,
-    /// Whether the handler is read or written.
+    /// Whether the handler is read or written, and with which text.
     pub access: Access,
 }
 
@@ -45,7 +45,7 @@ pub enum Mail {
     Call(Call, SyncSender<Result<String, CallError>>),
     /// Report the packets that elements dropped on this worker.
     Drops(SyncSender<Result<Dropped, CallError>>),
-    /// A signal of the operating system has arrived: the elements that watch it, and the signal.
+    /// A signal of the operating system has arrived. Holds the elements that watch it, and the number of the signal.
     Signal(Vec<u32>, i32),
 }
 
@@ -56,7 +56,7 @@ pub struct Inbox {
     /// Whether there is mail. The worker reads this flag in every round of its run loop, so reading it must be
     /// cheap.
     pub(crate) full: AtomicBool,
-    /// The number of rounds of the worker's run loop. Only the worker writes it.
+    /// The number of rounds that the worker's run loop has made so far. Only the worker writes it.
     pub(crate) rounds: AtomicU64,
     /// Whether the worker waits for another one: for a lock, or for the answer to a handler call.
     pub(crate) waiting: AtomicBool,
@@ -75,7 +75,7 @@ impl Mail {
 }
 
 impl Inbox {
-    /// Makes an empty inbox, and the end from which the worker takes its mail.
+    /// Returns an empty inbox, and the receiver from which the worker takes its mail.
     pub(crate) fn new(waker: Arc<Waker>) -> (Inbox, Receiver<Mail>) {
         let (sender, receiver) = channel();
         let inbox = Inbox {

@@ -236,7 +236,8 @@ impl Naive {
         self.net.shared.graph.find(name).and_then(|e| u32::try_from(e).ok())
     }
 
-    /// Cleans up all elements, in order. Returns the declarations of those that failed, with the errors.
+    /// Cleans up all elements, in order. Returns the declaration (`name :: Class`) of each element that failed, with
+    /// the error.
     pub fn cleanup(&mut self) -> Vec<(String, String)> {
         let mut errors = Vec::new();
         for e in 0..self.net.shared.graph.len() {

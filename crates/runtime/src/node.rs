@@ -21,10 +21,10 @@ pub(crate) struct Member {
     /// The number of the node's edges that come before the edges of this action's side outputs.
     pub skip: u32,
     pub action: Box<dyn Action>,
-    /// The edge that leads to the next action of the chain. If this action has emitted copies or put packets
-    /// behind others ([`Verdict::Several`](castanet_element::Verdict::Several)), the packets that continue in
-    /// the chain wait on this edge. `NONE` if the class does neither, or if packets are pulled through the
-    /// chain.
+    /// The edge that leads to the next action of the chain. The packets that continue in the chain wait on this edge in
+    /// two cases. If this action has emitted copies, the copies go first. If it has added packets to the batch
+    /// ([`Verdict::Several`](castanet_element::Verdict::Several)), the packets may have to go on one by one. `NONE` if
+    /// the class does neither, or if packets are pulled through the chain.
     pub resume: u32,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Node {
     pub base: u32,
     /// The number of its edges.
     pub count: u32,
-    /// The number of a chain's edges before its side outputs; 0 for an element.
+    /// The number of a chain's edges that come before those of its side outputs; 0 for an element.
     pub mains: u32,
     /// Whether packets may leave a chain before its end, by a drop or a side output.
     pub loses: bool,
@@ -62,9 +62,8 @@ pub(crate) struct Node {
     pub descending: bool,
     /// For each pull input, the node and output that it pulls from.
     pub sources: Box<[(u32, u32)]>,
-    /// The node and output that this node pulls from directly. Set only if this node reaches no other node than
-    /// the one it pulls from, and if the latter reaches no node at all. Typically, this node is a task, and it
-    /// pulls from a queue.
+    /// The node and output that this node pulls from directly. Set only if this node reaches just that one node, and
+    /// that node reaches none. Typically, this node is a task that pulls from a queue.
     pub direct: Option<(u32, u32)>,
 }
 

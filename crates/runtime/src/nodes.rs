@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// The maximum nesting of handler calls that lead to further handler calls.
+/// The maximum nesting depth of handler calls that lead to further handler calls.
 const CALLS: u32 = 64;
 
 /// The elements of one worker.
@@ -40,9 +40,9 @@ pub struct Nodes {
     pub(crate) contended: Vec<u32>,
     /// The number of locks that this worker holds.
     pub(crate) locks: u32,
-    /// The nesting of waits for other workers. A worker waits for a lock, or for the answer to a handler call.
+    /// The nesting depth of waits for other workers. A worker waits for a lock, or for the answer to a handler call.
     pub(crate) waits: u32,
-    /// The nesting of handler calls that this worker answers while it waits.
+    /// The nesting depth of the handler calls that this worker answers while it waits.
     pub(crate) answering: u32,
     /// Mail that was received but is not answered yet.
     pub(crate) inbox: VecDeque<Mail>,
@@ -53,13 +53,13 @@ pub struct Nodes {
     /// Empty batches for pulls.
     pub(crate) spare: Vec<Batch>,
     pub(crate) rounds: u64,
-    /// The current nesting of handler calls.
+    /// The current nesting depth of handler calls.
     pub(crate) calls: u32,
     /// Elements that have panicked.
     pub(crate) panicked: PanickedElements,
     /// Scheduled tasks.
     pub(crate) tasks: Tasks,
-    /// The end of the inbox from which this worker takes its mail.
+    /// The receiver of the inbox, from which this worker takes its mail.
     pub(crate) mail: Option<Receiver<Mail>>,
     pub(crate) shared: Arc<Shared>,
 }
@@ -162,8 +162,8 @@ impl Nodes {
         self.pending(n)
     }
 
-    /// Marks all edges of a node that have packets as pending. Returns the first of these edges, and puts the
-    /// others on the stack.
+    /// Marks as pending all edges of a node that have packets. Returns the first of these edges, and puts the others on
+    /// the stack.
     #[inline]
     fn pending(&mut self, n: usize) -> Option<usize> {
         let Nodes { nodes, edges, stack, .. } = self;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a router is built and run.
+//! The options with which a router is built and run.
 
 use castanet_element::{Clock, Seed};
 use castanet_spec::Origin;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A function that the thread of each worker calls with the number of the worker, before the worker runs.
 pub type ThreadStart = Arc<dyn Fn(u32) + Send + Sync>;
 
-/// Where messages of elements go.
+/// The function that receives the messages of elements.
 pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
 
 /// The reaction of a router to an element that panics while it handles a packet, in its task or in a timer.
@@ -39,7 +39,7 @@ pub struct Options {
     pub seed: Option<u64>,
     /// The clock. Under simulated time there is only one worker.
     pub clock: Clock,
-    /// Where messages go.
+    /// The function that receives the messages of elements.
     pub printer: Printer,
     /// The reaction to elements that panic.
     pub on_panic: OnPanic,
@@ -50,7 +50,7 @@ pub struct Options {
     pub client_files: Option<PathBuf>,
     /// Whether scripts report variables that are not defined.
     pub report_undefined: bool,
-    /// What the thread of each worker does first, for example binding itself to a processor.
+    /// What the thread of each worker calls first, for example to bind itself to a processor.
     pub on_start: Option<ThreadStart>,
 }
 
@@ -85,9 +85,9 @@ pub(crate) struct Settings {
     /// Whether a seed was given on the command line, which overrides the seed of the configuration.
     pub seed_given: bool,
     pub clock: Clock,
-    /// Where the configuration comes from.
+    /// The source of the configuration, which decides its rights.
     pub origin: Origin,
-    /// The folder below which clients may name files.
+    /// The folder below which clients with the token may name files. If there is none, they may name no files.
     pub folder: Option<Arc<Path>>,
     /// Whether scripts report variables that are not defined.
     pub report_undefined: bool,
@@ -96,7 +96,7 @@ pub(crate) struct Settings {
 }
 
 impl Options {
-    /// Where random numbers come from.
+    /// Returns the source of random numbers.
     pub(crate) fn seed(&self) -> Seed {
         match self.seed {
             Some(n) => Seed::Fixed(n),

@@ -138,8 +138,8 @@ fn kind(graph: &Graph, e: usize) -> Option<ElementKind> {
     let mut unnamed = false;
     let mut parts: Vec<&str> = element.name.split('/').collect();
     let classes = element.origin.iter().map(|o| o.class.as_str()).chain([element.class.as_str()]);
-    // The text of a flat configuration has names with slashes, such as `a/b`, without compounds. So only the last
-    // parts of a name belong to known compounds and to the element.
+    // A name in a flat configuration, such as `a/b`, has more parts than the element has known compounds. So compare
+    // only the last parts, which belong to the known compounds (`origin`) and to the element.
     let first = parts.len().saturating_sub(element.origin.len() + 1);
     for (part, class) in parts.iter_mut().skip(first).zip(classes) {
         if is_unnamed(part, class) {
@@ -309,7 +309,7 @@ impl<'a> Matcher<'a> {
             for (output, port, peer) in side.edges(e as usize) {
                 let p = peer.element as u32;
                 let twin = if is_old { Some(p) } else { side.twins.get(peer.element).copied().flatten() };
-                // Elements outside the group are paired. The number of the old element identifies the pair.
+                // A neighbour outside the group has a pair. The number of the old element identifies this pair.
                 let end = index.get(&p).map_or(format!("paired {twin:?}"), |i| format!("own {i}"));
                 edges.push(format!("{output} {port} {} {end}", peer.port));
             }

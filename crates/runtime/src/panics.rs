@@ -80,7 +80,8 @@ impl Nodes {
         let culprit = report.culprit.or(caller);
         let mut lost = report.dropped.map_or(0, |before| pool::dropped().wrapping_sub(before)) as u64;
         for (n, body) in report.bodies {
-            // The element that panicked was called by these elements. They are intact.
+            // A locked element other than the culprit is intact: it only called the element that panicked. Workers may
+            // use it again.
             if let Body::Locked(lock, _) = &body
                 && Some(lock.element) != culprit
             {

@@ -96,8 +96,8 @@ impl Nodes {
         self.drain(core);
     }
 
-    /// Like `pull_node`, but pulls the packets one at a time. If a chain does not pass a packet on, the burst
-    /// ends, and the packets behind it stay upstream.
+    /// Like `pull_node`, but pulls the packets one at a time. If a chain does not pass a packet on, the burst ends
+    /// there, and the packets after it stay upstream.
     #[cold]
     fn pull_singly(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
         let mut one = self.spare.pop().unwrap_or_default();

@@ -107,7 +107,8 @@ impl Nodes {
                 Body::Locked(..) => match self.push_reaching(core, n, port) {
                     Some(touched) => touched,
                     None => {
-                        // Another worker runs the element, and this one holds a lock.
+                        // Another worker runs the element. This worker holds a lock, so it must not wait. The packets
+                        // wait on their edge instead.
                         self.put_back_on(x);
                         self.contended.push(x as u32);
                         return None;
@@ -322,9 +323,9 @@ pub(crate) fn run_chain(
     cx.outputs().touched()
 }
 
-/// Runs an action that may emit copies, or add packets to the batch. Returns true if it did. The batch then waits on the
-/// edge that leads to the next action: copies must go first, and with more packets than before, packets must go one by
-/// one.
+/// Runs an action that may emit copies, or add packets to the batch. Returns true if it did either. In that case, the
+/// batch waits on the edge that leads to the next action: emitted copies must go before the batch, and a batch with
+/// added packets may have to go on one packet at a time.
 fn copied(m: &mut Member, batch: &mut Batch, cx: &mut Cx<'_>) -> bool {
     let (before, len) = (cx.outputs().take_touched(), batch.len());
     m.action.action_batch(batch, cx);

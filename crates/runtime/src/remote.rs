@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handler calls from threads that are not workers. Each call goes to the workers of the element. If a swap
-//! comes first, the call is repeated on the new configuration.
+//! Makes handler calls from threads that are not workers. Each call goes to the workers of the element. If a swap
+//! replaces the configuration before a call is answered, the call is repeated on the new configuration.
 
 use crate::handlers::{missing, without_parameters};
 use crate::mail::{Access, Call, Mail};

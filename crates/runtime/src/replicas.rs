@@ -8,10 +8,10 @@ use castanet_element::CallError;
 use castanet_spec::{ClassSpec, Merge, Workers};
 
 impl Shared {
-    /// Reads a handler of an element. `read` reads it on one worker.
+    /// Reads a handler of an element. `read` reads the handler on one worker.
     ///
     /// # Errors
-    /// The first error of `read`, or if no worker has the element.
+    /// The first error of `read`, or an error if no worker has the element.
     pub(crate) fn read_replicas<E: From<CallError>>(
         &self,
         element: u32,
@@ -33,10 +33,10 @@ impl Shared {
         }
     }
 
-    /// Writes a handler of an element. `write` writes it on one worker.
+    /// Writes a handler of an element. `write` writes the handler on one worker.
     ///
     /// # Errors
-    /// The first error of `write`. The replicas before it have the new value.
+    /// The first error of `write`. Replicas that were written before the error keep the new value.
     pub(crate) fn write_replicas<E>(
         &self,
         element: u32,

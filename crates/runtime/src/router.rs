@@ -23,7 +23,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 /// A router that was built. It is run at most once.
 pub struct Router {
-    /// The current configuration.
+    /// All workers of the current configuration.
     pub(crate) assembly: Assembly,
     running: Arc<Running>,
 }
@@ -185,7 +185,8 @@ impl Router {
         self.assembly.ledger()
     }
 
-    /// Cleans up all elements, in order. Returns the declarations of those that failed, with the errors.
+    /// Cleans up all elements, in order. Returns the declaration (`name :: Class`) of each element that failed, with
+    /// the error.
     pub fn cleanup(&mut self) -> Vec<(String, String)> {
         self.assembly.cleanup()
     }

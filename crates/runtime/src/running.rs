@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The access to a running router for threads that are not workers. It stays valid when swaps replace the
+//! Gives threads that are not workers access to a running router. The access stays valid when swaps replace the
 //! configuration.
 
 use crate::driver_elements::DriverElement;
@@ -24,7 +24,7 @@ pub struct Running {
     pub(crate) open: AtomicBool,
     pub(crate) slot: Slot,
     pub(crate) driver_elements: OnceLock<Vec<DriverElement>>,
-    /// A reference to itself.
+    /// A reference to itself, from which `Running::strong` makes an `Arc`.
     me: Weak<Running>,
 }
 
@@ -54,7 +54,7 @@ impl Running {
     pub fn current(&self) -> Option<Arc<Shared>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
-    /// The number of failed handler calls that scripts made on their own. No caller gets the errors of these calls.
+    /// The number of failed handler calls in scripts that run by themselves. No caller gets the errors of these calls.
     pub fn failed_calls(&self) -> u64 {
         self.session.failed_calls.load(Ordering::Relaxed)
     }

@@ -20,13 +20,13 @@ pub(crate) struct Session {
     heard: AtomicBool,
     /// Whether the router is to stop when nothing can happen any more (simulated time only).
     stops_when_idle: AtomicBool,
-    /// Whether this message has been printed: the router stops because nothing more can happen.
+    /// Whether the router has already printed that it stops because nothing more can happen.
     idle_reported: AtomicBool,
     /// The reaction to elements that panic.
     pub on_panic: OnPanic,
     /// The number of panics of elements.
     pub panics: AtomicU64,
-    /// The number of failed handler calls in scripts.
+    /// The number of failed handler calls in scripts that run by themselves.
     pub failed_calls: AtomicU64,
     /// Accounts of elements that swaps removed.
     pub former: Former,

@@ -64,7 +64,7 @@ pub struct Shared {
     /// The data for live reconfiguration. It is declared before `classes`, because dropping it may need their
     /// code.
     pub(crate) build_state: BuildState,
-    /// Known classes.
+    /// The classes that the configuration may use.
     pub classes: Arc<dyn Classes>,
     pub(crate) inboxes: Vec<Inbox>,
     pub(crate) requests: AtomicU32,
@@ -127,8 +127,8 @@ impl Shared {
             i.waker.wake();
         }
     }
-    /// Called under simulated time when nothing can happen any more. Either requests a stop, with a message, or
-    /// returns false if the router must wait.
+    /// Called under simulated time when nothing can happen any more. If the router need not wait, requests a stop, with
+    /// a message, and returns true. Otherwise returns false.
     pub(crate) fn stop_idle(&self) -> bool {
         // If signals are watched, a script may be waiting for one.
         let stops = self.signals.is_empty() && self.session.stops_when_idle();

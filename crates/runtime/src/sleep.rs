@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sleep of a worker: until a time, until a descriptor is ready, or until another thread wakes it.
+//! Puts a worker to sleep until a time, until a descriptor is ready, or until another thread wakes it.
 
 use castanet_element::Interest;
 use castanet_element::watch::{Change, Watches};
@@ -80,8 +80,9 @@ impl Waker {
 
 /// A descriptor that is registered with epoll, and the watches that wait for it: for reading, for writing.
 ///
-/// Once no watch waits, the descriptor is removed from epoll. If it stayed registered, each packet sent to a
-/// socket would make the kernel call its wake-up function, at the cost of the sender, though the worker is awake.
+/// Once no watch waits, the descriptor is removed from epoll. If it stayed registered, the kernel would call epoll's
+/// wake-up function for each packet that arrives at a socket. This would cost the sender time, although the worker is
+/// awake.
 struct Waits {
     fd: Arc<OwnedFd>,
     keys: [Option<u64>; 2],
@@ -128,7 +129,7 @@ impl Sleeper {
         self.waker.clone()
     }
 
-    /// Registers the descriptors that elements wait for with epoll.
+    /// Registers with epoll the descriptors that elements wait for.
     fn register(&mut self, watches: &mut Watches) {
         for change in watches.changes() {
             match change {
@@ -156,7 +157,7 @@ impl Sleeper {
         }
     }
 
-    /// Registers a descriptor's events with epoll; `new` if it is not registered yet.
+    /// Registers a descriptor's events with epoll. `new` is true if the descriptor is not registered yet.
     fn update(&mut self, number: RawFd, new: bool) {
         let Some(waits) = self.waits.get(&number) else { return };
         let (epoll, fd, flags) = (&self.epoll, &waits.fd, waits.flags());

@@ -17,11 +17,11 @@ use std::sync::Once;
 /// What is known about the panic that is unwinding a thread.
 #[derive(Default)]
 pub(crate) struct PanicReport {
-    /// Its message, and the place in the source.
+    /// The message of the panic, and its place in the source.
     pub message: String,
     /// The value of [`pool::dropped`] before unwinding.
     pub dropped: Option<usize>,
-    /// The element that ran.
+    /// The element that ran when the panic began.
     pub culprit: Option<u32>,
     /// Bodies that were taken out of their nodes while they ran, innermost first.
     pub bodies: Vec<(usize, Body)>,
@@ -71,8 +71,8 @@ pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (PanicReport, Box<dy
     WATCHED.set(before);
     out.map_err(|panic| {
         let mut report = REPORT.with(RefCell::take);
-        // A panic in the code of a package is caught there and raised again here with `resume_unwind`, which
-        // does not run the panic hook.
+        // A package catches a panic in its own code. The program raises it again with `resume_unwind`, which does not
+        // run the panic hook.
         if report.message.is_empty() {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             report.message =
@@ -82,8 +82,8 @@ pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (PanicReport, Box<dy
     })
 }
 
-/// Calls an element, or several in turn. If one of them panics, `cx` tells which, and it is recorded as the
-/// culprit.
+/// Calls `f`, which runs an element, or several in turn. If one of them panics, it is recorded as the culprit: `cx` has
+/// its number.
 #[inline(always)]
 pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -> R {
     struct Guard<'c, 'a>(&'c mut Cx<'a>);

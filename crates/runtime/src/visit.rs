@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements that several workers reach although their class allows one instance only.
+//! Calls locked elements: those that several workers reach although their class allows one instance only.
 //!
 //! All these workers run the instance, under a lock that is held for one call. The element has a home worker, which
 //! runs its task and its timers, waits for its descriptors, and answers its handlers. When a call on another worker
 //! has changed the timers or descriptors, that worker sends the home worker [`Mail::Attend`].
 //!
-//! No deadlock is possible. A worker that holds a lock waits for another lock only in order to pull, and the
-//! graph has no cycle of pulls. Packets that it would have to push to an element in use wait on their edge
-//! until it holds no lock. A worker that waits answers the handler calls of other workers meanwhile. Such a
-//! call never waits for a lock whose holder waits itself: it fails, because the element is busy.
+//! No deadlock is possible. A worker that holds a lock waits for another lock only in order to pull, and the graph has
+//! no cycle of pulls. Packets that such a worker would have to push to an element in use wait on their edge until the
+//! worker holds no lock. A worker that waits answers the handler calls of other workers meanwhile. A call that is
+//! answered during a wait never waits for a lock whose holder waits itself. It fails instead, because the element is
+//! busy.
 
 use crate::handlers::busy;
 use crate::lock::{Locked, Purpose, State, Visit};
@@ -208,7 +209,7 @@ impl Nodes {
         self.lock_of(element).is_some()
     }
 
-    /// Runs `f` on the instance of a locked element, which it may replace.
+    /// Runs `f` on the instance of a locked element. `f` may replace the instance.
     ///
     /// # Errors
     /// When the element is not locked or is running, or when `f` panics.
@@ -288,7 +289,8 @@ impl Nodes {
     }
 }
 
-/// Pulls packets through an action, one at a time. If it does not pass one on, the burst ends.
+/// Pulls at most `max` packets through an action, one at a time. Stops early if a pull returns none, or if the action
+/// does not pass a packet on.
 fn pull_action(a: &mut dyn Action, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
     let mut one = cx.spare_batch();
     for _ in 0..max {

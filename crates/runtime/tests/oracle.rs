@@ -143,7 +143,7 @@ fn differs(c: &Configuration, wish: Wish) -> Option<String> {
     None
 }
 
-/// The smallest configuration found that still differs.
+/// Returns the smallest configuration found that still differs, and how it differs.
 fn shrink(mut c: Configuration, wish: Wish) -> (Configuration, String) {
     let mut why = differs(&c, wish).unwrap_or_default();
     loop {

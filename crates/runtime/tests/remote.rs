@@ -144,7 +144,7 @@ fn a_call_has_the_rights_of_the_one_who_makes_it() {
                 let refused = write(Origin::Anonymous, "agg", h, &path("file"));
                 assert!(matches!(refused, Err(CallError::Denied(_))), "{h}: {refused:?}");
                 assert!(!is_there("file"), "{h}");
-                // The operator named no folder for clients.
+                // The operator named no folder for clients, so they may name no file.
                 let refused = write(Origin::Authorised, "agg", h, &path("file"));
                 let told = matches!(&refused, Err(CallError::Failed(e)) if e.contains("--library-path"));
                 assert!(told && !is_there("file"), "{h}: {refused:?}");
@@ -161,7 +161,7 @@ fn a_call_has_the_rights_of_the_one_who_makes_it() {
             // A script has the rights of the configuration, even if a client runs it.
             write(Origin::Anonymous, "s", "run", &path("file")).unwrap();
             assert!(is_there("file") && is_there("printed"));
-            // A read must not open files for its caller, either.
+            // A read handler must not open files for its caller, either.
             std::fs::write(path("secret"), "secret").unwrap();
             let cat = running.read(Some("s"), "cat", &path("secret"));
             assert!(matches!(&cat, Err(CallError::Failed(e)) if e.contains("may not name files")), "{cat:?}");

@@ -32,7 +32,7 @@ fn stop_requests_and_driver_scripts() {
              DriverManager(write t.say begin, pause, write t.say end);",
             &["0 begin", "200 end"],
         ),
-        // Requests to stop are counted.
+        // Each request to stop ends one pause, even a pause that has not begun yet.
         (
             "TimedSource(0.1, LIMIT 1, STOP true) -> Discard; TimedSource(0.2, LIMIT 1, STOP true) -> Discard; t :: Tell;
              DriverManager(pause, write t.say one, pause, write t.say two);",

@@ -152,7 +152,7 @@ fn elements_are_paired_by_class_configuration_and_neighbours() {
         ),
         ("a :: Idle -> Counter -> d :: Discard", "a :: Idle -> Counter -> Counter -> d :: Discard", &[], 2),
         // Elements with the same name and class are always paired: here `a` and `d`. The new counter is not between
-        // them, so it is another one.
+        // them, so it does not replace the old one.
         (
             "a :: Idle -> Counter -> d :: Discard",
             "a :: Idle -> d :: Discard; Idle -> Counter -> Discard",
@@ -166,21 +166,22 @@ fn elements_are_paired_by_class_configuration_and_neighbours() {
             &["Queue@4 Queue@2"],
             2,
         ),
-        // The configuration decides between two queues in the same place.
+        // Either queue could replace the old one: one follows `a`, the other precedes `b`. The one with the same
+        // configuration does.
         (
             "a :: Idle -> Queue(5) -> b :: Idle",
             "a :: Idle -> Queue(7) -> Unqueue -> Queue(5) -> b :: Idle",
             &["Queue@4 Queue@2"],
             2,
         ),
-        // Compounds without a name.
+        // An element in a compound without a name is paired, too.
         (
             "elementclass S { input -> Counter -> output } a :: Idle -> S -> d :: Discard",
             "elementclass S { input -> Counter -> output } a :: Idle -> Paint(1) -> S -> d :: Discard",
             &["S@3/Counter@1 S@2/Counter@1"],
             1,
         ),
-        // Without connections.
+        // An element without connections is paired, although its configuration differs.
         (
             "AddressInfo(a 1.2.3.4); x :: Idle -> y :: Discard",
             "x :: Idle -> y :: Discard; AddressInfo(a 1.2.3.5)",

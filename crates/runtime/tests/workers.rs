@@ -38,7 +38,7 @@ struct Seen {
     records: BTreeMap<String, Vec<String>>,
     /// The values of handlers.
     values: BTreeMap<String, String>,
-    /// Packets dropped, by element and reason, without those that reached their destination.
+    /// Drops, by element and reason. Reasons that a class declares as its `ends` are left out.
     drops: BTreeMap<(u32, Reason), u64>,
 }
 
@@ -69,7 +69,7 @@ fn values(
         .collect()
 }
 
-/// Returns the accounts of the ledger, which must balance: drops by reason, and packets entered, made and left.
+/// Returns the accounts of the ledger, which must balance: drops by reason, and packets entered, made, left and held.
 fn booked(ledger: &Ledger) -> BTreeMap<String, String> {
     ledger.check();
     let account = |a: &castanet_runtime::ledger::Account| {
@@ -218,7 +218,7 @@ impl Element for Brittle {
 
 #[test]
 fn a_panic_on_one_worker_disables_the_element_on_all() {
-    // With N = 1 either worker may run into it; whoever comes later finds the substitute.
+    // With N = 1, the element may panic on either worker. The other worker finds the substitute.
     for n in [1, 700, 3999] {
         let (options, log) = real(2);
         let text = format!(
@@ -320,7 +320,7 @@ impl Element for Slow {
 #[test]
 fn packets_for_an_element_in_use_wait_until_the_worker_holds_no_lock() {
     const EACH: u64 = 6_000;
-    // While worker 1 pulls, it holds the lock of `x`; `p` then pushes to `l`, which worker 0 uses all the time.
+    // While worker 1 pulls, it holds the lock of `x`. Meanwhile `p` pushes to `l`, which worker 0 uses all the time.
     let text = format!(
         "a :: Numbers(1, {EACH}, 9) -> t :: Tee; t -> [1] x :: Both; t [1] -> l :: Slow -> d :: Counter -> Discard; \
          b :: Numbers(2, {EACH}, 9) -> q :: Queue({EACH}) -> p :: Pick(2, 0) -> [0] x -> u :: Unqueue(8) -> c :: Counter -> Discard; \

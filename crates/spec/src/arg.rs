@@ -83,7 +83,15 @@ impl ArgError {
     /// An error about a range of the configuration string.
     pub fn new(message: impl Into<String>, range: Range<usize>) -> ArgError {
         let (message, help) = (message.into(), String::new());
-        ArgError { message, range, classic: None, help, replacement: None, warning: false, beside_errors: false }
+        ArgError {
+            message,
+            range,
+            classic: None,
+            help,
+            replacement: None,
+            warning: false,
+            beside_errors: false,
+        }
     }
     /// A warning about a range of the configuration string.
     pub fn warning(message: impl Into<String>, range: Range<usize>) -> ArgError {
@@ -134,11 +142,12 @@ pub trait Args: Sized {
     const SPECS: &'static [ArgSpec];
     /// Handlers that read and write single arguments.
     const HANDLERS: &'static [HandlerSpec];
-    /// Takes the values from a parser that was made with [`Args::SPECS`]. Errors are left in the parser.
+    /// Takes the values from a parser that was made with [`Args::SPECS`]. Returns none if a value is missing or
+    /// invalid. The errors are left in the parser.
     fn take(parser: &mut Parser<'_>) -> Option<Self>;
     /// Returns the value that a handler shows; none if the handler does not belong to an argument.
     fn read(&self, handler: &str) -> Option<String>;
-    /// Changes the value that a handler sets; none if the handler does not belong to an argument.
+    /// Sets the argument that a handler belongs to. Returns none if the handler does not belong to an argument.
     fn write(&mut self, handler: &str, text: &str, cx: &ArgCx<'_>) -> Option<Result<(), ValueError>>;
 
     /// Returns a warning about a valid text that was written to a handler.
@@ -146,7 +155,7 @@ pub trait Args: Sized {
         None
     }
 
-    /// Parses a configuration string. Returns all errors and warnings at once.
+    /// Parses a configuration string. Returns the arguments, or none after an error, and all errors and warnings.
     fn parse(config: &str, cx: ArgCx<'_>) -> (Option<Self>, Vec<ArgError>) {
         let mut parser = Parser::new(config, Self::SPECS, cx);
         let args = Self::take(&mut parser);

@@ -26,18 +26,18 @@ pub enum Reconfigure {
     Refused,
     /// It keeps its counts and what it holds, as in a hot swap.
     Keeps,
-    /// It starts anew.
+    /// It loses its counts and what it holds.
     Restarts,
 }
 
 /// How the class handles partial checksums and super-packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// Passes such packets on unchanged.
+    /// Passes partial checksums and super-packets on unchanged.
     Transparent,
-    /// Handles such packets.
+    /// Handles partial checksums and super-packets.
     Aware,
-    /// Cannot handle such packets, so the element must get only packets with complete checksums, and no super-packets.
+    /// Can handle neither, so the element must get only packets with complete checksums, and no super-packets.
     None,
 }
 
@@ -53,8 +53,8 @@ bitflags::bitflags! {
         const CALLS = 4;
         /// May stop the driver.
         const STOPS = 8;
-        /// Reads state that other packets change one by one, such as the length of a storage downstream, or a value
-        /// that is set by packets on another input.
+        /// Reads state that may change with each packet elsewhere in the router, such as the length of a storage
+        /// downstream, or a value that packets on another input set.
         const LOOKS = 16;
     }
 
@@ -90,7 +90,7 @@ pub enum Capability {
 /// Everything a class declares.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassSpec {
-    /// The name in configurations: `DecIPTTL`.
+    /// The name in configurations, such as `DecIPTTL`.
     pub name: &'static str,
     /// Other names of the same class.
     pub aliases: &'static [&'static str],
@@ -98,11 +98,11 @@ pub struct ClassSpec {
     pub module: &'static str,
     /// The documentation comment: a summary line, then Markdown.
     pub doc: &'static str,
-    /// Port count code: `1/1-2`.
+    /// The port count code, such as `1/1-2`.
     pub ports: &'static str,
-    /// Processing code: `a/ah`.
+    /// The processing code, such as `a/ah`.
     pub processing: &'static str,
-    /// Flow code: `x/x`.
+    /// The flow code, such as `x/x`.
     pub flow: &'static str,
     /// Packet types by port, with `/` between inputs and outputs: `ip/ip`, `ether/ether`, `any/same`. The
     /// last type of a side applies to all further ports.

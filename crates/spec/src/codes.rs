@@ -54,9 +54,9 @@ pub enum Outputs {
 /// A port count code: `IN/OUT`, or one count for both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// Inputs.
+    /// The number of inputs.
     pub inputs: Count,
-    /// Outputs.
+    /// The number of outputs.
     pub outputs: Outputs,
 }
 
@@ -142,11 +142,11 @@ impl ProcessingCode {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FlowPort {
-    /// Reaches ports with one of these letters.
+    /// Reaches the ports of the other side that have one of these letters.
     Set(Vec<char>),
-    /// Reaches ports with none of these letters.
+    /// Reaches the ports of the other side that have none of these letters.
     Not(Vec<char>),
-    /// Reaches the port of the same number.
+    /// Reaches the port of the other side that has the same number.
     SameIndex,
 }
 

@@ -21,7 +21,7 @@ pub struct Addresses {
     pub ip6: Option<[u8; 16]>,
     /// IPv6 prefix: address and length.
     pub net6: Option<([u8; 16], u8)>,
-    /// The gateway of the device's default route.
+    /// The gateway of the default route through the device with this name.
     pub gateway: Option<[u8; 4]>,
 }
 
@@ -44,7 +44,7 @@ pub type OfDevices = Result<HashMap<String, Addresses>, String>;
 /// A function that reads the addresses of the machine's devices.
 pub type Devices = fn() -> OfDevices;
 
-/// With more names than this, a misspelt name is not compared with them.
+/// The largest number of names with which a misspelt name is compared. With more names, no name is suggested.
 const MOST_COMPARED: usize = 5000;
 
 /// All names that a configuration defines, by full name. A lookup starts in a scope and continues outward.
@@ -54,8 +54,8 @@ pub struct Names {
     ports: HashMap<(String, u8), u16>,
     annotations: HashMap<String, (usize, Option<usize>)>,
     elements: HashMap<String, (usize, &'static str)>,
-    /// For the index of an element, its shares by the name of the compound that the share was given to. The name is ""
-    /// if the share was given to the element itself.
+    /// The shares of each element's task, by element index. The inner key is the compound that a share was given to, or
+    /// "" if it was given to the element itself.
     shares: HashMap<usize, BTreeMap<String, f64>>,
     homes: HashMap<usize, usize>,
     devices: Option<Devices>,
@@ -96,8 +96,8 @@ impl Names {
     pub fn define_port(&mut self, scope: &str, name: &str, protocol: u8, port: u16) {
         self.ports.insert((format!("{scope}{name}"), protocol), port);
     }
-    /// Defines a name for a packet annotation, by first byte and size (AnnotationInfo). Without a size, the name fits
-    /// wherever an annotation is wanted.
+    /// Defines a name for a packet annotation, by first byte and size (AnnotationInfo). Without a size, the name is
+    /// valid for annotations of any size.
     pub fn define_annotation(&mut self, scope: &str, name: &str, offset: usize, size: Option<usize>) {
         self.annotations.insert(format!("{scope}{name}"), (offset, size));
     }
@@ -113,12 +113,13 @@ impl Names {
     }
     /// The largest share of a task, as a multiple of the ordinary share.
     pub const LARGEST_SHARE: f64 = 32.0;
-    /// Sets the share of the processor of an element's task, as a multiple of the ordinary share (ScheduleInfo).
-    /// `compound` is the compound that the share was given to, or empty; shares of several compounds multiply.
+    /// Sets how much processor time the task of an element gets, as a multiple of the ordinary share (ScheduleInfo).
+    /// `compound` is the compound that the share was given to, or empty for the element itself. The shares of several
+    /// compounds are multiplied.
     pub fn define_share(&mut self, element: usize, compound: &str, share: f64) {
         self.shares.entry(element).or_default().insert(compound.to_string(), share);
     }
-    /// The tickets of an element's task, if they were set.
+    /// The tickets of an element's task in the stride scheduler; none if no share was set.
     pub fn tickets(&self, element: usize) -> Option<u32> {
         // An ordinary share stands for 1024 tickets of the stride scheduler.
         let share: f64 = self.shares.get(&element)?.values().product();
@@ -173,8 +174,8 @@ impl Names {
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
-    /// Accepts names of unknown devices as Ethernet addresses. For checking a configuration on another
-    /// machine than the one it is meant for.
+    /// Accepts names of unknown devices as Ethernet addresses, so that a configuration can be checked on a machine
+    /// without these devices.
     pub fn trust_devices(&mut self) {
         self.trusting = true;
     }
@@ -190,8 +191,8 @@ impl Names {
     pub fn trusts_devices(&self) -> bool {
         self.trusting
     }
-    /// The addresses that a name stands for. They are those that the configuration defines; missing ones are taken
-    /// from the device with this name.
+    /// The addresses that the configuration defines for a name. Those that it does not define are taken from the device
+    /// with this name.
     pub fn addresses(&self, scope: &str, name: &str) -> Option<Addresses> {
         let defined = outward(scope, name, |n| self.addresses.get(n).copied());
         let of_device = self.of_devices().and_then(|all| all.as_ref().ok()?.get(name).copied());
@@ -232,11 +233,11 @@ impl Names {
     pub fn defined_port(&self, scope: &str, name: &str, protocol: u8) -> Option<u16> {
         outward(scope, name, |n| self.ports.get(&(n.to_string(), protocol)).copied())
     }
-    /// The index of an element.
+    /// The index of the element with this name.
     pub fn element(&self, scope: &str, name: &str) -> Option<usize> {
         outward(scope, name, |n| self.elements.get(n).map(|e| e.0))
     }
-    /// The index and class of an element.
+    /// The index and class of the element with this name.
     pub fn element_class(&self, scope: &str, name: &str) -> Option<(usize, &'static str)> {
         outward(scope, name, |n| self.elements.get(n).copied())
     }

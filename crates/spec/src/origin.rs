@@ -15,9 +15,8 @@ pub enum Origin {
     Authorised,
     /// Any other client on this host.
     Anonymous,
-    /// Any other client of a TCP port that does not connect from the loopback address. It has the fewest
-    /// rights and is the default, so that code that forgets to set an origin grants no more rights than
-    /// these.
+    /// Any other client. It connects to a TCP port, but not from the loopback address. This origin has the fewest
+    /// rights. It is the default, so that code that sets no origin grants only these rights.
     #[default]
     Network,
 }

@@ -108,7 +108,7 @@ impl From<ValueError> for String {
 
 /// A type that arguments can have.
 pub trait ArgValue: Sized {
-    /// The name in the manual: `ip-prefix`.
+    /// The name in the manual, such as `ip-prefix`.
     const TYPE: &'static str;
     /// Whether a value may be quoted as a whole. Words and patterns may, numbers and addresses may not. The
     /// quotes are removed before [`ArgValue::parse`].

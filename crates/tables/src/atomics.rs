@@ -31,7 +31,7 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// A point at which the loom model considers a thread switch.
+/// A point at which the loom model considers a thread switch. Outside the models it does nothing.
 pub(crate) struct Probe;
 
 impl Probe {

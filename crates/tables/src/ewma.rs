@@ -6,8 +6,8 @@ const HZ: i64 = 1000;
 const EPOCH: i64 = 1_000_000_000 / HZ;
 /// The weight of the newest epoch in the average is 2^-STABILITY.
 const STABILITY: u32 = 4;
-/// Added before the shift by STABILITY, so that the result is rounded to nearest. Because of this rounding, a
-/// decaying average stops at this value instead of 0.
+/// Added before the shift by STABILITY, so that the result is rounded to nearest. Because of this rounding, a decaying
+/// average stops at `HALF` instead of 0.
 const HALF: i128 = 1 << (STABILITY - 1);
 
 /// The rate of counted events, averaged over epochs of one millisecond.

@@ -3,7 +3,7 @@
 
 use super::atomics::SyncBool;
 
-/// Raised while there may be something in a shared structure such as a [`Ring`](crate::Ring).
+/// A flag that is raised while a shared structure, such as a [`Ring`](crate::Ring), may contain something.
 ///
 /// The producer inserts an item, then raises the flag. The consumer finds the structure empty, lowers the flag,
 /// checks again, and raises the flag if there is an item after all. The insertion, the second check and all

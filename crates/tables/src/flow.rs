@@ -87,7 +87,7 @@ impl FlowIndex {
         let i = b.matches(tag).trailing_zeros() as usize;
         b.values.get(i).copied().filter(|_| i < WAYS)
     }
-    /// The value with this tag for which `is` returns true.
+    /// The value with this tag for which `is` returns true; none if there is no such value.
     #[inline(always)]
     pub fn find(&self, tag: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut at = self.home(tag);

@@ -112,8 +112,8 @@ impl<T> Ring<T> {
         &self.cells[position & self.mask]
     }
 
-    /// The number of consecutive cells from `position` on that have `sequence == position + ready`, each for its own
-    /// position; at most `want`.
+    /// The number of consecutive cells, from `position` on, whose sequence number is their own position plus `ready`;
+    /// at most `want`.
     #[inline]
     fn ready(&self, position: usize, ready: usize, want: usize) -> usize {
         let mut count = 0;

@@ -19,7 +19,7 @@ fn stride(tickets: u32) -> u64 {
     ONE_TICKET / u64::from(tickets.max(1))
 }
 
-/// When the service of a task exceeds this many of the longest strides, the services of all tasks are halved.
+/// When the service of a task exceeds this number times the longest stride, the services of all tasks are halved.
 /// Otherwise a task that has slept for long would be ahead of the others for too long.
 const MOST_SERVICE: u64 = 64;
 
@@ -27,9 +27,9 @@ const MOST_SERVICE: u64 = 64;
 /// Tasks with equal numbers of tickets take turns in the order in which they were added.
 ///
 /// If tasks have different numbers of tickets, tasks that sleep and wake together keep their shares too. A turn in
-/// which a task found nothing to do does not count ([`Stride::withdraw`]). A task that is scheduled again keeps its
-/// pass, unless the others have passed it. Among tasks with equal passes, the one with the least service for its
-/// tickets is next. If these are equal too, the one that entered the queue first is next.
+/// which a task found nothing to do does not count ([`Stride::withdraw`]). A task that is scheduled again after that
+/// keeps its pass, or gets the current pass if that is higher. Among tasks with equal passes, the one with the least
+/// service for its tickets is next. If these are equal too, the one that entered the queue first is next.
 #[derive(Clone, Debug, Default)]
 pub struct Stride {
     /// Keys are the pass, the service (0 while all tickets are equal), and the number of the task's entry into the
@@ -58,7 +58,7 @@ struct Client {
     /// The task's pass when it was withdrawn ([`Stride::withdraw`]); none if it was not withdrawn since it was last
     /// added.
     left_at: Option<u64>,
-    /// Whether the last turn of the task that ended in [`Stride::retry`] was not counted.
+    /// Whether the last of the task's turns that ended in [`Stride::retry`] did not count.
     retries: bool,
 }
 
@@ -108,8 +108,8 @@ impl Stride {
     /// Schedules a task; 0 tickets count as 1. If the task is already scheduled, this function only sets its tickets.
     ///
     /// The pass of the task is one stride above the current pass, so it comes after waiting tasks with the same number
-    /// of tickets. If not all tasks have the same number of tickets, a task that was scheduled before returns with its
-    /// old pass, or with the current pass if that is higher.
+    /// of tickets. If not all tasks have the same number of tickets, a task that was withdrawn ([`Stride::withdraw`])
+    /// returns with its old pass, or with the current pass if that is higher.
     pub fn add(&mut self, client: u32, tickets: u32) {
         if self.contains(client) {
             return self.set_tickets(client, tickets);
@@ -239,7 +239,7 @@ mod tests {
         assert!(stride.remove(3) && !stride.remove(3));
         stride.add(3, 1024);
         assert_eq!(turns(&mut stride, 4), [0, 7, 3, 0]);
-        // So does a new task.
+        // A new task comes after the others, too.
         stride.add(9, 1024);
         assert_eq!(turns(&mut stride, 5), [7, 3, 0, 9, 7]);
         stride.clear();

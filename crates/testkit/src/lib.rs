@@ -131,7 +131,7 @@ pub fn number(r: &mut Router, element: &str, handler: &str) -> u64 {
     v.trim().parse().unwrap_or_else(|_| panic!("{element}.{handler}: {v}"))
 }
 
-/// Runs a test that could hang. It fails instead, after five minutes.
+/// Runs a test that could hang. The test fails if it has not ended after five minutes.
 pub fn watched<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
     let (tx, rx) = channel();
     let thread = std::thread::spawn(move || tx.send(f()));

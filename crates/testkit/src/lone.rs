@@ -19,7 +19,7 @@ pub fn add_to(r: &mut Registry) {
     }
 }
 
-/// Fails if time runs backwards for an element. `last` is the time of the previous call.
+/// Panics if time runs backwards for an element. `last` is the time of the previous call.
 fn check_time(last: &mut i64, cx: &mut Cx<'_>) {
     let recent = cx.recent();
     assert!(recent >= *last, "time runs backwards, by {} ns", *last - recent);
@@ -175,7 +175,7 @@ impl Element for LoneAsk {
         check_time(&mut self.time, cx);
         let element = self.args.handler.element.and_then(|e| u32::try_from(e).ok());
         match cx.read_handler(element, &self.args.handler.handler, "") {
-            // `Busy`: the element may be running, further up the call stack of a call that led to this one.
+            // `Busy` is not a failure: the element may be running, on this worker or on another one.
             Ok(_) | Err(CallError::Busy(_)) => {}
             Err(e) => panic!("{e}"),
         }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 const INSIDE: &str = "CASTANET_TEST_NAMESPACE";
 
-/// Runs the body of test `name` where it may create devices; prints SKIP if that is not possible.
+/// Runs the body of test `name` in namespaces in which it may create devices; prints SKIP if that is not possible.
 pub fn inside(name: &str, body: impl FnOnce()) {
     inside_of("-Urn", name, body);
 }

@@ -152,7 +152,7 @@ pub const fn pointer_word(pointer: u8) -> u32 {
     (pointer as u32) << 24
 }
 
-/// Whether a type is an error message. No ICMP error is sent in response to an ICMP error (RFC 1812 §4.3.2.7).
+/// Whether messages of type `kind` are errors. No ICMP error is sent in response to an ICMP error (RFC 1812 §4.3.2.7).
 #[inline]
 pub const fn is_error(kind: u8) -> bool {
     matches!(

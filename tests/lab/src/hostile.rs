@@ -226,7 +226,8 @@ impl Hostile {
         match self.below(6) {
             // Teardrop: the second fragment is inside the first.
             0 => vec![piece(0, 40, true), piece(24, 4, false)],
-            // Ping of death: with the header, two fragments end beyond byte 65535, one by a lot, one by a little.
+            // Ping of death: with the IP header, two of the fragments end beyond byte 65535. One ends far beyond it,
+            // the other just beyond it.
             1 => vec![piece(0, 1400, true), piece(65_528, 1400, false), piece(65_120, 400, false)],
             // Two fragments that both claim to be the last, and data beyond their ends.
             2 => vec![

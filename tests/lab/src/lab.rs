@@ -278,7 +278,7 @@ impl Host {
         self.flood_at(device, frames, time, None)
     }
 
-    /// As [`Host::flood`], with at most so many frames per second.
+    /// As [`Host::flood`], with at most `per_second` frames per second if that is given.
     ///
     /// # Panics
     /// The helper command does not accept the frames.

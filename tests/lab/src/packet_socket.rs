@@ -107,7 +107,7 @@ impl PacketSocket {
         checked(unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) }).map(drop)
     }
 
-    /// Waits for a frame. `None`: the device was removed or is down.
+    /// Waits for a frame. Returns `None` if the device was removed or is down.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Frame>> {
         let mut control = [0u64; 16];
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };

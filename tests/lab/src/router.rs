@@ -132,7 +132,7 @@ impl Router {
     }
 }
 
-/// Returns the configuration that `castanet new ip-router` writes on a host, with further arguments.
+/// Runs `castanet new ip-router` with further arguments on a host, and returns the configuration that it writes.
 ///
 /// # Panics
 /// The command fails.

@@ -33,8 +33,8 @@ pub fn classifier(data: &[u8]) {
     whole.program_text();
     let mut alone = Vec::new();
     for (i, &pattern) in patterns.iter().enumerate() {
-        // In a filter, the action of the matching rule gives the output. A rule that is tested alone gets the
-        // action `allow`, so that every match shows, even of a rule that drops.
+        // In a filter, the action of the matching rule gives the output. A rule that is tested alone gets the action
+        // `allow`, so that its match is visible even if the rule drops.
         let (pattern, output) = if language % 3 == 2 {
             let Some((action, condition)) = pattern.trim().split_once(char::is_whitespace) else { return };
             let output = match action {

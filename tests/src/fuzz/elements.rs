@@ -71,7 +71,7 @@ pub fn source(frames: &[Vec<u8>]) -> String {
     text
 }
 
-/// Elements between the source and the tested element, which prepare packets for different classes.
+/// Elements that prepare packets for different classes. They are put between the source and the tested element.
 const BEFORE: &[&str] = &[
     "",
     "-> MarkIPHeader(0)",

@@ -7,8 +7,8 @@ use castanet_element::run_loop::Internals as _;
 /// The message that Fuse prints when it stops the router.
 pub const BURNT: &str = "the fuse has ended the router";
 
-/// Stops the router after a number of task runs. Its task is always scheduled, so the run loop never sleeps.
-/// Simulated time would then not reach the next timer, so the task itself advances the time.
+/// Stops the router after a number of task runs. Its task is always scheduled, so the run loop never sleeps, and
+/// simulated time would never reach the next timer. Therefore the task itself advances the time.
 ///
 /// # Ports
 /// None.

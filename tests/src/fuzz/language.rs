@@ -6,15 +6,15 @@ use castanet_classes::Registry;
 use castanet_graph::{Drawing, Fold, Graph};
 use castanet_lang::{Diagnostic, Flat, NoLibrary, Options, Sources, Unknown, bytes, load_bytes, print};
 
-/// The maximum number of elements and of connections. A configuration with more of them, which may come from a short
-/// text with compounds, is not processed further.
+/// The maximum number of elements and of connections. A short text with compounds can give more of them. Such a
+/// configuration is not processed further.
 const MANY: usize = 2000;
 
 fn options(classes: &Registry, unknown: Unknown) -> Options<'_> {
     Options { classes, defines: &[], library: &NoLibrary, unknown }
 }
 
-/// Elements and connections without source positions.
+/// Returns the elements and connections as text, without source positions.
 fn meaning(flat: &Flat) -> Vec<String> {
     let elements = flat.elements.iter().map(|e| format!("{} :: {}({})", e.name, e.class, e.config.trim()));
     let mut connections: Vec<_> =

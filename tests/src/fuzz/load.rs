@@ -40,7 +40,7 @@ pub fn graph(text: &str) -> (Graph, Sources, Vec<Diagnostic>) {
     (graph, sources, diagnostics)
 }
 
-/// Renders diagnostics in both formats.
+/// Renders diagnostics in the pretty format, then in the classic format.
 pub fn show(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
     let pretty = castanet_lang::render::render_pretty(sources, diagnostics, false);
     pretty + &castanet_lang::render::render_classic(sources, diagnostics)

@@ -47,7 +47,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "summary", body: summary::summary },
 ];
 
-/// Returns the bytes up to a limit.
+/// Returns the first `longest` bytes, or all if there are fewer.
 fn at_most(data: &[u8], longest: usize) -> &[u8] {
     data.get(..longest).unwrap_or(data)
 }

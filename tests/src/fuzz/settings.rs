@@ -83,8 +83,8 @@ pub fn settings() -> &'static [Setting] {
             let (graph, ..) = load::graph(example(spec)?);
             let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|s| s.name == spec.name))?;
             let mut setting = setting(&graph, e, spec)?;
-            // The configuration string may refer to elements of the example that are missing here. Then an empty
-            // string is used.
+            // If the configuration string refers to elements of the example that are missing here, an empty string
+            // replaces it.
             if load::router(&setting.router(&setting.config, 1, |_| "Idle".into()), 1).is_err() {
                 setting.config = String::new();
             }

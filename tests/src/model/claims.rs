@@ -21,7 +21,7 @@ pub(super) struct Claim<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     No,
-    /// Position in the output.
+    /// Found at this position in the output.
     At(usize),
 }
 

@@ -42,10 +42,11 @@ pub(super) enum Due {
 /// The required fate of a frame.
 #[derive(Clone, Debug)]
 pub(super) struct Fate {
-    /// A description.
+    /// The name of the fate in the report.
     pub(super) label: &'static str,
     pub(super) due: Vec<Due>,
-    /// Next hops that never answer ARP, for which this packet is held forever.
+    /// The next hops (interface and address) that never answer ARP, so that what the router sends to them is held
+    /// forever.
     pub(super) held: Vec<(usize, Ipv4Addr)>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A model of the IP router in conf/ip-router-trace.click, which checks its output.
+//! A model of the IP router in conf/ip-router-trace.click. It checks the router's output.
 //!
 //! [`check`] processes the traces packet by packet, and determines the fate of each from the RFCs and the
 //! documentation of the element classes. It then compares the router's output with these fates, frame by frame.
@@ -175,7 +175,7 @@ fn fates(evidence: &Evidence) -> Fates {
     Fates { neighbours, replies, all }
 }
 
-/// Checks a run.
+/// Checks whether the output of a run is what the fates of its packets require.
 pub fn check(evidence: &Evidence) -> Report {
     let fates = fates(evidence);
     let mut report = Report::default();

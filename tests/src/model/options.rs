@@ -13,8 +13,8 @@ const STRICT_SOURCE_ROUTE: u8 = 137;
 /// Options with this bit are copied into every fragment.
 const COPY: u8 = 0x80;
 
-/// Splits options into (offset, bytes), leaving out the NOP options. Stops at the end of the list, or at an option
-/// that does not fit. Also returns the offset of that option.
+/// Splits options into (offset, bytes), leaving out the NOP options. Stops at the end of the list, or at an option that
+/// does not fit. Also returns the offset of an option that does not fit.
 fn split(options: &[u8]) -> (Vec<(usize, &[u8])>, Option<usize>) {
     let mut parts = Vec::new();
     let mut at = 0;

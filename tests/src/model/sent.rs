@@ -104,7 +104,7 @@ fn check_interface(out: usize, evidence: &Evidence, fates: &Fates, report: &mut 
     output.check_queries(fates, report);
 }
 
-/// The positions of the first ARP replies.
+/// The position of the first ARP reply from each neighbour, by interface and address.
 type Replies = HashMap<(usize, Ipv4Addr), usize>;
 
 /// The kind of an expected frame, with a description of its faults if it has any; or the reason a frame was not

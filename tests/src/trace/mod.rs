@@ -21,7 +21,7 @@ pub struct TraceFrame {
     pub time_ns: i64,
     /// The bytes captured.
     pub data: Vec<u8>,
-    /// Length on the link.
+    /// Length on the link, in bytes.
     pub original_len: u32,
 }
 

@@ -149,8 +149,8 @@ impl Code {
     fn distance(&self, to: Label) -> usize {
         self.0.len().saturating_sub(to)
     }
-    /// A label that leads to `to`, and that the next instruction reaches by skipping at most `most` instructions.
-    /// Adds a jump to `to` if that is too far away.
+    /// Returns a label that leads to `to` and is at most `most` instructions away from the next instruction. That is
+    /// `to` itself or, if `to` is too far away, a jump to `to`, which this function adds.
     fn reach(&mut self, to: Label, most: usize) -> Label {
         match self.distance(to) {
             far if far <= most => to,

@@ -76,7 +76,7 @@ pub fn compare(n: Number, relation: Relation, k: u32) -> Node {
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub frames: Frames,
-    /// The length of the tags matched so far.
+    /// The length of the tags matched so far, in bytes.
     shift: u32,
     /// Whether a previous term matched the tag in the frame's metadata.
     beside: bool,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values of header tests: parsing a word as a value of a type, inferring the type, masks.
+//! Values of header tests: parses words as values, infers their types, and reads masks.
 
 use std::ops::Range;
 
@@ -23,8 +23,9 @@ pub(super) struct Given {
 }
 
 impl Parser<'_> {
-    /// Parses `word` as a value. If no type is given, the word has the type of the previous test if possible;
-    /// if not, the type is inferred from the value. `bare` means that nothing precedes the value.
+    /// Parses `word` as a value of the type that the qualifiers give. If they give none, the word has the type of the
+    /// previous test, or, if it is not a value of that type, a type inferred from the word. `bare` means that nothing
+    /// precedes the value.
     pub(super) fn operand(
         &self,
         word: &str,
@@ -73,7 +74,7 @@ impl Parser<'_> {
     fn repeated(&self, word: &str, shape: Option<Value>, q: &Qualifiers) -> Option<Type> {
         let previous = self.previous.as_ref()?;
         let reads = |ty: Type| self.read(ty, word, shape, q.proto.or(previous.proto)).is_some();
-        // A host may follow a network in a list, and the reverse.
+        // In a list, a host may follow a network, and a network may follow a host.
         let also = match previous.ty {
             Type::Host => Some(Type::Net),
             Type::Net => Some(Type::Host),

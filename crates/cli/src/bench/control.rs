@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench control`: the cost of control clients.
+//! `castanet bench control`: measures the cost of control clients.
 
 use crate::load::write_out;
 use castanet_bench::control::{Settings, run};
@@ -14,7 +14,7 @@ pub struct Control {
     /// Handler reads per second.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub reads: u32,
-    /// Number of comparisons between reading and not reading.
+    /// Number of comparisons of the rate with reads and the rate without.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub groups: u32,
     /// Print JSON.

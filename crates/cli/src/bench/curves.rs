@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench diffserv`, `priority` and `red`: curves of the papers.
+//! `castanet bench diffserv`, `priority` and `red`: draws curves of the papers.
 
 use super::results::Results;
 use castanet_bench::curves::{self, Hosts, Settings, report};
@@ -47,10 +47,10 @@ consequence of this choice. For red, times shrink as rates grow.";
 /// Arguments of `castanet bench diffserv`, `priority` and `red`.
 #[derive(Args)]
 pub struct Curve {
-    /// Number of loads, in equal steps; with --hosts the default depends on --seconds.
+    /// Number of loads to measure, in equal steps; with --hosts the default depends on --seconds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub points: Option<u16>,
-    /// The greatest load: packets a second of each stream or class; for red, the share of the load that
+    /// The greatest load, in packets a second of each stream or class. For red: the greatest share of the load that
     /// exceeds the link's rate, a number below 1.
     #[arg(long, value_name = "LOAD", value_parser = positive)]
     pub to: Option<f64>,
@@ -66,7 +66,7 @@ pub struct Curve {
     /// With --hosts: total time of all measurements, in seconds.
     #[arg(long, value_name = "N", default_value_t = 30.0, value_parser = super::seconds, requires = "hosts")]
     pub seconds: f64,
-    /// With --hosts: factor for all rates.
+    /// With --hosts: the factor by which all rates are multiplied.
     #[arg(long, value_name = "FACTOR", value_parser = positive, requires = "hosts")]
     pub scale: Option<f64>,
     #[command(flatten)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the results of a measurement are printed and written to files.
+//! Prints the results of a measurement, and writes them to files.
 
 use crate::load::write_out;
 use clap::Args;

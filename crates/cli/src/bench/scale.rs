@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet bench scale`: the cost of sharing elements between workers, and what it means for more workers.
+//! `castanet bench scale`: measures the cost of sharing elements between workers, and predicts the throughput of more
+//! workers.
 
 use super::results::Results;
 use crate::load::{Source, complain, elaborate, load};
@@ -126,7 +127,7 @@ fn text(written: &Written) -> Result<String, String> {
         "AddressInfo(scale0 02:00:00:00:00:01, scale1 02:00:00:00:00:02);\n{}",
         String::from_utf8_lossy(&output.stdout)
     )
-    // A second definition of a name would replace the first.
+    // The text's own definitions of the names replace those in the first line, so they get the Ethernet addresses too.
     .replace("scale0 10.0.0.1/24", "scale0 10.0.0.1/24 02:00:00:00:00:01")
     .replace("scale1 10.0.1.1/24", "scale1 10.0.1.1/24 02:00:00:00:00:02"))
 }
@@ -157,16 +158,17 @@ fn sharing(text: &str) -> Result<String, String> {
 /// Replaces the spanning tree of the bridge, which would keep the ports closed for the first half minute.
 const NO_TREE: &str = "elementclass NoTree { input[0] -> Discard; input[1] -> Discard; Idle -> [0] output; Idle -> [1] output; }\n";
 
-/// The configuration without the spanning tree, if it has one.
+/// Returns the configuration with [`NO_TREE`] in place of its spanning tree. A configuration without one stays
+/// unchanged.
 fn without_tree(text: &str) -> String {
     let tree = text.split_once("tree :: EtherSpanTree(");
     let parts = tree.and_then(|(before, tree)| Some((before, tree.split_once(");")?.1)));
     parts.map_or(text.to_string(), |(before, after)| format!("{NO_TREE}{before}tree :: NoTree;{after}"))
 }
 
-/// The configuration with compounds expanded, a source in place of each FromDevice, and a sink with a meter in place
-/// of each ToDevice. The sink of a device runs on the worker that fills the device's queue: the one that receives
-/// from the other device.
+/// Returns the configuration with compounds expanded, a source in place of each FromDevice, and a sink with a meter in
+/// place of each ToDevice. The sink for one device runs on the worker of the other device's source, because that
+/// worker fills the queue before the sink.
 fn without_devices(text: &str) -> Result<String, String> {
     let text = without_tree(text);
     let (flat, _, diagnostics, _) = elaborate(&Source::text("new", &text, Vec::new()), None, Unknown::Opaque);

@@ -59,7 +59,7 @@ pub struct Veth {
     /// Bytes of each Ethernet frame, without its check sequence.
     #[arg(long, value_name = "BYTES", default_value_t = 60, value_parser = clap::value_parser!(u16).range(60..=1514))]
     pub length: u16,
-    /// Percentage of packets that may be lost at a rate that still counts as loss-free.
+    /// The largest loss at which a rate counts as loss-free, in percent of the packets.
     #[arg(long, value_name = "PERCENT", default_value_t = 0.1, value_parser = percent)]
     pub tolerance: f64,
     /// Processors of the generator and of the routers; by default the first two.
@@ -68,7 +68,7 @@ pub struct Veth {
     /// Run receive processing on the routers' processor too; needs root.
     #[arg(long)]
     pub steer: bool,
-    /// The generator: `packet`, a packet socket, or `live`, the kernel; default: live where it is permitted.
+    /// The generator: `packet` (a packet socket) or `live` (the kernel); default: live where it is permitted.
     #[arg(long, value_name = "packet|live")]
     pub generator: Option<Generator>,
     /// Hide the frames of Castanet's devices from the host's network stack. Without this option, the stack
@@ -86,7 +86,7 @@ pub struct Veth {
 /// Arguments of a helper process of a measurement.
 #[derive(Args)]
 pub struct Part {
-    /// The task of the process.
+    /// The name of the process's task, and its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }

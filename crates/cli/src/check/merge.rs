@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One error per mistake: leaves out errors that other errors cause.
+//! Leaves out errors that other errors cause, so that each mistake gives one error.
 
 use castanet_lang::{Diagnostic, Kind, Span};
 use std::collections::HashSet;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A warning about `CheckPaint` where `PaintTee` is meant.
 //!
-//! Figure 8 of the SOSP 1999 and TOCS 2000 papers has a CheckPaint that passes all packets and copies those
-//! of one colour to output 1. That element is called PaintTee in Click. A router drawn after the figure with
-//! today's CheckPaint does not forward packets of other colours.
+//! Figure 8 of the SOSP 1999 and TOCS 2000 papers has a CheckPaint that passes all packets and copies those of one
+//! colour to output 1. In today's Click, that element is called PaintTee. A configuration that copies the figure but
+//! uses today's CheckPaint does not forward packets of other colours.
 
 use castanet_graph::Graph;
 use castanet_lang::args::{cleaned, unquote};

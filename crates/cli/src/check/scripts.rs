@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Warnings about names in scripts: misspelt variables, and handler calls whose element or handler does not exist.
-//! Without the warning, such a call fails only when the script executes it, which may be long after the start.
+//! Warns about names in scripts: misspelt variables, and handler calls whose element or handler does not exist. At run
+//! time, such a call fails only when the script executes it, which may be long after the start.
 
 use crate::load::is_script;
 use castanet_graph::Graph;
@@ -152,7 +152,7 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
             None => d.help("write ELEMENT.HANDLER, with the name of an element as it is declared"),
         });
     };
-    // Scripts are not checked, because they define their own handlers.
+    // Handlers of scripts are not checked, because each script defines its own.
     let spec = graph.spec(callee).filter(|s| !is_script(s))?;
     let base = handler.trim_end_matches(|c: char| c.is_ascii_digit());
     let digits = handler.strip_prefix(base).unwrap_or_default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `click-mkelemmap`: the element map, an XML file by which tools know the classes.
+//! `click-mkelemmap`: prints the element map, an XML file from which tools learn the classes.
 
 use super::input::{print, say};
 use super::options::{About, Opt, VERSION, Value, Word, Wrong};

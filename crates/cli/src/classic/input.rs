@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shared by the classic tools: input, output, and messages.
+//! Common code of the classic tools: reads configurations, and writes output and messages.
 
 use super::options::Wrong;
 use crate::load::{Source, definition};
@@ -8,7 +8,7 @@ use std::io::Write;
 
 /// Prints a line on standard error.
 pub fn say(text: &str) {
-    // If standard error is closed, the error cannot be reported.
+    // A failed write is ignored, because it could only be reported on standard error itself.
     let _ = std::io::stderr().lock().write_all(&bytes::line(text));
 }
 

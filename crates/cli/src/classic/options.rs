@@ -30,7 +30,7 @@ pub enum Value {
 pub struct Opt {
     /// Its long names; the first identifies the option.
     long: &'static [&'static str],
-    /// Its letters; `--help` shows the first.
+    /// Its one-letter names; `--help` shows the first.
     short: &'static str,
     value: Value,
     negatable: bool,

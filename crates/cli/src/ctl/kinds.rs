@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kinds of handler values (counter, flag and so on), as the classes declare them.
+//! Looks up the kinds of handler values (counter, flag and so on), which the classes declare.
 
 use castanet_classes::Registry;
 use castanet_control::Client;

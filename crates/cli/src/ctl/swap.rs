@@ -68,8 +68,8 @@ impl Swap {
         }
     }
 
-    /// Returns the file name if the file's text is sent unchanged, so that line numbers in diagnostics are
-    /// those of the file.
+    /// Returns the file name if the file's text is sent unchanged; otherwise `None`. Only an unchanged text has the
+    /// line numbers of the file.
     fn unchanged(&self) -> Option<&str> {
         match self.words.as_slice() {
             [file] if file != "-" => Some(file),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The texts of the manual about a declaration, shared by terminal, Markdown and JSON.
+//! Describes declarations in words, for the manual on the terminal, in Markdown and in JSON.
 
 use castanet_runtime::handlers::LIVE;
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};

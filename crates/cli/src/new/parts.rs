@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// The longest device name that Linux takes (IFNAMSIZ, netdevice(7)).
+/// The longest device name that Linux takes, in bytes (IFNAMSIZ, netdevice(7)).
 const LONGEST_NAME: usize = 15;
 /// Valid MTUs in bytes: from the smallest MTU of a link (RFC 791, section 3.2) to the longest IPv4 packet.
 pub const MTUS: std::ops::RangeInclusive<u32> = 68..=65535;

@@ -34,7 +34,8 @@ pub(super) struct Peer {
     finished: bool,
     /// Whether sending to the client has failed.
     output_broken: bool,
-    /// The latest time at which the connection is closed; set after the last reply.
+    /// The time at which the connection is closed even if the client has not closed its output; `None` before the last
+    /// reply.
     closing: Option<Instant>,
     /// When input last arrived.
     last_input: Instant,

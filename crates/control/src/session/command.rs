@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands: parsing of lines, and replies.
+//! Parses lines into commands, executes commands, and makes the replies.
 
 use super::{Rules, llrpc, unimplemented};
 use crate::access::{Access, Refusal, shown};

@@ -264,7 +264,7 @@ fn rules() {
         ("CHECKWRITE c.reset\n", "530 Permission denied for 'c.reset'\r\n"),
         ("WRITE stop\n", "530 Permission denied for 'stop'\r\n"),
         ("LLRPC c#1 1\nx", "530 Permission denied for 'c#1'\r\n"),
-        // A plan reads the files that its text requires, so it needs the right to write.
+        // `swapplan` reads the files that its text requires, so it needs the right to write.
         ("READ swapplan require(library /etc/shadow)\n", "530 Handler 'swapplan' write-only\r\n"),
         ("WRITE swapplan x\n", "530 Permission denied for 'swapplan'\r\n"),
     ] {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The implementations of `Object` and `Lifecycle`, by which the runtime calls an element.
+//! Generates the implementations of `Object` and `Lifecycle`, by which the runtime calls an element.
 
 use super::parts::Parts;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::Ident;
 
-/// The last expressions of `read_handler` and `write_handler`. They handle the handlers of arguments.
+/// The last expressions of `read_handler` and `write_handler`. They read and write the handlers of arguments.
 fn args_access(parts: &Parts<'_>) -> (TokenStream, TokenStream) {
     let Some(args) = parts.args() else { return (quote!(None), quote!(None)) };
     let read = quote!(::castanet_element::spec::Args::read(#args, handler).map(Ok));
@@ -41,7 +41,7 @@ fn engine_access(parts: &Parts<'_>) -> [TokenStream; 4] {
     ]
 }
 
-/// The implementation of `Object`.
+/// Generates the implementation of `Object`.
 pub fn object_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     let (read_args, write_args) = args_access(parts);
     let [read_engine, write_engine, visit_engine, list_engine] = engine_access(parts);
@@ -102,7 +102,7 @@ pub fn object_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     }
 }
 
-/// The implementation of `Lifecycle`: empty, or all of it delegated to the engine.
+/// Generates the implementation of `Lifecycle`: empty, or all of it delegated to the engine.
 pub fn lifecycle_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     let Some((e, _)) = parts.engine else {
         return quote!(impl ::castanet_element::Lifecycle for #ident {});

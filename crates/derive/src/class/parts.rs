@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields of a class, by what they are for.
+//! Sorts the fields of a class by purpose: engine, arguments, other fields.
 
 use crate::counts::Counts;
 use proc_macro2::TokenStream;
@@ -63,7 +63,7 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    /// The type of the arguments, which belong to the engine or to the class itself.
+    /// Returns the type of the arguments, which belong to the engine or to the class itself.
     pub fn args_type(&self) -> TokenStream {
         match (self.engine, self.args) {
             (Some((_, ty)), _) => quote!(<#ty as ::castanet_element::Engine>::Args),
@@ -81,7 +81,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The implementation of `Build`: the arguments or the engine, and defaults for the other fields.
+    /// Generates the implementation of `Build`, which fills in the arguments or builds the engine, and gives all other
+    /// fields their defaults.
     pub fn build_impl(&self, ident: &Ident) -> TokenStream {
         let (args, cx, field) = match (self.engine, self.args) {
             (Some((e, ty)), _) => {

@@ -13,7 +13,7 @@ const NESTING: u32 = 64;
 
 impl Cx<'_> {
     /// Makes a handler call. Fails if calls are nested too deep, or if this context has no access to other elements.
-    /// The error says that the handler cannot be `done`: `read` or `written`.
+    /// `done` is the word of the error text for the access that failed: `read` or `written`.
     fn nested<T>(
         &mut self,
         handler: &str,

@@ -95,9 +95,9 @@ impl Cx<'_> {
     pub fn left(&mut self, n: u64) {
         self.core.count_entry(self.out.range.me, Entry::Left, n);
     }
-    /// Counts packets that the kernel dropped before this element could read them. An element that shows this number
-    /// by a handler calls this function only at cleanup. Then the number is still in the ledger when the element is
-    /// gone. The class declares `ledger(enters)`.
+    /// Counts packets that the kernel dropped before this element could read them. An element that shows this number by
+    /// a handler calls this function only at cleanup, so that the ledger still has the number when the element is gone.
+    /// The class declares `ledger(enters)`.
     pub fn missed(&mut self, n: u64) {
         self.core.count_entry(self.out.range.me, Entry::Missed, n);
     }
@@ -117,7 +117,8 @@ impl Cx<'_> {
         self.core.behind.push(p);
     }
 
-    /// Puts a packet behind the packet that the action is processing, before the last `n` packets put there.
+    /// Puts a packet behind the packet that the action is processing, but before the last `n` packets that were put
+    /// behind it.
     pub fn behind_before(&mut self, n: usize, p: Packet) {
         let behind = self.core.behind.as_mut_vec();
         behind.insert(behind.len().saturating_sub(n), p);

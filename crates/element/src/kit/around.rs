@@ -58,7 +58,7 @@ impl Messages for Outside {
     fn wake(&self, _: u32, _: u32) {}
 }
 
-/// The neighbours of the element: packets to pull, by input, and handlers called.
+/// The neighbours of the element: the packets that it can pull, by input, and the handler calls that it has made.
 #[derive(Default)]
 pub(super) struct Around {
     pub(super) supply: Vec<VecDeque<Packet>>,

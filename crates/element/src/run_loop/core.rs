@@ -76,7 +76,7 @@ impl Budget {
     }
 }
 
-/// On whose behalf elements run.
+/// On whose behalf elements run: the origin of the handler call in progress, and how deep such calls are nested.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// The origin whose rights elements have now: during a handler call, that of the caller; at other times, that

@@ -70,18 +70,18 @@ impl<'a> Outputs<'a> {
     pub fn touched(&self) -> u64 {
         self.touched
     }
-    /// Returns the bits and clears them.
+    /// Returns the bits of `touched` and clears them.
     #[inline(always)]
     pub fn take_touched(&mut self) -> u64 {
         std::mem::take(&mut self.touched)
     }
-    /// Adds bits.
+    /// Adds bits to `touched`.
     #[inline(always)]
     pub fn touch(&mut self, touched: u64) {
         self.touched |= touched;
     }
-    /// Takes the packet out of the slot, and returns it with the index of its edge. Returns none unless there was
-    /// exactly one emission, and none if handler calls must be performed first. If it returns a packet, no bit of
+    /// Takes the packet out of the slot, and returns it with the index of its edge. Returns none if the element has not
+    /// emitted exactly one packet, or if handler calls must be performed first. If it returns a packet, no bit of
     /// `touched` is set.
     #[inline(always)]
     pub fn take_slot(&mut self) -> Option<(usize, Packet)> {

@@ -36,10 +36,11 @@ pub struct Args {
     target: u32,
     /// The initial probability at the upper threshold.
     max_p: f64,
-    /// The names of the queues whose lengths count; the nearest queues if not given.
+    /// The names of the queues whose lengths are added up; the nearest queues if not given.
     #[arg(keyword)]
     queues: Option<Queues>,
-    /// 0 to 32: a new length has a weight of 2 to the power of -STABILITY in the average; 0 for no averaging.
+    /// How slowly the average changes, 0 to 32: a new length has the weight 2 to the power of -STABILITY; 0 for no
+    /// averaging.
     #[arg(keyword, default = 4)]
     stability: u32,
 }

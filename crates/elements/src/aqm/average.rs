@@ -45,19 +45,20 @@ impl Average {
     pub(super) fn set_stability(&self, stability: u32) {
         self.weight.set(0.5_f64.powi(i32::try_from(stability).unwrap_or(i32::MAX)));
     }
-    /// The average.
+    /// Returns the current average.
     pub(super) fn get(&self) -> f64 {
         self.value.get()
     }
-    /// Continues from another average.
+    /// Takes over the value of another average (hot swap).
     pub(super) fn take_over(&self, old: &Average) {
         self.value.set(old.get());
         self.since.store(old.since.load(Relaxed), Relaxed);
     }
     /// Updates the average for a packet that comes at `now` and finds `length` others. Returns the new average.
     ///
-    /// On a pull path, the queue becomes empty only during an update, so the time when it became empty is known. On a
-    /// push path that time is not known, so the time of the previous packet is used.
+    /// On a pull path, only pulls empty the queue, and each pull calls `update`. So the time at which the queue became
+    /// empty is known. On a push path, that time is not known, and the time of the previous packet is used in its
+    /// place.
     #[inline]
     pub(super) fn update(&self, length: usize, pulled: bool, now: i64) -> f64 {
         let old = self.value.get();

@@ -6,12 +6,12 @@ use castanet_element::prelude::*;
 
 /// Drops packets from a queue if waits have been longer than TARGET for at least INTERVAL (CoDel, RFC 8289).
 ///
-/// The wait of a packet begins at its timestamp: put a `SetTimestamp` before the queue if no element before
-/// the queue sets timestamps. A packet without a timestamp counts as not having waited. The first packet is
-/// dropped when all waits have been longer than TARGET for a whole INTERVAL. More packets are dropped at
-/// intervals of INTERVAL divided by the square root of the number of drops, until a packet has waited less
-/// than TARGET (RFC 8289 section 5). Nothing is dropped while at most one packet is left in the queues
-/// upstream. A pull returns the next packet in place of a dropped one.
+/// The wait of a packet begins at its timestamp: put a `SetTimestamp` before the queue if no element before the queue
+/// sets timestamps. A packet without a timestamp counts as not having waited. The first packet is dropped when all
+/// waits have been longer than TARGET for a whole INTERVAL. After that, packets are dropped at intervals of INTERVAL
+/// divided by the square root of the number of drops, until a packet has waited less than TARGET (RFC 8289 section 5).
+/// Nothing is dropped while at most one packet is left in the queues upstream. A pull returns the next packet in place
+/// of a dropped one.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): packets that are not dropped.
@@ -41,7 +41,7 @@ pub struct Args {
     /// How long waits may exceed TARGET before packets are dropped.
     #[arg(default = Nanos(100_000_000), show = "100ms")]
     interval: Nanos,
-    /// The names of the queues whose lengths count; the nearest queues upstream if not given.
+    /// The names of the queues whose lengths are added up; the nearest queues upstream if not given.
     #[arg(keyword)]
     queues: Option<Queues>,
 }
@@ -60,7 +60,7 @@ struct Law {
     first_count: u32,
 }
 
-/// Checks the two times.
+/// Checks that TARGET is not negative, and that INTERVAL is positive.
 fn check(target: Nanos, interval: Nanos) -> Result<(), ValueError> {
     match (target.0, interval.0) {
         (..0, _) => Err("TARGET: must not be negative".into()),
@@ -77,7 +77,7 @@ impl Build for CoDel {
 }
 
 impl CoDel {
-    /// Pulls the next packet. Returns it, and whether it may be dropped.
+    /// Pulls the next packet. Returns the packet, and whether the packet may be dropped.
     #[inline]
     fn next(&mut self, now: i64, cx: &mut Cx<'_>) -> Option<(Packet, bool)> {
         let Some(p) = cx.pull_one(0) else {
@@ -207,12 +207,12 @@ impl CoDel {
         self.args.interval = interval;
         Ok(())
     }
-    /// The length of the queues and the drops, one on each line.
+    /// The number of packets in the queues and the number of drops, one on each line.
     #[read]
     fn stats(&self) -> Table {
         Table(format!("{} current queue\n{} drops\n", self.lengths.total(), self.drops.get()))
     }
-    /// The queues whose lengths count, one on each line.
+    /// The queues whose lengths are added up, one on each line.
     #[read]
     fn queues(&self, cx: &mut Cx<'_>) -> Table {
         Table(self.lengths.names("\n", cx) + "\n")

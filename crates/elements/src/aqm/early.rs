@@ -148,7 +148,7 @@ impl<A: EarlyArgs> Early<A> {
     fn avg_queue_size(&self) -> f64 {
         self.state.average.rounded()
     }
-    /// The length, the average length and the drops, one on each line.
+    /// The number of packets in the queues, the average of this number, and the number of drops, one on each line.
     #[read]
     fn stats(&self) -> Table {
         let (length, average) = (self.lengths.total(), self.avg_queue_size());
@@ -187,8 +187,8 @@ impl<A: EarlyArgs> Lifecycle for Early<A> {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // Packets are pulled one by one in any case, so each sees the true queue lengths. Pushed packets
-        // see them only if they are not in batches.
+        // Packets are pulled one by one in any case, so each decision uses the true queue lengths. For pushed packets,
+        // the lengths are true only without batches, which the declared effects prevent.
         if self.pulled { Effects::empty() } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
@@ -222,8 +222,8 @@ impl<A: EarlyArgs> Engine for Early<A> {
             adapt: AtomicI64::new(i64::MIN),
             drops: SharedCount::default(),
         });
-        // Each worker has its own random numbers. With the same numbers, workers would drop at the same
-        // moments.
+        // Each worker has its own random numbers. If all workers had the same numbers, they would drop packets at the
+        // same moments.
         let random = cx.random_of_replica();
         let (lengths, pulled) = (Lengths::default(), !cx.is_push_input(0));
         let drops = state.drops.clone();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The queues whose lengths a dropping policy uses: the nearest ones, or those of its argument.
+//! Finds the queues whose lengths a dropping policy adds up: those of its argument QUEUES, or the nearest queues.
 
 use castanet_element::prelude::*;
 
-/// The element numbers of elements that store packets.
+/// The argument QUEUES: the numbers of the elements that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queues(Vec<u32>);
 
@@ -27,9 +27,8 @@ impl ArgValue for Queues {
 pub(super) struct Lengths(Vec<(u32, Gauge)>);
 
 impl Lengths {
-    /// Finds the queues that are named. If none are named, finds the nearest queues by flow-based router
-    /// context: upstream if packets are pulled, downstream if they are pushed. If there are none, a message
-    /// says so.
+    /// Finds the queues that `named` lists. Without `named`, finds the nearest queues by flow-based router context:
+    /// upstream if packets are pulled, downstream if they are pushed. Prints a message if there are no such queues.
     pub(super) fn find(
         named: Option<&Queues>,
         pulled: bool,

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Drops packets with a probability set by a proportional-integral controller (Hollot et al. 2001).
 ///
-/// The controller is that of Hollot, Misra, Towsley and Gong. The excess is the average length of queues
-/// minus TARGET, or minus QREF if that is given. The controller runs W times a second. Each time it
-/// multiplies the excess by A and adds the product to the probability. Then it multiplies the previous
-/// excess by B and subtracts that product. So the probability is steady only while there is no excess.
-/// Packets are dropped independently of each other. The paper gives 160 for W, 1.822e-5 for A and 1.816e-5
-/// for B, for 60 flows over a link of 3750 packets a second, and 200 for TARGET.
+/// The controller is that of Hollot, Misra, Towsley and Gong. The excess is the average length of queues minus TARGET,
+/// or minus QREF if that is given. The controller runs W times a second. Each time it multiplies the excess by A and
+/// adds the product to the probability. Then it multiplies the previous excess by B and subtracts that product from the
+/// probability. So the probability is steady only while there is no excess. Packets are dropped independently of each
+/// other. The paper gives 160 for W, 1.822e-5 for A and 1.816e-5 for B, for 60 flows over a link of 3750 packets a
+/// second, and 200 for TARGET.
 ///
 /// The length and its average are computed as in `RED`. With STABILITY 0 the length itself is used, as in the
 /// paper. While the queues are empty and the probability is 0, the controller does not run.
@@ -57,12 +57,13 @@ pub struct Args {
     b: f64,
     /// The average length to aim for, in packets, unless QREF is given.
     target: u32,
-    /// The names of the queues whose lengths count; the nearest queues if not given.
+    /// The names of the queues whose lengths are added up; the nearest queues if not given.
     queues: Option<Queues>,
     /// The reference length of the controller, in packets: the average length to aim for, instead of TARGET.
     #[arg(keyword, show = "TARGET")]
     qref: Option<u32>,
-    /// 0 to 32: a new length has a weight of 2 to the power of -STABILITY in the average; 0 for no averaging.
+    /// How slowly the average changes, 0 to 32: a new length has the weight 2 to the power of -STABILITY; 0 for no
+    /// averaging.
     #[arg(keyword, default = 4)]
     stability: u32,
 }
@@ -118,8 +119,8 @@ impl Build for Pi {
             resting: AtomicBool::new(true),
             drops: SharedCount::default(),
         });
-        // Each worker has its own random numbers. With the same numbers, workers would drop at the same
-        // moments.
+        // Each worker has its own random numbers. If all workers had the same numbers, they would drop packets at the
+        // same moments.
         let random = cx.random_of_replica();
         let pulled = !cx.is_push_input(0);
         let drops = state.drops.clone();
@@ -231,7 +232,7 @@ impl Pi {
     fn avg_queue_size(&self) -> f64 {
         self.controller.state.average.rounded()
     }
-    /// The length, the average length and the drops, one on each line.
+    /// The number of packets in the queues, the average of this number, and the number of drops, one on each line.
     #[read]
     fn stats(&self) -> Table {
         let (length, average) = (self.controller.lengths.total(), self.avg_queue_size());
@@ -266,8 +267,8 @@ impl Lifecycle for Pi {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // Packets are pulled one by one in any case, so each sees the true queue lengths. Pushed packets
-        // see them only if they are not in batches.
+        // Packets are pulled one by one in any case, so each decision uses the true queue lengths. For pushed packets,
+        // the lengths are true only without batches, which the declared effects prevent.
         if self.controller.pulled { Effects::empty() } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {

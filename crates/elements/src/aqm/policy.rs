@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pushing and pulling packets through a dropping policy: packets pass, or leave on output 1.
+//! Pushes and pulls packets through a dropping policy: packets pass, or leave on output 1.
 
 use castanet_element::prelude::*;
 

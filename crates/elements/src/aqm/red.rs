@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// added. The length that a packet finds has a weight of 2 to the power of -STABILITY in the average. While
 /// the queues are empty, the average falls as if a packet came every 20 ms.
 ///
-/// On a pull path, the packets at the front of the queue are dropped, and the next ones are returned instead.
+/// On a pull path, packets are dropped from the front of the queue, and pulls return the packets after them.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: packets that are not dropped. Output 1 (push, optional): dropped packets.
@@ -44,10 +44,11 @@ pub struct Args {
     max_thresh: u32,
     /// The probability at MAX_THRESH.
     max_p: f64,
-    /// The names of the queues whose lengths count; the nearest queues if not given.
+    /// The names of the queues whose lengths are added up; the nearest queues if not given.
     #[arg(keyword)]
     queues: Option<Queues>,
-    /// 0 to 32: a new length has a weight of 2 to the power of -STABILITY in the average; 0 for no averaging.
+    /// How slowly the average changes, 0 to 32: a new length has the weight 2 to the power of -STABILITY; 0 for no
+    /// averaging.
     #[arg(keyword, default = 4)]
     stability: u32,
     /// Whether the probability grows gradually above MAX_THRESH, instead of jumping to 1.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARPFaker: unsolicited ARP replies.
+//! ARPFaker: sends unsolicited ARP replies.
 
 use castanet_element::prelude::*;
 use castanet_wire::arp::{ArpHeader, op};

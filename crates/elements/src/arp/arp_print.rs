@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARPPrint: a line of text for each ARP packet.
+//! ARPPrint: prints a line of text for each ARP packet.
 
 use crate::ip::ip_print::OutFile;
 use castanet_element::error::reason;
@@ -85,7 +85,7 @@ impl Lifecycle for ArpPrint {
     }
 }
 
-/// Writes the text of an ARP packet to `out`; `None` if the packet is for another protocol than IPv4.
+/// Appends a description of an ARP packet to `out`. Returns `None` if the packet is not for IPv4.
 fn said(packet: &[u8], out: &mut String) -> Option<()> {
     let Some(h) = ArpHeader::from_prefix(packet) else {
         let _ = write!(out, "truncated-arp ({})", packet.len());
@@ -191,7 +191,7 @@ mod tests {
             let mut kit = Kit::<ArpPrint>::new("A, TIMESTAMP false").unwrap();
             assert_eq!(kit.act([frame(&arp(op, target))]).len(), 1);
             assert_eq!(kit.messages(), [format!("A: {line}")]);
-            // The same packet for another kind of hardware.
+            // The same packet for hardware other than Ethernet.
             let mut other = arp(op, target);
             other[1] = 6;
             kit.act([frame(&other)]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARPQuerier: Ethernet headers for IP packets, with destinations found by ARP.
+//! ARPQuerier: puts Ethernet headers before IP packets, and finds their destinations by ARP.
 
 mod args;
 mod cache;
@@ -20,28 +20,28 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Encapsulates IP packets in Ethernet headers, whose destinations it finds by ARP (RFC 826).
+/// Puts Ethernet headers before IP packets, and finds the destinations in these headers by ARP (RFC 826).
 ///
-/// The next hop is the destination address annotation. While its Ethernet address is unknown, the packet
-/// waits and a query is sent. The first 10 queries since the last reply are at least 100 ms apart, later ones
-/// at least one second (RFC 1122 section 2.3.2.1). Queries are sent only when packets come. After the reply
-/// the waiting packets leave in order.
+/// The next hop of a packet is its destination address annotation. While the Ethernet address of the next hop
+/// is unknown, the packet waits and a query is sent. The first 10 queries since the last reply are at least
+/// 100 ms apart, later ones at least one second (RFC 1122 section 2.3.2.1). Queries are sent only when
+/// packets come. After the reply the waiting packets leave in order.
 ///
-/// Once a known Ethernet address is POLL_TIMEOUT old, it is queried again at the same pace. The first two of
-/// these queries go to the known address, the others are broadcast. Once the address is TIMEOUT old, it
-/// counts as unknown. When another address replaces a known one, queries are broadcast at once, until one of
-/// the two addresses is confirmed. An address is confirmed if exactly one ARP packet claims it after a query. A
-/// confirmed address is queried again, by broadcast, after 1, 2, 4, ... 32 seconds, in case the answer of the
-/// genuine host was lost.
+/// Once a known Ethernet address is POLL_TIMEOUT old, queries ask for it again, at the same pace. The first two
+/// of them go to the known address, the others are broadcast. Once the address is TIMEOUT old, it counts as
+/// unknown. When another address replaces a known one, queries are broadcast at once, until one of the two
+/// addresses is confirmed. An address is confirmed if exactly one ARP packet claims it after a query. After a
+/// confirmation, further queries are broadcast after 1, 2, 4, ... 32 seconds, because a forged address is
+/// confirmed if the answer of the genuine host is lost.
 ///
 /// Packets to 255.255.255.255 or to the subnet's broadcast address are broadcast. Packets to multicast
 /// addresses go to the mapped Ethernet address (RFC 1112 section 6.4). Neither needs a query. Packets without
 /// a destination annotation are dropped.
 ///
 /// Queries carry the timestamp and the VLAN annotation of the packet that caused them, and leave before it.
-/// Any ARP packet updates an existing entry. A new entry is made only by an ARP packet that is addressed to
-/// the querier's IP address and, if the subnet is given, comes from it (RFC 826). A querier has its own
-/// table, with the same capacities as ARPTable, unless TABLE names another.
+/// Any ARP packet updates an existing entry. A new entry is made only if an ARP packet is addressed to the
+/// querier's IP address and, if the subnet is given, its sender is in the subnet (RFC 826). A querier has its
+/// own table, with the same capacities as ARPTable, unless TABLE names another.
 ///
 /// # Ports
 /// Input 0: IP packets. Input 1: Ethernet frames with ARP replies or requests. Output 0: Ethernet frames.
@@ -81,7 +81,7 @@ pub struct ArpQuerier {
     table_drops: SharedCount,
     ether: EtherAddr,
     poll: i64,
-    /// The output of queries.
+    /// The output on which queries leave: 1, or 0 if there is no output 1.
     last: usize,
     /// Whether packets without a reply are given up after `PATIENCE`.
     gives_up: bool,
@@ -91,13 +91,13 @@ pub struct ArpQuerier {
     scratch: Batch,
     /// Whether replicas on other workers share the table.
     workers: bool,
-    /// Addresses whose waiting packets are being sent. Timer 1 is set while there are any.
+    /// Addresses whose waiting packets are being sent. Timer 1 is set while the list is not empty.
     releasing: Vec<u32>,
 }
 
 /// The timer that removes expired entries.
 const AGE: u16 = 0;
-/// The timer after which other workers may send to an address, because its waiting packets have been sent.
+/// The timer that calls `release` once the packets that waited for an address have been sent.
 const RELEASE: u16 = 1;
 
 /// How long packets wait for a reply before they are given up, in nanoseconds.
@@ -259,7 +259,7 @@ impl ArpQuerier {
         if ip == 0 {
             return self.complain(p, cx);
         }
-        // Read before the look-up, so that an entry that changes meanwhile is not cached as valid.
+        // The generation is read before the look-up, so that an entry that changes meanwhile is not cached as valid.
         let generation = self.state.generation();
         if let Some(to) = self.mapped(ip) {
             let header = header(to, self.ether);
@@ -460,7 +460,7 @@ impl Lifecycle for ArpQuerier {
             self.watch(now, cx);
         }
         self.own.continue_from(&old.own);
-        // Packets that waited while earlier ones were being sent follow them now.
+        // The timer sends the packets that began to wait while the old element was sending earlier ones.
         if same && !old.releasing.is_empty() {
             self.releasing.append(&mut old.releasing);
             let now = cx.now();

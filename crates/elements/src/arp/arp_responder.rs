@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARPResponder: answers to ARP requests.
+//! ARPResponder: answers ARP requests.
 
 use super::values::Ip;
 use castanet_element::prelude::*;
@@ -13,7 +13,7 @@ const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 
 /// Answers ARP requests for given addresses with given Ethernet addresses (RFC 826).
 ///
-/// Each argument lists addresses or prefixes and, anywhere among them, one Ethernet address. A name that
+/// Each argument lists IP addresses or prefixes and, at any position, one Ethernet address. A name that
 /// AddressInfo defines may stand for an IP and an Ethernet address. The longest prefix that contains the
 /// requested address decides. The reply replaces the request, is exactly 42 bytes long, and keeps only the
 /// VLAN annotation. All other packets leave unchanged on output 1, or are dropped if that is not connected.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARPTable: one table for several ARPQueriers.
+//! ARPTable: a table that several ARPQueriers can share.
 
 mod entry;
 mod expiry;
@@ -23,8 +23,9 @@ use std::sync::Arc;
 /// last update (RFC 1122 section 2.3.2.1). After that its entry is kept as unknown for about as long again,
 /// and longer while packets are sent to it. When more than CAPACITY packets would wait, packets of the oldest
 /// entries are dropped until CAPACITY - CAPACITY/CAPACITY_SLIM_FACTOR packets wait, including the new one.
-/// When there are more than ENTRY_CAPACITY entries, the oldest are removed in the same way, those with an
-/// unknown address first.
+/// When there are more than ENTRY_CAPACITY entries, entries are removed until ENTRY_CAPACITY -
+/// ENTRY_CAPACITY/CAPACITY_SLIM_FACTOR remain: first the oldest with an unknown address, then the oldest of
+/// all.
 ///
 /// # Ports
 /// None.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARP (RFC 826): Ethernet addresses for IP addresses.
+//! ARP (RFC 826): finds the Ethernet addresses of IP addresses.
 
 use castanet_element::{ClassDef, action, element};
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Values that are written to the handlers of ARP elements.
+//! Types of the values that are written to the handlers of ARP elements.
 
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
 use std::net::Ipv4Addr;
 
-/// A value whose errors begin with `IP: `.
+/// A value. Error messages about it begin with `IP: `.
 #[derive(Clone, Copy, Debug)]
 pub struct Ip<T>(pub T);
 

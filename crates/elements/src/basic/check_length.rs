@@ -7,8 +7,8 @@ use castanet_element::spec::anno;
 /// Passes packets of at most LENGTH bytes.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: packets of at most LENGTH bytes. Output 1 (optional): longer packets; without
-/// it they are dropped.
+/// Input 0: packets. Output 0: packets of at most LENGTH bytes. Output 1 (optional): longer packets; without output 1
+/// they are dropped.
 ///
 /// # Example
 /// ```click

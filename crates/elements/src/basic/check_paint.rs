@@ -11,7 +11,7 @@ use castanet_element::spec::anno;
 /// Use PaintTee before an ICMPError for redirects.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: packets painted COLOR. Output 1 (optional): other packets; without it they are
+/// Input 0: packets. Output 0: packets painted COLOR. Output 1 (optional): other packets; without output 1 they are
 /// dropped.
 ///
 /// # Example

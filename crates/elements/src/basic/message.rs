@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Message: prints a text of the configuration.
+//! Message: prints a message from the configuration.
 
 use castanet_element::prelude::*;
 
-/// Shows a text when the router is initialised.
+/// Prints a message when the router is initialised.
 ///
-/// With TYPE `WARNING` the text is a warning about the configuration. With `ERROR` it is an error, and no
-/// router is built.
+/// With TYPE `WARNING`, the message is a warning about the configuration. With `ERROR`, it is an error, and no router
+/// is built.
 ///
 /// # Ports
 /// None.
@@ -26,7 +26,7 @@ pub struct Message {
 /// Arguments of Message.
 #[derive(Args)]
 pub struct Args {
-    /// The text.
+    /// The text of the message.
     message: String,
     /// The kind of message: `MESSAGE`, `WARNING` or `ERROR`.
     #[arg(name = "TYPE", default = Word("MESSAGE".into()), show = "MESSAGE")]

@@ -44,7 +44,7 @@ pub struct Args {
     /// Whether to show the 48 bytes of annotations.
     #[arg(keyword, default = false)]
     printanno: bool,
-    /// When false, packets pass without a line.
+    /// When false, nothing is printed, and packets pass.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
     /// Whether to show headroom and tailroom.

@@ -131,8 +131,8 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// Sends packets of these lengths, filled with `byte`, in batches of `n`. Returns all their bytes after
-    /// errors, concatenated.
+    /// Sends packets of these lengths, filled with `byte`, in batches of `n`. Returns the bytes of all packets after
+    /// the errors, concatenated.
     fn damaged(config: &str, byte: u8, lengths: &[usize], n: usize) -> Vec<u8> {
         let mut kit = Kit::<RandomBitErrors>::new(config).unwrap();
         let mut out = Vec::new();

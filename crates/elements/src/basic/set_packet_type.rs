@@ -27,7 +27,7 @@ pub struct Args {
     kind: PacketTypeName,
 }
 
-/// A packet type, by word.
+/// A packet type, which the configuration gives as a word.
 #[derive(Clone, Copy, Debug)]
 struct PacketTypeName(PacketType);
 

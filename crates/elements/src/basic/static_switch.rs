@@ -23,7 +23,7 @@ pub struct StaticSwitch {
 /// Arguments of StaticSwitch.
 #[derive(Args)]
 pub struct Args {
-    /// The output; -1 to drop all packets.
+    /// The number of the output; -1 to drop all packets.
     output: i32,
 }
 

@@ -27,7 +27,7 @@ pub struct Switch {
 /// Arguments of Switch.
 #[derive(Args)]
 pub struct Args {
-    /// The output; -1 to drop all packets.
+    /// The number of the output; -1 to drop all packets.
     #[arg(default = 0)]
     output: i32,
 }
@@ -53,7 +53,7 @@ impl Element for Switch {
 
 #[handlers]
 impl Switch {
-    /// The chosen output; -1 if packets are dropped.
+    /// The number of the chosen output; -1 if packets are dropped.
     #[read(merge = first)]
     fn switch(&self) -> i32 {
         self.args.output.max(-1)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all classifiers share: patterns, errors and warnings about patterns, and the classification of
-//! batches.
+//! Common code of all classifiers: patterns, errors and warnings about patterns, and the classification of batches.
 
 use castanet_classify::{OffsetBase, Output, PatternError, Program, Shape, Warning, names};
 use castanet_element::prelude::*;
@@ -44,7 +43,7 @@ impl names::Names for ConfigNames<'_> {
     }
 }
 
-/// The result of compiling.
+/// The result of compiling patterns: the program and its warnings, or all errors.
 pub(super) type Compiled = Result<(Program, Vec<Warning>), Vec<PatternError>>;
 
 /// Where a pattern is written.
@@ -55,8 +54,8 @@ pub(super) struct Written {
     pub(super) line: Option<String>,
 }
 
-/// Converts the result of compiling an element's arguments, one pattern each. Warnings and errors get their
-/// positions in the configuration string.
+/// Returns the program of a classifier whose arguments are one pattern each, and reports the warnings. Warnings and
+/// errors get their positions in the configuration string.
 pub(super) fn of_config(compiled: Compiled, cx: &mut BuildCx<'_>) -> Result<Program, ConfigError> {
     of_places(compiled, cx, |argument| Written { argument, line: None })
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules of IPFilter from files: `file NAME`.
+//! Reads rules of IPFilter from files, which arguments of the form `file NAME` name.
 
 use super::patterns::Written;
 use castanet_element::error::reason;

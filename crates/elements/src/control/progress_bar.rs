@@ -6,7 +6,7 @@ use std::io::{IsTerminal as _, Write};
 
 /// Draws a bar on standard error that shows the progress of a run.
 ///
-/// The position is the value of POSHANDLER, and the end is the value of SIZEHANDLER or FIXED_SIZE. If several
+/// The position is the value of POSHANDLER, and the end position is the value of SIZEHANDLER or FIXED_SIZE. If several
 /// handlers are given, separated by spaces, their values are added. The line is redrawn at intervals of UPDATE.
 /// It also shows the percentage, the position, and the remaining time. When the handler `mark_done` or
 /// `mark_stopped` is written, or the router stops, a last line shows the time that was needed. Nothing is drawn if
@@ -41,13 +41,13 @@ pub struct Args {
     /// Read handlers whose values add up to the position.
     #[arg(handler = "rw")]
     poshandler: Sum,
-    /// Read handlers whose values add up to the end.
+    /// Read handlers whose values add up to the end position.
     #[arg(handler = "rw")]
     sizehandler: Option<Sum>,
     /// Text in front of the bar.
     #[arg(keyword, default = String::new(), handler = "rw")]
     banner: String,
-    /// The end, in place of SIZEHANDLER.
+    /// The end position, in place of SIZEHANDLER.
     #[arg(keyword)]
     fixed_size: Option<f64>,
     /// Interval at which the bar is drawn.
@@ -205,7 +205,7 @@ impl ProgressBar {
     fn pos(&mut self, cx: &mut Cx<'_>) -> Option<Real> {
         self.args.poshandler.value(cx).map(Real)
     }
-    /// The end; empty when it is unknown. A write sets the end, in place of SIZEHANDLER.
+    /// The end position; empty when it is unknown. A write sets it, in place of SIZEHANDLER.
     #[read(expensive)]
     fn size(&mut self, cx: &mut Cx<'_>) -> Option<Real> {
         self.size_now(cx).map(Real)

@@ -4,7 +4,7 @@
 use castanet_element::prelude::*;
 use castanet_io::device;
 
-/// The Ethernet address of a device.
+/// The Ethernet address of a device; `None` if the device has none or does not exist.
 pub(super) type Ether = Option<[u8; 6]>;
 
 /// Returns the Ethernet address that a device has now.
@@ -13,8 +13,8 @@ pub(super) fn ether(name: &str) -> Ether {
 }
 
 /// Reports that a device is back, and returns its Ethernet address. If that address is no longer `before`, the router
-/// also reads its configuration again, in case it takes addresses from the device (`eth0:eth` and the like). The report
-/// says whether the configuration is read again.
+/// also reads its configuration again, provided that the configuration takes addresses from the device (`eth0:eth` and
+/// the like). The report says whether the configuration is read again.
 pub(super) fn tell(name: &str, before: Ether, cx: &Cx<'_>) -> Ether {
     let now = ether(name).or(before);
     let start = format!("{}: {name}: device is back", cx.declaration());

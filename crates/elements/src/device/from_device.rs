@@ -22,8 +22,9 @@ use std::collections::VecDeque;
 /// The maximum number of frames that one turn emits. Frames that are ready are emitted together, whatever
 /// BURST says.
 const MOST: usize = 64;
-/// Each received frame allows the task this many more empty polls, up to [`MOST_LOOKS`]. When they are used up, the
-/// task sleeps. Polling avoids wake-ups, each of which costs more than a packet.
+/// The number of empty polls that each received frame allows the task to make. They add up to at most
+/// [`MOST_LOOKS`]; when they are used up, the task sleeps. Polling avoids wake-ups, each of which costs more than a
+/// packet.
 const LOOKS: u32 = 8;
 /// The maximum number of empty polls before the task sleeps. They take some tens of microseconds.
 const MOST_LOOKS: u32 = 256;
@@ -36,14 +37,14 @@ const LOOK: i64 = 200_000_000;
 /// The MAC header of packets is marked. Their packet type annotation comes from the kernel (to this host, broadcast,
 /// multicast, to another host), and their timestamp is the time of reception. Partial checksums and super-packets pass
 /// unchanged; CompleteOffload completes them before elements that need packets as they appear on the wire. Frames that
-/// are waiting are emitted together. The task sleeps until frames arrive; at a high rate it polls between frames
-/// instead.
+/// are waiting are emitted together. The task sleeps until frames arrive. At a high rate it does not sleep between
+/// frames, but polls.
 ///
 /// Unless SNIFFER is false, the host's own network stack also sees the frames, and answers those to its addresses.
 /// The kernel discards frames that do not match BPF_FILTER, an expression of tcpdump, before they are copied.
 ///
-/// A device that goes down or vanishes while the router runs is reported once, and used again when it is back. If it
-/// then has another Ethernet address, and the configuration takes addresses from the device, the router reads its
+/// A device that goes down or vanishes while the router runs is reported once, and used again when it is back. If
+/// its Ethernet address has changed, and the configuration takes addresses from the device, the router reads its
 /// configuration again. Two FromDevice elements on one device would emit each frame twice. This is an error unless
 /// BPF_FILTER or PROTOCOL differs, or FANOUT is given.
 ///
@@ -84,7 +85,8 @@ pub struct FromDevice {
     /// the old router.
     waiting: VecDeque<Packet>,
     from_old: usize,
-    /// Whether an element of another router has taken the waiting packets. If the swap fails, they are taken back.
+    /// Whether an element of another router has taken over the packets in `waiting`. If the swap fails, this
+    /// element takes them back.
     followed: bool,
     /// The Ethernet address of the device when it was opened.
     ether: Ether,
@@ -92,7 +94,7 @@ pub struct FromDevice {
     lost: bool,
     /// Whether frames came since the task last slept.
     received: bool,
-    /// How many more empty polls are allowed before the task sleeps.
+    /// The number of empty polls that the task may still make before it sleeps.
     patience: u32,
     /// Frames that the kernel dropped at earlier sockets of this element, which are closed now.
     drops_before: u64,
@@ -104,7 +106,7 @@ pub struct FromDevice {
 /// Arguments of FromDevice.
 #[derive(Args)]
 pub struct Args {
-    /// The device.
+    /// The name of the device.
     devname: DeviceName,
     /// Whether frames to other hosts are received.
     #[arg(default = false)]
@@ -122,10 +124,10 @@ pub struct Args {
     /// socket.
     #[arg(keyword, name = "METHOD", alias = "CAPTURE")]
     _method: Option<Method>,
-    /// Receive only frames that match this expression of tcpdump.
+    /// An expression of tcpdump; only frames that match it are received.
     #[arg(keyword)]
     bpf_filter: Option<String>,
-    /// Receive only frames of this Ethernet type; 0 for all.
+    /// The Ethernet type of the frames that are received; 0 for all frames.
     #[arg(keyword, default = 0)]
     protocol: u16,
     /// Whether frames that the host sends are also received.
@@ -144,7 +146,7 @@ pub struct Args {
     /// of a network namespace.
     #[arg(keyword)]
     fanout: Option<u16>,
-    /// Whether packets have timestamps.
+    /// Whether packets get the time of reception as timestamp.
     #[arg(keyword, default = true)]
     timestamp: bool,
 }
@@ -305,7 +307,7 @@ impl FromDevice {
         cx.schedule();
     }
 
-    /// Replaces the current socket. Frames that arrived just before the device went are emitted first.
+    /// Replaces the current socket. Frames that arrived just before the device went down or vanished are emitted first.
     fn replace(&mut self, socket: PacketSocket, cx: &mut Cx<'_>) {
         if let Some((mut old, watch)) = self.socket.take() {
             handing::receive(&mut old, &mut self.intake, |_| true, &mut self.waiting, cx);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FromHost: emits what the host sends through a device that the router creates.
+//! FromHost: emits the frames that the host sends through a device that the router creates.
 
 use super::args::DeviceName;
 use super::claims::{ROUTER, claim};
@@ -44,7 +44,7 @@ impl HostDevice {
     pub(super) fn get(&self) -> Option<Arc<Tun>> {
         self.tun().clone()
     }
-    /// Takes the device of the old router.
+    /// Takes over the device of the old router; none if that router has no open device.
     fn take(&self, old: &HostDevice) -> Option<Arc<Tun>> {
         let tun = old.tun().take()?;
         Some(self.tun().insert(tun).clone())
@@ -102,7 +102,7 @@ pub struct FromHost {
 /// Arguments of FromHost.
 #[derive(Args)]
 pub struct Args {
-    /// The device to create.
+    /// The name of the device to create.
     devname: DeviceName,
     /// The host's address on the device, and the network that the host reaches through the device.
     dst: Option<Prefix>,
@@ -115,7 +115,7 @@ pub struct Args {
     /// Bytes before the data of each packet.
     #[arg(keyword, default = DEFAULT_HEADROOM as u32, show = "28")]
     headroom: u32,
-    /// The longest packet in bytes, without the Ethernet header.
+    /// The maximum length of a packet in bytes, without the Ethernet header.
     #[arg(keyword, default = DEFAULT_MTU, show = "2048")]
     mtu: u32,
 }
@@ -177,7 +177,7 @@ impl Element for FromHost {
                     return Turn::Sleep;
                 }
                 Err(e) => {
-                    // ToHost elements still hold the old device, so this element does not create a new one.
+                    // No new device is created, because ToHost elements still hold the old one.
                     let text = e.to_string();
                     let what = text.lines().next().unwrap_or("");
                     cx.message(&format!("{}: {what}; nothing more is received", cx.declaration()));

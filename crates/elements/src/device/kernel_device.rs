@@ -34,13 +34,13 @@ pub struct Args {
     /// Accepted for old configurations and ignored; packets that are ready are emitted together, up to 64 of them.
     #[arg(keyword, default = 1)]
     burst: u32,
-    /// The host's Ethernet address on the device (TAP).
+    /// The host's Ethernet address on the device; for TAP devices only.
     #[arg(keyword)]
     ether: Option<EtherAddr>,
     /// Whether to suppress the message that is printed when the host does not accept packets.
     #[arg(keyword, default = false)]
     ignore_queue_overflows: bool,
-    /// The longest packet in bytes, without the Ethernet header.
+    /// The maximum length of a packet in bytes, without the Ethernet header.
     #[arg(keyword, default = 1500)]
     mtu: u32,
     /// The name of the device; by default `tap` or `tun` with the first free number.
@@ -65,7 +65,7 @@ pub struct KernelDevice<const TAP: bool> {
     #[count(name = "selected_calls", unit = "calls")]
     calls: Count,
     lost: bool,
-    /// Whether this message has been printed: the host does not accept packets.
+    /// Whether the message that the host does not accept packets has been printed.
     reported: bool,
     pulls: bool,
     upstream: Signal,

@@ -95,7 +95,8 @@ impl Lifecycle for KernelFilter {
         Ok(())
     }
     /// For each device that both routers filter, keeps the filter (`Shield`) of the old router. Only that `Shield`
-    /// records whether the clsact qdisc was created with it. If so, the qdisc must be removed with it.
+    /// records whether the clsact qdisc was created together with the filter. If it was, the qdisc must be removed
+    /// together with the filter.
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         for theirs in &mut old.shields {
             if let Some(mine) = self.shields.iter_mut().find(|s| s.name() == theirs.name()) {

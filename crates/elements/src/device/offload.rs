@@ -20,7 +20,7 @@ fn header(o: Offload) -> VnetHeader {
     VnetHeader { flags, gso_type, header_len: 0, gso_size, checksum_start, checksum_offset }
 }
 
-/// Records on a packet the pending offload that the kernel's virtio-net header describes.
+/// Reads the pending offload from the kernel's virtio-net header, and records it on the packet.
 ///
 /// # Errors
 /// Returns an error if the offload does not fit the packet, so that it could not be completed.

@@ -13,8 +13,8 @@ use castanet_io::socket::{Options, RawIp};
 /// destination address annotation is set. The host's own network stack also processes them. Packets to send must
 /// start with their IP header. The host corrects length and checksum, and uses its own routes. Packets for which the
 /// host has no free buffer stay upstream. Packets that it refuses are dropped, and the first refusal is reported. If
-/// PORT is given (TCP and UDP only), only packets to that port are received. For UDP, the host then does not answer
-/// that the port is unreachable. The element needs the right to open raw sockets.
+/// PORT is given (TCP and UDP only), only packets to that port are received, and the host does not answer to UDP
+/// packets that the port is unreachable. The element needs the right to open raw sockets.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets to send. Output 0 (optional): IP packets received.
@@ -54,7 +54,7 @@ pub struct Args {
     /// The protocol, by name or number.
     #[arg(name = "TYPE")]
     kind: IpProto,
-    /// The port that packets must be for; 0 for any.
+    /// The destination port of the packets to receive; 0 for all ports.
     #[arg(default = PortArg::default(), show = "0")]
     port: PortArg,
     /// The maximum length of a received packet in bytes.
@@ -100,8 +100,8 @@ impl Lifecycle for RawSocket {
         self.pump.finish(self.socket.take().as_mut(), cx);
         Ok(())
     }
-    /// Returns no outside effects, so packets may move in batches. The message about the first failure is the only one
-    /// that the element prints, and its place among other messages does not matter.
+    /// Returns no outside effects, so packets may move in batches. The element prints only one message, about its
+    /// first failure, and the order of this message and others does not matter.
     fn effects(&self, _: Effects) -> Effects {
         Effects::empty()
     }

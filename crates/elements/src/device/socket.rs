@@ -19,9 +19,9 @@ use std::time::Duration;
 /// Receives packets from another program, or sends packets to one.
 ///
 /// TYPE is `TCP` or `UDP`, with an address and a port, or `UNIX` (a stream) or `UNIX_DGRAM`, with a file. A client
-/// connects to that address, from its local address if one is given. A server listens on it. A stream has no packet
-/// boundaries: received data is emitted in pieces of at most SNAPLEN bytes, and sent packets are joined. A datagram
-/// is one packet, cut to SNAPLEN bytes if it is longer.
+/// connects to that address or file, from its local address if one is given. A server listens on it. A stream has
+/// no packet boundaries: received data is emitted in pieces of at most SNAPLEN bytes, and sent packets are joined.
+/// A datagram is one packet, cut to SNAPLEN bytes if it is longer.
 ///
 /// A stream server talks to one client at a time, and accepts the next one when that client has gone. A client that
 /// has closed its sending direction still receives the packets that wait for it. A datagram server sends to the host
@@ -69,7 +69,7 @@ pub struct Socket {
     /// Connections that were established.
     #[count(unit = "connections")]
     connections: Count,
-    /// Connections that failed: broken off by the other end, or never established.
+    /// Connections that failed: the other end broke them off, or they were never established.
     #[count(unit = "failures")]
     failures: Count,
     /// Connections and datagrams that were refused because of ALLOW and DENY.
@@ -218,8 +218,8 @@ impl Lifecycle for Socket {
         self.pump.initialise(cx);
         Ok(())
     }
-    /// Returns the key of the socket. Buffer sizes are not part of it: an open socket is taken over even if the new
-    /// configuration gives other sizes, and keeps its own.
+    /// Returns the key of the socket. Buffer sizes are not part of the key: an open socket is taken over even if
+    /// the new configuration gives other sizes, and keeps its old sizes.
     fn holds(&self) -> Option<String> {
         let Plan { kind, place, local, client } = &self.plan;
         // A client that has lost its connection has no socket to take over, so the next router connects again.

@@ -19,7 +19,7 @@ const LATER: i64 = 1_000_000;
 /// The timer of [`Pump`].
 const TIMER: u16 = 0;
 
-/// How packets are made from received data.
+/// The settings by which packets are made from received data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// The maximum length of a packet in bytes.
@@ -32,7 +32,7 @@ pub(super) struct Shape {
     pub(super) ip: bool,
 }
 
-/// Makes socket options from arguments. A negative buffer size stands for the kernel's default.
+/// Makes socket options from arguments. Buffer sizes are in bytes; a negative one stands for the kernel's default.
 pub(super) fn options(rcvbuf: i32, sndbuf: i32, nodelay: bool) -> Options {
     Options { rcvbuf: usize::try_from(rcvbuf).ok(), sndbuf: usize::try_from(sndbuf).ok(), nodelay }
 }
@@ -53,15 +53,15 @@ pub(super) enum Flow {
 pub(super) struct Pump {
     shape: Shape,
     buffer: Vec<u8>,
-    /// Received data that is not a packet yet, because no packet buffer was free: the number of its bytes in `buffer`,
-    /// and the length of the whole datagram.
+    /// Received data that is still in `buffer`, because no packet buffer was free: the number of bytes there, and the
+    /// length of the whole datagram.
     received: Option<(usize, usize)>,
     outputs: bool,
     /// Whether there is a pull input.
     pull: bool,
     upstream: Signal,
     waiting: VecDeque<Packet>,
-    /// Bytes of the first waiting packet that were already sent.
+    /// The number of bytes of the first waiting packet that were already sent.
     gone: usize,
     blocked: bool,
     read: Option<Watch>,

@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 use castanet_io::device::{self, DeviceError, Outgoing, Refusal, Setup, Start, Tun, TunOptions};
 use std::net::Ipv4Addr;
 
-/// The wanted settings of the device.
+/// The settings that the configuration wants for the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) name: Option<String>,
@@ -32,7 +32,7 @@ impl Wanted {
     /// Changes the open device, whose settings are `old`. On an error, the old settings are restored.
     pub(super) fn change(&self, old: &Wanted, tun: &Tun) -> Result<(), DeviceError> {
         self.change_all(old, tun).inspect_err(|_| {
-            // Ignore an error here: undoing fails only for a setting that was not changed.
+            // Ignore an error here: restoring a setting can fail only if it was not changed.
             let _ = old.change_all(self, tun);
         })
     }
@@ -48,7 +48,7 @@ impl Wanted {
         if come != Setup::default() {
             device::set_up(tun.name(), &come)?;
         }
-        // If the new settings have a gateway, the default route through it has already replaced the old default route.
+        // If the new settings have a gateway, there is no old default route to remove: the new one has replaced it.
         let gateway = go.gateway.filter(|_| self.gateway.is_none());
         if go.ip.is_some() || gateway.is_some() {
             device::take_away(tun.name(), &Setup { ip: go.ip, gateway, ..Setup::default() })?;

@@ -192,7 +192,7 @@ fn a_prepared_router_opens_nothing_that_it_inherits() {
         assert_eq!(received(&mut new), [1, 2]);
         hand_over(&mut new, &mut old);
         assert!(!run("ip -d link show vb").contains("promiscuity 1"), "and back");
-        // The device goes down before a swap. The new router uses it again when it is up.
+        // The device goes down before the swap. The new router uses it again when it is up.
         run("ip link set vb down");
         assert_eq!(received(&mut old), []);
         assert_eq!(old.read("losses").unwrap(), "1");

@@ -61,14 +61,14 @@ pub struct ToDevice {
     /// The Ethernet address of the device when it was opened.
     ether: Ether,
     lost: bool,
-    /// The refusal that was reported last.
+    /// The refusal that was reported last; `None` before the first report.
     told: Option<Refusal>,
 }
 
 /// Arguments of ToDevice.
 #[derive(Args)]
 pub struct Args {
-    /// The device.
+    /// The name of the device.
     devname: DeviceName,
     /// Whether every packet that cannot be sent is reported. When false, a packet is reported only if its reason
     /// differs from that of the last report.

@@ -25,7 +25,7 @@ impl AddressOffset {
     pub fn get(self, data: &[u8]) -> Option<[u8; 6]> {
         data.get(self.0..)?.first_chunk().copied()
     }
-    /// Whether there is room for an address at this offset.
+    /// Whether the packet is long enough to hold an address at this offset.
     #[inline(always)]
     pub fn is_in(self, data: &[u8]) -> bool {
         data.len() >= self.0.saturating_add(6)

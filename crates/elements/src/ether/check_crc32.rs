@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 #[class(name = "CheckCRC32", offload = none, ports = "1/1", processing = "a/a", packets = "any/any")]
 #[class(workers = replicate, drops(TooShort, BadCrc))]
 pub struct CheckCrc32 {
-    /// Packets dropped.
+    /// Packets dropped because their check sequence was wrong or missing.
     #[count(unit = "packets")]
     drops: Count,
 }

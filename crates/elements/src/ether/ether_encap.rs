@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EtherEncap: packets become Ethernet frames.
+//! EtherEncap: puts an Ethernet header before packets.
 
 use castanet_element::prelude::*;
 use castanet_wire::ether::{EtherAddr, EtherHeader};

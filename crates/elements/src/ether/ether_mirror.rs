@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EtherMirror: frames with source and destination address exchanged.
+//! EtherMirror: exchanges the source and destination addresses of frames.
 
 use castanet_element::prelude::*;
 

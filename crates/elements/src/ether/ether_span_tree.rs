@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Takes part in the spanning tree protocol of Ethernet bridges (IEEE 802.1D-1998 section 8).
 ///
-/// The bridges of a LAN agree on a tree, and ports that are not part of it block. So frames do not circulate,
-/// and when a connection breaks, another replaces it. Port N of this element, of both Suppressors and of the
-/// switch is port N of one bridge. A blocking or listening port is suppressed on both sides. A learning port
-/// lets frames in: the switch learns from them, but does not relay them. A forwarding port is active. While
-/// the topology changes, the switch forgets an address if no frame has come from it during the forward delay
-/// that the root sets.
+/// The bridges of a LAN agree on a tree, and ports that are not part of it block. So frames do not circulate.
+/// When a connection of the tree fails, another one replaces it. Port N of this element, of both Suppressors
+/// and of the switch is port N of one bridge. A blocking or listening port is suppressed on both sides. A
+/// learning port lets frames in: the switch learns from them, but does not relay them. A forwarding port is
+/// active. While the topology changes, the switch forgets an address if no frame has come from it during the
+/// forward delay that the root sets.
 ///
 /// By default the bridge has a worse priority than most bridges, so that another one becomes the root and
 /// sets the times. Messages that are malformed or too old are dropped. Times in messages are limited to the
@@ -125,7 +125,7 @@ impl EtherSpanTree {
         self.shared.apply(bridge, |note| cx.set_note(note));
         for (port, message) in bridge.sent() {
             let frame = message.frame(self.args.addr);
-            // Without a buffer this message is skipped. The protocol repeats its messages.
+            // If no buffer is free, this message is skipped. The protocol repeats its messages.
             let Some(mut p) = Packet::copy_of(&frame) else { continue };
             p.set_mac_header(0);
             let now = cx.now();

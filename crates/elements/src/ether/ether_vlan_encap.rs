@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EtherVLANEncap: packets become tagged Ethernet frames.
+//! EtherVLANEncap: puts an Ethernet header with a VLAN tag before packets.
 
 use super::vlan::{TagArgs, Tagged, Tagging};
 use castanet_element::prelude::*;

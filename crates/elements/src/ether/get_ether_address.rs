@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! GetEtherAddress: an Ethernet address taken from packets.
+//! GetEtherAddress: copies an Ethernet address from packets to an annotation.
 
 use super::address_offset::{AddressOffset, Anno6};
 use castanet_element::prelude::*;
@@ -27,9 +27,9 @@ pub struct GetEtherAddress {
 /// Arguments of GetEtherAddress.
 #[derive(Args)]
 pub struct Args {
-    /// The annotation.
+    /// The annotation that gets the address, of six bytes.
     anno: Anno6,
-    /// Where the address is: bytes from the start, src or dst.
+    /// Where the address is: bytes from the start of the packet, src or dst.
     offset: AddressOffset,
 }
 

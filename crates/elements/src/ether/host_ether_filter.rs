@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HostEtherFilter: frames for this host.
+//! HostEtherFilter: separates frames for this host from others.
 
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn types_and_outputs() {
         use PacketType::{Broadcast, Host, Multicast, OtherHost};
-        // Destination, source, packet type, and three outputs: by default, with DROP_OWN true, and with
-        // DROP_OTHER false.
+        // Columns: destination, source, packet type, and the output in three configurations: by default, with
+        // DROP_OWN true, and with DROP_OTHER false.
         let table = [
             (ME, OTHER, Host, [0, 0, 0]),
             ([0xff; 6], OTHER, Broadcast, [0, 0, 0]),

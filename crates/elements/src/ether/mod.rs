@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ethernet: headers put on and taken off, 802.1Q tags, frames for this host, switches and their spanning tree.
+//! Ethernet: adding and removing headers, 802.1Q tags, frames for this host, switches and their spanning tree.
 
 use castanet_element::{ClassDef, action, element};
 

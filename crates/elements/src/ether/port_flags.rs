@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Default)]
 pub struct PortFlags {
     flags: OnceLock<Arc<[AtomicBool]>>,
-    /// The notifier of the element. Tasks that pull sleep on it while the flags close their ports.
+    /// The notifier of the element. Pulling tasks wait for this notifier while the flags close their ports.
     note: OnceLock<Note>,
 }
 

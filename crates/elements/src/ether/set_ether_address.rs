@@ -25,10 +25,10 @@ pub struct SetEtherAddress {
 /// Arguments of SetEtherAddress.
 #[derive(Args)]
 pub struct Args {
-    /// The address.
+    /// The address that the annotation is set to.
     #[arg(handler = "rw")]
     addr: EtherAddr,
-    /// The annotation.
+    /// The annotation to set, of six bytes.
     anno: Anno6,
 }
 

@@ -36,12 +36,12 @@ pub struct SetVlanAnno {
 /// Arguments of SetVLANAnno.
 #[derive(Args)]
 pub struct Args {
-    /// The whole tag.
+    /// The whole tag (16 bits): priority, drop eligible bit, and VLAN identifier.
     vlan_tci: Option<u16>,
-    /// The priority.
+    /// The priority, 0 to 7.
     #[arg(show = "0")]
     vlan_pcp: Option<Priority>,
-    /// The VLAN identifier.
+    /// The VLAN identifier, 0 to 4095.
     #[arg(keyword, show = "0")]
     vlan_id: Option<VlanId>,
 }
@@ -55,7 +55,7 @@ impl Build for SetVlanAnno {
 
 #[handlers]
 impl SetVlanAnno {
-    /// The whole tag.
+    /// The whole tag, as a 16-bit number.
     #[read(merge = first)]
     fn vlan_tci(&self) -> Tci {
         self.tag.tci()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StoreEtherAddress: an Ethernet address put into packets.
+//! StoreEtherAddress: writes an Ethernet address into packets.
 
 use super::address_offset::{AddressOffset, Anno6};
 use castanet_element::prelude::*;
@@ -28,11 +28,11 @@ pub struct StoreEtherAddress {
 /// Arguments of StoreEtherAddress.
 #[derive(Args)]
 pub struct Args {
-    /// The address.
+    /// The address to write; may be left out if ANNO is given.
     addr: Option<EtherAddr>,
-    /// Where the address is put: bytes from the start, src or dst.
+    /// Where the address is written: bytes from the start of the packet, src or dst.
     offset: AddressOffset,
-    /// The annotation that holds the address.
+    /// The annotation that holds the address, where ADDR is not given.
     #[arg(keyword)]
     anno: Option<Anno6>,
 }

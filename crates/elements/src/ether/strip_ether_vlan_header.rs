@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn every_length() {
-        // Frame, configuration, shortest length that is accepted, annotation.
+        // Columns: frame, configuration, shortest length that is accepted, annotation.
         for (frame, config, least, tci) in [
             (&TAGGED[..], "", 18, 0xa007),
             (&TAGGED[..], "-1", 18, 0xa007),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suppressor: ports that can be closed.
+//! Suppressor: passes packets through ports that can be closed.
 
 use super::port_flags::PortFlags;
 use crate::sched::own_note::OwnNote;
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[class(workers = share, drops(Suppressed), build, lifecycle, handlers, capabilities(EmptyNotifier))]
 pub struct Suppressor {
     suppressed: Arc<[AtomicBool]>,
-    /// The flags in `suppressed`, together with the notifier, for elements that set the flags.
+    /// Gives other elements access to the flags in `suppressed` and to the notifier of this element.
     flags: Arc<PortFlags>,
     /// For each port, the signal that its pullers wait for; `None` if packets are pushed.
     upstream: Vec<Option<Signal>>,
@@ -95,8 +95,8 @@ impl Element for Suppressor {
         }
         p
     }
-    // When an upstream notifier is set, all elements that subscribed to it get a turn, even if their class
-    // has no task.
+    // This class has no task of its own. `task` is called when a notifier upstream to which the element has
+    // subscribed is set.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.has_something(cx), cx);
         Turn::Sleep
@@ -110,7 +110,7 @@ impl Suppressor {
     fn active(&self, port: usize) -> bool {
         !self.is_suppressed(port)
     }
-    /// Packets pass through the port only while it is active.
+    /// Makes port N active or suppresses it; packets pass only through active ports.
     #[write(each = self.suppressed.len(), checkbox)]
     fn set_active(&mut self, port: usize, active: bool, cx: &mut Cx<'_>) {
         if let Some(s) = self.suppressed.get(port) {
@@ -138,7 +138,7 @@ impl Lifecycle for Suppressor {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // If a spanning tree has set flags in the new router, they stay.
+        // If a spanning tree has already set flags in the new router, keep them.
         if !self.suppressed.iter().any(|s| s.load(Ordering::Relaxed)) {
             for (mine, theirs) in self.suppressed.iter().zip(old.suppressed.iter()) {
                 mine.store(theirs.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -9,7 +9,7 @@ use castanet_wire::ether::EtherHeader;
 pub const ID: u16 = 0x0fff;
 /// The bits of a tag that hold the priority.
 const PRIORITY: u16 = 0xe000;
-/// Bytes of a tag, including its type.
+/// Bytes of a tag, including the two bytes of its type.
 pub const TAG: usize = 4;
 
 /// Parses a number from `low` to `high`.
@@ -18,7 +18,7 @@ fn between(text: &str, cx: &ArgCx<'_>, low: i32, high: i32) -> Result<i32, Value
     if (low..=high).contains(&n) { Ok(n) } else { Err(ValueError::out_of_range(n, low, high)) }
 }
 
-/// A VLAN identifier.
+/// A VLAN identifier, 0 to 4095.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanId(pub u16);
 
@@ -47,7 +47,7 @@ impl Show for Native {
     }
 }
 
-/// A priority.
+/// A priority, 0 to 7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority(pub u8);
 
@@ -96,8 +96,8 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// Makes a tag from arguments. If a priority is given, it replaces that of `tci`. `tci` and `id` exclude
-    /// each other.
+    /// Makes a tag from arguments. If a priority is given, it replaces that of `tci`. It is an error to give
+    /// both `tci` and `id`.
     pub fn new(tci: Option<Tci>, id: Option<VlanId>, priority: Option<Priority>) -> Result<Tag, ValueError> {
         if tci.is_some() && id.is_some() {
             return Err("VLAN_ID: VLAN_TCI has an identifier already".into());
@@ -112,7 +112,7 @@ impl Tag {
         }
         Ok(tag)
     }
-    /// Fixes some bits.
+    /// Fixes the bits that `which` selects to their values in `bits`.
     fn set(&mut self, which: u16, bits: u16) {
         self.mask &= !which;
         self.bits = self.bits & !which | bits;
@@ -171,12 +171,12 @@ impl Tag {
 /// The arguments that say which tag a packet gets.
 #[derive(Args)]
 pub struct TagArgs {
-    /// The whole tag, or ANNO for the annotation.
+    /// The whole tag (16 bits), or ANNO for the tag in the VLAN annotation.
     vlan_tci: Option<Tci>,
-    /// The priority.
+    /// The priority, 0 to 7.
     #[arg(show = "0")]
     vlan_pcp: Option<Priority>,
-    /// The VLAN identifier.
+    /// The VLAN identifier, 0 to 4095.
     #[arg(keyword, show = "0")]
     vlan_id: Option<VlanId>,
     /// The VLAN whose frames get no tag; -1 for none.
@@ -197,7 +197,8 @@ pub struct Tagging<A> {
     pub args: A,
     /// How the tags of packets are made.
     pub tag: Tag,
-    /// Whether an argument or a handler has set the tag. If not, the handlers of the tag show nothing.
+    /// Whether an argument or a handler has set the tag. As long as it is false, the handlers that read the
+    /// tag return nothing.
     given: bool,
 }
 
@@ -212,7 +213,7 @@ impl<A: Tagged> Tagging<A> {
         let native = self.args.tag().native_vlan.map(|n| format!(", NATIVE_VLAN {}", n.0));
         self.tag.arguments() + &native.unwrap_or_default()
     }
-    /// A part of the tag, if the tag was set.
+    /// A part of the tag; `None` if neither an argument nor a handler has set the tag.
     fn shown(&self, part: fn(Tag) -> Tci) -> Option<Tci> {
         self.given.then(|| part(self.tag))
     }

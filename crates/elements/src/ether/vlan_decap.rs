@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! VLANDecap: 802.1Q tags taken out of frames.
+//! VLANDecap: removes 802.1Q tags from frames.
 
 use super::vlan;
 use castanet_element::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! VLANEncap: 802.1Q tags put into frames.
+//! VLANEncap: puts 802.1Q tags into frames.
 
 use super::vlan::{self, TagArgs, Tagged, Tagging};
 use castanet_element::prelude::*;
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn native_annotation_and_no_headroom() {
-        // Configuration, annotation, and the tag, if there is one.
+        // Columns: configuration, annotation, and the tag, if there is one.
         for (config, anno, want) in [
             ("ANNO", 0x0005u16, Some(0x0005u16)),
             ("ANNO", 0x2000, None),

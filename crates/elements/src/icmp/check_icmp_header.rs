@@ -13,8 +13,8 @@ use castanet_wire::{IcmpHeader, checksum};
 /// The tests are, in this order: the protocol is ICMP; the message is as long as its type requires (RFC 792: 8 bytes,
 /// 20 for timestamps; RFC 950: 12 for address masks), and fits into the packet; its checksum is correct. A fragment
 /// fails, because the checksum covers the other fragments too: put an IPReassembler before this element. A bad packet
-/// leaves on output 1, or is dropped. Only the first bad packet is reported, or, with `VERBOSE`, every one. The
-/// network header must be marked.
+/// leaves on output 1, or is dropped. Only the first bad packet is reported; with `VERBOSE`, every bad packet is
+/// reported. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: good ICMP messages. Output 1 (optional): all others.

@@ -19,12 +19,12 @@ use std::net::Ipv4Addr;
 ///
 /// The message (RFC 792, RFC 1812 section 4.3) goes to the source of the packet. It quotes the packet from its IP
 /// header on: as much as fits in MTU bytes in all, but at least the header and 8 bytes. RFC 1812 section 4.3.2.7
-/// forbids errors about some packets, which are dropped. These are ICMP errors, and ICMP messages that are cut before
-/// their type. They are also packets to a multicast or broadcast address, of IP or of the link layer (packet type
-/// annotation), and packets to one of BADADDRS. Finally, they are packets whose source is not a single host (0/8,
-/// 127/8, multicast, 240/4 and above, BADADDRS), and fragments other than the first. No redirects are sent about
-/// packets with a source route (section 5.2.7.2). If the packet has a source route, the message gets the recorded part
-/// of it in reverse order (section 4.3.2.6), unless the message is about that option.
+/// forbids errors about some packets, which are dropped. Dropped by protocol: ICMP errors, and ICMP messages that are
+/// cut before their type. Dropped by destination: packets to a multicast or broadcast address, of IP or of the link
+/// layer (packet type annotation), or to one of BADADDRS. Dropped by source: packets whose source is not a single host
+/// (0/8, 127/8, multicast, 240/4 and above, BADADDRS). All fragments other than the first are dropped too. No redirects
+/// are sent about packets with a source route (section 5.2.7.2). If the packet has a source route, the message gets the
+/// recorded part of it in reverse order (section 4.3.2.6), unless the message is about that option.
 ///
 /// The pointer of a parameter problem comes from the packet's ICMP_PARAMPROB annotation, the gateway of a redirect
 /// from the destination address annotation, and the next MTU of `unreachable needfrag` from PMTU (RFC 1191 section
@@ -48,9 +48,9 @@ use std::net::Ipv4Addr;
 #[class(drops(NoIcmpError, NoIpHeader, BadIpHeader, TooLong))]
 pub struct IcmpError {
     args: Args,
-    /// The code as a number.
+    /// The ICMP code of the messages.
     code: u8,
-    /// Identifications of messages.
+    /// The source of the IP identifications of messages.
     numbers: Numbers,
     /// Messages sent.
     #[count(unit = "packets")]
@@ -147,7 +147,7 @@ impl IcmpError {
         h.protocol != ipv4::protocol::ICMP || ip.get(h.header_len()).is_some_and(|&t| !icmp::is_error(t))
     }
 
-    /// Returns the second word of the ICMP header.
+    /// Returns the second word of the ICMP header, which depends on the type: pointer, gateway, next MTU or zero.
     fn rest(&self, p: &Packet) -> u32 {
         match (self.args.kind.0, self.code) {
             (icmp::kind::PARAMETER_PROBLEM, icmp::parameter_problem::POINTER) => {

@@ -42,7 +42,7 @@ pub struct IcmpRouterAdvertiser {
     #[count(unit = "packets")]
     count: Count,
     random: Random,
-    /// When the next advertisement is sent.
+    /// When the next advertisement is sent, in nanoseconds.
     next: i64,
     /// The shortest and the longest interval, in nanoseconds, and the lifetime, in seconds.
     times: (i64, i64, u16),
@@ -66,8 +66,8 @@ pub struct Args {
     /// given.
     #[arg(keyword)]
     lifetime: Option<Nanos>,
-    /// The preference: hosts prefer the router with the greatest value, and never use one with the least possible
-    /// value as default router.
+    /// The preference: hosts prefer the router with the greatest value; a router with the least possible value is never
+    /// a default router.
     #[arg(keyword, default = 0, handler = "rw")]
     preference: i32,
     /// When false, nothing is sent.
@@ -110,13 +110,13 @@ impl Build for IcmpRouterAdvertiser {
 }
 
 impl IcmpRouterAdvertiser {
-    /// Returns a random time from `least` to `most`.
+    /// Returns a random time from `least` to `most`, in nanoseconds.
     fn between(&mut self, least: i64, most: i64) -> i64 {
         let span = most.saturating_sub(least).unsigned_abs();
         least.saturating_add_unsigned(self.random.below(span.saturating_add(1)))
     }
 
-    /// Returns the time from one advertisement to the next.
+    /// Returns a random time from the last advertisement to the next, in nanoseconds.
     fn interval(&mut self) -> i64 {
         let time = self.between(self.times.0, self.times.1);
         if self.count.get() < INITIAL { time.min(MAX_INITIAL_INTERVAL) } else { time }

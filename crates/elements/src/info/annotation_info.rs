@@ -8,11 +8,11 @@ use castanet_spec::anno;
 /// Names packet annotations, and checks that annotations do not overlap.
 ///
 /// An argument `NAME ANNO [SIZE]` gives the name NAME to the annotation ANNO, which is given by an existing name or by
-/// a byte offset. SIZE is in bytes. Without SIZE, NAME has the size of the annotation that ANNO names. If ANNO is an
-/// offset, NAME then has the size that is required where it is used. Arguments of other elements can use NAME for the
-/// annotation. An argument `CHECK_OVERLAP ANNO...` is an error if two of these annotations share a byte; annotations
-/// without a size count as one byte. Names are valid in the compound that contains the element, and in compounds
-/// inside it. `#` starts a comment.
+/// a byte offset. SIZE is in bytes. Without SIZE, the size depends on ANNO. If ANNO is a name, NAME has the size of
+/// that annotation. If ANNO is an offset, NAME has the size that is required where NAME is used. Arguments of other
+/// elements can use NAME for the annotation. An argument `CHECK_OVERLAP ANNO...` is an error if two of these
+/// annotations share a byte; annotations without a size count as one byte. Names are valid in the compound that
+/// contains the element, and in compounds inside it. `#` starts a comment.
 ///
 /// # Ports
 /// None.

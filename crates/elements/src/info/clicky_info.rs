@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 /// Holds a drawing style, for programs that draw the configuration.
 ///
-/// It is accepted and has no effect: `castanet graph` has a style of its own.
+/// The element is accepted and has no effect: `castanet graph` has a style of its own.
 ///
 /// # Ports
 /// None.
@@ -25,7 +25,7 @@ pub struct ClickyInfo {
 /// Arguments of ClickyInfo.
 #[derive(Args)]
 pub struct Args {
-    /// Anything.
+    /// Any text; it has no effect.
     #[arg(rest)]
     pub style: Vec<Definition>,
 }

@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 /// Holds instructions for a program that compiles a configuration to machine code.
 ///
-/// It is accepted and has no effect.
+/// The element is accepted and has no effect.
 ///
 /// # Ports
 /// None.
@@ -26,7 +26,7 @@ pub struct DevirtualizeInfo {
 /// Arguments of DevirtualizeInfo.
 #[derive(Args)]
 pub struct Args {
-    /// Anything.
+    /// Any text; it has no effect.
     #[arg(rest)]
     pub instruction: Vec<Definition>,
 }

@@ -82,8 +82,8 @@ fn no_element(name: &str, names: &Names) -> String {
     unknown(name, "", names)
 }
 
-/// Returns the error message for a name that stands for neither an element nor a compound. As in Click's text, a `/`
-/// marks the name as that of a compound.
+/// Returns the error message for a name that stands for neither an element nor a compound. As in Click, the message
+/// shows the name with a `/` at its end, because it may be that of a compound.
 fn no_element_or_compound(name: &str, names: &Names) -> String {
     unknown(name, "/", names)
 }

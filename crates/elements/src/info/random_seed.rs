@@ -6,10 +6,10 @@ use castanet_element::random::Seed;
 
 /// Seeds the elements' random numbers, so that every run of the configuration uses the same numbers.
 ///
-/// Each element derives its random numbers from this seed and from its name. The seed of the command line
-/// (`--seed`) overrides it. Numbers that others must not predict, such as ports of rewriters and keys of hash
-/// tables, do not depend on the seed. Without SEED the element has no effect. If there are several
-/// RandomSeeds, the last one is used.
+/// Each element derives its random numbers from this seed and from its name. The seed of the command line (`--seed`)
+/// overrides this seed. Numbers that others must not predict, such as ports of rewriters and keys of hash tables, do
+/// not depend on the seed. Without SEED the element has no effect. If there are several RandomSeeds, the last one is
+/// used.
 ///
 /// # Ports
 /// None.
@@ -30,7 +30,7 @@ pub struct RandomSeed {
 /// Arguments of RandomSeed.
 #[derive(Args)]
 pub struct Args {
-    /// The seed.
+    /// The seed of the random numbers of all elements.
     pub seed: Option<u32>,
 }
 

@@ -6,9 +6,9 @@ use castanet_element::prelude::*;
 
 /// Gives tasks unequal shares of the processor.
 ///
-/// Each argument is the name of an element and the share of its task, as a multiple of the ordinary share.
-/// The ordinary share is 1 and stands for 1024 tickets of the stride scheduler. The name may be that of a compound:
-/// the share is then a factor for all elements inside it. The share of an element is multiplied by the factors of all
+/// Each argument is the name of an element and the share of its task, as a multiple of the ordinary share. The ordinary
+/// share is 1 and stands for 1024 tickets of the stride scheduler. If the name is that of a compound, the number is a
+/// factor for the shares of all elements inside it. The share of an element is multiplied by the factors of all
 /// compounds around it.
 ///
 /// In the configurations of the Click paper (SOSP 1999), `ScheduleLinux` gives Linux its share of the processor.

@@ -6,9 +6,9 @@ use castanet_element::prelude::*;
 
 /// Assigns the tasks of elements to workers.
 ///
-/// Each argument is a name and the number of a worker, counted from 0. The name is that of an element, or of
-/// a compound for all elements inside it. Tasks that are not named are placed as `castanet explain` shows. If there
-/// is no worker with the number, a warning says which worker runs the task instead.
+/// Each argument is a name and the number of a worker, counted from 0. The name is that of an element or of a compound.
+/// A compound stands for all elements inside it. Tasks that are not named are placed as `castanet explain` shows. If
+/// there is no worker with this number, a warning says which worker runs the task instead.
 ///
 /// # Ports
 /// None.

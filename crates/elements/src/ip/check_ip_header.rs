@@ -11,11 +11,11 @@ use std::net::Ipv4Addr;
 /// Checks IPv4 headers and marks them.
 ///
 /// The tests are those of RFC 1812 section 5.2.2, in this order: at least 20 bytes, version 4, a header length that
-/// fits, a total length that fits, a correct checksum. Then the source address must not be a bad source, unless the
-/// destination is one of `GOODDST`. A good packet is cut to its total length, its network header is marked, and the
-/// destination address annotation is set. A bad packet leaves on output 1, or is dropped. Only the first bad packet
-/// is reported, or, with `VERBOSE`, every one. `CheckIPHeader2` does the same without the checksum. Old
-/// configurations give the bad sources as the first argument, and the offset as the second.
+/// fits, a total length that fits, a correct checksum. Finally, the source address must not be a bad source, unless
+/// the destination is one of `GOODDST`. A good packet is cut to its total length, its network header is marked, and
+/// the destination address annotation is set. A bad packet leaves on output 1, or is dropped. Only the first bad
+/// packet is reported, or, with `VERBOSE`, every one. `CheckIPHeader2` does the same, but does not check the
+/// checksum. Old configurations give the bad sources as the first argument, and the offset as the second.
 ///
 /// # Ports
 /// Input 0: packets with an IP header at `OFFSET`. Output 0: good packets. Output 1 (optional): bad packets.
@@ -52,11 +52,12 @@ pub struct Args {
     /// Where the IP header starts, in bytes from the start of the packet.
     #[arg(show = "0")]
     offset: Option<First>,
-    /// The offset as second argument, in old configurations whose first argument is the list of bad sources.
+    /// In old configurations, the offset; their first argument is the list of bad sources.
     #[arg(rest, name = "OLD_OFFSET")]
     old: Vec<First>,
-    /// The router's networks, each with the router's own address in it. Their broadcast addresses, 0.0.0.0 and
-    /// 255.255.255.255 become bad sources; the router's addresses become good destinations.
+    /// The router's networks, each with the router's own address in it. 0.0.0.0, 255.255.255.255 and the
+    /// broadcast addresses of the networks become bad sources; the router's addresses become good
+    /// destinations.
     #[arg(keyword)]
     interfaces: Option<Interfaces>,
     /// Source addresses that are bad.
@@ -212,7 +213,7 @@ impl CheckIpHeader {
         good.then_some((total, dst))
     }
 
-    /// Runs all tests one by one, for packets that fail a quick test.
+    /// Runs all tests one by one. Called for packets that fail a quick test, for example because they have options.
     #[cold]
     #[inline(never)]
     fn uncommon(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {

@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 #[class(name = "DropBroadcasts", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
 #[class(workers = replicate, drops(LinkBroadcast))]
 pub struct DropBroadcasts {
-    /// Broadcasts and multicasts seen.
+    /// Packets that arrived as broadcasts or multicasts.
     #[count(unit = "packets")]
     drops: Count,
 }

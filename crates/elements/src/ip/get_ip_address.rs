@@ -5,9 +5,9 @@ use castanet_element::prelude::*;
 
 /// Sets an annotation to an IPv4 address from the packet.
 ///
-/// The address is `OFFSET` bytes into the packet (16 for the destination of a packet that starts with its IP header),
-/// or it is the field `IP` of the marked network header. A packet that is too short is dropped, because it would
-/// keep its old annotation and could be routed to a wrong address.
+/// The address is at byte `OFFSET` of the packet (16 for the destination of a packet that starts with its IP header),
+/// or it is the field `IP` of the marked network header. A packet that is too short is dropped, because it would keep
+/// its old annotation and could be routed to a wrong address.
 ///
 /// # Ports
 /// Input 0, output 0: packets.

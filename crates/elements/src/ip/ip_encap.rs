@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPEncap: puts packets into IPv4 packets.
+//! IPEncap: puts an IPv4 header before packets.
 
 use super::ip_proto::IpProto;
 use super::numbers::Numbers;
@@ -29,7 +29,7 @@ use std::net::Ipv4Addr;
 #[class(drops(TooLong), build, lifecycle)]
 pub struct IpEncap {
     args: Args,
-    /// The header without length, identification, destination and checksum.
+    /// The header of all packets. Length, identification, destination and checksum are set for each packet.
     header: Ipv4Header,
     numbers: Numbers,
 }

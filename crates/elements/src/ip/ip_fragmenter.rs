@@ -50,13 +50,13 @@ pub struct IpFragmenter {
 pub struct Args {
     /// The maximum length of a packet in bytes, including the IP header; at least 8.
     mtu: u32,
-    /// Whether packets marked "do not fragment" stay whole.
+    /// Whether packets marked "do not fragment" leave whole on output 1; false to clear the mark and fragment them.
     #[arg(default = true)]
     honor_df: bool,
     /// Whether every packet that is not fragmented is reported, not only the first five.
     #[arg(default = false)]
     verbose: bool,
-    /// Bytes before the data of each fragment, for headers that later elements add.
+    /// Headroom of each fragment in bytes, for headers that later elements add.
     #[arg(keyword, show = "28")]
     headroom: Option<u32>,
 }
@@ -186,8 +186,9 @@ impl IpFragmenter {
             return Verdict::Next;
         }
         let Some(h) = Ipv4Header::from_prefix(network) else { return self.too_long(p, cx) };
-        // RFC 791 section 3.2: no packet is longer than LONGEST, so a fragment that ends beyond that is malformed.
-        // The offsets of its pieces would wrap to 0, and the pieces would look like first fragments.
+        // RFC 791 section 3.2: no packet is longer than LONGEST, so a fragment that ends beyond LONGEST is
+        // malformed. If it were cut into pieces, their offsets would wrap to 0, and they would look like first
+        // fragments.
         if usize::from(h.fragment_offset()).saturating_add(plan.total) > LONGEST {
             self.drops.add(1);
             return Verdict::Drop(Reason::BadFragment);
@@ -241,8 +242,8 @@ impl IpFragmenter {
             } else {
                 self.fragment(&mut segment, cx)
             };
-            // The later fragments of this segment are queued already. `segment` is now the first fragment, and belongs
-            // before them.
+            // The later fragments of this segment are queued already. `segment` is now its first fragment, which is
+            // inserted before the later ones.
             match verdict {
                 Verdict::Next | Verdict::Several if first => {
                     *p = segment;

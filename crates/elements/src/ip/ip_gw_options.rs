@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPGWOptions: fills in the options that routers must fill in.
+//! IPGWOptions: fills in the record route and timestamp options, and follows source routes.
 
 mod source_route;
 
@@ -13,20 +13,20 @@ use std::net::Ipv4Addr;
 ///
 /// RFC 791 section 3.1 and RFC 1812 section 5.3.13 say how. Record route gets `MYADDR`. Timestamp gets the
 /// milliseconds since midnight UT, together with `MYADDR` if the option asks for addresses. If the option specifies
-/// the addresses, the time is entered only if the next of them is one of the router's. A full record route stays
-/// unchanged; a full timestamp increments its overflow count. A packet with a malformed option leaves unchanged on
-/// output 1, with the offset of the bad byte in the header as its ICMP_PARAMPROB annotation. Header checksums are
-/// updated. The network header must be marked.
+/// the addresses, the time is entered only if the next of these addresses is one of the router's. A full record
+/// route stays unchanged; a full timestamp option gets its overflow count incremented. A packet with a malformed
+/// option leaves unchanged on output 1, with the offset of the bad byte in the header as its ICMP_PARAMPROB
+/// annotation. Header checksums are updated. The network header must be marked.
 ///
-/// Source routes pass, unless SOURCE_ROUTE says otherwise. With `drop`, packets that have one are dropped, which is
-/// the default that RFC 7126 recommends (sections 4.3.5 and 4.4.5). With `follow`, source routes are followed (RFC
-/// 791 section 3.1, RFC 1812 section 5.3.13.4). If a packet is addressed to the router but its route has not ended, the
+/// Source routes pass, unless SOURCE_ROUTE says otherwise. With `drop`, packets that have one are dropped, which is the
+/// default that RFC 7126 recommends (sections 4.3.5 and 4.4.5). With `follow`, source routes are followed (RFC 791
+/// section 3.1, RFC 1812 section 5.3.13.4). If a packet is addressed to the router but its route has not ended, the
 /// next address of the route becomes its destination, in header and annotation, and the packet must be routed again. So
 /// packets to the router's addresses must pass this element before the router accepts them as its own. When a packet
-/// leaves, the last recorded address of its source route becomes MYADDR if it is one of the router's addresses. If the
-/// route is strict, the packet's next hop (the destination annotation) must be the next address of the route. With
-/// `drop` or `follow`, record route and timestamp are not filled in for packets to the router's own addresses: these
-/// packets either end at the router or pass an element of this class again when they leave.
+/// leaves, the last recorded address of its source route is replaced by MYADDR if that address is one of the router's.
+/// If the route is strict, the packet's next hop (the destination annotation) must be the next address of the route.
+/// With `drop` or `follow`, record route and timestamp are not filled in for packets to the router's own addresses:
+/// these packets either end at the router or pass an element of this class again when they leave.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the packets with options filled in. Output 1 (optional): packets with malformed
@@ -102,7 +102,7 @@ struct Way {
     dst: [u8; 4],
     /// The next hop; 0.0.0.0 if it is not known.
     hop: [u8; 4],
-    /// Whether the destination is this router.
+    /// Whether the destination is one of this router's addresses.
     here: bool,
     /// Whether the packet has a source route.
     routed: bool,
@@ -116,9 +116,9 @@ impl IpGwOptions {
 
     /// Fills in `options`, the bytes after the first 20 bytes of a header.
     fn fill(&self, options: &mut [u8], way: &mut Way, now: i64) -> Filled {
-        // Record route and timestamp are not filled in for a packet to the router itself. Such a packet is
-        // forwarded only if its source route continues, and then passes an element of this class again when it
-        // leaves.
+        // Record route and timestamp are not filled in for a packet to the router itself. If its source route
+        // continues, the packet is forwarded, and passes an element of this class again when it leaves.
+        // Otherwise it ends at this router.
         let ends = way.here && self.args.source_route != SourceRoutes::Pass;
         let mut result = Filled::Unchanged;
         let mut at = 0;
@@ -126,7 +126,7 @@ impl IpGwOptions {
             let rest = options.get(at..).unwrap_or_default();
             let (offset, kind, len) = match Options::new(rest).next() {
                 None => return result,
-                // The offset counts as if `rest` came right after the fixed header, so add `at`.
+                // The offset in `e` is computed as if `rest` came right after the fixed header, so add `at`.
                 Some(Err(e)) => return Filled::Bad(e.offset.saturating_add(at)),
                 Some(Ok(o)) => (Ipv4Header::LEN + at, o.kind(), o.bytes.len()),
             };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPInputCombo: does the first steps of an IP router on each frame.
+//! IPInputCombo: does the first steps of an IP router in one element.
 
 use super::check_ip_header::CheckIpHeader;
 use castanet_element::prelude::*;
@@ -45,7 +45,7 @@ pub struct Args {
 /// Bytes of an Ethernet header.
 const ETHER: usize = 14;
 
-/// Builds one part of a combined element from a configuration string of its own.
+/// Builds one part of a combined element. `config` is the configuration string of the part.
 pub(super) fn part<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> {
     use castanet_element::spec::Args as _;
     let (args, errors) = T::Args::parse(config, cx.arg_cx());

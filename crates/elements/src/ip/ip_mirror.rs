@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPMirror: sends packets back to where they came from.
+//! IPMirror: exchanges source and destination of packets.
 
 use crate::transport::segment_mut;
 use castanet_element::prelude::*;

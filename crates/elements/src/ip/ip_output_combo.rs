@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPOutputCombo: does the last steps of an IP router on each packet that is about to leave.
+//! IPOutputCombo: does the last steps of an IP router, before packets leave, in one element.
 
 use super::dec_ip_ttl::DecIpTtl;
 use super::drop_broadcasts::DropBroadcasts;

@@ -65,7 +65,8 @@ pub struct Args {
     /// Whether to print the time to live.
     #[arg(keyword, default = false)]
     ttl: bool,
-    /// Whether identifier and sequence number of ICMP echo messages are read in network byte order.
+    /// Whether identifier and sequence number of ICMP echo messages are read in network byte order, not in
+    /// that of the host.
     #[arg(keyword, default = true)]
     swap: bool,
     /// Whether to print the total length field of the IP header.
@@ -122,14 +123,15 @@ enum Sink {
     #[default]
     Closed,
     Open(Box<dyn Write + Send>),
-    /// The file could not be written, which was reported once.
+    /// Writing to the file has failed, and the failure has been reported.
     Failed,
-    /// The file belongs to another router now.
+    /// Another router has taken over the file.
     Gone,
 }
 
 impl Sink {
-    /// Opens the file if it is not open yet. The name comes from the `Filename` OUTFILE.
+    /// Opens the file if it is not open yet. Its name has been checked, as the argument OUTFILE has the type
+    /// `Filename`.
     #[allow(clippy::disallowed_methods)]
     fn open(&mut self, name: &str) -> std::io::Result<()> {
         if matches!(self, Sink::Closed) {
@@ -166,7 +168,7 @@ impl OutFile {
         file.write_all(&castanet_lang::bytes::encode(line)).inspect_err(|_| *sink = Sink::Failed)
     }
     /// Writes buffered lines. A router that did not run writes nothing, because the file may belong to another router.
-    /// It only removes the file if it created it (`made`).
+    /// It removes the file if `made` says that initialisation created it.
     pub(crate) fn close(&self, name: &str, made: bool, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let mut sink = self.sink();
         if matches!(*sink, Sink::Closed) && !handover::has_run(cx) {

@@ -24,9 +24,9 @@ use std::net::Ipv4Addr;
 ///
 /// A packet is given up when none of its fragments has come for 30 seconds, by the clock or by the timestamps of
 /// packets. When more than HIMEM bytes wait, the packets that have waited longest are given up until a quarter of
-/// HIMEM is free. The fragments of a packet that is given up leave unchanged on output 1, where ICMPError may answer
-/// the first one, or are dropped. A fragment counts as at least 2048 bytes, the size of its buffer. The network
-/// header must be marked.
+/// HIMEM is free. The fragments of a packet that is given up leave unchanged on output 1, for an ICMPError that
+/// answers the first fragment. Without output 1 they are dropped. A fragment counts as at least 2048 bytes, the size
+/// of its buffer. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: whole packets. Output 1 (optional): fragments of packets that were given up.
@@ -54,7 +54,7 @@ pub struct IpReassembler {
     /// The keys of all datagrams, in the order in which their most recent accepted fragments arrived.
     order: BTreeMap<u64, Key>,
     next_order: u64,
-    /// Bytes that all datagrams together count towards HIMEM.
+    /// The number of bytes that all datagrams together count towards HIMEM.
     charged: u64,
     /// Fragments received.
     #[count(unit = "packets", hidden)]
@@ -108,14 +108,14 @@ struct Key {
 
 /// How long a packet waits for its next fragment, in nanoseconds.
 const PATIENCE: i64 = 30_000_000_000;
-/// The minimum time between two searches for expired datagrams, by the timestamps of packets.
+/// The minimum time between two searches for expired datagrams, in nanoseconds of packet timestamps.
 const BETWEEN_REAPS: i64 = 10_000_000_000;
 /// Bytes that a datagram counts towards HIMEM in addition to its fragments. A suspect datagram counts only this many,
 /// because its fragments, which contradicted each other, were dropped.
 const ENTRY: u64 = 256;
 /// The minimum number of bytes that a fragment counts towards HIMEM: the size of the buffer that holds it.
 const BUFFER: u64 = 2048;
-/// The maximum number of spare lists.
+/// The maximum number of empty lists that are kept for reuse.
 const SPARE: usize = 64;
 
 impl Build for IpReassembler {

@@ -199,7 +199,7 @@ fn udp<'a>(out: &mut String, transport: &'a [u8]) -> &'a [u8] {
 }
 
 fn tcp<'a>(out: &mut String, p: &Packet, h: &Ipv4Header, transport: &'a [u8]) -> &'a [u8] {
-    // 14 bytes include the flags, 16 bytes the window.
+    // The first 14 bytes of a TCP header include the flags, the first 16 the window.
     if transport.len() < 14 {
         out.push_str("truncated-tcp");
         return &[];

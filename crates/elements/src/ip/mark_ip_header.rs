@@ -5,8 +5,8 @@ use castanet_element::prelude::*;
 
 /// Marks the IPv4 header of packets without checking anything.
 ///
-/// The header length field gives the start of the transport header. The destination address annotation is left alone.
-/// A packet that ends before the offset passes without a mark.
+/// The start of the transport header is computed from the header length field. The destination address annotation is
+/// left alone. A packet that ends before the offset passes without a mark.
 ///
 /// # Ports
 /// Input 0: packets with an IP header at `OFFSET`. Output 0: the packets with their header marked.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers in packets that count up: IP identifications, sequence numbers and ICMP identifiers.
+//! Numbers that elements put into packets: IP identifications and sequence numbers, which count up, and ICMP
+//! identifiers.
 
 use castanet_element::Seed;
 use castanet_element::prelude::*;
@@ -65,7 +66,8 @@ pub(crate) struct Identifier {
 struct Drawn(u16);
 
 impl Identifier {
-    /// Uses the identifier `named`, if the configuration gives one, or else draws one.
+    /// Returns the identifier `named` if the configuration gives one. Otherwise draws one at random, or uses
+    /// 0 if the run has a seed.
     pub(crate) fn new(named: Option<u16>, cx: &mut BuildCx<'_>) -> Identifier {
         let value = match (named, cx.seed) {
             (Some(n), _) => n,
@@ -78,7 +80,7 @@ impl Identifier {
         };
         Identifier { value, named: named.is_some() }
     }
-    /// Returns the number.
+    /// Returns the identifier.
     #[inline]
     pub(crate) fn get(self) -> u16 {
         self.value

@@ -38,8 +38,8 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     }
 
     /// Carries out all changes or none. First, each change is checked against the routes that the changes before it
-    /// would leave. The table is touched only if all changes are valid. If the table then becomes full, the changes
-    /// already made are undone.
+    /// would leave. The table is touched only if all changes are valid. If the table becomes full while they are
+    /// carried out, those already made are undone.
     fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), RouteError> {
         let mut after: HashMap<Net, Option<Route>> = HashMap::new();
         let mut todo = Vec::with_capacity(lines.len());
@@ -98,7 +98,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         };
         Table(self.table.all().into_iter().map(line).collect())
     }
-    /// Returns output and gateway for an address; -1 if there is no route.
+    /// Returns the output and the gateway for an address as text; `-1` if there is no route.
     pub(super) fn look_up(&self, addr: Ipv4Addr) -> String {
         match self.table.lookup(addr.to_bits()) {
             None => "-1".into(),
@@ -170,7 +170,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         cx.forward(port as usize, batch);
     }
 
-    /// Routes a batch whose first `alike` packets are routed already, to output `port`.
+    /// Routes the rest of a batch. Its first `alike` packets are routed already, to output `port`.
     #[inline(never)]
     fn push_rest(&mut self, batch: &mut Batch, alike: usize, port: u32, cx: &mut Cx<'_>) {
         for (i, mut p) in batch.drain().enumerate() {

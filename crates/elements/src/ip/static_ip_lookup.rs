@@ -9,7 +9,7 @@ use castanet_tables::lpm::StaticTable;
 ///
 /// The destination address annotation is looked up; the longest matching prefix wins (RFC 1812 section 5.2.4.3). A
 /// gateway other than '-' becomes the new annotation. Packets without a route are dropped. A lookup compares all
-/// routes at once: the fastest table for up to about thirty routes.
+/// routes at once, which is the fastest way for up to about thirty routes.
 ///
 /// # Ports
 /// Input 0: IP packets with a destination address annotation. Outputs: as the routes say.

@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 /// With OFFSET `src` or `dst`, the address is written to the marked IP header, and the checksums of that header and of
 /// TCP, UDP, UDP-Lite or DCCP are updated incrementally (RFC 1624). If OFFSET is a number, the address is written at
 /// that byte of the packet, and nothing else changes. A packet that is too short, or has no marked header where one is
-/// needed, leaves unchanged on output 1, or is dropped.
+/// needed, leaves unchanged on output 1, or is dropped if that is not connected.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the packets with the address. Output 1 (optional): packets that are too short or have no

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UDPIPEncap: puts packets into UDP datagrams.
+//! UDPIPEncap: puts a UDP and an IPv4 header before packets.
 
 use super::numbers::Numbers;
 use castanet_element::prelude::*;
@@ -70,7 +70,7 @@ impl Show for UdpPort {
     }
 }
 
-/// A destination: an address; none stands for the destination address annotation.
+/// A destination: an address, or `None` for the destination address annotation.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination(pub(crate) Option<Ipv4Addr>);
 

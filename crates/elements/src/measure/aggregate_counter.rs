@@ -11,20 +11,19 @@ use counts::Counts;
 
 /// Counts packets or bytes for each value of the aggregate annotation.
 ///
-/// A packet counts as 1 plus its extra packets annotation, or with BYTES or IP_BYTES as its number of bytes.
-/// While the element is frozen, it counts no new aggregates: packets of aggregates not seen before leave by
-/// output 1. Packets on input 1 whose aggregate has not been seen on input 0 leave by output 1 even while the
-/// element is not frozen. At most 4194304 aggregates are counted; a packet of a further aggregate freezes the
-/// element.
+/// Each packet adds 1 plus its extra packets annotation to the count of its aggregate. With BYTES or IP_BYTES, it adds
+/// its length in bytes. While the element is frozen, it counts no new aggregates: packets of aggregates not seen before
+/// leave by output 1. Packets on input 1 whose aggregate has not been seen on input 0 leave by output 1 even while the
+/// element is not frozen. At most 4194304 aggregates are counted; a packet of a further aggregate freezes the element.
 ///
-/// When the number of aggregates or the total count reaches a limit, AGGREGATE_CALL and COUNT_CALL write a
-/// handler once, AGGREGATE_FREEZE and COUNT_FREEZE freeze the element, and AGGREGATE_STOP and COUNT_STOP
-/// request that the driver stop.
+/// AGGREGATE_CALL, AGGREGATE_FREEZE and AGGREGATE_STOP each give a limit on the number of aggregates. COUNT_CALL,
+/// COUNT_FREEZE and COUNT_STOP each give a limit on the total count. When its limit is reached, a CALL argument writes
+/// a handler once, a FREEZE argument freezes the element, and a STOP argument requests that the driver stop.
 ///
 /// # Ports
-/// Input 0: packets. Input 1 (optional): packets that are counted only if their aggregate has been seen on
-/// input 0. Output 0: the same packets. Output 1 (optional): packets that were not counted; without it they
-/// leave by output 0.
+/// Input 0: packets. Input 1 (optional): packets that are counted only if their aggregate has been seen on input 0.
+/// Output 0: the same packets. Output 1 (optional): packets that were not counted; without output 1 they leave by
+/// output 0.
 ///
 /// # Example
 /// ```click
@@ -47,8 +46,7 @@ pub struct AggregateCounter {
     banner: String,
     aggregate_call: Call,
     count_call: Call,
-    /// Whether the limit on aggregates has frozen the element, so that the message about it is printed only
-    /// once.
+    /// Whether more than `counts::MOST` aggregates have come. The message about this is printed only the first time.
     full: bool,
     passes: bool,
     inputs: usize,
@@ -63,8 +61,7 @@ pub struct Args {
     /// Whether to count bytes by the length in the IP header.
     #[arg(keyword, default = false)]
     ip_bytes: bool,
-    /// Whether to add the extra packets annotation. A packet that stands for several packets is then counted as
-    /// several.
+    /// Whether to add the extra packets annotation, so that a packet that stands for several packets counts as several.
     #[arg(keyword, default = true)]
     multipacket: bool,
     /// Whether to include bytes that were not captured.
@@ -88,7 +85,7 @@ pub struct Args {
     /// A count, and the handler to write when the total count reaches it.
     #[arg(keyword)]
     count_call: Option<CallAt>,
-    /// Text that is written into files, after their first line.
+    /// A text that follows the first line of each file with counts.
     #[arg(keyword)]
     banner: Option<String>,
 }
@@ -117,8 +114,8 @@ fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError>
     }
 }
 
-/// The limits on the number of aggregates or on the total count, one for each action. Limits that were reached are
-/// removed.
+/// The limits on the number of aggregates, or those on the total count: one limit for each action. A limit is removed
+/// when it is reached.
 #[derive(Default)]
 struct Call {
     freeze: Option<u64>,
@@ -127,8 +124,8 @@ struct Call {
 }
 
 impl Call {
-    /// Removes the limits that `n` has reached, and writes the handler if its limit is among them. Returns whether to
-    /// freeze, and whether to stop counting.
+    /// Removes the limits that `n` has reached. Writes the handler if the limit of `call` is one of them. Returns
+    /// whether to freeze, and whether to stop counting.
     #[inline]
     fn reached(&mut self, n: u64, cx: &mut Cx<'_>) -> (bool, bool) {
         let due = |at: &mut Option<u64>| at.take_if(|at| *at <= n).is_some();
@@ -199,8 +196,8 @@ impl AggregateCounter {
         1 + if self.args.multipacket { u64::from(p.anno_u32(anno::EXTRA_PACKETS)) } else { 0 }
     }
 
-    /// Counts a packet, unless counting is switched off. Returns false if the packet's aggregate is not
-    /// counted.
+    /// Counts a packet, unless counting is switched off. Returns false if counting is on, but the packet's aggregate is
+    /// not counted.
     #[inline]
     fn count(&mut self, port: usize, p: &Packet, cx: &mut Cx<'_>) -> bool {
         if !self.active {
@@ -304,7 +301,7 @@ impl AggregateCounter {
     fn set_active(&mut self, active: bool) {
         self.active = active;
     }
-    /// Text that is written into files, after their first line.
+    /// A text that follows the first line of each file with counts.
     #[read(raw)]
     fn banner(&self) -> &str {
         &self.banner
@@ -333,12 +330,12 @@ impl AggregateCounter {
     fn write_ascii_file(&mut self, file: Filename) -> Result<(), HandlerError> {
         self.write_text_file(file)
     }
-    /// Writes a binary file: aggregates and counts, four bytes each.
+    /// Writes a binary file with each aggregate and its count, four bytes each.
     #[write(files)]
     fn write_file(&mut self, file: Filename) -> Result<(), HandlerError> {
         Ok(self.counts.write(&file.0, &self.banner, counts::Format::Binary)?)
     }
-    /// Writes a text file with aggregates as addresses.
+    /// Writes a text file with a line `ADDRESS COUNT` for each aggregate.
     #[write(files)]
     fn write_ip_file(&mut self, file: Filename) -> Result<(), HandlerError> {
         Ok(self.counts.write(&file.0, &self.banner, counts::Format::Addresses)?)

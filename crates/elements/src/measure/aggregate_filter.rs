@@ -42,7 +42,7 @@ pub struct Args {
     rule: Vec<Rule>,
 }
 
-/// The output of packets; `None` to drop them.
+/// The number of the output for packets; `None` if they are dropped.
 type Goes = Option<u8>;
 
 /// An action and the aggregates that it applies to.
@@ -88,7 +88,8 @@ impl Build for AggregateFilter {
         }
         let rules: Vec<_> =
             args.rule.iter().flat_map(|r| r.ranges.iter().map(|range| (*range, r.goes))).collect();
-        // All numbers between two neighbouring ends of ranges match the same rules.
+        // The boundaries of all ranges. From each boundary up to the next greater one, all numbers match the same
+        // rules.
         let ends = rules.iter().flat_map(|((first, last), _)| [Some(*first), last.checked_add(1)]);
         let mut starts: Vec<u32> = ends.flatten().chain([0]).collect();
         starts.sort_unstable();

@@ -33,7 +33,7 @@ pub struct AggregateIp {
 /// Arguments of AggregateIP.
 #[derive(Args)]
 pub struct Args {
-    /// The field.
+    /// The header field whose value becomes the aggregate.
     field: HeaderField,
     /// Whether to append the value to the bits of the previous aggregate.
     #[arg(keyword, default = false)]
@@ -61,7 +61,7 @@ impl Action for AggregateIp {
 
 #[handlers]
 impl AggregateIp {
-    /// Always empty, as in Click; `field` names the header.
+    /// Always empty, as in Click; the handler `field` shows the header.
     #[read(merge = first)]
     fn header(&self) -> &'static str {
         ""

@@ -50,7 +50,7 @@ pub struct Args {
 /// A pair of addresses.
 struct Pair {
     aggregate: u32,
-    /// Whether its first packet went from the lower address to the higher.
+    /// Whether the first packet of the pair went from the lower address to the higher.
     up: bool,
     seen: i64,
 }

@@ -22,16 +22,16 @@ use trace_info::TraceInfo;
 /// idle for TCP_DONE_TIMEOUT or when a SYN begins a new flow. Packets after the end of a flow get a new
 /// number. Times are the packets' timestamps, or the current time for packets without a timestamp.
 ///
-/// With FRAGMENTS, later fragments get the number of their first fragment if it came at most FRAGMENT_TIMEOUT before. A
-/// later fragment that is pushed before its first fragment waits for the first fragment, up to FRAGMENT_TIMEOUT. When
-/// the first fragment comes, the later one leaves just before it. With ICMP, an error gets the number of the flow whose
-/// packet it quotes, and the paint of the direction opposite to that packet (RFC 792). Ended flows are removed every
-/// REAP seconds. At most 1048576 flows are stored: to make room for another one, the flow that has been idle longest,
-/// or nearly so, is removed.
+/// With FRAGMENTS, a later fragment (any but the first) gets the number of its first fragment if that came at most
+/// FRAGMENT_TIMEOUT before. A later fragment that is pushed before its first fragment waits for the first fragment, up
+/// to FRAGMENT_TIMEOUT. When the first fragment comes, the later one leaves just before it. With ICMP, an ICMP error
+/// gets the number of the flow whose packet it quotes, and the paint of the direction opposite to that packet
+/// (RFC 792). Ended flows are removed every REAP seconds. At most 1048576 flows are stored. A further flow replaces a
+/// flow that has been idle longest, or nearly longest.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: packets of flows. Output 1 (optional): all other packets; without it they
-/// are dropped.
+/// Input 0: IP packets. Output 0: packets of flows. Output 1 (optional): all other packets; without output 1 they are
+/// dropped.
 ///
 /// # Example
 /// ```click
@@ -83,7 +83,7 @@ pub struct Args {
     /// The interval at which ended flows are removed.
     #[arg(keyword, default = Nanos(1_200_000_000_000), show = "1200", min = Nanos(0))]
     reap: Nanos,
-    /// Whether ICMP errors belong to the flow that they are about.
+    /// Whether an ICMP error belongs to the flow of the packet that it quotes.
     #[arg(keyword, default = false)]
     icmp: bool,
     /// The file to which each flow is written when it ends.
@@ -206,11 +206,11 @@ impl AggregateIpFlows {
 
 /// The decision about a packet.
 enum Fate {
-    /// It leaves by output 0.
+    /// The packet belongs to a flow, and leaves by output 0.
     Flow(Seen),
-    /// It is a later fragment and waits for its first fragment; the number is the current time.
+    /// The packet is a later fragment and waits for its first fragment. The value is the current time, in nanoseconds.
     Waits(i64),
-    /// It belongs to no flow.
+    /// The packet belongs to no flow. The value is the drop reason if there is no output 1.
     Other(Reason),
 }
 
@@ -415,14 +415,14 @@ impl Lifecycle for AggregateIpFlows {
     }
 }
 
-/// Writes an ended flow to the file, if there is one.
+/// Writes an ended flow to the TRACEINFO file, if TRACEINFO is given.
 fn tell(info: &mut Option<TraceInfo>, flow: &Flow) {
     if let Some(info) = info {
         info.flow(flow);
     }
 }
 
-/// Whether TCP flags begin a connection.
+/// Whether these TCP flags begin a connection: SYN without ACK.
 fn begins(flags: u8) -> bool {
     flags & (flag::SYN | flag::ACK) == flag::SYN
 }

@@ -70,22 +70,21 @@ impl<const PACKETS: bool> ArgValue for CallAt<PACKETS> {
 
 /// The rates, and recent counts that are not included in the rates yet.
 ///
-/// Reading the clock costs more than counting. While packets come fast, the clock is therefore read only for
-/// some packets: often enough that the averages get each count with a delay of a small part of an epoch.
-/// While packets come slowly, the clock is read for each packet. Simulated time is always read for each
-/// packet.
+/// Reading the clock costs more than counting. While packets come fast, the clock is therefore read only for some
+/// packets, but so often that each count reaches the averages within a small part of an epoch. While packets come
+/// slowly, the clock is read for each packet. Simulated time is always read for each packet.
 struct Rates {
     packets: Ewma,
     bytes: Ewma,
     waiting: (u64, u64),
-    /// Number of calls of `update` before the clock is read again.
+    /// The number of calls of `update` that come before the clock is read again.
     skip: u32,
     /// The value that `skip` got when the clock was last read.
     skipped: u32,
     now: i64,
 }
 
-/// Intended limit on the delay with which the averages get counts, in nanoseconds: 1/32 of an epoch.
+/// The longest time that a count should wait until it reaches the averages, in nanoseconds: 1/32 of an epoch.
 const WAIT: i64 = 31_250;
 /// Largest number of calls of `update` without reading the clock.
 const MAX_SKIP: u32 = 64;
@@ -132,8 +131,8 @@ impl Counter {
         self.armed = self.args.count_call.is_some() && !self.count_called
             || self.args.byte_count_call.is_some() && !self.bytes_called;
     }
-    /// For COUNT_CALL and for BYTE_COUNT_CALL: writes the handler if the last `packets` packets made the count reach
-    /// the given number.
+    /// Writes the handler of COUNT_CALL if the last `packets` packets made the count reach its number. Does the same
+    /// for BYTE_COUNT_CALL and the byte count.
     #[cold]
     fn call(&mut self, packets: u64, cx: &mut Cx<'_>) {
         let count = self.count.get();
@@ -184,7 +183,7 @@ impl Counter {
     fn reset_counts(&mut self) {
         self.reset();
     }
-    /// The count at which a handler is called. A write sets both the count and the handler.
+    /// The count at which a handler is called; a write sets both the count and the handler.
     #[read(merge = first)]
     fn count_call(&self) -> Option<u64> {
         self.args.count_call.as_ref().map(|c| c.at)

@@ -18,7 +18,7 @@ pub enum Layer {
 /// Some bits of a header, at most 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderField {
-    /// The header.
+    /// The header that holds the field.
     pub layer: Layer,
     /// Number of bits of the header before the field.
     pub offset: usize,
@@ -98,7 +98,7 @@ impl HeaderField {
         let value = value >> (end * 8 - self.offset - self.bits);
         Some((value & (u64::MAX >> (64 - self.bits))) as u32)
     }
-    /// Whether the field lies in one of the two addresses.
+    /// Whether the field lies in the source or the destination address of the IP header.
     pub fn is_address(&self) -> bool {
         self.layer == Layer::Ip
             && self.offset >= 96

@@ -66,9 +66,9 @@ pub struct Args {
 /// The unit of the rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Packets.
+    /// Packets a second.
     Packets,
-    /// Bytes.
+    /// Bytes a second.
     Bytes,
 }
 
@@ -92,7 +92,7 @@ fn prefix(address: u32, bytes: u8) -> Prefix4 {
     (address & kept, bytes)
 }
 
-/// Rates of a prefix.
+/// The forward and the reverse rate of a prefix.
 struct Cell {
     rates: [Ewma; 2],
     last: i64,
@@ -160,7 +160,7 @@ impl IpRateMonitor {
         [forward.rate(now), reverse.rate(now)]
     }
 
-    /// Counts a packet. Returns the rates to annotate it with.
+    /// Counts a packet. Returns the forward and the reverse rate for the packet's annotations.
     fn measure(&mut self, address: u32, port: usize, amount: u64, now: i64) -> [f64; 2] {
         let mut found = [0.0; 2];
         let fresh = || match self.args.unit {
@@ -191,7 +191,8 @@ impl IpRateMonitor {
         found
     }
 
-    /// Returns the rates of the longest stored prefix of an address; zeros if no prefix of it is stored.
+    /// Returns the forward and the reverse rate of the longest stored prefix of an address; zeros if no prefix of the
+    /// address is stored.
     fn known(&self, address: u32, now: i64) -> [f64; 2] {
         let cells = (1..=4).rev().find_map(|n| self.cells.get(&prefix(address, n)));
         cells.map_or([0.0; 2], |c| IpRateMonitor::rates(c, now))

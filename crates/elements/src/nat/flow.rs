@@ -44,7 +44,7 @@ impl RewriterKind {
     }
 }
 
-/// Timeout classes of flows.
+/// Timeout classes of flows. Flows of one class have the same timeout and guarantee.
 pub mod class {
     /// All flows except those of TCP and of streaming UDP.
     pub const PLAIN: u8 = 0;
@@ -87,17 +87,17 @@ pub mod bit {
     pub const REPLY: u8 = 2;
     /// The mask of both bits: a flow with either of them is alive.
     pub const ALIVE: u8 = FORWARD | REPLY;
-    /// TCP: no more data in the forward direction; shifted by one for replies.
+    /// TCP: the forward direction was closed by FIN or RST. Shifted left by one, the bit stands for replies.
     pub const DONE: u8 = 4;
     /// UDP: the mask of the two bits that count packets, up to 3. The lower one is `DONE`.
     pub const THREE: u8 = BOTH_DONE;
     /// `DONE` for both directions.
     pub const BOTH_DONE: u8 = DONE | DONE << 1;
-    /// Data (for UDP: a packet) was seen in the forward direction; shifted by one for replies.
+    /// Data (for UDP: a packet) was seen in the forward direction. Shifted left by one, the bit stands for replies.
     pub const DATA: u8 = 16;
     /// `DATA` for both directions.
     pub const BOTH_DATA: u8 = DATA | DATA << 1;
-    /// Sequence numbers are shifted.
+    /// TCP: FTPPortMapper changed the length of the text, so sequence numbers are shifted.
     pub const SHIFTED: u8 = 64;
 }
 
@@ -105,7 +105,7 @@ pub mod bit {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Flow {
-    /// The tuples that forward packets and replies arrive with.
+    /// The tuple of arriving forward packets, and that of arriving replies.
     pub tuples: [Tuple; 2],
     /// The time of the last packet, in nanoseconds.
     pub last: i64,
@@ -134,7 +134,7 @@ pub struct Flow {
 const _: () = assert!(size_of::<Flow>() == 64);
 
 impl Flow {
-    /// Returns the tuple that packets of a direction are rewritten to.
+    /// Returns the tuple to which packets of a direction are rewritten.
     #[inline(always)]
     pub fn rewritten(&self, reply: bool) -> Tuple {
         self.tuples[usize::from(!reply)].reversed()
@@ -156,7 +156,7 @@ pub fn after_segment(bits: u8, reply: bool, flags: u8, payload: bool) -> (u8, u8
     if flags & RST != 0 {
         bits |= bit::BOTH_DONE;
     } else if flags & (SYN | ACK) == SYN && bits & bit::BOTH_DONE == bit::BOTH_DONE {
-        // A new connection with the same ports.
+        // A new connection begins with the same addresses and ports.
         bits &= !(bit::BOTH_DONE | bit::BOTH_DATA);
     } else if flags & FIN != 0 {
         bits |= bit::DONE << own;

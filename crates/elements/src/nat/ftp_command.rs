@@ -26,7 +26,7 @@ pub struct Command {
     pub length: usize,
 }
 
-/// The commands in a text.
+/// The result of the search for commands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// No complete command.
@@ -38,7 +38,7 @@ pub enum Found {
 }
 
 impl Form {
-    /// Returns the text of the argument that names this address and port.
+    /// Returns the argument, in this form, that names the given address and port.
     pub fn text(self, addr: u32, port: u16) -> String {
         let addr = Ipv4Addr::from_bits(addr);
         match self {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FTPPortMapper: active FTP through rewriters.
+//! FTPPortMapper: lets active FTP work through rewriters.
 
 use super::flow::class;
 use super::ftp_command::{self, Command, Found};
@@ -20,11 +20,11 @@ use std::sync::Arc;
 /// DATA_REWRITER, by the specification of input DATA_REWRITER_INPUT, as if the client had sent a packet from
 /// that address and port to the server's data port (the control port less 1). It puts the new address and
 /// port of the flow into the command. If the command's length changes, CONTROL_REWRITER shifts the later
-/// sequence numbers of the connection (RFC 3022 section 4.1). A command is dropped if it names an address
-/// other than its sender's, or a port below 1024, because such a command could make the server attack another
-/// host (RFC 2577 section 3). Packets with several commands are dropped too. Packets of connections unknown
-/// to CONTROL_REWRITER, and commands that are split over several packets, pass unchanged. A client in passive
-/// mode (`PASV`, `EPSV`) opens its data connections itself, and needs no help.
+/// sequence numbers of the connection (RFC 3022 section 4.1). A packet is dropped if its command names an
+/// address other than the sender's, or a port below 1024, because such a command could make the server attack
+/// another host (RFC 2577 section 3). Packets with several commands are dropped too. Packets of connections
+/// unknown to CONTROL_REWRITER, and commands that are split over several packets, pass unchanged. A client in
+/// passive mode (`PASV`, `EPSV`) opens its data connections itself, and needs no help.
 ///
 /// # Ports
 /// Input 0, output 0: TCP packets from FTP clients to servers.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A rewriter as other elements see it: its settings, and where its flows are.
+//! A rewriter as other elements see it: its settings, and the store that holds its flows.
 
 use super::flow::{RewriterKind, Timeouts};
 use super::registry::Registry;
@@ -7,7 +7,7 @@ use super::store::Store;
 use castanet_element::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The classes of rewriters.
+/// The names of the rewriter classes.
 pub const CLASSES: &[&str] =
     &["IPRewriter", "TCPRewriter", "UDPRewriter", "IPAddrRewriter", "IPAddrPairRewriter", "ICMPPingRewriter"];
 

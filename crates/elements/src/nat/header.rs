@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys of packets (addresses and ports), and how they are rewritten.
+//! The keys of packets (addresses and ports), and how packets are rewritten.
 
 use super::tuple::{Tuple, both, changed, is_nothing};
 use castanet_element::prelude::*;
@@ -55,17 +55,17 @@ pub trait Family: Send + 'static {
     /// Returns the key of the packet whose network header is at the start of `net`; `None` if the family does
     /// not rewrite the packet.
     fn key(net: &[u8]) -> Option<Key>;
-    /// Returns a second key to look up replies by, if they are not found by the first one.
+    /// Returns a second key. A packet that the first key does not find is looked up by this key, as a reply.
     #[inline(always)]
     fn reply_key(_: Key) -> Option<Tuple> {
         None
     }
-    /// Returns the part of a key that forward packets are looked up by, and that a new flow is made from.
+    /// Returns the tuple by which forward packets are looked up, and from which a new flow is made.
     #[inline(always)]
     fn forward_key(key: Key) -> Tuple {
         key.tuple
     }
-    /// Returns the new tuple of a packet. `to` is the tuple that the flow rewrites this direction to.
+    /// Returns the new tuple of a packet. `to` is the tuple to which the flow rewrites packets of this direction.
     #[inline(always)]
     fn become_of(_: Key, to: Tuple, _reply: bool) -> Tuple {
         to
@@ -258,8 +258,8 @@ pub fn is_partial(p: &Packet) -> bool {
         && checksum_at(key.proto) == Some(usize::from(field))
 }
 
-/// Updates a partial checksum for new addresses. The field holds the sum of the pseudo-header, not its
-/// complement, and 0 has no special meaning in it. The ports are summed later, when the checksum is
+/// Updates a partial checksum for new addresses. The checksum field holds the sum of the pseudo-header, not
+/// the complement of that sum, and 0 has no special meaning. The ports are summed later, when the checksum is
 /// completed.
 #[cold]
 pub fn mend_partial(net: &mut [u8], key: Key, proto: u8, change: u16) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPRewriter: ICMP errors about packets that rewriters rewrote.
+//! ICMPRewriter: rewrites ICMP errors about packets that rewriters have rewritten.
 
 use super::flow::{RewriterKind, bit};
 use super::handle::{self, Link};
@@ -12,7 +12,8 @@ use castanet_wire::ipv4::protocol;
 use castanet_wire::{IcmpHeader, TcpHeader, checksum, icmp};
 use std::sync::Arc;
 
-/// Rewrites ICMP errors about packets that rewriters rewrote, for the senders of those packets (RFC 5508 section 4).
+/// Rewrites ICMP errors about packets that rewriters have rewritten, for the senders of those packets (RFC 5508
+/// section 4).
 ///
 /// ICMPRewriter looks up the flow of the quoted packet in the rewriters in MAPS. If it finds one, it restores
 /// the addresses and ports (or identifier) that the quoted packet was sent with, updates the checksums of the
@@ -21,8 +22,9 @@ use std::sync::Arc;
 /// receiver.
 ///
 /// # Ports
-/// Input 0: ICMP packets. Output 0: rewritten errors; if MAPS gives a PORTOFFSET, they leave by the output of
-/// the flow plus PORTOFFSET instead. Output 1: other ICMP packets; if it is not connected, they are dropped.
+/// Input 0: ICMP packets. Output 0: rewritten errors. Where MAPS gives a PORTOFFSET, they leave by the output
+/// of the flow plus PORTOFFSET, and not by output 0. Output 1 (optional): other ICMP packets; without output
+/// 1 they are dropped.
 ///
 /// # Example
 /// ```click
@@ -180,8 +182,8 @@ impl IcmpRewriter {
         let quote = quote(p.network()?)?;
         for (link, kind, offset) in &self.maps {
             let Some((sent, proto)) = quote.tuple(*kind) else { continue };
-            // A genuine error is addressed to the sender of the packet that it quotes. Others are not
-            // trusted.
+            // A genuine error is addressed to the sender of the packet that it quotes. An error to any other
+            // address is not trusted.
             let back = sent.reversed();
             if quote.outer.tuple.dst() != back.dst() {
                 return None;
@@ -203,7 +205,7 @@ impl IcmpRewriter {
                 to = Addr::become_of(Key { tuple: back, proto, header: 20 }, to, reply);
             }
             let (out, anno) = (flow.outs[usize::from(reply)], flow.anno);
-            // The sequence number that the quoted segment was sent with.
+            // The sequence number with which the sender sent the quoted segment.
             let shifted = flow.bits & bit::SHIFTED != 0 && quote.proto == protocol::TCP;
             let shifts = if shifted { store.shifts(place) } else { None };
             let seq = shifts.zip(quote.first).map(|([forward, back], [.., a, b, c, d])| {
@@ -226,9 +228,9 @@ impl IcmpRewriter {
     }
 }
 
-/// Restores the quoted packet as it was sent, and readdresses the error to its sender. `to` is the tuple that
-/// packets in the direction of the error are rewritten to. `seq` is the original sequence number, if it was
-/// shifted.
+/// Restores the quoted packet as it was sent, and readdresses the error to its sender. `to` is the tuple to
+/// which packets in the direction of the error are rewritten. `seq` is the original sequence number, if it
+/// was shifted.
 fn mend(net: &mut [u8], quote: &Quote, kind: RewriterKind, sent: Tuple, to: Tuple, seq: Option<u32>) {
     let original = to.reversed();
     let change = sent.change(original);

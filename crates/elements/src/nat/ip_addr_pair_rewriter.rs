@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPAddrPairRewriter: pairs of addresses.
+//! IPAddrPairRewriter: rewrites pairs of addresses.
 
 use super::args::Common;
 use super::flow::{RewriterKind, Timeouts};
@@ -10,11 +10,12 @@ use castanet_element::prelude::*;
 
 /// Rewrites source and destination addresses, pair by pair (RFC 2663 section 4.3).
 ///
-/// Works as IPAddrRewriter, but both addresses identify a flow. So several hosts may share one address if
-/// their peers differ, and destination addresses may be rewritten too.
+/// Works as IPAddrRewriter does, except that the pair of both addresses identifies a flow. So several hosts
+/// may share one address if their peers differ, and destination addresses may be rewritten too.
 ///
 /// # Ports
-/// Each input has its input specification. Packets leave by the output that the flow was made with.
+/// Inputs: packets; each input has its own specification. Outputs: as the specification that made the flow
+/// says (FOUT for forward packets, ROUT for replies).
 ///
 /// # Example
 /// ```click

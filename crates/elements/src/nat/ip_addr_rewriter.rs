@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPAddrRewriter: source addresses of forward packets, and destination addresses of replies.
+//! IPAddrRewriter: rewrites source addresses of forward packets, and destination addresses of replies.
 
 use super::args::Common;
 use super::flow::{RewriterKind, Timeouts};
@@ -10,16 +10,17 @@ use castanet_element::prelude::*;
 
 /// Rewrites the source addresses of packets, and the destination addresses of replies (RFC 3022 section 2.1).
 ///
-/// A source address that has a flow is replaced. Otherwise, if a flow has assigned the destination address to
-/// a host, the packet is a reply, and that host's own address becomes the destination. For other packets the
-/// specification of their input applies. Ports do not matter, so fragments and all protocols are rewritten.
-/// Checksums are updated incrementally (RFC 1624), including those of TCP, UDP, UDP-Lite and DCCP. The
-/// destination annotation becomes the new destination. When CAPACITY is reached, a new flow evicts another
-/// one. Of the flows whose last packet is older than the guarantee, it evicts the one that would time out
-/// first. If no flow is that old, the new flow is refused and counted.
+/// If the source address of a packet has a flow, that address is replaced. Otherwise, if a flow has assigned
+/// the destination address to a host, the packet is a reply, and that host's own address becomes the
+/// destination. For other packets the specification of their input applies. Ports do not matter, so fragments
+/// and all protocols are rewritten. Checksums are updated incrementally (RFC 1624), including those of TCP,
+/// UDP, UDP-Lite and DCCP. The destination annotation becomes the new destination. When CAPACITY is reached,
+/// a new flow evicts another one. Of the flows whose last packet is older than the guarantee, it evicts the
+/// one that would time out first. If no flow is that old, the new flow is refused and counted.
 ///
 /// # Ports
-/// Each input has its input specification. Packets leave by the output that the flow was made with.
+/// Inputs: packets; each input has its own specification. Outputs: as the specification that made the flow
+/// says (FOUT for forward packets, ROUT for replies).
 ///
 /// # Example
 /// ```click

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! IPRewriterPatterns: names for patterns.
+//! IPRewriterPatterns: gives names to patterns.
 
 use super::pattern::{Pattern, words};
 use super::registry::Registry;

@@ -9,7 +9,7 @@ use castanet_element::prelude::ValueError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The classes of mappers.
+/// The names of the mapper classes.
 pub const CLASSES: &[&str] = &["RoundRobinIPMapper", "SourceIPHashMapper"];
 
 /// Chooses a pattern for each new flow.
@@ -65,7 +65,7 @@ impl Mapper {
         if self.targets.get().is_none() {
             let all =
                 self.written.iter().map(|t| t.resolve(registry, &self.scope)).collect::<Result<_, _>>()?;
-            // If another replica was first, it has set the same targets.
+            // Ignore an error here: it means that another replica has already set the same targets.
             let _ = self.targets.set(all);
         }
         Ok(())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Translation of addresses and ports (RFC 2663, RFC 3022, RFC 4787, RFC 5382, RFC 5508).
 //!
-//! - [`mod@tuple`], [`header`]: the keys of packets, and how they are rewritten
+//! - [`mod@tuple`], [`header`]: the keys of packets, and how packets are rewritten
 //! - [`flow`], [`store`]: flows, and their table; [`seq`]: shifted sequence numbers
 //! - [`pattern`], [`spec`], [`mapper`]: how packets of new flows are rewritten
 //! - [`args`]: arguments that rewriters have in common

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Patterns: which addresses and ports a new flow gets.
+//! Patterns, which say what addresses and ports a new flow gets.
 
 mod search;
 mod text;
@@ -58,7 +58,7 @@ impl Pattern {
         let all = |p: &Pattern| (p.addrs, p.ports, p.order, p.daddr, p.dport);
         all(self) == all(other)
     }
-    /// Continues the sequence of another pattern, if both are alike.
+    /// Continues the sequence of another pattern, if both have the same definition.
     pub fn go_on_from(&self, other: &Pattern) {
         if self.is_like(other) {
             self.next.store(other.next.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -38,7 +38,7 @@ pub struct Settings {
     pub reap: i64,
     /// Whether the destination annotation is set.
     pub dst_anno: bool,
-    /// The annotation that replies get from the packet that made their flow.
+    /// The offset of the annotation that replies get from the packet that made their flow, if there is one.
     pub reply_anno: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ struct Ahead {
 pub trait RewriterArgs: Args {
     /// The keys of the rewriter's packets, and how they are rewritten.
     type Family: Family;
-    /// Whether one handler lists all flows.
+    /// Whether one handler, `table`, lists all flows. IPRewriter has one handler for TCP and one for UDP.
     const ONE_TABLE: bool = true;
     /// The settings of the rewriter.
     fn settings(&self) -> Settings;
@@ -339,7 +339,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         }
     }
 
-    /// Sweeps: removes all expired flows.
+    /// Removes all expired flows of this rewriter, when the timer of the sweep expires.
     pub fn timer(&mut self, cx: &mut Cx<'_>) {
         self.timed = false;
         let Some(link) = self.handle.linked() else { return };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sequence numbers of TCP connections in which text was replaced by longer or shorter text.
+//! Shifts the sequence numbers of TCP connections in which text was replaced by longer or shorter text.
 
 use castanet_wire::TcpHeader;
 use castanet_wire::checksum;
 use castanet_wire::tcp::flag;
 use std::collections::VecDeque;
 
-/// The maximum number of shifts that are kept for one direction. A window contains far fewer, because clients
-/// wait for the reply to each command.
+/// The maximum number of shifts that are kept for one direction. A TCP window contains far fewer, because
+/// clients wait for the reply to each command.
 const MOST: usize = 64;
 /// A place where the shift changes is discarded when the sender is this many bytes beyond it. No window is
 /// larger (RFC 7323 section 2.3), so no segment from before the place can arrive any more. Besides, sequence
@@ -17,8 +17,8 @@ const FAR: u32 = 1 << 30;
 /// How the sequence numbers of one direction are shifted, with the places in the stream where the shift
 /// changes.
 ///
-/// A place is kept as long as segments around it may be retransmitted, so that they are shifted as the
-/// originals were.
+/// A place is kept as long as segments around it may be retransmitted, so that retransmissions are shifted as
+/// the original segments were.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shift {
     /// The shift before the first place.

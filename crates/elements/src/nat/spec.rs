@@ -73,7 +73,7 @@ pub struct SpecText {
     text: String,
 }
 
-/// Like [`Spec`], before the names of patterns and mappers are looked up.
+/// A [`Spec`] in which the names of patterns and mappers have not been looked up yet.
 #[derive(Clone, Debug)]
 enum UnresolvedSpec {
     Drop,
@@ -193,7 +193,7 @@ impl Spec {
             _ => Vec::new(),
         }
     }
-    /// Whether another specification does the same.
+    /// Whether another specification would treat packets in the same way as this one.
     pub fn is_like(&self, other: &Spec) -> bool {
         let alike = |a: &Target<Arc<Pattern>>, b: &Target<Arc<Pattern>>| {
             a.outs == b.outs && a.pattern.is_like(&b.pattern)
@@ -210,7 +210,7 @@ impl Spec {
             _ => false,
         }
     }
-    /// Continues the sequences of another specification's patterns, where patterns are alike.
+    /// Continues the sequences of another specification's patterns, where the patterns have the same definition.
     pub fn go_on_from(&self, other: &Spec) {
         for (a, b) in self.patterns().iter().zip(other.patterns()) {
             a.go_on_from(&b);

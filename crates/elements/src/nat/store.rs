@@ -40,17 +40,17 @@ struct Class {
 pub struct Input {
     /// The rule for packets of unknown flows.
     pub spec: Spec,
-    /// Number of flows that it made.
+    /// Number of existing flows that this input made.
     pub flows: usize,
 }
 
 /// One rewriter's part of the store.
 pub struct Space {
     kind: RewriterKind,
-    /// The name and class of its element.
+    /// The name and class of the rewriter element.
     label: String,
     classes: [Class; class::COUNT],
-    /// Its inputs.
+    /// The inputs of the rewriter.
     pub inputs: Vec<Input>,
     /// Number of flows that stayed here when another router took over the others.
     left: usize,
@@ -67,18 +67,18 @@ pub struct Store {
     seed: [u64; 2],
     secret: Secret,
     spaces: Vec<Space>,
-    /// The most flows.
+    /// The maximum number of flows.
     pub capacity: u32,
     /// The shifts of sequence numbers, by the place of the flow. Only a few flows have them.
     shifts: HashMap<u32, [Shift; 2]>,
-    /// Counts removed flows.
+    /// The number of flows that have been removed so far.
     removals: u64,
     /// Searches that found no free port, as a set-associative cache that is indexed by the hash of the
     /// [`Wish`]. The next packet with the same wish continues the search. A search that tried everything is
     /// not repeated until a flow is removed. A full set discards its oldest search, and the next packet with
     /// the wish of that search starts anew. So the cost of a packet is bounded in all cases.
     searches: Box<[[Option<Search>; 4]; SEARCHES]>,
-    /// Counts how many ports were tried.
+    /// The number of ports that searches have tried so far.
     pub probes: u64,
 }
 

@@ -70,8 +70,8 @@ impl DrrSched {
         }
     }
 
-    /// Skips all coming rounds in which no input could afford its packet: in one step, each input that has a packet
-    /// gets the credit of these rounds. With a small quantum there are many such rounds.
+    /// Skips the next rounds in which no input would have enough credit for its packet. Each input that has a packet
+    /// gets the credit of all these rounds at once. With a small quantum there are many such rounds.
     #[cold]
     fn skip_rounds(&mut self) {
         let (at, quantum) = (self.at, u64::from(self.args.quantum));
@@ -163,7 +163,7 @@ mod tests {
     use castanet_element::kit::{Kit, packet};
     use std::collections::VecDeque;
 
-    /// A model that runs the rounds one by one, with lengths in place of packets.
+    /// A model of the element that runs the rounds one by one. It has lengths in place of packets.
     struct Model {
         queues: Vec<VecDeque<usize>>,
         deficits: Vec<usize>,

@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 /// Sends packets to outputs by a hash of some of their bytes, so that packets with equal bytes take the same output.
 ///
 /// The hash is the sum of LENGTH bytes from OFFSET on. With 2, 4 or 8 outputs, the last bits of `sum XOR (sum / 16)`
-/// choose the output. With other numbers of outputs, the remainder of the sum chooses it. A packet that is too short
-/// goes to output 0.
+/// choose the output. With other numbers of outputs, the output is the sum modulo the number of outputs. A packet that
+/// is too short goes to output 0.
 ///
 /// # Ports
 /// Input 0: packets. Outputs 0, 1, ...: packets, each on one output.
@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 #[class(workers = replicate, build)]
 pub struct HashSwitch {
     args: Args,
-    /// The offset behind the last byte to add.
+    /// The offset after the last byte that the hash includes.
     end: usize,
     outputs: u32,
 }
@@ -30,9 +30,9 @@ pub struct HashSwitch {
 /// Arguments of HashSwitch.
 #[derive(Args)]
 pub struct Args {
-    /// The first byte to add.
+    /// The offset of the first byte that the hash includes.
     offset: u32,
-    /// Number of bytes to add, at least 1.
+    /// The number of bytes that the hash includes, at least 1.
     length: u32,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A notifier for pull elements. Its state may differ from that of the notifiers upstream.
+//! A notifier that a pull element has of its own. Its state may differ from that of the notifiers upstream.
 
 use castanet_element::prelude::*;
 
@@ -27,8 +27,8 @@ impl OwnNote {
             cx.set_note(note);
         }
     }
-    /// Turns the notifier off after a pull that found nothing. Turns it on again if `on` then returns true:
-    /// packets may have arrived in the meantime.
+    /// Turns the notifier off after a pull that found nothing. Afterwards calls `on`, and turns the notifier on again
+    /// if the result is true: packets may have arrived in the meantime.
     #[cold]
     pub fn found_empty(&self, on: impl FnOnce(&Cx<'_>) -> bool, cx: &mut Cx<'_>) {
         if let Some(note) = self.0 {

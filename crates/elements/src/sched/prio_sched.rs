@@ -33,8 +33,9 @@ impl Element for PrioSched {
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let end = into.len() + max;
         'from_the_first: while into.len() < end {
-            // Whether an input gave too few packets although its notifier is still on. Then the inputs after
-            // it give one packet at a time, and after each packet all inputs are tried again from the first.
+            // Whether an input gave fewer packets than requested although its notifier is still on. If so, packets are
+            // pulled one at a time from the inputs after it. After each packet, all inputs are tried again from the
+            // first.
             let mut missed = false;
             for (input, signal) in self.signals.iter().enumerate() {
                 if !cx.is_on(signal) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Chooses one of several pull inputs, with a notifier for that input alone.
+//! Chooses one of several pull inputs. The element's notifier depends on that input alone.
 
 use super::own_note::OwnNote;
 use castanet_element::prelude::*;

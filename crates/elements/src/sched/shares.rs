@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 /// The stride of one ticket.
 const ONE_TICKET: u64 = 1 << 32;
-/// When a pass exceeds this, all passes are reduced.
+/// When the pass of a port exceeds this value, all passes are reduced.
 const LARGE_PASS: u64 = 1 << 62;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Makes shares in which the first pass of each port is its stride.
+    /// Makes shares for ports with these tickets. At first, the pass of each port equals its stride.
     fn new(tickets: Vec<u32>) -> Shares {
         let mut shares = Shares { order: Vec::with_capacity(tickets.len()), tickets };
         for client in 0..shares.tickets.len() {
@@ -69,7 +69,8 @@ impl Shares {
     #[inline]
     pub fn turn_at(&mut self, place: usize) {
         let Some(now) = self.order.get(place).map(|p| p.pass) else { return };
-        // Go backwards: each port moves behind all ports up to `place`, so the ports before it keep their positions.
+        // Go backwards, from `place` to 0: a port that gets its new pass moves towards the end of the order, so the
+        // ports before it keep their positions.
         for i in (0..=place).rev() {
             let mut p = self.order.remove(i);
             let stride = self.stride(p.client);
@@ -94,7 +95,7 @@ impl Shares {
     pub fn shown(&self) -> String {
         self.tickets.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
     }
-    /// The number of ports.
+    /// Returns the number of ports.
     pub fn clients(&self) -> usize {
         self.tickets.len()
     }

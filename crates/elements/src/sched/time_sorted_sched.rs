@@ -53,7 +53,7 @@ pub struct Args {
 #[derive(Default)]
 struct Input {
     signal: Signal,
-    /// Packets of this input that the element holds.
+    /// The number of packets of this input that the element holds.
     held: u32,
 }
 

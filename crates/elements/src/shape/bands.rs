@@ -75,7 +75,7 @@ impl<A: BandArgs> Engine for Bands<A> {
         if !rates.is_sorted_by(|a, b| a < b) {
             return Err("rates must be in increasing order, each once".into());
         }
-        // There is one output below each rate, and one for higher rates.
+        // For each given rate, there is an output for lower rates. One more output is for all higher rates.
         let outputs = rates.len().saturating_add(1);
         if cx.outputs != outputs {
             let text =

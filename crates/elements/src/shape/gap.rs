@@ -7,8 +7,8 @@ const SECOND: i64 = 1_000_000_000;
 /// Allows `rate` units a second. After n units in a second, the next unit may pass n / `rate` seconds after the start
 /// of that second.
 ///
-/// Unused units are lost at the end of the second. The excess of long packets is subtracted from the next seconds.
-/// All calculations use whole numbers, so rounding errors cannot add up.
+/// Unused units are lost at the end of the second. The excess of long packets is subtracted from the units of the next
+/// seconds. All calculations use whole numbers, so rounding errors cannot add up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
     rate: u64,
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(ms(times(&mut Gap::new(4), 7 * SECOND + SECOND / 2, &[1; 4])), [0, 250, 500, 750]);
         // Even if the distance between units does not divide a second, a unit passes at the start of each second.
         assert_eq!(ms(times(&mut Gap::new(3), 0, &[1; 5])), [0, 333, 666, 1000, 1333]);
-        // The excess of long packets is subtracted from several seconds.
+        // The excess of long packets is subtracted from the units of several seconds.
         assert_eq!(ms(times(&mut Gap::new(100), 0, &[350, 50, 1])), [0, 3500, 4000]);
     }
 

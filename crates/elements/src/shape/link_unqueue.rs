@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 
 /// Pulls packets, and pushes them after the time that they would take on a link.
 ///
-/// The time to send a packet is its length divided by BANDWIDTH; the extra length annotation is part of the length,
-/// and an empty packet takes the time of one byte. The next packet is sent when that time is over. A packet arrives
-/// LATENCY after it was sent, and is then pushed. So the link holds at most the packets that are sent within LATENCY,
-/// and one that is being sent. A packet leaves with the time of its arrival as timestamp.
+/// The time to send a packet is its length divided by BANDWIDTH; the extra length annotation is part of the length, and
+/// an empty packet takes the time of one byte. The next packet is sent when that time is over. A packet arrives LATENCY
+/// after it was sent, and is then pushed. So the link holds at most the packets that are sent within LATENCY, and one
+/// that is being sent. The timestamp of a packet is set to the time of its arrival.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets, when they have arrived.
@@ -37,7 +37,7 @@ pub struct LinkUnqueue {
 /// Arguments of LinkUnqueue.
 #[derive(Args)]
 pub struct Args {
-    /// The time that a packet is on the link after it was sent.
+    /// The time from when a packet is completely sent until it arrives.
     latency: Nanos,
     /// The bandwidth, in bytes a second.
     bandwidth: Bandwidth,
@@ -122,7 +122,7 @@ impl Element for LinkUnqueue {
 
 #[handlers]
 impl LinkUnqueue {
-    /// The time that a packet is on the link after it was sent.
+    /// The time from when a packet is completely sent until it arrives.
     #[read]
     fn latency(&self) -> Interval {
         Interval(self.args.latency.0)
@@ -130,8 +130,8 @@ impl LinkUnqueue {
     #[write]
     fn set_latency(&mut self, latency: Nanos, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         let latency = check_latency(latency)?;
-        // The sender becomes ready at the same time as before. Packets on the link arrive at the same times as
-        // before.
+        // The new latency changes neither the time at which the sender becomes ready nor the arrival times of packets
+        // on the link.
         self.end = self.free().saturating_add(latency.0);
         self.args.latency = latency;
         cx.schedule();
@@ -194,8 +194,8 @@ mod tests {
     const START: i64 = 1_000_000_000_000;
     const MS: i64 = 1_000_000;
 
-    /// Returns the arrivals up to a time: the first byte and the millisecond of each. Checks that the timestamps
-    /// agree.
+    /// Returns the packets that arrive up to a time: the first byte and the arrival time, in milliseconds, of each.
+    /// Checks that the timestamps agree with the arrival times.
     fn run(kit: &mut Kit<LinkUnqueue>, until: i64) -> Vec<(u8, i64)> {
         let (mut got, mut now) = (Vec::new(), 0);
         loop {

@@ -7,10 +7,10 @@ use castanet_element::prelude::*;
 
 /// Sends packets to the output whose band contains their rate, in packets a second.
 ///
-/// The rate is an exponentially weighted moving average over epochs of a millisecond, in which a new epoch has a
-/// weight of 1/16. A packet is counted before the rate is compared. No packet is dropped. While the rate is below the
-/// first RATE, all packets go to output 0; while it is below the second RATE, to output 1; and so on. The last output
-/// is for higher rates.
+/// The rate is an exponentially weighted moving average over epochs of a millisecond, in which a new epoch has a weight
+/// of 1/16. A packet is counted before the rate is compared with the RATEs. No packet is dropped. While the rate is
+/// below the first RATE, all packets go to output 0; while it is below the second RATE, to output 1; and so on. The
+/// last output is for higher rates.
 ///
 /// # Ports
 /// Input 0 (push): packets. Outputs 0, 1, ... (push): packets while the rate is below the first RATE, the second
@@ -33,7 +33,7 @@ pub struct Meter {
 /// Arguments of Meter.
 #[derive(Args)]
 pub struct Args {
-    /// Rates that separate the outputs, in packets a second; increasing, one fewer than outputs.
+    /// Rates that separate the outputs, in packets a second: in increasing order, one fewer than there are outputs.
     #[arg(rest)]
     rate: Vec<PacketsPerSecond>,
 }

@@ -54,23 +54,24 @@ impl Unit for Packets {
 
 /// Bytes a second.
 ///
-/// A packet of any length may pass while the bucket owes no bytes. Its bytes are subtracted afterwards. As a packet may
-/// pass only while the bucket has at least one token, the bucket holds one token more than the burst.
+/// A packet of any length may pass while the bucket owes no bytes. Its bytes are subtracted afterwards. A packet may
+/// pass only while the bucket has at least one token, and a bucket with one token owes no bytes. So a full bucket holds
+/// one token more than the burst.
 pub enum Bytes {}
 
 impl Bytes {
     /// The bytes that Click's bucket holds beyond the burst. In Click, a packet may pass while the bucket has
     /// at least this many.
     const FLOOR: u64 = 131_072;
-    /// The largest burst, in bytes, that is rounded as in Click. The rounding makes a burst of this size 0.4% longer,
-    /// and larger ones more.
+    /// The largest burst, in bytes, that is rounded as in Click. The rounding makes a burst of this size 0.4% larger.
+    /// For larger bursts, its effect would grow.
     const ROUNDED: u64 = 1 << 24;
 
     /// Makes a full bucket for a burst of `bytes`.
     ///
-    /// Click's bucket has 2^32 - 1 parts. Each byte takes a whole number of parts: the parts divided by the burst plus
-    /// `FLOOR`, rounded down. So the bucket holds a little more than the burst, such as 12 bytes instead of 10. This
-    /// shows in the times at which packets pass, so it is reproduced here.
+    /// Click's bucket has 2^32 - 1 parts. Each byte takes a whole number of parts: (2^32 - 1) / (`bytes` + `FLOOR`),
+    /// rounded down. So the bucket holds a little more than the burst, such as 12 bytes instead of 10. This shows in
+    /// the times at which packets pass, so it is reproduced here.
     fn bucket(rate: u64, bytes: u64) -> TokenBucket {
         if bytes > Bytes::ROUNDED {
             return TokenBucket::new(rate, bytes.saturating_add(1));

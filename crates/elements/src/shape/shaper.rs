@@ -7,15 +7,15 @@ use castanet_element::prelude::*;
 
 /// Passes at most RATE packets a second on a pull path.
 ///
-/// Packets are spread evenly over each second: after n packets, the next one may pass n / RATE seconds after the
-/// second began. So there are no bursts while packets are always available. After a pause, the packets that were due
-/// in the current second may pass at once. Packets that may not pass yet stay upstream. Tasks that pull sleep until
-/// the next packet may pass.
+/// Packets are spread evenly over each second: after n packets, the next one may pass n / RATE seconds after the second
+/// began. So there are no bursts while packets are always available. After a pause, the packets that were due in the
+/// current second may pass at once. Packets that may not pass yet stay upstream. Pulling tasks sleep until the next
+/// packet may pass.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): packets within the rate. Output 1 (pull, optional): packets beyond it. A
 /// pull from output 1 gives a packet only if output 0 would give none at that moment, and does not count towards the
-/// rate. If output 1 is connected, tasks that pull sleep only while there is nothing upstream.
+/// rate. If output 1 is connected, pulling tasks sleep only while no packets wait upstream.
 ///
 /// # Example
 /// ```click

@@ -27,7 +27,7 @@ impl<A: RateArgs> Shaping<A> {
         if port == 0 { self.pull_one_shaped(cx) } else { self.pull_one_rest(cx) }
     }
 
-    /// Pulls for output 1, which gives packets only when output 0 would give none, and then without a limit.
+    /// Pulls packets for output 1, which gives packets only when output 0 would give none. Their rate is not limited.
     #[cold]
     fn pull_rest(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.peek();

@@ -12,15 +12,16 @@ pub struct Splitting<A> {
     args: A,
     burst: Burst,
     bucket: TokenBucket,
-    /// A full bucket for the rate and burst. A hot swap compares it with that of the old element, to find out whether
-    /// rate or burst has changed.
+    /// A full bucket for the rate and burst. A hot swap compares it with the `new` of the old element, to find out
+    /// whether rate or burst has changed.
     new: TokenBucket,
 }
 
 impl<A: BurstArgs> Splitting<A> {
     pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.peek();
-        // No tokens are added within a batch. Its packets pass until the tokens are used up; the rest do not pass.
+        // All packets of a batch come at the same time, so no tokens are added between them. They pass until the tokens
+        // are used up.
         let mut good = usize::try_from(self.bucket.available(now)).unwrap_or(usize::MAX).min(batch.len());
         if A::Unit::PACKETS {
             self.bucket.remove(good as u64, now);

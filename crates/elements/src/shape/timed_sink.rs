@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 #[class(build, lifecycle, drops(Discarded))]
 pub struct TimedSink {
     args: Args,
-    /// When the timer will expire.
+    /// When the timer will expire, in nanoseconds.
     next: i64,
 }
 

@@ -10,7 +10,7 @@ use castanet_wire::ipv4::{Ipv4Header, protocol};
 use castanet_wire::udp::{self, UdpHeader};
 use std::net::Ipv4Addr;
 
-/// Lengths of headers in bytes: Ethernet, IPv4, and all three with UDP.
+/// Lengths in bytes: the Ethernet header, the IPv4 header, and the Ethernet, IPv4 and UDP headers together.
 const ETHER: usize = EtherHeader::LEN;
 const IP: usize = Ipv4Header::LEN;
 const HEADERS: usize = ETHER + IP + UdpHeader::LEN;

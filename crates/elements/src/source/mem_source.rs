@@ -146,7 +146,7 @@ impl MemSource {
         if self.frames.is_empty() { Err(format!("{file}: no frame").into()) } else { Ok(()) }
     }
 
-    /// Advances to the next frame.
+    /// Sets `next` to the index of the next frame: in rotation, or at random.
     #[inline(always)]
     fn advance(&mut self) {
         self.next = if self.args.random {

@@ -27,11 +27,11 @@ const TEXT: &[u8; 69] = b"A castanet clicks; these are the sixty-nine bytes it s
 
 /// Data is copied in lines of this many bytes, each by a few wide stores.
 const LINE: usize = 64;
-/// Data of more lines than this is copied by `copy_from_slice`, or packets share its buffer.
+/// The most lines that are copied one by one. Longer data is copied by `copy_from_slice`, or packets share its buffer.
 const FEW: usize = 4;
 
-/// Makes a packet with the first `len` bytes of `line`. Data that fits into one line is the most common case. Here
-/// the compiler knows how many bytes are copied.
+/// Makes a packet with the first `len` bytes of `line`. Data that fits into one line is the most common case. In this
+/// function, the compiler knows how many bytes are copied.
 #[inline(always)]
 fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     let mut p = Packet::with_headroom(headroom, LINE)?;
@@ -214,7 +214,7 @@ impl Pace {
     pub(crate) fn went(&mut self, at: i64) {
         self.paid(1, at);
     }
-    /// Like `went`, but the packet costs `tokens` tokens. The bucket may have fewer.
+    /// Like `went`, but the packet costs `tokens` tokens. The bucket may have fewer tokens: it then owes the rest.
     pub(crate) fn paid(&mut self, tokens: u64, at: i64) {
         self.bucket.remove(tokens, at);
     }

@@ -7,8 +7,8 @@ use castanet_packet::MAX_LENGTH;
 
 /// Sends packets of random bytes, as fast as they are accepted.
 ///
-/// Each packet has different bytes; runs with the same seed give the same bytes. After LIMIT packets, STOP stops
-/// the driver or END_CALL writes a handler, in a separate turn or pull.
+/// Each packet has different bytes; runs with the same seed give the same bytes. After LIMIT packets, the next turn or
+/// pull stops the driver (STOP) or writes a handler (END_CALL).
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull.

@@ -8,10 +8,10 @@ use castanet_tables::TokenBucket;
 /// Sends packets with the same data, RATE per second.
 ///
 /// A token bucket limits the rate. It holds one token for each packet that is due in 10 ms, but at least two, and is
-/// full at the start. With a push output, the task sends one packet per turn, and sleeps until the next packet is
-/// due, rounded up to the next millisecond. With a pull output, pulls get the packets that are due. The source does
-/// not wait for queues downstream. After LIMIT packets the source pauses; with STOP, the next turn or pull stops the
-/// driver. Each packet gets the current time as its timestamp.
+/// full at the start. With a push output, the task sends one packet per turn, and sleeps until the next packet is due.
+/// That time is rounded up to a whole millisecond. With a pull output, pulls get the packets that are due. The source
+/// does not wait for queues downstream. After LIMIT packets the source pauses; with STOP, the next turn or pull stops
+/// the driver. Each packet gets the current time as its timestamp.
 ///
 /// # Ports
 /// Output 0: packets, push or pull.
@@ -58,7 +58,7 @@ pub struct Args {
     /// Whether to stop the driver after LIMIT packets.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// Bytes per second, instead of RATE.
+    /// The rate in bytes per second, instead of RATE.
     #[arg(keyword)]
     bandwidth: Option<Bandwidth>,
 }

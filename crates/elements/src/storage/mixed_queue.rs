@@ -6,9 +6,9 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled; input 0 adds packets at the end of the queue, input 1 at its front.
 ///
-/// When the queue is full, a packet of input 0 is refused, and a packet of input 1 replaces the packet at the end
-/// of the queue. A packet that is refused or replaced leaves on output 1, or is dropped if that is not connected.
-/// A message is printed the first time. Tasks that pull from the queue sleep while it is empty.
+/// When the queue is full, a packet of input 0 is refused, and a packet of input 1 replaces the packet at the end of
+/// the queue. A packet that is refused or replaced leaves on output 1, or is dropped if that is not connected. A
+/// message is printed the first time this happens. Tasks that pull from the queue sleep while it is empty.
 ///
 /// # Ports
 /// Input 0 (push): packets for the end of the queue. Input 1 (push): packets for its front. Output 0 (pull): all

@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out, and wakes tasks that pull from it.
 ///
-/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected. A message is
-/// printed the first time. Tasks that pull from the queue sleep while it is empty. Sources are not notified when
+/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected. A message is printed
+/// the first time this happens. Tasks that pull from the queue sleep while it is empty. Sources are not notified when
 /// the queue is full, so they go on sending.
 ///
 /// # Ports

@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out.
 ///
-/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected. A message is
-/// printed the first time. Tasks that pull from the queue sleep while it is empty, and sources that use its
+/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected. A message is printed
+/// the first time this happens. Tasks that pull from the queue sleep while it is empty, and sources that use its
 /// notifier sleep while it is full. Several workers may push and pull: they share one lock-free ring.
 ///
 /// # Ports

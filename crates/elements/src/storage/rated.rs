@@ -58,8 +58,8 @@ impl<A: BurstArgs> Rated<A> {
 
 #[handlers]
 impl<A: BurstArgs> Rated<A> {
-    /// Four counts, one a line: turns of the task, turns in which the rate did not allow a packet yet,
-    /// packets pushed, and pulls that found no packet.
+    /// Four counts, one on each line: turns of the task, turns in which the rate did not allow a packet yet, packets
+    /// pushed, and pulls that found no packet.
     #[read]
     fn calls(&self) -> Table {
         let [turns, empty] = [self.turns, self.empty].map(Count::get);

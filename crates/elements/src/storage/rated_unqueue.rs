@@ -5,11 +5,11 @@ use super::rated::Rated;
 use crate::shape::rate::PacketRate;
 use castanet_element::prelude::*;
 
-/// Pulls packets and pushes them on, at most RATE a second.
+/// Pulls packets and pushes them on, at most RATE packets a second.
 ///
-/// A token bucket, which is full at the start, keeps the rate. After a pause, BURST_SIZE packets (or those
-/// that are due in BURST_DURATION) may leave at once. The task sleeps while there is nothing upstream, and
-/// until the next packet is due, rounded up to the next millisecond.
+/// A token bucket, which is full at the start, keeps the rate. After a pause, BURST_SIZE packets (or those that are due
+/// in BURST_DURATION) may leave at once. The task sleeps while there is nothing upstream. It also sleeps until the next
+/// packet is due; that time is rounded up to a whole millisecond.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.

@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out, without notifiers.
 ///
-/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected. A message is
-/// printed the first time. Tasks that pull from the queue never sleep.
+/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected. A message is printed
+/// the first time this happens. Tasks that pull from the queue never sleep.
 ///
 /// # Ports
 /// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that found

@@ -59,7 +59,7 @@ impl Packets {
     fn own(capacity: usize) -> Packets {
         Packets::Own { fifo: Fifo::new(capacity), highwater: 0, warned: false }
     }
-    /// Returns the drop counter for a new store: that of the shared ring, or a new one.
+    /// Returns the drop counter for a new store: the counter of the shared ring, or a new counter.
     fn drops(&self) -> SharedCount {
         match self {
             Packets::Own { .. } => SharedCount::default(),

@@ -25,7 +25,7 @@ pub struct TimedUnqueue {
     burst: u32,
     /// Packets that may still leave in this interval.
     left: usize,
-    /// When the timer expires or, if it is not set, when it last expired.
+    /// When the timer expires, in nanoseconds. If the timer is not set: when it last expired.
     next: i64,
     /// Whether the timer is not set, because there was nothing upstream when it expired.
     resting: bool,

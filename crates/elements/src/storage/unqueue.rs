@@ -34,7 +34,7 @@ pub struct Args {
     /// The most packets to pull in a turn; negative for as many as there are.
     #[arg(default = 1, handler = "rw")]
     burst: i32,
-    /// Whether packets are pulled.
+    /// When false, no packets are pulled.
     #[arg(keyword, default = true, handler = "rwc")]
     active: bool,
     /// The most packets to pull in all; negative for no limit.
@@ -48,7 +48,7 @@ const UNLIMITED: usize = 1 << 16;
 impl Element for Unqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         if self.args.burst == 1 && self.args.limit < 0 && self.args.active {
-            // A burst of one is complete at once, so nothing is counted in `done`.
+            // A burst of one packet is complete at once, so `done` stays 0.
             self.done = 0;
             let Some(p) = cx.pull_one(0) else { return self.found_nothing(cx) };
             self.count.add(1);

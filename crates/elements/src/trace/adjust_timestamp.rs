@@ -6,8 +6,8 @@ use castanet_spec::anno;
 
 /// Adds a time, which may be negative, to timestamps.
 ///
-/// Timestamps that are not set (0) stay unchanged, unless ALL is true. With FIRST the time is added to the
-/// FIRST_TIMESTAMP annotation instead.
+/// Timestamps that are not set (0) stay unchanged, unless ALL is true. With FIRST, all this applies to the
+/// FIRST_TIMESTAMP annotation in place of the timestamp.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.

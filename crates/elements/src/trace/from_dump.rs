@@ -14,7 +14,7 @@ use castanet_io::{CaptureReader, LinkType};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
 use castanet_spec::anno;
 
-/// The most frames that are skipped in one turn, so that other tasks get their turns.
+/// The most frames that are skipped in one turn. The limit lets other tasks have their turns.
 const MOST_SKIPPED: u32 = 1024;
 
 /// Emits the packets of a capture file.
@@ -27,11 +27,11 @@ const MOST_SKIPPED: u32 = 1024;
 /// marked for raw IP or with FORCE_IP. In a Linux "cooked" capture, the packet type annotation comes from the
 /// link header. In all other captures it is "to this host"; HostEtherFilter sets it from Ethernet addresses.
 ///
-/// Without TIMING, packets are emitted as fast as possible; with TIMING, as far apart as they were captured.
-/// START skips packets until the first one at or after that time. At END the element stops as at the end of
-/// the file, until `extend_interval` moves the end. If a file is cut off within its last record, that record
-/// is left out, with a message. At the end, after all packets were emitted, STOP asks the driver to stop, or
-/// END_CALL is called.
+/// Without TIMING, packets are emitted as fast as possible. With TIMING, they are emitted at the intervals at which
+/// they were captured. START skips all packets before the first one that was captured at that time or later. At END the
+/// element stops, as it does at the end of the file. A write to `extend_interval` moves END, and the element continues.
+/// If a file is cut off within its last record, that record is left out, with a message. At the end, after all packets
+/// were emitted, STOP asks the driver to stop, or END_CALL is called.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull. Output 1 (optional): with FORCE_IP, packets that are not IPv4.
@@ -277,7 +277,7 @@ impl Lifecycle for FromDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // If the file was not read to its end, the run has failed.
+        // The file could not be read to its end, so the run has failed.
         if self.broken {
             Err(ElementError::Incomplete(format!("{}: not read to its end", self.args.filename.0)))
         } else {

@@ -18,17 +18,18 @@ use castanet_io::summary::SummaryReader;
 /// configuration. Times may begin or end with a point or have an exponent. Numbers may be hexadecimal, and
 /// ICMP types and codes may be names.
 ///
-/// A packet has an IPv4 header and one of TCP, UDP or ICMP, and an Ethernet header if a field requires one.
-/// The data behind them is missing and only counted by the extra length annotation, unless CHECKSUM is
-/// given. The network header is marked and the destination annotation set. Values that a record does not
-/// give come from FLOWID, PROTO or the lines `!flowid`, `!proto` and `!aggregate`. All other missing values
-/// are zero, except the time to live, which is 100.
+/// A packet has an IPv4 header and one of TCP, UDP or ICMP, and an Ethernet header if a field requires one. The data
+/// after the headers is left out, and the extra length annotation gives its length. With CHECKSUM, packets have this
+/// data. The network header is marked and the destination annotation set. Values that a record does not give come from
+/// FLOWID, PROTO or the lines `!flowid`, `!proto` and `!aggregate`. All other missing values are zero, except the time
+/// to live, which is 100.
 ///
-/// A field that cannot be read counts as missing. A line without a readable field is left out. A message
-/// gives the number of the first such line; `bad_lines` and `bad_fields` count all.
+/// A field that cannot be read counts as missing. A line without a readable field is left out. A message gives the
+/// number of the first such line. The handler `bad_lines` counts all such lines, and `bad_fields` counts the fields
+/// that cannot be read.
 ///
-/// With TIMING, packets are emitted as far apart as their timestamps. At the end STOP asks the driver to
-/// stop, once all packets were emitted.
+/// With TIMING, packets are emitted at the intervals of their timestamps. STOP asks the driver to stop after the last
+/// packet was emitted.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull.
@@ -58,13 +59,13 @@ pub struct Args {
     /// Whether the driver is asked to stop at the end.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// Whether packets are emitted.
+    /// When false, no packets are emitted.
     #[arg(keyword, default = true, handler = "rwc")]
     active: bool,
     /// Accepted for old configurations; unknown bytes are always zero.
     #[arg(keyword, name = "ZERO", default = true)]
     _zero: bool,
-    /// Whether packets are emitted as far apart as their timestamps.
+    /// Whether packets are emitted at the intervals of their timestamps.
     #[arg(keyword, default = false)]
     timing: bool,
     /// Whether packets get all their bytes and correct checksums.
@@ -76,7 +77,7 @@ pub struct Args {
     /// The protocol of packets for which the dump gives none.
     #[arg(keyword, default = Protocol(6), show = "TCP")]
     proto: Protocol,
-    /// Whether a record that stands for several packets makes all of them.
+    /// Whether a record that stands for several packets yields that many packets.
     #[arg(keyword, default = false)]
     multipacket: bool,
     /// The fields of a line, until the dump itself names them.

@@ -10,15 +10,15 @@ use castanet_io::summary::SummaryReader;
 
 /// Makes packets from the text that tcpdump printed: one line for each packet, or two with `-v`.
 ///
-/// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input. Addresses must be numbers, as
-/// `tcpdump -n` prints them. Sequence numbers are correct only if tcpdump printed them with `-S`. A packet has
-/// an IPv4 header and one of TCP, UDP or ICMP. The data behind them is missing and only counted by the extra
-/// length annotation, unless CHECKSUM is given. The network header is marked and the destination annotation
-/// set. Fields that a line does not have are zero, except the time to live, which is 100.
+/// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input. Addresses must be numbers, as printed by
+/// `tcpdump -n`. Sequence numbers are correct only if tcpdump printed them with `-S`. A packet has an IPv4 header and
+/// one of TCP, UDP or ICMP. The data after the headers is left out, and the extra length annotation gives its length.
+/// With CHECKSUM, packets have this data. The network header is marked and the destination annotation set. Fields that
+/// a line does not have are zero, except the time to live, which is 100.
 ///
-/// Lines of other protocols, and lines with details of a packet, are skipped. Lines that are not understood are
-/// skipped too: a message gives the number of the first one, and `bad_lines` counts all. At the end STOP asks the
-/// driver to stop, once all packets were emitted.
+/// Lines of other protocols, and lines with details of a packet, are skipped. Lines that cannot be parsed are skipped
+/// too: a message gives the number of the first such line, and `bad_lines` counts them. STOP asks the driver to stop
+/// after the last packet was emitted.
 ///
 /// # Ports
 /// No inputs. Output 0: packets, push or pull.
@@ -45,7 +45,7 @@ pub struct Args {
     /// Whether the driver is asked to stop at the end.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// Whether packets are emitted.
+    /// When false, no packets are emitted.
     #[arg(keyword, default = true, handler = "rwc")]
     active: bool,
     /// Accepted for old configurations; unknown bytes are always zero.

@@ -10,7 +10,7 @@ use castanet_io::summary::{Draft, Item, Making, SummaryReader};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
 use castanet_spec::anno;
 
-/// The most lines without a packet that are read in one turn, so that other tasks get their turns.
+/// The most lines without a packet that are read in one turn. The limit lets other tasks have their turns.
 const MOST_SKIPPED: u32 = 1024;
 /// The most bytes of data that a packet has.
 const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;
@@ -23,7 +23,7 @@ pub trait RecordArgs: castanet_spec::Args {
     }
     /// The file, if there is one.
     fn filename(&self) -> Option<&Filename>;
-    /// Whether an element with the arguments `other` reads the same records.
+    /// Whether these arguments and `other` make elements read the same records.
     fn is_same(&self, other: &Self) -> bool;
     /// Opens the records.
     fn open(&self) -> Result<SummaryReader, CaptureError>;
@@ -33,7 +33,7 @@ pub trait RecordArgs: castanet_spec::Args {
     fn deactivate(&mut self);
     /// Whether the driver is asked to stop at the end.
     fn stops(&self) -> bool;
-    /// Whether packets are emitted as far apart as their timestamps.
+    /// Whether packets are emitted at the intervals of their timestamps.
     fn timing(&self) -> bool {
         false
     }
@@ -41,7 +41,7 @@ pub trait RecordArgs: castanet_spec::Args {
     fn checksum(&self) -> bool;
     /// The probability that a packet is emitted.
     fn sample(&self) -> f64;
-    /// Whether a record that stands for several packets makes all of them.
+    /// Whether a record that stands for several packets yields that many packets.
     fn multipacket(&self) -> bool {
         false
     }
@@ -186,7 +186,7 @@ impl<A: RecordArgs> Records<A> {
     fn encap(&self) -> &'static str {
         "IP"
     }
-    /// The file; `<data>` for records of the configuration.
+    /// The name of the file; `<data>` if the configuration contains the records.
     #[read]
     fn filename(&self) -> String {
         self.args.filename().map_or("<data>", |f| &f.0).into()
@@ -235,7 +235,7 @@ impl<A: RecordArgs> Lifecycle for Records<A> {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // If the file was not read to its end, the run has failed.
+        // If the file could not be read to its end, the run has failed.
         let name = self.args.filename().map_or("<data>", |f| &f.0);
         if self.broken {
             Err(ElementError::Incomplete(format!("{name}: not read to its end")))

@@ -18,7 +18,7 @@ impl Show for FileSize {
 /// The next step of a source.
 pub(super) enum Next {
     Packet(Packet),
-    /// The next packet is due at this time.
+    /// The next packet is due at this time, in nanoseconds.
     Later(i64),
     /// Many records were skipped, so other tasks get their turns first.
     Pause,
@@ -60,7 +60,7 @@ impl Replay {
 pub(super) trait Source {
     fn replay(&self) -> &Replay;
     fn is_active(&self) -> bool;
-    /// The next packet, or why there is none now.
+    /// Returns the next packet, or the reason why none can be emitted now.
     fn next(&mut self, cx: &mut Cx<'_>) -> Next;
     /// Called when the end is reached.
     fn finish(&mut self, cx: &mut Cx<'_>);
@@ -68,8 +68,8 @@ pub(super) trait Source {
     fn can_run(&self) -> bool {
         self.is_active() && !self.replay().finished
     }
-    /// Called after a wait or a change. Wakes the task that sends, or the task downstream that pulls, if the source can
-    /// run.
+    /// Called when a wait is over or a setting has changed. Wakes the task that sends, or the task downstream that
+    /// pulls, if the source can run.
     fn wake(&self, cx: &mut Cx<'_>) {
         let replay = self.replay();
         if !self.can_run() {

@@ -6,8 +6,9 @@ use castanet_spec::anno;
 
 /// Replaces timestamps by their difference to another time.
 ///
-/// With TYPE RANGE the difference is the time since the timestamp of the first packet, with NOW the time from
-/// the timestamp until now, and with FIRST the time since the FIRST_TIMESTAMP annotation.
+/// TYPE names the other time. With RANGE, the difference is the time since the first packet's timestamp. With FIRST, it
+/// is the time since the packet's own FIRST_TIMESTAMP annotation. With NOW, it is the time from the timestamp until
+/// now.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.

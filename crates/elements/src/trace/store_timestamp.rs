@@ -5,8 +5,8 @@ use castanet_element::prelude::*;
 
 /// Writes the timestamp into the packet's data: seconds and nanoseconds, four bytes each in network byte order.
 ///
-/// They are written at OFFSET, or with TAIL behind the data, which grows by 8 bytes. A packet that is too
-/// short for OFFSET, or that cannot grow, stays unchanged.
+/// With OFFSET, they replace the bytes at that offset. With TAIL, they are appended to the data, which grows by 8
+/// bytes. A packet that is too short for OFFSET, or that cannot grow, stays unchanged.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -24,10 +24,10 @@ pub struct StoreTimestamp {
 /// Arguments of StoreTimestamp.
 #[derive(Args)]
 pub struct Args {
-    /// The offset at which the timestamp is written, in bytes.
+    /// The offset at which the timestamp is written, in bytes; -1 with TAIL.
     #[arg(default = -1)]
     offset: i32,
-    /// Whether the timestamp is written behind the data.
+    /// Whether the timestamp is appended to the data.
     #[arg(keyword, default = false)]
     tail: bool,
 }

@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 use castanet_io::summary::{self, Field, Flow};
 use castanet_lang::args;
 
-/// Fields of summary dumps.
+/// The fields of a summary dump, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FieldList(pub Vec<&'static Field>);
 

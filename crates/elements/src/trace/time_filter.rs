@@ -10,13 +10,12 @@ use std::collections::VecDeque;
 
 /// Passes packets whose timestamps lie in a span of time.
 ///
-/// The span begins at START, inclusive, and ends at END, exclusive. START_DELAY and END_DELAY count from the
-/// time when the router started, START_AFTER and END_AFTER from the first packet's timestamp, and INTERVAL
-/// from the start of the span. A span without a start begins with the first packet, and a span without an end
-/// does not end. At the first packet at or after the end, STOP asks the driver to stop, or END_CALL is
-/// called. After `extend_interval` this may happen once more. In the value of END_CALL, `$t` is replaced by
-/// the timestamp of that packet. If the call moves the end, the packet is tested again, so no packet is lost
-/// between two spans.
+/// The span begins at START, inclusive, and ends at END, exclusive. START_DELAY and END_DELAY count from the time when
+/// the router started, START_AFTER and END_AFTER from the first packet's timestamp, and INTERVAL from the start of the
+/// span. A span without a start begins with the first packet, and a span without an end does not end. At the first
+/// packet at or after the end, STOP asks the driver to stop, or END_CALL is called. A write to `extend_interval` or
+/// `end` lets this happen once more. In the value of END_CALL, `$t` is replaced by the timestamp of that packet. If the
+/// call moves the end, the packet is tested again, so no packet is lost between two spans.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: packets inside the span. Output 1 (optional): packets outside the span.
@@ -50,7 +49,7 @@ pub struct TimeFilter {
     push: bool,
 }
 
-/// What handlers show as the end of a span that has no end, in nanoseconds.
+/// The value of the handler `end` for a span without an end, in nanoseconds.
 const NO_END: i64 = 2_147_483_647_000_000_000;
 
 /// Arguments of TimeFilter.
@@ -60,16 +59,16 @@ pub struct Args {
     start: Option<Nanos>,
     /// When the span ends.
     end: Option<Nanos>,
-    /// When the span begins, counted from the start of the router.
+    /// When the span begins, counted from the time when the router started.
     #[arg(keyword)]
     start_delay: Option<Nanos>,
-    /// When the span ends, counted from the start of the router.
+    /// When the span ends, counted from the time when the router started.
     #[arg(keyword)]
     end_delay: Option<Nanos>,
-    /// When the span begins, counted from the first packet.
+    /// When the span begins, counted from the first packet's timestamp.
     #[arg(keyword)]
     start_after: Option<Nanos>,
-    /// When the span ends, counted from the first packet.
+    /// When the span ends, counted from the first packet's timestamp.
     #[arg(keyword)]
     end_after: Option<Nanos>,
     /// When the span ends, counted from its beginning.
@@ -193,7 +192,7 @@ enum TimeRelation {
     After,
 }
 
-/// The value of a call with `$t` and `${t}` replaced by a time.
+/// Returns the value of a call, in which `$t` and `${t}` are replaced by a time.
 fn with_time(value: &str, time: i64) -> String {
     let mut out = String::new();
     let mut rest = value;
@@ -334,7 +333,8 @@ impl Lifecycle for TimeFilter {
             (self.start, self.end) = (old.start, old.end);
             (self.begun, self.reached) = (old.begun, old.reached);
         }
-        // The old router has made the call. This router tests the waiting packets as if they had just come.
+        // The old router has executed END_CALL for the waiting packets. This router tests them as if they had just
+        // come.
         self.waiting.append(&mut old.waiting);
         Ok(())
     }

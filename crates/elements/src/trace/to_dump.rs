@@ -19,8 +19,8 @@ use std::io::ErrorKind;
 ///
 /// Initialisation fails if the file cannot be written. The file is emptied when the router starts to run, not before.
 /// After a hot swap, a router with the same file takes over the open file and continues it. The file is complete when
-/// the router has stopped. If writing fails, there is one message, and no more packets are written; without an output
-/// they are dropped and counted.
+/// the router has stopped. If writing fails, one message says so, and no more packets are written. Without output 0,
+/// packets that are not written are counted as drops.
 ///
 /// # Ports
 /// Input 0: packets, push or pull. Output 0 (optional): the same packets, after they were written.
@@ -99,7 +99,7 @@ impl ArgValue for Encap {
     }
 }
 
-/// Elements, with their names.
+/// The argument USE_ENCAP_FROM: elements by number and name.
 #[derive(Clone, Debug, Default)]
 pub struct Sources(Vec<(u32, String)>);
 
@@ -212,7 +212,7 @@ impl ToDump {
         }
     }
 
-    /// Writes packets until one of them fails. Returns how many were written.
+    /// Writes packets until a write fails. Returns the number of packets written.
     fn write_all(&mut self, packets: &[Packet], cx: &mut Cx<'_>) -> usize {
         self.open(cx);
         for (i, p) in packets.iter().enumerate() {
@@ -235,7 +235,7 @@ impl ToDump {
         packets.len()
     }
 
-    /// Writes packets that are also forwarded. The ledger counts the written ones as copies.
+    /// Writes packets that are also forwarded. The ledger counts the written packets as copies.
     fn copy(&mut self, packets: &[Packet], cx: &mut Cx<'_>) {
         let written = self.write_all(packets, cx) as u64;
         cx.made(written);
@@ -307,7 +307,8 @@ impl Lifecycle for ToDump {
         if !self.push && !self.passes {
             self.signal = cx.upstream(0);
         }
-        // The timer opens and empties the file as soon as the router runs. A router that was only prepared never does.
+        // The timer opens and empties the file as soon as the router runs. A router that is built but never runs does
+        // not empty it.
         let now = cx.now();
         cx.set_timer(0, now);
         if !cx.inherits() {

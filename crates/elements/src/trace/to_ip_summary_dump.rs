@@ -18,10 +18,10 @@ const MOST_LINES: u32 = 1 << 16;
 
 /// Writes chosen fields of each packet as a line or a binary record.
 ///
-/// Packets need not be IP: a field that a packet does not have is `-`, or zero in binary records. Fields of
-/// IP and above are read from the marked network header. With BAD_PACKETS, a line `!bad` before the line of a
-/// packet says what is wrong with its headers. With MULTIPACKET, a packet that stands for several is written
-/// as many times, at most 65536, unless FIELDS has `count`.
+/// Packets need not be IP: a field that a packet does not have is `-`, or zero in binary records. Fields of IP and
+/// above are read from the marked network header. With BAD_PACKETS, a line `!bad` before the line of a packet says what
+/// is wrong with its headers. With MULTIPACKET, a packet that stands for n packets is written n times, at most 65536
+/// times, unless FIELDS has `count`.
 ///
 /// The file is emptied when the router starts to run, not before. After a hot swap, a router with the same file takes
 /// over the open file and continues it. The file is complete when the router has stopped. If writing fails, there is
@@ -202,7 +202,7 @@ impl ToIpSummaryDump {
         cx.message(&format!("{declaration}: a packet stands for more than {MOST_LINES}, which are written"));
     }
 
-    /// Writes a packet. Returns whether that succeeded.
+    /// Writes a packet. Returns true if the packet was written.
     fn write_one(&mut self, p: &Packet, cx: &mut Cx<'_>) -> bool {
         let File::Open(w) = &mut self.file else { return false };
         let written = write(w, p, &self.args);
@@ -271,7 +271,8 @@ impl Lifecycle for ToIpSummaryDump {
         if !self.push {
             self.signal = cx.upstream(0);
         }
-        // The timer opens and empties the file as soon as the router runs. A router that was only prepared never does.
+        // The timer opens and empties the file as soon as the router runs. A router that is built but never runs does
+        // not empty it.
         let now = cx.now();
         cx.set_timer(0, now);
         if !cx.inherits() {

@@ -11,9 +11,9 @@ use castanet_wire::{TcpHeader, checksum};
 ///
 /// The tests are, in this order: the protocol is TCP; the IP and TCP headers fit into the IP total length, and that
 /// length fits into the packet; the checksum over segment and pseudo-header is correct (RFC 9293 section 3.1). A
-/// fragment fails, because the checksum covers the other fragments too: put an IPReassembler before this element. A
-/// bad packet leaves on output 1, or is dropped. Only the first bad packet is reported, or, with `VERBOSE`, every
-/// one. The network header must be marked.
+/// fragment fails, because the checksum covers the other fragments too: put an IPReassembler before this element. A bad
+/// packet leaves on output 1, or is dropped. Only the first bad packet is reported; with `VERBOSE`, every bad packet is
+/// reported. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: good TCP segments. Output 1 (optional): all others.

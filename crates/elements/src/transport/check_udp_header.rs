@@ -13,7 +13,7 @@ use castanet_wire::{UdpHeader, checksum};
 /// and that length fits into the packet; the checksum is correct, or zero, which means that there is none (RFC 768).
 /// Fragments fail, because the checksum covers the other fragments too; only a first fragment without a checksum may
 /// pass. So put an IPReassembler before this element. A bad packet leaves on output 1, or is dropped. Only the first
-/// bad packet is reported, or, with `VERBOSE`, every one. The network header must be marked.
+/// bad packet is reported; with `VERBOSE`, every bad packet is reported. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: good UDP datagrams. Output 1 (optional): all others.

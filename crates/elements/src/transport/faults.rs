@@ -31,9 +31,9 @@ pub enum Fault {
 pub trait Protocol: Send + 'static {
     /// The name of the protocol in messages.
     const NAME: &'static str;
-    /// The texts of the faults, in the order of [`Fault`].
+    /// The texts that messages show for the faults, in the order of [`Fault`].
     const FAULTS: &'static [&'static str; 3];
-    /// Checks a packet. `network` holds its bytes from the network header on.
+    /// Checks a packet. `network` holds the bytes of the packet from the network header on.
     fn examine(network: &[u8]) -> Result<(), Fault>;
     /// Returns the beginning of a report.
     fn prefix(cx: &Cx<'_>) -> String {
@@ -52,7 +52,7 @@ pub struct Checker<P: Protocol> {
 }
 
 impl<P: Protocol> Checker<P> {
-    /// Checks a packet.
+    /// Checks a packet. Returns the packet's verdict.
     #[inline]
     pub(crate) fn check(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let Some(network) = p.network() else { return cx.out_or(1, Reason::NoIpHeader) };
@@ -92,8 +92,8 @@ impl<P: Protocol> Checker<P> {
 }
 
 impl<P: Protocol> Lifecycle for Checker<P> {
-    /// Returns no effects without VERBOSE: a message is then printed only for the first bad packet, so
-    /// packets may be processed in batches.
+    /// Without VERBOSE, a message is printed only for the first bad packet. So packets may be processed in batches, and
+    /// this returns no effects.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FANOUT: several elements share the packets of one device, each flow at one of them.
+//! Tests FANOUT: several elements share the packets of one device. All packets of a flow go to the same element.
 
 use super::{during_calls, inside, number, pair, run, send, until};
 

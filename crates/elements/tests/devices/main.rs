@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routers on real devices, in network namespaces: the host's own network stack at the other end shows
-//! whether they work.
+//! Tests routers on real devices, in network namespaces. The network stack of a host at the other end shows whether the
+//! routers work.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 mod fanout;

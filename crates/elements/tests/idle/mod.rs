@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Idle routers use no processor time, and every pull ends.
+//! Tests that idle routers use no processor time, and that every pull ends.
 //!
 //! Simulated time passes only while every task sleeps. So a router with a task that polls never reaches the
 //! time at which it is to stop.
@@ -30,10 +30,10 @@ fn add_to(r: &mut Registry) {
 #[class(drops(Discarded), ends(Discarded))]
 pub struct Puller {
     args: PullerArgs,
-    /// Turns.
+    /// Turns of the task.
     #[count(unit = "turns")]
     turns: Count,
-    /// Packets.
+    /// Packets pulled.
     #[count(unit = "packets")]
     got: Count,
     upstream: Signal,
@@ -71,8 +71,8 @@ impl Lifecycle for Puller {
     }
 }
 
-/// Endlessly emits packets of one kind: a first fragment, a later one, a UDP packet, a byte, one half of a
-/// packet.
+/// Endlessly emits packets of one kind. The kinds, from 0 on: first fragments, later fragments, UDP packets, packets of
+/// one byte, and packets in two fragments.
 #[derive(Class)]
 #[class(name = "Endless", ports = "0/1", processing = "l/l", packets = "/any", workers = exclusive, ledger(enters))]
 pub struct Endless {
@@ -85,7 +85,7 @@ pub struct Endless {
 /// Arguments of Endless.
 #[derive(Args)]
 pub struct EndlessArgs {
-    /// The kind of the packets.
+    /// The kind of the packets, 0 to 4.
     kind: u32,
 }
 

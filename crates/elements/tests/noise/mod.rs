@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets of every kind: good, truncated, damaged, random.
+//! Makes packets of every kind: good, truncated, damaged, random.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use castanet_classes::Registry;
@@ -155,7 +155,7 @@ impl Noise {
         }
         let mut p = castanet_element::kit::packet(&data);
         let start = if (1..=4).contains(&kind) { 14 } else { 0 };
-        // Classes that need a marked network header say so, but nothing enforces it. So most packets have the
+        // Classes declare that they need a marked network header, but nothing enforces this. So most packets have the
         // mark, but not all.
         if self.below(6) != 0 && data.len() >= start + 20 {
             let length = usize::from(data[start] & 15) * 4;

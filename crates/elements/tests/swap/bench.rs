@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One element and its surroundings, which can be driven, read and swapped.
+//! One element and its surroundings, which a test can drive, read and swap.
 
 use super::cases::Case;
 use castanet_classes::Registry;
@@ -168,7 +168,7 @@ impl Bench {
         let mut cx = Cx::new(edges, core, Some(supply), 0, 0);
         instance.common().take_state_from(before, &mut cx).unwrap();
     }
-    /// Takes over the packets that wait upstream of an element of the old router, as queues there would.
+    /// Takes over the packets that wait upstream of an element of the old router, as queues upstream would do.
     pub fn take_supply(&mut self, old: &mut Bench) {
         self.supply = std::mem::take(&mut old.supply);
         self.around.set(old.around.get());

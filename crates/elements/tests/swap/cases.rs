@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How each class with state is driven.
+//! Lists how the tests drive each class with state.
 
 /// Classes whose state is outside the element, or is visible only to other elements. They have tests of their own.
 pub const ELSEWHERE: &[&str] = &[
@@ -22,9 +22,9 @@ pub const ELSEWHERE: &[&str] = &[
     "ToIPSummaryDump",
 ];
 
-/// How a class is driven: class, configuration, number of inputs, number of outputs, handlers and the values to write
-/// first. The last field is true if output may differ after a swap, because the class draws other random numbers or
-/// measures time.
+/// How a class is driven: class, configuration, number of inputs, number of outputs, and handlers to write first, with
+/// their values. The last field is true if output may differ after a swap, because the class draws other random numbers
+/// or measures time.
 pub type Case = (&'static str, &'static str, usize, usize, &'static [(&'static str, &'static str)], bool);
 
 const NAT: &str = "pattern 9.9.9.9 1024-65535# - - 0 1, drop";

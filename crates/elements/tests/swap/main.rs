@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hot swap to the same configuration is not visible from outside, and a failed swap leaves no trace. Every
-//! class that declares that it takes over state is driven together with a twin that is never swapped, and both
-//! must do the same to the end.
+//! Tests that a hot swap to the same configuration is not visible from outside, and that a failed swap leaves no trace.
+//! Every class that declares that it takes over state is driven together with a twin that is never swapped. Both must
+//! do the same to the end.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bench;
@@ -118,8 +118,8 @@ fn state_that_workers_share_moves_once() {
         }
         for n in 0..STEPS {
             if n == 130 || n == 170 {
-                // Each new replica takes over the state of each old replica. In step 130, all state then moves back.
-                // In step 170, the new replicas stay.
+                // In both steps, each new replica takes over the state of each old replica. In step 130, the old
+                // replicas take all state back. In step 170, the new replicas replace the old ones.
                 let before = old[0].told();
                 let mut new = two(case, old[0].core.clock().peek());
                 for mine in &mut new {

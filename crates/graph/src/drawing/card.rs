@@ -6,16 +6,16 @@ use crate::graph::{Graph, PortKind};
 use castanet_lang::args::{cleaned, split};
 use castanet_spec::Capability;
 
-/// Character widths of the two font sizes and the line height, in pixels.
+/// Widths of a character in the two font sizes, and the height of a line, in pixels.
 pub(crate) const WIDE: f64 = 7.9;
 pub(crate) const NARROW: f64 = 6.7;
 pub(crate) const LINE: f64 = 16.0;
 /// The height of the row of ports above the text of a box, and of the row below the text.
 pub(crate) const PORT_ROOM: f64 = 12.0;
-/// The width of a digit of a port's number, and the distance of the number from the port's middle.
+/// The width of a digit of a port's number, and the distance from the middle of the port to its number, in pixels.
 pub(crate) const DIGIT: f64 = 5.5;
 pub(crate) const BESIDE: f64 = 7.0;
-/// Limits on the text of a box, in characters.
+/// Limits on the text of a box: characters in a line of arguments, lines of arguments, and characters in a name.
 const CONFIG_LENGTH: usize = 26;
 const CONFIG_LINES: usize = 2;
 const NAME_LENGTH: usize = 40;

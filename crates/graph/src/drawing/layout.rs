@@ -19,8 +19,8 @@ pub(crate) struct Layout {
     pub(crate) layer: Vec<usize>,
     /// The horizontal middle of each box.
     pub(crate) x: Vec<f64>,
-    /// For each edge, the layers that it crosses, each with the horizontal position: from top to bottom, or
-    /// from bottom to top for a back edge.
+    /// For each edge, the layers that it crosses and its horizontal position in each of them. They are ordered from top
+    /// to bottom, or from bottom to top for a back edge.
     pub(crate) ways: Vec<Vec<(usize, f64)>>,
     /// For each edge, whether it is a back edge.
     pub(crate) back: Vec<bool>,
@@ -50,8 +50,8 @@ pub(crate) struct Cells {
     pub(crate) boxes: usize,
 }
 
-/// The maximum number of cells: boxes, and points where edges pass or turn. When it is reached, further edges
-/// are drawn without points, because single edges cannot be followed in such a large drawing.
+/// The maximum number of cells: boxes, and points where edges pass or turn. When the maximum is
+/// reached, further edges are drawn without points, because nobody can follow single edges in such a large drawing.
 const MAX_POINTS: usize = 200_000;
 
 /// Lays out boxes of the given widths. Boxes without a pin are free.

@@ -19,30 +19,30 @@ pub(crate) const PORT: f64 = 8.5;
 /// The distance between the contents of the whole drawing and its border.
 pub(crate) const MARGIN: f64 = 28.0;
 
-/// A box of a compound, or a port on its frame.
+/// A box inside a compound, or a port on the frame of the compound.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     /// The element or compound that the box shows; `None` for a port on the frame.
     pub(crate) item: Option<Item>,
     /// The text box of an element or a folded compound.
     pub(crate) card: Option<Card>,
-    /// The middle and the upper edge, relative to the frame of the compound that contains it.
+    /// The horizontal middle (`x`) and the upper edge (`top`), relative to the frame of the compound around this node.
     pub(crate) x: f64,
     pub(crate) top: f64,
     pub(crate) width: f64,
     pub(crate) height: f64,
-    /// The positions of ports relative to the middle.
+    /// The horizontal positions of ports relative to the middle of the box.
     inputs: Vec<f64>,
     outputs: Vec<f64>,
 }
 
-/// A compound with the positions of its contents. They are relative to the upper left corner of its frame.
+/// A compound with the positions of its contents, relative to the upper left corner of the compound's frame.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Placed {
     pub(crate) nodes: Vec<Node>,
     /// The lines, in the order of the compound's links.
     pub(crate) lines: Vec<Line>,
-    /// The positions of its ports.
+    /// The horizontal positions of its inputs (`entries`) and outputs (`exits`).
     pub(crate) entries: Vec<f64>,
     pub(crate) exits: Vec<f64>,
     /// The horizontal position where its name begins.
@@ -164,7 +164,7 @@ impl Placed {
         let layout = layout(&widths, &edges, &pins);
         let (left, top) = match root {
             true => (MARGIN, MARGIN),
-            // The first layer holds the inputs. It ends where the band with the name ends. The inputs themselves move
+            // The first layer holds the inputs, and ends where the band with the name ends. The inputs themselves move
             // up to the edge of the frame: see `Pin::Top` below.
             false if entries > 0 => (PADDING, HEAD - PORT),
             false => (PADDING, HEAD + PADDING),

@@ -22,7 +22,7 @@ pub enum Fold {
     All,
 }
 
-/// A name that no compound has.
+/// A requested name that is neither the name nor the class of a compound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCompound {
     /// The name.
@@ -63,7 +63,7 @@ pub(crate) enum End {
     Exit(usize),
 }
 
-/// A line inside one compound: a connection, or a segment that all of `connections` share.
+/// A line inside one compound. It shows the parts of one or more connections that lie in this compound.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) from: End,
@@ -129,8 +129,8 @@ struct Builder<'a> {
     /// The number of each port of a compound. Key: the compound, whether the port is an output, and the ports
     /// outside the compound that it is connected to.
     ports: HashMap<(usize, bool, BTreeSet<PortRef>), usize>,
-    /// The same numbers by another key: the compound, whether the port is an output, and a port inside the compound
-    /// that it is connected to.
+    /// The number of each port of a compound, by a second key: the compound, whether the port is an output, and a port
+    /// inside the compound that it is connected to.
     known: HashMap<(usize, bool, PortRef), usize>,
     links: HashMap<(Option<usize>, End, End), usize>,
 }
@@ -139,7 +139,7 @@ impl Scene {
     /// The parts of a drawing of a graph.
     ///
     /// # Errors
-    /// A name in `fold` is not the name of a compound.
+    /// A name in `fold` is neither the name nor the class of a compound.
     pub(crate) fn new(graph: &Graph, fold: &Fold) -> Result<Scene, UnknownCompound> {
         let (mut compounds, mut around) = (vec![Compound::default()], Vec::with_capacity(graph.len()));
         let mut index: HashMap<(usize, &str), usize> = HashMap::new();

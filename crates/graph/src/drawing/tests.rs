@@ -69,7 +69,7 @@ fn parts(drawing: &str) -> (Node, Node) {
     (root, legend)
 }
 
-/// A random graph whose elements are in compounds at random.
+/// A random graph, each of whose elements is in randomly chosen compounds.
 fn random_compounds(random: &mut Random) -> Graph {
     let g = random_graph(random, &["Tee", "Joined", "Queue", "Sched", "Strip", "<&\">"]);
     let mut flat = g.flat;

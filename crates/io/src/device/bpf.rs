@@ -24,8 +24,8 @@ const TCX_INGRESS: u32 = 46;
 const BEFORE: u32 = 1 << 3;
 /// Flag: a test run carries out the decision of the program to redirect or drop a frame (Linux 5.18).
 const LIVE_FRAMES: u32 = 2;
-/// The signal that interrupts the system call of [`Program::run_during`]. Its handler does nothing: the call returns
-/// because it was interrupted.
+/// The signal that interrupts the system call of [`Program::run_during`]. Its handler does nothing: any handled signal
+/// makes the call return.
 const SIGNAL: libc::c_int = libc::SIGUSR1;
 
 /// An instruction (struct bpf_insn).
@@ -110,7 +110,8 @@ fn address<T: ?Sized>(of: &T) -> u64 {
 }
 
 /// # Safety
-/// `attributes` must be the structure that `command` takes. Its pointers must be valid for the accesses of `command`.
+/// `attributes` must be the structure that `command` takes. Its pointers must be valid for what `command` reads and
+/// writes.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> Result<i32, Errno> {
     let (command, size) = (libc::c_long::from(command), size_of::<T>());
     // SAFETY: the pointer is to size_of::<T>() bytes. The kernel reads and writes no more than these bytes, and

@@ -62,7 +62,7 @@ pub(super) struct Behind<'a> {
     fd: &'a OwnedFd,
     len: usize,
     taken: Cell<bool>,
-    /// The error that a read returned instead of the frame, if it did.
+    /// The error that a read returned instead of the frame; `None` if no read failed.
     error: Cell<Option<Errno>>,
 }
 
@@ -81,8 +81,8 @@ impl<'a> Behind<'a> {
         let mut vnet = VnetHeader::NONE;
         let parts = &mut [IoSliceMut::new(vnet.as_mut_bytes()), IoSliceMut::new(a), IoSliceMut::new(b)];
         let mut read = rustix::io::readv(self.fd, parts);
-        // If an error is pending, a read returns and clears it, and leaves the frame in the queue. The deletion of a
-        // device causes two errors, so retry twice.
+        // If an error is pending, a read returns the error and clears it. The frame stays in the queue. The deletion
+        // of a device causes two errors, so retry twice.
         for _ in 0..2 {
             if read == Err(Errno::NETDOWN) {
                 self.error.set(read.err());
@@ -91,7 +91,8 @@ impl<'a> Behind<'a> {
         }
         read == Ok(wanted)
     }
-    /// The error that a read returned instead of the frame. The kernel does not report it again.
+    /// The error that a read returned instead of the frame; `None` if no read failed. The kernel does not report it
+    /// again.
     pub(super) fn error(&self) -> Option<Errno> {
         self.error.get()
     }
@@ -241,7 +242,7 @@ mod tests {
             rustix::io::write(&theirs, &message).unwrap();
         };
         (1..=5).for_each(send);
-        // The cases: complete; with a tag; longer than the buffer; discarded; shorter than the buffer.
+        // The five frames: complete; with a tag; longer than the buffer; discarded; shorter than the buffer.
         for (n, tag, room, len) in [
             (1, None, 20, 20),
             (2, Some([0x81, 0, 0, 7]), 24, 20),

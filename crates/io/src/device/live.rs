@@ -13,8 +13,8 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// The XDP program writes this number of bytes at the start of every frame before it is sent. The kernel reuses
-/// the memory of a sent frame for a later one, and a router that received the sent frame may have changed its
+/// Number of bytes at the start of every frame that the XDP program writes again before it sends the frame. The kernel
+/// reuses the memory of a sent frame for a later one. A router that received the sent frame may have changed its
 /// headers.
 const HEADERS: usize = 40;
 /// Lengths of frames in bytes: from the Ethernet minimum to the maximum that fits into a page together with
@@ -100,9 +100,10 @@ impl LiveSender {
         &self.name
     }
 
-    /// Sends `rate` frames a second for the duration `time`. A rate of 0 means as fast as possible. Two
-    /// functions are called on another thread: `at_start` just before the first frame, and `at_end` at the
-    /// end of the time, with the result of `at_start` and the number of frames sent so far. Frames are still
+    /// Sends `rate` frames a second for the duration `time`. A rate of 0 means as fast as possible.
+    ///
+    /// Calls two functions on another thread. `at_start` is called just before the first frame. `at_end` is called
+    /// at the end of the time, with the result of `at_start` and the number of frames sent so far. Frames are still
     /// sent during `at_end`. Returns the result of `at_end` and the total number of frames.
     ///
     /// # Errors
@@ -204,7 +205,8 @@ impl Assembler {
 }
 
 /// Returns the XDP program, or `None` if the length of the frame or an offset is invalid. The program drops a
-/// frame that is not due yet. If the frame is due, the program writes its headers, counts it and redirects it.
+/// frame that is not due yet. If a frame is due, the program writes the headers into the frame, counts the frame and
+/// redirects it.
 fn program(frame: &LiveFrame, map: i32, device: u32) -> Option<Vec<Operation>> {
     if !LENGTHS.contains(&frame.bytes.len()) || frame.flow.iter().any(|b| usize::from(*b) >= *LENGTHS.start())
     {
@@ -273,7 +275,7 @@ mod tests {
         assert_eq!(jumps, [n - 2, n - 2]);
         assert_eq!(all[n - 2].immediate, XDP_DROP);
         assert_eq!((all[n - 1].code, all[n - 3].code), (EXIT, EXIT));
-        // The program writes the headers unchanged.
+        // The constants that the program stores are the headers of the frame.
         let words = all.iter().zip(&all[1..]).filter(|(o, _)| o.code == WIDE && o.registers & 15 == WORD);
         let bytes: Vec<u8> = words
             .flat_map(|(a, b)| [a.immediate.to_ne_bytes(), b.immediate.to_ne_bytes()].concat())

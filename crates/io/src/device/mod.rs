@@ -5,8 +5,8 @@
 //!   frames.
 //! - [`LiveSender`] makes the kernel generate and send frames, faster than a program could.
 //! - [`Tun`] creates a device whose other end is this program.
-//! - [`info`] returns addresses, MTU and state; [`set_up`] sets them; [`Shield`] hides the frames of a device
-//!   from the host's own stack.
+//! - [`info`] returns addresses, MTU and state of a device, and [`set_up`] sets them.
+//! - [`Shield`] hides the received frames of a device from the host's own stack.
 //! - [`VnetHeader`] describes the work that a frame leaves to the device: checksum and segmentation.
 //!   [`complete`] and [`Segments`] do this work in software.
 

@@ -29,8 +29,8 @@ pub struct PacketOptions {
     pub filter: Option<Vec<Instruction>>,
     /// Number of frames that the ring holds.
     pub slots: usize,
-    /// Share the frames of the device with the other sockets that have the same number: each gets the frames of
-    /// some flows (PACKET_FANOUT of packet(7)).
+    /// Number of the group of sockets that share the frames of the device; `None` if this socket gets all frames.
+    /// Each socket of a group gets the frames of some flows (PACKET_FANOUT of packet(7)).
     pub fanout: Option<u16>,
 }
 
@@ -100,7 +100,7 @@ pub struct PacketSocket {
     link: LinkType,
     drops: u64,
     layout: Layout,
-    /// An error that the kernel reported when a frame was read, and will not report again.
+    /// An error that the kernel returned when a frame was read, and will not report again; `None` if there is none.
     error: Option<Errno>,
 }
 
@@ -123,7 +123,7 @@ impl PacketSocket {
             .map_err(failed("make its ring"))?;
         let ring = ReceiveRing::map(fd.as_fd(), layout).map_err(failed("map its ring"))?;
         match (&options.filter, options.fanout) {
-            // Drop all frames until the socket has joined its group, because it would also receive the frames
+            // Drop all frames until the socket has joined its group. Before that, it would also receive the frames
             // that belong to the other sockets of the group.
             (_, Some(_)) => sys::attach_filter(fd.as_fd(), &[Instruction::NOTHING]),
             (Some(program), None) => sys::attach_filter(fd.as_fd(), program),
@@ -140,8 +140,8 @@ impl PacketSocket {
                 .map_err(failed("make it promiscuous"))?;
         }
         let protocol = if options.protocol == 0 { ETH_P_ALL } else { options.protocol };
-        // Bind last. A socket that received frames before this point would receive frames of other devices, or
-        // frames that the filter should have dropped.
+        // Bind last, because the socket must not receive frames earlier. An unbound socket would also receive frames of
+        // other devices. A socket without its filter would also receive frames that the filter drops.
         match sys::bind_packet(fd.as_fd(), info.index, protocol) {
             // NETDOWN: the device is down, but the socket is bound. The kernel has cleared the error by returning
             // it. With a group, NETDOWN stays an error: a socket cannot join a group while its device is down.
@@ -267,8 +267,8 @@ impl PacketSocket {
 
 /// Joins a group of sockets that share the frames of a device, and then begins to receive.
 fn join(fd: &OwnedFd, number: u16, filter: Option<&[Instruction]>) -> Result<(), Errno> {
-    // The lower half is the number of the group, the upper half says how frames are distributed: by the hash of
-    // addresses and ports, which is the same in both directions of a flow.
+    // The lower half is the number of the group. The upper half says how frames are distributed: by a hash of
+    // addresses and ports. Both directions of a flow have the same hash.
     let group = u32::from(number) | libc::PACKET_FANOUT_HASH << 16;
     sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_FANOUT, &group)?;
     match filter {

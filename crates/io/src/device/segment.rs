@@ -20,10 +20,13 @@ const CWR: u8 = 0x80;
 /// The segments of a TCP or UDP super-packet. Each segment is written separately, so only the super-packet is
 /// stored.
 ///
-/// TCP: sequence numbers continue from segment to segment. If the super-packet has FIN or PSH, only the last segment
-/// has it (RFC 9293 section 3.9.1). If it has CWR, only the first segment has it (RFC 3168 section 6.1.2). UDP: all
-/// datagrams except the last have the same size. IPv4 identifications are consecutive (RFC 6864 section 4.2). Each
-/// segment has its own length and checksums.
+/// - TCP: sequence numbers continue from segment to segment. If the super-packet has FIN or PSH, only the last segment
+///   has it (RFC 9293 section 3.9.1). If the super-packet has CWR, only the first segment has it (RFC 3168 section
+///   6.1.2).
+/// - UDP: all datagrams except the last have the same size.
+/// - IPv4: identifications are consecutive (RFC 6864 section 4.2).
+///
+/// Each segment has its own length and checksums.
 #[derive(Clone, Copy, Debug)]
 pub struct Segments<'a> {
     headers: &'a [u8],

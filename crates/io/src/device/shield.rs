@@ -133,8 +133,8 @@ impl Drop for Shield {
 }
 
 /// Removes from a device the filters of all shields whose owner satisfies `wanted`. If the clsact qdisc was
-/// created for one of these filters, it is removed too, unless it holds other filters. Returns true in that last
-/// case: the qdisc was created for a removed filter and still exists.
+/// created for one of these filters, it is removed too, unless it holds other filters. Returns true if the qdisc
+/// was created for a removed filter but is kept because of other filters.
 fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "remove a filter that was left behind", e);
     let n = Netlink::open().map_err(failed)?;

@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Converts the result of a system call, which is -1 with `errno` set after an error.
+/// Converts the result of a system call. After an error the result is -1, and `errno` holds the error.
 fn check(result: libc::c_int) -> Result<libc::c_int, Errno> {
     if result < 0 {
         Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
@@ -32,8 +32,8 @@ pub fn set_option<T: IntoBytes + Immutable>(
     value: &T,
 ) -> Result<(), Errno> {
     // SAFETY: the pointer is to size_of::<T>() initialised bytes that live during the call, which only reads
-    // them. A value of a type `T: IntoBytes` contains no pointers (SO_ATTACH_FILTER, whose value does, has its own
-    // function).
+    // them. A value of a type `T: IntoBytes` contains no pointers. (The value of SO_ATTACH_FILTER contains one, so
+    // this option has a function of its own.)
     let r = unsafe {
         libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length::<T>())
     };

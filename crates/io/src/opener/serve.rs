@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// A descriptor to pass to the router.
+/// The descriptor to pass to the router, if there is one.
 enum Given {
     Nothing,
     Fd(OwnedFd),

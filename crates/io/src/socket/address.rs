@@ -68,7 +68,7 @@ impl SocketAddress {
         match rustix::net::bind(fd, &address) {
             Err(Errno::ADDRINUSE) if self.is_stale(kind) => {
                 if let SocketAddress::Unix(path) = self {
-                    // If the file cannot be removed, the next bind returns the error.
+                    // If the file cannot be removed, the second `bind` below returns the error.
                     let _ = std::fs::remove_file(path);
                 }
                 rustix::net::bind(fd, &address).map_err(SocketError::of(what))?;

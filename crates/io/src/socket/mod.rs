@@ -41,8 +41,8 @@ pub struct SocketError {
     what: String,
     /// The error of the kernel.
     errno: Errno,
-    /// The same error, as the cause of this one. `None` if the text already has advice, because callers add their
-    /// own advice to an error whose cause has a number.
+    /// The kernel's error, as the cause of this one. `None` if the text already has advice, because callers add
+    /// advice of their own to every error whose cause is an error of the kernel.
     source: Option<io::Error>,
 }
 
@@ -143,10 +143,10 @@ pub trait Endpoint {
     fn receive(&mut self, into: &mut [u8], allowed: &mut dyn FnMut(Ipv4Addr) -> bool) -> Received;
     /// Sends one datagram, or as many bytes of a stream as possible.
     fn send(&mut self, data: &[u8]) -> Sent;
-    /// The descriptor that becomes readable when there is something to receive.
+    /// The descriptor that becomes readable when there is something to receive; `None` if the socket only sends.
     fn readable(&self) -> Option<Arc<OwnedFd>>;
-    /// The descriptor that becomes writable when there is space. It is another descriptor than that of
-    /// [`Endpoint::readable`], so that epoll can watch both.
+    /// The descriptor that becomes writable when there is space. It differs from the
+    /// descriptor of [`Endpoint::readable`], so that epoll can watch both. `None` if the socket only receives.
     fn writable(&self) -> Option<Arc<OwnedFd>>;
 }
 

@@ -30,7 +30,7 @@ fn number(protocol: Protocol) -> u8 {
     u8::try_from(protocol.as_raw().get()).unwrap_or(u8::MAX)
 }
 
-/// Opens a raw socket for an IP protocol. For 0 and 255 the socket can only send.
+/// Opens a raw socket for an IP protocol. With protocol 0 or 255, the socket can only send.
 pub(crate) fn open_raw_socket(protocol: u8) -> Result<OwnedFd, Errno> {
     let number = std::num::NonZeroU32::new(protocol.into()).map_or(ipproto::RAW, Protocol::from_raw);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

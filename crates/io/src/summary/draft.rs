@@ -84,8 +84,8 @@ pub struct Draft {
 /// How a packet is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
-    /// Whether to write all bytes of the packet and to compute its checksums. If false, only the headers and the
-    /// payload that the record has are written, with the checksums of the record.
+    /// Whether to write all bytes of the packet and to compute its checksums. If false, only the headers are written,
+    /// and the payload if the record has it. The checksums are then those of the record.
     pub checksum: bool,
     /// Maximum number of bytes to write; the rest counts as [`Made::extra_length`].
     pub most: usize,
@@ -127,8 +127,8 @@ fn set<const N: usize>(out: &mut [u8], at: usize, value: [u8; N]) {
     }
 }
 
-/// Returns the length in bytes of the options of a header: the length of `said` (already padded to a multiple of
-/// four) or the length that `header_len` leaves for options, whichever is greater.
+/// Returns the length in bytes of the options of a header. It is the greater of two lengths: that of `said` (already
+/// padded to a multiple of four), and the length that `header_len` leaves for options.
 fn options(said: Option<&Vec<u8>>, header_len: Option<u8>) -> usize {
     let wanted = header_len.map_or(0, |n| usize::from(n.min(60) / 4 * 4).saturating_sub(20));
     said.map_or(0, Vec::len).max(wanted)

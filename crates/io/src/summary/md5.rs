@@ -71,7 +71,7 @@ pub(super) fn md5(data: &[u8]) -> [u8; 16] {
 mod tests {
     use super::md5;
 
-    /// RFC 1321 section A.5.
+    /// The test suite of RFC 1321 section A.5.
     #[test]
     fn suite_of_the_rfc() {
         for (text, digest) in [

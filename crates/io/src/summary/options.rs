@@ -130,7 +130,7 @@ fn parse_plain(text: &str, out: &mut Vec<u8>) -> Option<()> {
     append(kind, &data, out)
 }
 
-/// Appends an option with its length, if it fits into the header.
+/// Appends an option with its length. Returns `None` if the options do not fit into the header.
 fn append(kind: u8, data: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let length = u8::try_from(data.len().checked_add(2)?).ok()?;
     out.extend([kind, length]);
@@ -138,7 +138,7 @@ fn append(kind: u8, data: &[u8], out: &mut Vec<u8>) -> Option<()> {
     (out.len() <= MOST).then_some(())
 }
 
-/// Pads options to a multiple of 4 bytes.
+/// Pads options to a multiple of 4 bytes. Returns `None` if they do not fit into the header.
 fn padded(mut out: Vec<u8>) -> Option<Vec<u8>> {
     out.resize(out.len().next_multiple_of(4), tcp::END);
     (out.len() <= MOST).then_some(out)

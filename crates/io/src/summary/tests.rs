@@ -301,7 +301,8 @@ fn binary_records() {
     assert_eq!(read(&[&head[..], &record, &[0, 0x7f, 0, 0], &record].concat()).0.len(), 1);
     for n in 0..record.len() {
         let (back, problems) = read(&[&head[..], &record, &record[..n]].concat());
-        // The message has the number of the last line or record.
+        // The message has the number of the last line or record. A record counts once its four length
+        // bytes are complete.
         let line = if n < 4 { 4 } else { 5 };
         let cut = format!("<data>:{line}: warning: cut in its last record, which is left out");
         assert_eq!((back.len(), problems), (1, if n == 0 { vec![] } else { vec![cut] }), "{n}");

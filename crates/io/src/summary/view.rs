@@ -57,8 +57,8 @@ fn at32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b))
 }
 
-/// Checks the IPv4 header (RFC 791 section 3.1) and the transport header. Returns the IP packet, if its header is
-/// complete and valid, and the first error.
+/// Checks the IPv4 header (RFC 791 section 3.1) and the transport header. Returns the IP packet if its header is
+/// complete and valid, and the first error if there is one.
 fn check<'a>(rest: Option<&'a [u8]>, extra: usize, careful: bool) -> (Option<Ip<'a>>, Option<Bad>) {
     let bad = |text, n| (None, Some(Bad(text, n)));
     let Some(rest) = rest else { return bad("no IP header", None) };

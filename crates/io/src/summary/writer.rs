@@ -25,7 +25,7 @@ pub struct SummaryHeader {
 
 /// Writes a summary dump, buffered.
 ///
-/// An error is reported once, by the call in which it occurs; after that nothing is written.
+/// An error is reported once, by the call in which it occurs. After that, nothing is written.
 pub struct SummaryWriter {
     name: String,
     /// `None` after an error.

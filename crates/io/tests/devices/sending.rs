@@ -119,8 +119,8 @@ fn super_packets_pass_whole() {
             let segments = Segments::new(&g.data, &g.vnet, Start::Ethernet).unwrap();
             assert_eq!(segments.count(), 65_000usize.div_ceil(1460));
         }
-        // If the sending device does not support super-packets, the kernel segments them. Its segments must equal those
-        // of `Segments`.
+        // If the sending device does not support super-packets, the kernel segments them. The segments of the kernel
+        // must equal those of `Segments`.
         run("ethtool -K va tso off gso off tx off");
         assert_eq!(s.send([Outgoing { vnet, data: &big }].into_iter()).refusal, None);
         let segments = Segments::new(&big, &vnet, Start::Ethernet).unwrap();

@@ -36,7 +36,7 @@ pub(super) struct Decl<'a> {
     pub config: Option<Span>,
 }
 
-/// What connections within a scope start and end at.
+/// A node of a scope, where connections start and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     /// An element, by index in `decls`.
@@ -77,7 +77,7 @@ pub(super) struct Body<'a> {
     pub defines: Vec<(&'a str, &'a str)>,
     /// All variable names bound here: parameters and definitions.
     pub variables: HashSet<&'a str>,
-    /// The numbers of ports of the compound's own `input` and `output` that the body uses.
+    /// How many inputs and outputs of the compound its body uses.
     pub inputs: usize,
     pub outputs: usize,
 }

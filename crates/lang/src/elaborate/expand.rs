@@ -209,7 +209,7 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                 }
             }
         };
-        // No alternative matched, which has been reported. The connections lead to a tunnel node without
+        // No alternative matched, which has been reported. The element's connections lead to a tunnel node without
         // links, so they are dropped.
         let Some(class) = plain else {
             let node = self.net.node(TUNNEL);
@@ -230,8 +230,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
         });
         (node, node)
     }
-    /// The instance for a use of a compound class. `Err(Some(class))` if the use resolves to a plain class,
-    /// `Err(None)` if there is an error, which has been reported.
+    /// The instance for a use of a compound class. `Err(Some(class))` if the use resolves to a class defined outside
+    /// the configuration, `Err(None)` if there is an error, which has been reported.
     fn instance<'b>(
         &mut self,
         at: &Instance<'b, 'a>,

@@ -63,8 +63,8 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
     let mut total = sources.text(file).len() as u64;
     let parsed = parse_file(sources, file);
     parsed.diagnostics.into_iter().for_each(|d| report.push(d));
-    // The remaining statements of each open file, innermost last. An explicit stack instead of recursion, so
-    // that a long chain of libraries cannot overflow the call stack.
+    // The remaining statements of each open file, innermost last. This stack replaces recursion, so that a long chain
+    // of libraries cannot overflow the call stack.
     let mut open = vec![parsed.statements.into_iter()];
     while let Some(statements) = open.last_mut() {
         let Some(statement) = statements.next() else {

@@ -30,7 +30,7 @@ impl MissingFrom {
     }
 }
 
-/// Every class of Click and its relatives that Castanet lacks, with the one that has it.
+/// Every class of Click and its relatives that Castanet lacks, with the router that has the class.
 pub fn missing_classes() -> impl Iterator<Item = (MissingFrom, &'static str)> {
     LIST.lines().filter_map(|line| {
         let (from, name) = line.split_once(' ')?;

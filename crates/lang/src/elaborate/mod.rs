@@ -29,7 +29,7 @@ use std::ops::Range;
 pub trait ClassNames {
     /// Whether a class of this name or alias exists.
     fn knows(&self, name: &str) -> bool;
-    /// All names, aliases included. They serve to suggest a near one for a misspelt name.
+    /// All names, aliases included. For a misspelt name, the nearest of them is suggested.
     fn names(&self) -> Vec<&str>;
 }
 

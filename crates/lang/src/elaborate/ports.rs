@@ -42,8 +42,8 @@ impl<'a> PortList<'a> {
     pub fn open(self) -> Option<usize> {
         self.written?.iter().find_map(|item| if let PortItem::From(a) = *item { Some(a) } else { None })
     }
-    /// All ports of the list. An open range gives `more` ports. If no list is written and `from` is given, the
-    /// result is the open range from `from` on.
+    /// All ports of the list. An open range stands for `more` ports. If no list is written, and `from` is given, the
+    /// ports are the `more` ports from `from` on.
     pub fn ports(self, more: usize, from: Option<usize>) -> Vec<usize> {
         match (self.written, from) {
             (None, Some(from)) => (from..from + more).collect(),

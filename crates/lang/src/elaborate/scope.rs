@@ -222,7 +222,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
         all.extend(self.lexical.iter().flat_map(|names| names.keys().copied()));
         all
     }
-    /// Resolves a written class. An unknown class is reported and treated as a plain one.
+    /// Resolves a written class. An unknown class is reported, and treated as if it were defined outside the
+    /// configuration.
     pub fn class(&mut self, class: &'a ast::Class, depth_of: &'a str) -> Option<Class<'a>> {
         match class {
             ast::Class::Missing => None,
@@ -248,9 +249,9 @@ impl<'a, 'r> Scopes<'a, 'r> {
             }
         }
     }
-    /// Whether an unknown name is that of a class whose definition encloses the current position. Reports
-    /// this as an error, unless the definition lacks its `}`. The missing `}` has been reported already, and the
-    /// user may have meant it to come before the current position.
+    /// Whether an unknown name is that of a class whose definition encloses the current position. Reports this as an
+    /// error, unless the definition lacks its `}`: the missing `}` has been reported already, and the user may have
+    /// meant it to come before the current position.
     pub fn in_itself(&mut self, name: &str, span: Span, what: &str) -> bool {
         let Some(&(_, definition, closed)) = self.within.iter().rfind(|w| w.0 == name) else { return false };
         if closed {

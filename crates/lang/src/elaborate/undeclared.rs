@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names that are neither elements nor classes where they are used.
+//! Reports names that are neither elements nor classes where they are used.
 
 use super::body::Class;
 use super::names::nearest;
@@ -36,8 +36,8 @@ impl<'a> Scopes<'a, '_> {
                 names.extend(scope.names.iter().filter(|n| n.1.node.is_some() && !n.1.guessed).map(|n| *n.0));
                 names.extend(scope.ports.last().into_iter().flat_map(|_| ["input", "output"]));
                 if let Some(near) = nearest(name, names) {
-                    // If the user means the element `near`, that element lacks a connection in the flat
-                    // configuration, so further checks could report errors that this one causes.
+                    // If the user means the element `near`, that element lacks a connection in the flat configuration.
+                    // Further checks could then report errors that only follow from this one.
                     element_meant = scope.names.contains_key(near) || matches!(near, "input" | "output");
                     d = d.did_you_mean(near);
                 } else if matches!(name, "input" | "output") {

@@ -21,10 +21,10 @@ enum Form<'a> {
     WordOf(&'a str),
 }
 
-/// Parses the variable use at `at`, where the text has a `$`. Returns name and form, and the end of the use.
-/// Name and form are `None` if this is not a variable of a configuration. Of `$(…)`, a handler call in a
-/// script, only the `$(` is skipped, because variables inside are substituted before the call is made.
-/// `last_brace` is the position of the last `}` in the text.
+/// Parses the variable use at `at`, where the text has a `$`. Returns name and form, and the end of the use. Name and
+/// form are `None` if this is not a variable of a configuration. For `$(…)`, a handler call in a script, the end is
+/// after the `$(`, because variables inside the call are substituted too. `last_brace` is the position of the last `}`
+/// in the text.
 fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>)>, usize) {
     let bytes = text.as_bytes();
     let name_end = |from: usize| {
@@ -236,8 +236,8 @@ impl<'a> Env<'a> {
                     let new = found.and_then(|(name, form)| {
                         let form = self.numbered(form, level, budget)?;
                         let value = self.value(name, level, budget);
-                        // Splitting a value into words takes time proportional to its length, so its length is
-                        // charged.
+                        // Splitting a value into words takes time proportional to its length, so its length counts
+                        // against the budget.
                         budget.take(value.as_ref().map_or(0, |v| v.len() + 1));
                         if budget.spent {
                             return None;

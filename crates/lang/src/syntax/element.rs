@@ -13,8 +13,8 @@ use crate::diagnostic::Diagnostic;
 const MAX_PORT: usize = 65_535;
 
 impl Parser<'_> {
-    /// Whether an element starts here. Where the name is left out, as in `-> [0] ->` for `input` and `output`, it starts
-    /// with the bracket of a port.
+    /// Whether an element starts here. An element whose name is left out, such as the implicit `input` in `[0] -> a`,
+    /// starts with the bracket of a port.
     pub(super) fn at_element(&self) -> bool {
         match self.kind {
             Ident => !self.at_reserved(),
@@ -38,7 +38,7 @@ impl Parser<'_> {
                 && matches!(self.kind, Dash | Other)
                 && matches!(self.token_text(), "-" | "=" | ">" | "→" | "–" | "—")
             {
-                // The rest is read as if an arrow stood here.
+                // Parsing continues as if an arrow stood here.
                 let text = self.token_text();
                 // A typographic dash and the '>' after it are reported as one mistake.
                 let two =
@@ -103,7 +103,7 @@ impl Parser<'_> {
         }
         yes
     }
-    /// Parses one element. Its `core` is [`Core::Implicit`] if only ports are written, or nothing.
+    /// Parses one element. Its `core` is [`Core::Implicit`] if the element consists of ports only, or is empty.
     fn element(&mut self) -> Elem {
         self.count_element();
         self.open_node(SyntaxKind::Element);
@@ -122,7 +122,7 @@ impl Parser<'_> {
         let mut outputs = None;
         let mut config = None;
         if matches!(core, Core::Implicit) {
-            // The port list before an implicit `input` holds its outputs.
+            // Ports without a name before an arrow are outputs, because the implicit element is an `input`.
             if self.at_link() {
                 outputs = inputs.take();
             }

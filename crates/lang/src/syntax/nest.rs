@@ -16,8 +16,9 @@ use crate::text::{Unit, hex_end, quoted_end, unit};
 /// The help line of an error quotes a configuration string only if it has at most this many bytes.
 const SHORT: usize = 40;
 
-/// The quote or `\<` that was probably left open: the first quote whose text continues on the next line, or the
-/// first `\<` whose text contains one of `(),;`, or the first of either that has no end.
+/// Returns the position of the quote or `\<` that was probably left open: the first one that has no end, or whose text
+/// is suspicious. The text of a quote is suspicious if it continues on the next line, that of a `\<` if it contains
+/// one of `(),;`.
 fn open_text(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -147,8 +148,8 @@ impl Parser<'_> {
         end
     }
 
-    /// Enters a compound or group; the current token opens it. If it is nested too deeply, it is skipped
-    /// instead.
+    /// Enters the compound or group that the current token opens. If it is nested too deeply, reports this, skips it,
+    /// and returns false.
     fn enter(&mut self, place: Context) -> bool {
         if self.open.len() < MAX_NESTING {
             self.open.push(place);

@@ -12,7 +12,8 @@ use crate::look_alike;
 use crate::source::{FileId, Span};
 use std::ops::Range;
 
-/// Limit on the number of elements and of compound alternatives in a text. The rest of the text is not parsed.
+/// Limit on the number of elements and compound alternatives in a text, counted together. Text beyond the limit is not
+/// parsed.
 const MAX_WRITTEN: usize = 2_000_000;
 /// Limit on reported syntax errors of a file. Further ones are only counted.
 const MAX_ERRORS: usize = 200;

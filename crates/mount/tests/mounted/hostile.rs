@@ -40,7 +40,7 @@ fn a_slow_handler_blocks_no_other_request() {
         for w in waiting {
             assert_eq!(String::from_utf8(w.wait_with_output().unwrap().stdout).unwrap(), "at last\n");
         }
-        // A reader that waits when the router ends does not prevent unmounting.
+        // A process that still reads from a handler when the router ends does not prevent unmounting.
         let m2 = mounted(&["a"]);
         let waits = slow(&m2, "cat a/slow");
         m2.fake.wait_for(1);
@@ -103,7 +103,7 @@ fn many_clients_while_the_router_ends() {
         }
         let whole = |(name, text): &(String, String)| match name.as_str() {
             "a.value" => text.strip_prefix("number ").is_some_and(|n| n.parse::<u32>().is_ok()),
-            // Any bytes are accepted. If a writer is killed, the handler receives what it wrote before, or nothing.
+            // Any bytes are accepted. If a writer is killed, the handler receives what was written before, or nothing.
             "b/c.exact" => bytes::encode(text).len() <= 300_000,
             // If dd was killed or the router ended, only whole blocks arrived.
             "b/c.value" => text.bytes().all(|b| b == b'y' || b == b'\n'),

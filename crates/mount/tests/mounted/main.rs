@@ -162,7 +162,7 @@ fn the_router_itself_is_refused() {
 fn a_folder_is_as_it_was_when_it_is_unmounted() {
     apart("a_folder_is_as_it_was_when_it_is_unmounted", || {
         let mut m = mounted(&["a"]);
-        // This process stays in the directory while it is unmounted.
+        // The current directory of this shell is in the mount while it is unmounted.
         let mut guest = m
             .shell("cd a; exec 5<value; echo in; read x; cat <&5; cat value")
             .stdin(std::process::Stdio::piped())
@@ -181,8 +181,8 @@ fn a_folder_is_as_it_was_when_it_is_unmounted() {
         assert!(rest.starts_with("first of a.value\n"), "{rest}");
         guest.wait().unwrap();
 
-        // A directory that was a mount point before remains one. A mount that others have removed is not
-        // unmounted again.
+        // If another mount was on the directory before, it is still there afterwards. If others have removed the mount
+        // of the router, the router does not unmount again.
         let sh = |script: &str| {
             let out = Command::new("sh").arg("-ec").arg(script).output().unwrap();
             assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));

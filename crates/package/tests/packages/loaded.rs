@@ -118,7 +118,8 @@ fn a_panic_in_a_package_is_one_of_its_element() {
             "require(package probe); InfiniteSource(LIMIT 5, STOP true) -> p :: ProbePanic({place}) -> Discard;"
         )
     };
-    // The text that reports a panic of the probe. It is the caller's own panic, a returned error, or a printed message.
+    // The text of a panic of the probe. If the panic happens while the router is built, it reaches the caller as a
+    // panic or an error. If it happens later, it is a printed message or the error of a handler call.
     let said = |place: &str| -> String {
         let messages = Arc::new(Mutex::new(String::new()));
         let printer = {

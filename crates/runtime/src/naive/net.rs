@@ -26,7 +26,7 @@ struct Way {
 
 /// One element, its connections, and its waiting packets.
 struct Slot {
-    /// None while it runs.
+    /// The instance; none while the element runs.
     instance: Option<Instance>,
     /// By output: the packets that it emitted.
     edges: Box<[Edge]>,
@@ -45,7 +45,7 @@ pub(super) struct Net {
     slots: Vec<Slot>,
     pub tasks: Stride,
     pub tickets: HashMap<u32, u32>,
-    /// Rounds of packets through cycles in this turn.
+    /// The number of rounds that packets have taken through cycles in this turn.
     pub rounds: u64,
     pub shared: Arc<Shared>,
 }
@@ -145,7 +145,7 @@ impl Net {
         let slot = self.slots.get_mut(e)?;
         let mut instance = slot.instance.take()?;
         let mut edges = std::mem::take(&mut slot.edges);
-        // Output 0 of an action is the regular path of its packet. Actions emit only to the side outputs.
+        // Actions emit only to side outputs, which begin with output 1. The processed packet goes on by output 0.
         let first = usize::from(matches!(instance, Instance::Action(_)));
         let side = edges.get_mut(first..).unwrap_or_default();
         let router: Option<&mut dyn Router> = if reaches_others { Some(self) } else { None };
@@ -157,7 +157,7 @@ impl Net {
         Some(out)
     }
 
-    /// Runs `f` on an element, through the trait that all elements have in common.
+    /// Runs `f` on an element, through the operations that every element has, action or not.
     pub fn visit<R>(
         &mut self,
         core: &mut Core,

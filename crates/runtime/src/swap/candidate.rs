@@ -19,7 +19,7 @@ pub(crate) type Reply = SyncSender<Result<Done, SwapError>>;
 pub struct Done {
     /// The changes.
     pub plan: Plan,
-    /// The time in which no packet moved.
+    /// How long no packet moved.
     pub standstill: Duration,
     /// The warnings about the new configuration; empty if there are none.
     pub warnings: String,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading configurations for hot swaps.
+//! Reads configurations for hot swaps.
 
 use super::error::SwapError;
 use crate::shared::Shared;

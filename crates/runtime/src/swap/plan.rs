@@ -139,7 +139,7 @@ impl Plan {
     }
 }
 
-/// The advice for classes that have elements that could not be paired.
+/// The advice for a class whose unnamed elements could not all be paired.
 const UNCLEAR: &str = "it is not clear which elements without a name stay; name them to keep what they hold";
 
 impl Plan {
@@ -151,8 +151,7 @@ impl Plan {
     }
 }
 
-/// Returns the classes that have state to move, and unnamed elements both among the removed and among the added
-/// elements.
+/// Returns the classes that have state to move and of which unnamed elements are both removed and added.
 fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<String> {
     let class = |graph: &Graph, e: usize| {
         let spec = graph.spec(e).filter(|s| !s.counts.is_empty() || !s.takes_state.is_empty())?;

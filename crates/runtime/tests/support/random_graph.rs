@@ -14,8 +14,7 @@ use std::fmt::Write as _;
 /// The features that a configuration may have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish {
-    /// Outputs of elements where paths branch are followed by marks, so that the path of a packet can be
-    /// recognised.
+    /// A mark follows each output of an element at which paths branch, so that the path of a packet can be recognised.
     pub marks: bool,
     /// Paths may form cycles.
     pub cycles: bool,
@@ -23,13 +22,13 @@ pub struct Wish {
     pub exact: bool,
     /// Queues may overflow.
     pub overflow: bool,
-    /// One task and elements with outside effects.
+    /// There is one task, and there are elements with outside effects.
     pub effects: bool,
-    /// Elements that delay packets, or choose a port by rate or in turn.
+    /// There are elements that delay packets, or choose a port by rate or in turn.
     pub time: bool,
-    /// Sources of all classes.
+    /// Sources may be of any class that makes packets without a device.
     pub sources: bool,
-    /// Elements whose class allows one instance only, even with several workers.
+    /// There are elements whose class allows one instance only, even with several workers.
     pub lone: bool,
 }
 
@@ -197,10 +196,10 @@ impl Maker {
             4 if self.push.len() > 1 && self.wish.exact && !self.wish.marks && self.below(4) == 0 => {
                 self.clipboard();
             }
-            // Two paths join. In a batch, the packets of the first path come before those of the second, so
-            // elements that choose a port by rate or in turn would choose other ports, and queues that
-            // overflow would drop other packets. With such elements, paths join only if packets go one by
-            // one.
+            // Two paths join. In a batch, the packets of the first path come before those of the second, not in the
+            // order in which single packets would come. Then elements that choose a port by rate or in turn choose
+            // other ports, and queues that overflow drop other packets. With such elements, paths join only if packets
+            // go one by one.
             4 if self.push.len() > 1 && !((self.wish.time || self.wish.overflow) && self.wish.marks) => {
                 let (a, b) = (self.take_push(), self.take_push());
                 let (text, inputs) = [("Null", 1), ("Counter", 1), ("InputSwitch(1)", 2)][self.below(3)];

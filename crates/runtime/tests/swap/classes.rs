@@ -56,7 +56,7 @@ impl Lifecycle for Track {
 /// The number of open doors.
 pub static OPEN: AtomicU32 = AtomicU32::new(0);
 
-/// A resource outside the router that can be open only once; FAULT makes a step of the swap fail.
+/// Opens a resource outside the router (a door) that can be open only once; FAULT makes a step of the swap fail.
 #[derive(Class)]
 #[class(name = "Door", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, handlers, build)]
 #[class(takes_state = "nothing but its mood")]
@@ -71,7 +71,7 @@ pub struct Door {
 pub struct DoorArgs {
     /// The key of the door.
     key: String,
-    /// What goes wrong.
+    /// Names the step of the swap that fails; empty if none.
     #[arg(default = String::new())]
     fault: String,
 }
@@ -86,7 +86,7 @@ impl Element for Door {}
 
 #[handlers]
 impl Door {
-    /// The element that opened it.
+    /// The name of the element that opened the door.
     #[read]
     fn opened(&self) -> Option<String> {
         self.opened.clone()

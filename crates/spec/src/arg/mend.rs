@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suggested fixes for invalid arguments: first for mistakes around keywords, then those of the argument's
-//! type.
+//! Suggests fixes for invalid arguments. A fix for a mistake around a keyword takes precedence over the fix that the
+//! argument's type suggests.
 
 use super::{ArgError, ArgKind, Parser};
 use crate::value::ValueError;
 use castanet_lang::args as text;
 
 impl Parser<'_> {
-    /// Returns the help and the replacement for `KEYWORD=value`.
+    /// Returns the help text and the replacement for a text `KEYWORD=value`; none for any other text.
     pub(super) fn equals_sign(&self, text: &str) -> Option<(String, String)> {
         let (word, value) = text.split_once('=')?;
         let (word, value) = (word.trim(), value.trim());
@@ -16,7 +16,8 @@ impl Parser<'_> {
         known.then(|| (format!("a keyword and its value have a space between them: '{meant}'"), meant))
     }
 
-    /// Returns the help and the replacement for a value in which a keyword follows without a comma.
+    /// Returns the help text and the replacement for a value in which a keyword follows without a comma; none for any
+    /// other value.
     pub(super) fn missing_comma(&self, value: &str) -> Option<(String, String)> {
         let is_keyword = |word: &str| self.specs.iter().any(|s| s.kind != ArgKind::Rest && s.name == word);
         let words = text::words(value);
@@ -26,8 +27,8 @@ impl Parser<'_> {
         Some((help, format!("{before}, {after}")))
     }
 
-    /// Adds a suggested fix to an error: for a missing comma before a keyword, for an equals sign after a
-    /// keyword, or the fix that the type of the argument suggests.
+    /// Adds a suggested fix to an error. If a comma is missing before a keyword, or an equals sign follows a keyword,
+    /// this is the fix for that mistake. Otherwise it is the fix that the type of the argument suggests.
     pub(super) fn mended(
         &self,
         error: ArgError,

@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
         p
     }
 
-    /// Finds the declaration that has a keyword as its name or as an alias.
+    /// Returns the index of the declaration that has a keyword as its name or as an alias.
     fn index_of(&self, keyword: &str) -> Option<usize> {
         self.specs
             .iter()
@@ -202,7 +202,7 @@ impl<'a> Parser<'a> {
         None
     }
 
-    /// Warns of a valid value that is incomplete.
+    /// Adds the warning that [`ArgValue::doubt`] returns about a valid value, if there is one.
     fn warn_of_doubt<T: ArgValue>(&mut self, index: usize, range: &Range<usize>, text: &str) {
         let Some(spec) = self.specs.get(index) else { return };
         let place = self.given.get(index).and_then(|g| g.iter().position(|r| r == range));
@@ -251,7 +251,7 @@ impl<'a> Parser<'a> {
         args
     }
 
-    /// Returns the index of an argument among all declarations, and the last value given for it.
+    /// Returns the index of an argument among all declarations, and the range of the last value given for it, if any.
     fn last_given(&self, index: usize) -> (usize, Option<Range<usize>>) {
         let index = self.base.saturating_add(index);
         (index, self.given.get(index).and_then(|g| g.last()).cloned())
@@ -303,7 +303,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes all remaining arguments.
+    /// Takes all values of a rest argument. Returns none if one of them is invalid.
     pub fn rest<T: ArgValue>(&mut self, index: usize) -> Option<Vec<T>> {
         let index = self.base.saturating_add(index);
         let given = self.given.get(index).cloned().unwrap_or_default();

@@ -32,7 +32,7 @@ pub(super) fn dotted(t: &str) -> Option<[u8; 4]> {
     parts.next().is_none().then_some(out)
 }
 
-/// How addresses and prefixes are written.
+/// Help texts on the notation of addresses and prefixes.
 const FOUR_NUMBERS: &str = "write four numbers from 0 to 255 with dots between them, such as 10.0.0.1";
 const PREFIX_FORM: &str = "write an address and a length of 0 to 32, such as 10.0.0.0/8";
 const ETHER_FORM: &str = "write six hexadecimal numbers with colons between them, such as 00:11:22:33:44:55";
@@ -64,7 +64,7 @@ impl ArgValue for Ipv4Addr {
 pub struct Prefix {
     /// The address as written, host bits included.
     pub addr: Ipv4Addr,
-    /// Bits of the network part.
+    /// The length of the network part in bits, from 0 to 32.
     pub len: u8,
 }
 
@@ -184,7 +184,7 @@ impl ArgValue for EtherAddr {
         let named = cx.names.addresses(cx.scope, name).and_then(|a| a.ether);
         match (named, kind.as_deref()) {
             (Some(a), None | Some("eth" | "ether")) => Ok(EtherAddr(a)),
-            // Any address will do, because no packets will flow.
+            // Any address will do, because the configuration is only checked and processes no packets.
             (None, Some("eth" | "ether")) if cx.names.trusts_devices() => Ok(EtherAddr([2, 0, 0, 0, 0, 0])),
             _ => Err(mend::address(t, cx, "Ethernet address", ETHER_FORM, "parse error".into())),
         }

@@ -37,13 +37,13 @@ fn integer(text: &str) -> Result<i128, ValueError> {
     let mut value: i128 = 0;
     for c in digits.chars().filter(|&c| c != '_') {
         let d = c.to_digit(base).ok_or_else(invalid)?;
-        // The value saturates, far outside the range of every type, so that the range error names the right limit.
+        // A value that saturates is outside the range of every type, so the range error still names the right limit.
         value = value.saturating_mul(i128::from(base)).saturating_add(i128::from(d));
     }
     Ok(if negative { -value } else { value })
 }
 
-/// Why a number that is not in `low..=high` is refused.
+/// The error for a number that is not in `low..=high`.
 fn beyond(n: i128, low: i128, high: i128) -> ValueError {
     if n < 0 && low == 0 {
         ValueError::from("must be positive")
@@ -112,7 +112,7 @@ impl ArgValue for f64 {
     }
 }
 
-/// A finite decimal with optional exponent; no names such as `inf`.
+/// Parses a finite decimal number with an optional exponent. Names such as `inf` are not accepted.
 fn real(text: &str) -> Option<f64> {
     let ok = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E');
     (text.chars().all(ok) && text.chars().any(|c| c.is_ascii_digit()))
@@ -120,7 +120,7 @@ fn real(text: &str) -> Option<f64> {
         .flatten()
 }
 
-/// A decimal number and the unit after it.
+/// Splits a text into a decimal number and the unit after it.
 fn with_unit(text: &str) -> Option<(f64, &str)> {
     // An `e` belongs to the number only when digits follow it.
     let b = text.as_bytes();

@@ -82,9 +82,9 @@ impl Show for HandlerRef {
     }
 }
 
-/// A file name, with `~` expanded and `//` reduced to `/`. `-` stays as it is. If the name comes from a client
-/// whose rights come from the token ([`Origin::Authorised`]), the file must lie below the folder that the operator
-/// named for clients.
+/// A file name, with `~` expanded and `//` reduced to `/`. `-` stays as it is. If the name comes from a client that has
+/// shown the operator's token ([`Origin::Authorised`]), the file must lie below the folder that the operator named for
+/// such clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filename(pub String);
 

@@ -6,9 +6,9 @@ pub(crate) use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicBool;
 pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
 
-/// Makes loom consider a thread switch. Without a probe, loom misses races between a load and a later store by
-/// another thread that has also loaded the same location. Each push and pop of the ring loads a position before it
-/// stores one. The probe's access is relaxed, so that it adds no ordering.
+/// Makes loom consider a thread switch. Without a probe, loom misses some races between two threads that load the same
+/// location, if one of them stores to it later. Each push and pop of the ring loads a position before it stores one.
+/// The probe's access is relaxed, so that it adds no ordering.
 pub(crate) struct Probe(AtomicUsize);
 
 impl Probe {

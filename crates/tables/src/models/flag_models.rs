@@ -22,19 +22,19 @@ impl Queue {
     fn new(capacity: usize) -> Arc<Queue> {
         Arc::new(Queue { ring: Ring::new(capacity), something: Flag::new(), room: Flag::new() })
     }
-    /// The pusher's action after a push.
+    /// Called by the pusher after a push.
     fn pushed(&self) {
         if !self.something.is_up() {
             self.something.raise();
         }
     }
-    /// The puller's action after a pull.
+    /// Called by the puller after a pull.
     fn pulled(&self) {
         if !self.room.is_up() {
             self.room.raise();
         }
     }
-    /// The puller's action when it found the ring empty. Returns whether it may sleep.
+    /// Called by the puller when it has found the ring empty. Returns whether it may sleep.
     fn found_nothing(&self) -> bool {
         self.something.lower();
         if !self.ring.is_empty() {
@@ -42,7 +42,7 @@ impl Queue {
         }
         !self.something.is_up()
     }
-    /// The pusher's action when it found the ring full. Returns whether it may sleep.
+    /// Called by the pusher when it has found the ring full. Returns whether it may sleep.
     fn found_no_room(&self) -> bool {
         self.room.lower();
         if self.ring.len() < self.ring.capacity() {

@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// Stops the driver after SECONDS; in simulated time, as soon as nothing else is left to do.
+/// Stops the driver after SECONDS. Simulated time jumps there as soon as nothing else is left to do.
 #[derive(Class)]
 #[class(name = "Quit", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, effects(stops))]
 pub struct Quit {
@@ -13,7 +13,7 @@ pub struct Quit {
 /// Arguments of Quit.
 #[derive(Args)]
 pub struct QuitArgs {
-    /// Seconds.
+    /// The number of seconds after which the driver is stopped.
     seconds: Nanos,
 }
 

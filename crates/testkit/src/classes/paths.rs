@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes that mark, change, copy or select packets by their number, and lead them around.
+//! Classes that mark, change, copy or select packets by their number, or send them round a cycle.
 
 use super::recorders::Id;
 use super::{LAPS, TRAIL, mix, number};
@@ -48,9 +48,9 @@ pub struct Pick {
 /// Arguments of Pick and Copy.
 #[derive(Args)]
 pub struct Modulo {
-    /// Divisor.
+    /// The divisor of the hash.
     modulus: u32,
-    /// Remainder.
+    /// The remainder of the hash for which a packet is selected.
     remainder: u32,
 }
 

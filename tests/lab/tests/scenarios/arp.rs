@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARP.
+//! Tests ARP in the router.
 
 use crate::net::{A, B, Net, QUIET, R0, R1, both, castanet, from_a, hosts, lab, ours};
 use castanet_lab::frames::{self, BROADCAST, Ip, address, arp_in, ip_in};

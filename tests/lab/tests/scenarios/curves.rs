@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The curves of the papers between real hosts: `castanet bench ... --hosts` measures every series.
+//! Tests that `castanet bench ... --hosts` measures every series of the papers' curves between real hosts.
 
 use crate::net::castanet;
 use castanet_lab::{Lab, Process};
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 struct Curves(Vec<(String, String, f64, f64)>);
 
 impl Curves {
-    /// Runs a measurement, exclusive of other labs; `None` if labs cannot run here.
+    /// Runs a measurement while no other lab runs; `None` if labs cannot run here.
     fn measured(words: &str) -> Option<Curves> {
         let _alone = Lab::alone().inspect_err(|why| println!("SKIP: {why}")).ok()?;
         let mut command = Command::new(castanet());

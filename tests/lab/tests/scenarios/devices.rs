@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// Creates two hosts. Also returns a configuration for the second host that shields its kernel from the
+/// Creates two hosts. Also returns a configuration that keeps the second host's kernel from receiving frames from the
 /// device.
 fn shielded(lab: &Lab) -> (Host, Host, &'static str) {
     let (a, r) = (lab.host("a"), lab.host("r"));

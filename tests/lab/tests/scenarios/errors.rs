@@ -144,8 +144,8 @@ fn no_error_about_errors_groups_fragments_and_invalid_sources() {
         let Some(net) = Net::new(kind) else { return };
         let (mut a, mut b) = net.wires();
         let mut frames = sacrosanct(kind);
-        // The last packet is a first fragment, which does cause an error. If this is the first error that
-        // arrives, the packets before have caused none.
+        // The last packet is a first fragment, so it causes an error. If this error arrives first, the packets before
+        // have caused none.
         frames.push(from_a(&Ip { ttl: 1, id: LAST, more: true, ..Ip::udp("10.0.0.2", "10.0.1.2", &[0; 8]) }));
         a.send_all(&frames);
         let error = error(&mut a);

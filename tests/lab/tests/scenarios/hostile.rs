@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-/// The number of frames in a round, which an attack sends repeatedly. A round has more frames than an ARP table has
+/// The number of frames in a round. An attack sends a round repeatedly. A round has more frames than an ARP table has
 /// entries.
 const ROUND: usize = 15_000;
 /// The permitted growth of the router's memory after its first packet, in bytes. Held packets and full tables
@@ -35,7 +35,8 @@ fn duration() -> Duration {
     Duration::from_secs(if std::env::var_os("CASTANET_SOAK").is_some() { 60 } else { 1 })
 }
 
-/// The frame counters of both links: from a to the router and back, and the same for b.
+/// The frame counters of both links, first a's, then b's. `in_` counts frames to the router, `out` frames from the
+/// router.
 #[derive(Clone, Copy, Debug, Default)]
 struct Links {
     in_: [u64; 2],

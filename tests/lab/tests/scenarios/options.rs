@@ -75,13 +75,12 @@ fn timestamps_are_filled_in() {
 fn bad_options_are_answered_with_a_pointer() {
     // Malformed options, and the offset of the bad byte from the start of the header.
     let table: [(&[u8], u8); 7] = [
-        // A record route option that is too short for its pointer, whose pointer is too small, or that exceeds
-        // the header.
+        // Record route options: too short for the pointer, with a pointer that is too small, longer than the header.
         (&[7, 2, 0, 0], 21),
         (&[7, 7, 3, 0, 0, 0, 0, 0], 22),
         (&[1, 7, 7, 3, 0, 0, 0, 0], 23),
         (&[7, 40, 4, 0, 0, 0, 0, 0], 21),
-        // A timestamp option whose pointer is too small, or that is too short for its flags.
+        // Timestamp options: with a pointer that is too small, too short for the flags.
         (&[68, 8, 4, 0, 0, 0, 0, 0], 22),
         (&[68, 3, 5, 0], 21),
         // An overflow counter that is already at its maximum (RFC 791, 3.1).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ethernet switches in a ring, one of them the kernel's bridge. The spanning tree prevents loops, and finds
-//! another path when a link is cut.
+//! Tests three Ethernet switches in a ring, one of them the kernel's bridge. The spanning tree prevents loops, and
+//! finds another path when a link is cut.
 
 use crate::net::{castanet, lab};
 use castanet_lab::frames::{self, BROADCAST};

@@ -56,7 +56,7 @@ impl Maker<'_> {
             self.push_changed(&packet, true, |bytes| bytes[2..4].copy_from_slice(&24u16.to_be_bytes()));
         }
         for captured in [20, 33, 34, 60, 100] {
-            // Truncated captures.
+            // Frames of which only the first bytes are captured.
             let packet = self.udp(200);
             let mut frame = self.framed(packet.src, &packet.bytes());
             frame.captured = captured;

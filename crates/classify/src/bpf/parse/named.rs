@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names after qualifiers: addresses, networks, ports, protocols.
+//! Parses names after qualifiers: addresses, networks, ports, protocols.
 
 use super::literal::{dotted, dotted_whole, ether, number};
 use super::{Parsed, Parser, Qualifiers, Type, protocol_number};

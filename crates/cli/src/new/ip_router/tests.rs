@@ -54,7 +54,7 @@ fn routes_and_mtus_check_clean() {
 #[test]
 fn each_worker_receives_on_each_interface() {
     let text = configuration("a=10.0.0.1/24 b=10.0.1.1/24 -j 3 --shield --advertise");
-    // Checked for one worker.
+    // `checked` places the elements on one worker, so the preferences for workers 1 and 2 are errors.
     let errors = checked(&text).1;
     assert!(errors.iter().all(|e| e.starts_with("thread preference")) && errors.len() == 4, "{errors:?}");
     assert_eq!(text.matches("FromDevice($dev, SNIFFER false, FANOUT $color)").count(), 3, "{text}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CoDel, compared with the pseudo-code of RFC 8289.
+//! Compares CoDel with the pseudo-code of RFC 8289.
 #![allow(clippy::unwrap_used)]
 use super::*;
 use castanet_element::kit::{Kit, packet};
@@ -10,7 +10,7 @@ const START: i64 = 1_000_000_000_000;
 const MS: i64 = 1_000_000;
 const INTERVAL: i64 = 100 * MS;
 
-/// The pseudo-code of RFC 8289 section 5, with a queue of packets by name and timestamp. Lengths are in
+/// The pseudo-code of RFC 8289 section 5. The queue holds the name and the timestamp of each packet. Lengths are in
 /// packets, not bytes.
 #[derive(Default)]
 struct Rfc {
@@ -197,7 +197,7 @@ fn handlers_and_errors() {
     let mut kit = Kit::<CoDel>::new("").unwrap();
     let values = ["codel_target", "codel_interval", "drops", "stats"].map(|h| kit.read(h).unwrap());
     assert_eq!(values, ["0.005000s", "0.100000s", "0", "0 current queue\n0 drops\n"]);
-    // Without a queue, what the handler shows can be written back.
+    // Even without a queue, the value of the handler `config` is a valid configuration string.
     let config = kit.read("config").unwrap();
     assert_eq!(config, "0.005, 0.1");
     assert!(Kit::<CoDel>::new(&config).is_ok());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RED follows its formula at every average length.
+//! Tests that RED follows its formula at every average length.
 #![allow(clippy::unwrap_used)]
 use super::*;
 use castanet_element::kit::{Kit, packet};
 
-/// The probability before drops are spread evenly (Floyd and Jacobson 1993, section 4; gentle as in Floyd
-/// 2000).
+/// Returns the probability of a drop, before drops are spread evenly (Floyd and Jacobson 1993, section 4; gentle as in
+/// Floyd 2000).
 fn formula(average: f64, min: f64, max: f64, max_p: f64, gentle: bool) -> f64 {
     if average <= min {
         0.0

@@ -63,8 +63,8 @@ impl ArgValue for OwnAddress {
 }
 
 impl OwnAddress {
-    /// Returns the broadcast address of the subnet. Without a subnet, or if the subnet has only one or two
-    /// addresses and so no broadcast address (RFC 3021 section 2.2), it is 255.255.255.255.
+    /// Returns the broadcast address of the subnet. It is 255.255.255.255 if no subnet is given, or if the
+    /// subnet has only one or two addresses and therefore no broadcast address (RFC 3021 section 2.2).
     pub(super) fn broadcast(&self) -> Ipv4Addr {
         self.subnet.filter(|s| s.len <= 30).map_or(Ipv4Addr::BROADCAST, Prefix::broadcast)
     }

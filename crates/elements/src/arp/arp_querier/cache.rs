@@ -4,7 +4,7 @@
 use castanet_element::prelude::*;
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 
-/// The end time of headers that never have to be looked up again.
+/// The value of `until` for headers that never have to be looked up again.
 pub const FOR_EVER: i64 = i64::MAX;
 
 /// Returns the Ethernet header of IP packets between two Ethernet addresses.
@@ -59,7 +59,8 @@ impl Cache {
     pub fn encapsulate(&self, p: &mut Packet, generation: u32, now: i64) -> bool {
         self.header(p, generation, now).is_some_and(|h| put(p, h))
     }
-    /// As [`Cache::encapsulate`], but also returns false and changes nothing if bytes would have to be moved.
+    /// As [`Cache::encapsulate`], but also returns false and changes nothing if the packet would have to be
+    /// copied or moved in its buffer.
     #[inline(always)]
     pub fn encapsulate_in_place(&self, p: &mut Packet, generation: u32, now: i64) -> bool {
         let Some(header) = self.header(p, generation, now) else { return false };

@@ -45,7 +45,7 @@ impl ArpQuerier {
     fn table(&self, cx: &mut Cx<'_>) -> Table {
         self.state.read_table(cx)
     }
-    /// Packets dropped and queries sent, in words.
+    /// The numbers of packets dropped and of queries sent, as lines of text.
     #[read]
     fn stats(&self) -> Table {
         let killed = self.drops.get().wrapping_add(self.state.drops().get());
@@ -71,7 +71,7 @@ impl ArpQuerier {
         self.own.broadcast.store(broadcast.to_bits(), Ordering::Relaxed);
         self.state.invalidate();
     }
-    /// The IP address in queries.
+    /// The querier's own IP address, which its queries give as the sender's.
     #[read]
     fn ipaddr(&self) -> Ipv4Addr {
         address(&self.own.ip)

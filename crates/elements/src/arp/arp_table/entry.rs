@@ -6,7 +6,7 @@ use castanet_wire::EtherAddr;
 use std::collections::VecDeque;
 
 const MS: i64 = 1_000_000;
-/// The number of queries for one address that are sent at the quick pace.
+/// The number of queries for one address that may be 100 ms apart. Later ones are at least a second apart.
 const QUICK_QUERIES: u32 = 10;
 
 /// The number of queries that are sent to the known Ethernet address (RFC 1122 section 2.3.2.1 calls for 2).
@@ -55,13 +55,13 @@ impl Settings {
     pub(super) fn expired(self, age: i64) -> bool {
         self.timeout > 0 && age >= self.timeout
     }
-    /// Returns when an expired entry is removed. It is kept for a bit more than another `timeout`, so that
-    /// listings show it.
+    /// Returns the time at which an expired entry is removed; `updated` is the time of its last update. The
+    /// entry is kept for a bit more than another `timeout`, so that listings show it.
     pub(super) fn removal(self, updated: i64) -> i64 {
         let kept = self.timeout.saturating_mul(2).saturating_add(1_000 * MS);
         if self.timeout > 0 { updated.saturating_add(kept) } else { i64::MAX }
     }
-    /// Returns when an entry expires.
+    /// Returns the time at which an entry expires; `updated` is the time of its last update. `i64::MAX` means never.
     pub(super) fn end(self, updated: i64) -> i64 {
         if self.timeout > 0 { updated.saturating_add(self.timeout) } else { i64::MAX }
     }
@@ -69,19 +69,19 @@ impl Settings {
 
 /// The entry of an IP address.
 pub(super) struct Entry {
-    /// The Ethernet address; the broadcast address if it was never known, or was deleted.
+    /// The Ethernet address, or the broadcast address if none was ever known or it was deleted.
     pub(super) ether: EtherAddr,
     /// Whether the address was known and has expired. The entry is kept for a while.
     pub(super) expired: bool,
     pub(super) updated: i64,
-    /// The place of the entry in the order of updates.
+    /// The place of the entry in the order of updates: its key in `Inner::order`.
     pub(super) turn: u64,
     pub(super) queried: Queried,
     pub(super) held: VecDeque<Packet>,
     /// Whether one worker is still sending packets that waited. Packets of other workers wait until these are
     /// sent.
     pub(super) releasing: bool,
-    /// When the waiting packets are given up, if the table gives packets up.
+    /// When the waiting packets are given up, if the table gives packets up; 0 if not set.
     pub(super) until: i64,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Entry {
 pub(super) struct Queried {
     /// The number of queries since the last answer.
     count: u32,
-    /// When the last of them was sent.
+    /// When the last query was sent, in nanoseconds.
     at: i64,
     /// The number of ARP packets that claimed the address since the last query; `None` if the address is not
     /// in doubt. An address is in doubt once it has replaced another one, because one of the two may be
@@ -128,7 +128,7 @@ impl Entry {
         let due = if poll > 0 { self.updated.saturating_add(poll) } else { i64::MAX };
         due.min(self.queried.check_due())
     }
-    /// Notes a query if it is time for one. Returns whether it is.
+    /// Returns true and counts a query if it is time for one.
     pub(super) fn query(&mut self, now: i64) -> bool {
         let go = now >= self.queried.next();
         if go {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Removal from an ARP table: expired entries, and entries and packets that have to make room.
+//! Removes expired entries from an ARP table, and entries and packets that have to make room for others.
 
 use super::state::{Inner, Lost, State};
 use castanet_element::prelude::*;
@@ -103,8 +103,8 @@ impl Inner {
         self.remove(turn)
     }
     /// Removes the oldest entry with an unknown address, or the oldest of all if there is none. Returns its
-    /// waiting packets. Unknown addresses go first, because addresses without a host can be invented faster
-    /// than hosts are found. The newest entry stays, because the others are removed to make room for it.
+    /// waiting packets. Unknown addresses go first, so that packets to invented addresses cannot push out the
+    /// entries of real hosts. The newest entry stays, because the others are removed to make room for it.
     fn remove_for_room(&mut self) -> VecDeque<Packet> {
         let unknown = self.unknown.first().copied().filter(|&turn| turn != self.turns);
         match unknown {

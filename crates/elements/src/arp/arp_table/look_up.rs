@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 pub struct LookUp {
     /// The IP address.
     pub ip: u32,
-    /// The time, in nanoseconds.
+    /// The current time, in nanoseconds.
     pub now: i64,
     /// The age in nanoseconds from which a known address is queried again; 0: never.
     pub poll: i64,
@@ -28,9 +28,9 @@ pub enum Found {
     /// The address is known. The packet may be sent, and so may all later packets to the address until the
     /// time `until`.
     Known {
-        /// The address.
+        /// The Ethernet address.
         ether: EtherAddr,
-        /// The packet.
+        /// The packet to send.
         packet: Packet,
         /// When the entry has to be looked up again.
         until: i64,
@@ -41,7 +41,7 @@ pub enum Found {
         /// Packets that waited for this address. They are sent before `packet`.
         held: VecDeque<Packet>,
     },
-    /// The packet waits.
+    /// The packet waits in the table until the address is known.
     Held {
         /// Whether it is time for a query.
         query: bool,

@@ -19,19 +19,19 @@ pub type Lost = Vec<(Packet, Reason)>;
 pub(super) struct Inner {
     pub(super) settings: Settings,
     pub(super) entries: HashMap<u32, Entry>,
-    /// Addresses by their place in the order of updates.
+    /// IP addresses by the place of their entry in the order of updates (`Entry::turn`).
     pub(super) order: BTreeMap<u64, u32>,
     /// The places in `order` of the entries whose address is unknown.
     pub(super) unknown: BTreeSet<u64>,
-    /// All entries up to this place are expired.
+    /// All entries up to this place in `order` are marked as expired.
     pub(super) checked: u64,
-    /// The place of the last update.
+    /// The place in `order` of the last update.
     pub(super) turns: u64,
     pub(super) held: usize,
     /// Before this time no entry expires and no packet is given up. Every look-up compares the time with it.
     pub(super) expires: i64,
-    /// How long packets wait until they are given up, in nanoseconds; 0: as long as their entry lives. If another
-    /// table takes over the entries, it takes over neither this value nor the settings.
+    /// How long packets wait until they are given up, in nanoseconds; 0: as long as their entry lives. A table
+    /// that takes over the entries of another keeps its own value and settings.
     pub(super) patience: i64,
     /// The addresses that packets wait for, each with the time when they are given up, in order of time.
     /// Records that no longer match the entry of their address are skipped.
@@ -77,7 +77,7 @@ impl State {
     pub fn invalidate(&self) {
         self.generation.fetch_add(1, Ordering::Release);
     }
-    /// The number of packets that the table dropped.
+    /// The count of packets that the table dropped.
     pub fn drops(&self) -> &SharedCount {
         &self.drops
     }
@@ -236,7 +236,8 @@ impl State {
         let mut out = String::new();
         let mut all: Vec<_> =
             inner.order.values().filter_map(|ip| Some((ip, inner.entries.get(ip)?))).collect();
-        // Expired entries that packets were sent to are younger than their place in the order says.
+        // A packet to an expired address makes its entry younger, but does not change the place of the entry
+        // in the order.
         all.sort_by_key(|(_, e)| e.updated);
         for (ip, e) in all {
             let ip = std::net::Ipv4Addr::from_bits(*ip);

@@ -379,7 +379,7 @@ fn an_update_does_not_prolong_the_wait() {
 }
 
 /// A forged claim is confirmed by mistake if it comes once between two queries and the answer of the genuine host is
-/// lost. The address is then queried again soon, and less often with each answer.
+/// lost. Therefore a confirmed address is queried again soon, and less often after each answer.
 #[test]
 fn a_false_claim_that_was_confirmed_is_found_out_within_a_second() {
     const MS: i64 = 1_000_000;
@@ -400,7 +400,7 @@ fn a_false_claim_that_was_confirmed_is_found_out_within_a_second() {
         };
         answer(1, 0, &mut lost);
         assert_eq!(look(S, &mut lost), (false, false, ether(1)));
-        // The forged claim, the query that it causes, and the claim once more.
+        // The forged claim comes, causes a query, and comes once more.
         answer(9, 2 * S, &mut lost);
         assert_eq!(look(2 * S, &mut lost), (true, true, ether(9)));
         answer(9, 2 * S + 50 * MS, &mut lost);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handler calls that scripts make, and the handlers of scripts themselves.
+//! Executes the handler calls that scripts make, and calls of the handlers of scripts themselves.
 
 use super::function::{self, first_word, truth, words};
 use super::kill::kill;

@@ -43,8 +43,7 @@ fn machine(
     if !packet && ports {
         return Err("only scripts of type PACKET have ports".into());
     }
-    // The parsed instructions have no positions, so find them by splitting the configuration string as the parser
-    // did.
+    // The parsed instructions have no positions. So split the configuration string as the parser did, to find them.
     let mut places = text::split(cx.config);
     places
         .retain(|r| cx.config.get(r.clone()).and_then(text::keyword).is_none_or(|(word, _)| word != "TYPE"));

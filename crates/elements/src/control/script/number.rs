@@ -14,7 +14,7 @@ pub enum Number {
     Real(f64),
 }
 
-/// Parses a word as an argument type that needs no names of the configuration.
+/// Parses a word as a value of an argument type. The type must need no names of the configuration.
 pub fn value<T: ArgValue>(text: &str) -> Option<T> {
     T::parse(
         text,

@@ -12,7 +12,7 @@ use castanet_element::prelude::*;
 
 /// If a handler refuses a configuration, each line of its error begins with this and a line number: `config:3: `.
 const CONFIG: &str = "config:";
-/// Each line of a message that quotes such a configuration begins with this.
+/// Each line of a `While calling` message that quotes such a configuration begins with this.
 const PLACE: &str = "config:1: ";
 
 /// Indents each line. In a line that begins with a position (`config:3: `), indents the text after the position.

@@ -5,13 +5,14 @@ use super::Args;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Names the use of a device that an element claims.
+/// Returns the use of a device that an element claims, as text: the device, the filter, the protocol, and the
+/// group if there is one.
 pub(super) fn claimed(args: &Args, filter: &str) -> String {
     let group = args.fanout.map_or(String::new(), |n| format!(" group {n},"));
     format!("device '{}', filter '{filter}', protocol {},{group}", args.devname.0, args.protocol)
 }
 
-/// The elements of a router that share a device, for each group in the order in which they were built.
+/// For each group, the element numbers of its members, in the order in which they were built.
 #[derive(Default)]
 pub(super) struct Members(Mutex<HashMap<String, Vec<u32>>>);
 

@@ -13,8 +13,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const MOST_MOVED: usize = 1 << 16;
 
 impl FromDevice {
-    /// Checks that the device has the link type that ENCAP demands, for an element that takes over the socket of
-    /// another router instead of opening one. A device that is gone is checked when it is back.
+    /// Checks that the device has the link type that ENCAP demands. Called when the element takes over a socket;
+    /// for a new socket, `open` makes this check. If the device is gone, the check is made when it is back.
     pub(super) fn check_link(&mut self) -> Result<(), ElementError> {
         let name = &self.args.devname.0;
         match (self.args.encap, device::link_info(name)) {
@@ -65,8 +65,8 @@ impl FromDevice {
     }
 
     /// Takes over the received frames of the old router's element if its socket cannot be taken over, for example
-    /// because the filter differs. For some time, both sockets receive the same frames. So the frames that arrived up
-    /// to now are taken from the old socket, and later frames from this element's socket. Each frame is emitted once.
+    /// because the filter differs. For some time, both sockets receive the same frames. So that each frame is emitted
+    /// once, frames that arrived up to now are taken from the old socket, and later ones from this element's socket.
     pub(super) fn follow(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) {
         if old.args.devname != self.args.devname {
             return;

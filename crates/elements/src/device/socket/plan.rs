@@ -45,7 +45,7 @@ impl SocketKind {
     }
 }
 
-/// A port, by number or name. The number of a name depends on the protocol.
+/// A port, by number or name. The number that a name stands for depends on the protocol.
 #[derive(Clone, Debug)]
 pub struct PortArg(String);
 

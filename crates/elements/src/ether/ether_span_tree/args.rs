@@ -24,8 +24,8 @@ pub struct Args {
     /// The cost of the path through a port: 19 for 100 Mb/s, 4 for 1 Gb/s, 2 for 10 Gb/s.
     #[arg(keyword, default = 4)]
     pub(super) path_cost: u32,
-    /// Forward delay if this bridge is the root, 2 to 30 seconds: a port listens for this time and then learns for
-    /// this time before it forwards.
+    /// Forward delay if this bridge is the root, 2 to 30 seconds: before it forwards, a port listens for this
+    /// time, and learns for as long again.
     #[arg(keyword, default = Nanos(15 * SECOND), show = "15")]
     forward_delay: Nanos,
     /// Time between messages, if this bridge is the root; 1 to 10 seconds.

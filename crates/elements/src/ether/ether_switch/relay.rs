@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a switch relays frames, and its state that other elements may change.
+//! How a switch relays frames, and the part of its state that other elements may change.
 
 use super::table::Table as Addresses;
 use crate::ether::port_flags::PortFlags;
@@ -8,7 +8,7 @@ use castanet_wire::ether::EtherHeader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
-/// State of a switch, apart from its table, that workers share and that EtherSpanTree may change.
+/// The state of a switch that all workers share and that EtherSpanTree may change. The table is separate.
 #[derive(Default)]
 pub struct Control {
     timeout: AtomicI64,
@@ -20,7 +20,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Limits how long addresses are remembered to `ns` nanoseconds; 0 restores the ordinary timeout.
+    /// Limits the time for which addresses are remembered to `ns` nanoseconds; 0 restores the ordinary timeout.
     pub fn hurry(&self, ns: i64) {
         self.hurry.store(ns.max(0), Relaxed);
     }

@@ -11,8 +11,8 @@ const WAYS: usize = 8;
 const SETS: usize = 2048;
 
 /// Entries whose addresses have the same hash. An entry has an address in its upper 48 bits, and the port
-/// plus 1 in its lower 16 bits; 0 is a free entry. An address has only one entry, unless several workers add
-/// it at the same time. Then the first of these entries is used, and the others are not refreshed.
+/// plus 1 in its lower 16 bits; 0 is a free entry. An address has only one entry, unless several workers have
+/// added it at the same time. Of several entries only the first is used and refreshed.
 #[derive(Default)]
 #[repr(align(128))]
 struct Set {
@@ -20,7 +20,7 @@ struct Set {
     heard: [AtomicI64; WAYS],
 }
 
-/// The table. Ports are below [`Table::MAX_PORTS`].
+/// The table. The numbers of ports are below [`Table::MAX_PORTS`].
 pub struct Table {
     sets: Box<[Set]>,
     seed: u64,

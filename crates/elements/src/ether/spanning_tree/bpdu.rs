@@ -12,7 +12,7 @@ const SECOND: i64 = 1_000_000_000;
 
 /// Bytes of a configuration message.
 const CONFIG: usize = 35;
-/// Bytes of a notification.
+/// Bytes of a notification of a topology change.
 const NOTIFICATION: usize = 4;
 /// Bytes of the addresses and length of an 802.3 frame, and of the LLC header behind them.
 const HEADERS: usize = 17;
@@ -61,7 +61,7 @@ pub struct Times {
     pub max_age: i64,
     /// Time between messages of the root.
     pub hello: i64,
-    /// Forward delay: a port listens for this time and then learns for this time before it forwards.
+    /// Forward delay: before it forwards, a port listens for this time, and learns for as long again.
     pub forward_delay: i64,
 }
 
@@ -85,7 +85,7 @@ pub struct Config {
 pub enum Bpdu {
     /// A configuration message, with the values that a bridge claims.
     Config(Config),
-    /// The topology has changed somewhere on the sender's side.
+    /// A notification for the root: the topology has changed somewhere on the sender's side.
     Change,
 }
 
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn malformed() {
-        // The offset of the changed byte, its new value, and whether a bridge still acts on the message.
+        // Columns: the offset of the changed byte, its new value, and whether a bridge still acts on the message.
         for (at, value, good) in [
             (0, 0x03, false),
             (5, 1, false),

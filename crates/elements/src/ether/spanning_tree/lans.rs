@@ -167,7 +167,8 @@ impl Net {
     /// Computes the root and cost of each bridge, and the role of each port, from shortest paths.
     pub fn tree(&self) -> (Vec<(BridgeId, u32)>, Vec<Vec<Role>>) {
         let n = self.lans.len();
-        // The root of a connected part is its least bridge. The loop relaxes costs until nothing changes.
+        // In each connected part of the net, the bridge with the lowest identifier is the root. The loop
+        // relaxes costs until nothing changes.
         let mut best: Vec<(BridgeId, u32)> = self.ids.iter().map(|id| (*id, 0)).collect();
         loop {
             let before = best.clone();
@@ -215,7 +216,7 @@ impl Net {
         (best, roles)
     }
 
-    /// Returns the roots and costs that the bridges report, and the roles of their ports.
+    /// Returns the root and cost that each bridge reports, and the roles of its ports.
     pub fn said(&self) -> (Vec<(BridgeId, u32)>, Vec<Vec<Role>>) {
         let all = || self.bridges.iter().map(|b| b.as_ref().unwrap());
         let roles = all().map(|b| (0..b.ports()).map(|p| b.role(p).unwrap()).collect()).collect();

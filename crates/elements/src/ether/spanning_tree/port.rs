@@ -56,7 +56,7 @@ impl Role {
 /// A port of a bridge.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
-    /// Priority and number.
+    /// The identifier of the port: its priority in the upper byte, its number in the lower.
     pub(super) id: u16,
     /// Its state.
     pub(super) state: PortState,
@@ -66,9 +66,9 @@ pub(super) struct Port {
     /// When the message with the values in `best` had age 0: the time of its arrival minus its age. `None`
     /// while the port is designated.
     pub(super) born: Option<i64>,
-    /// When the port enters its next state.
+    /// When the port enters its next state; `None` if it stays in its state.
     pub(super) advance: Option<i64>,
-    /// When the next configuration message may be sent.
+    /// When the next configuration message may be sent; `None` if one may be sent now.
     pub(super) hold: Option<i64>,
     /// Whether a configuration message is to be sent when `hold` is over.
     pub(super) pending: bool,

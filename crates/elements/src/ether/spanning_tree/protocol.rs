@@ -22,7 +22,7 @@ pub struct Bridge {
     id: BridgeId,
     /// The times that apply while this bridge is the root.
     own: Times,
-    /// The times that apply now.
+    /// The times that apply now: those that the root has set.
     times: Times,
     path_cost: u32,
     ports: Vec<Port>,
@@ -67,8 +67,8 @@ impl Bridge {
             id,
             own: times,
             times,
-            // With a cost of 0 this bridge would claim to be as near to the root as its neighbour on the root
-            // port.
+            // The cost is at least 1, because with 0 this bridge would claim to be as near to the root as its
+            // neighbour on the root port.
             path_cost: path_cost.max(1),
             ports: (0..ports.min(MAX_PORTS)).map(|i| Port::new(i, id)).collect(),
             root: id,
@@ -108,7 +108,7 @@ impl Bridge {
     pub fn best(&self, port: usize) -> Option<Priority> {
         self.ports.get(port).map(|p| p.best)
     }
-    /// How many ports there are.
+    /// The number of ports.
     pub fn ports(&self) -> usize {
         self.ports.len()
     }

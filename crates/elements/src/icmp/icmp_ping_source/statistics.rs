@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The times when requests were sent, and the times that their replies took.
+//! Records when requests were sent, and how long their replies took.
 
 use castanet_element::prelude::*;
 use castanet_spec::ValueKind;
@@ -7,8 +7,8 @@ use castanet_spec::ValueKind;
 /// The times of requests and replies. Times are in nanoseconds.
 #[derive(Counts, Debug, Default)]
 pub(super) struct Statistics {
-    /// For each sequence number, the time when its request was sent, plus one; 0 if no request waits for a reply. At
-    /// most 65536 entries.
+    /// For each sequence number, the time when its request was sent, plus 1 ns. The value is 0 if no request with this
+    /// number waits for a reply. At most 65536 entries.
     waiting: Vec<i64>,
     /// Replies received.
     #[count(unit = "packets", hidden)]
@@ -31,13 +31,14 @@ impl Statistics {
         }
     }
 
-    /// Takes over the times of another element (hot swap). The number of replies moves as all counts do.
+    /// Takes over the times of another element (hot swap). The number of replies is not taken over here, because the
+    /// router moves all counts.
     pub(super) fn take(&mut self, old: &mut Statistics) {
         std::mem::swap(self, old);
         std::mem::swap(&mut self.received, &mut old.received);
     }
 
-    /// Records a reply. Returns its round trip time; none if no request waits for it.
+    /// Records a reply. Returns its round trip time in nanoseconds; none if no request waits for this reply.
     pub(super) fn received(&mut self, sequence: u16, now: i64) -> Option<u64> {
         let sent = self.waiting.get_mut(usize::from(sequence)).filter(|w| **w != 0)?;
         // If the clock was set back, the round trip time is 0.
@@ -52,15 +53,15 @@ impl Statistics {
         Some(trip)
     }
 
-    /// Returns the shortest round trip time.
+    /// Returns the shortest round trip time, in nanoseconds.
     pub(super) fn min(&self) -> u64 {
         self.shortest
     }
-    /// Returns the longest round trip time.
+    /// Returns the longest round trip time, in nanoseconds.
     pub(super) fn max(&self) -> u64 {
         self.longest
     }
-    /// Returns the mean round trip time.
+    /// Returns the mean round trip time, in nanoseconds.
     pub(super) fn mean(&self) -> u64 {
         u64::try_from(self.sum / u128::from(self.received.get().max(1))).unwrap_or(u64::MAX)
     }

@@ -8,7 +8,7 @@ fn kit(more: &str) -> Kit<IcmpRouterAdvertiser> {
     Kit::with_ports(&format!("10.0.0.1/24{more}"), 1, 1).unwrap()
 }
 
-/// A solicitation, correct except for the byte that `change` replaces.
+/// Makes a solicitation that is correct except for the byte that `change` replaces.
 fn ask(from: [u8; 4], change: Option<(usize, u8)>) -> Packet {
     let mut h = etherparse::Ipv4Header::new(8, 1, etherparse::IpNumber::ICMP, from, [224, 0, 0, 2]).unwrap();
     h.header_checksum = h.calc_header_checksum();

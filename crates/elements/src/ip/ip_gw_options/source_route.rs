@@ -4,14 +4,14 @@
 use super::{Filled, IpGwOptions, Way};
 use castanet_wire::options::kind;
 
-/// Returns the address at an index.
+/// Returns the address that starts at byte `at` of an option; none if the option ends before the address does.
 fn address(option: &mut [u8], at: usize) -> Option<&mut [u8; 4]> {
     option.get_mut(at..)?.first_chunk_mut()
 }
 
 impl IpGwOptions {
-    /// Fills in a source route. If the packet is addressed to this router, advances the route. If the packet leaves,
-    /// records the address from which it leaves.
+    /// Fills in a source route. If the packet is addressed to this router, advances the route. If the packet is
+    /// leaving, records the address of the interface on which it leaves.
     pub(super) fn source_route(&self, option: &mut [u8], way: &mut Way) -> Filled {
         // RFC 1122 section 3.2.1.8: a packet has at most one source route.
         if std::mem::replace(&mut way.routed, true) {
@@ -24,8 +24,8 @@ impl IpGwOptions {
         // The pointer counts from 1.
         let mut at = usize::from(pointer) - 1;
         if way.here {
-            // If its route has ended, the packet is for this router. The route may name several of the router's
-            // addresses in a row.
+            // A packet whose route has ended is for this router and stays unchanged. The route may name several
+            // of the router's addresses in a row.
             let mut filled = Filled::Unchanged;
             while at < option.len() && self.is_mine(way.dst) {
                 let Some(place) = address(option, at) else { return Filled::Bad(2) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fragments of one packet, kept in order and without overlap.
+//! Collects the fragments of one packet, in order and without overlap.
 
 use castanet_element::prelude::*;
 use castanet_wire::checksum;
@@ -75,7 +75,7 @@ pub(super) enum Added {
     Repeated(Packet),
     /// The fragment overlaps others, or contradicts them about the length.
     Suspect(Packet),
-    /// The fragment is refused, because the datagram was suspect already.
+    /// The fragment is refused, because earlier fragments of the datagram overlapped or contradicted each other.
     Shunned(Packet),
 }
 
@@ -123,7 +123,7 @@ impl Datagram {
         if self.suspect {
             return Added::Shunned(packet);
         }
-        // Most fragments come in order, so check the end first.
+        // Most fragments come in order, so check first whether this one follows the last piece.
         let at = match self.pieces.last() {
             Some(last) if f.start < last.end => self.pieces.partition_point(|p| p.start < f.start),
             _ => self.pieces.len(),
@@ -170,8 +170,8 @@ pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet
     let ecn = headers.fold(0u8, |seen, h| seen | 1 << (h[1] & 3));
     let header_len = whole.network().and_then(whole_header).map_or(Ipv4Header::LEN, <[u8]>::len);
     let length = u16::try_from(header_len.saturating_add(total)).ok();
-    // RFC 3168 section 5.3: if one fragment is marked CE (congestion experienced), the packet is marked too. If
-    // another fragment says "not ECN-capable", the packet is dropped instead.
+    // RFC 3168 section 5.3: fragments marked CE (congestion experienced) contradict fragments that say "not
+    // ECN-capable". If there are both, the packet is dropped. If there are only the former, it is marked CE.
     let (congested, unable) = (ecn & 1 << 3 != 0, ecn & 1 != 0);
     let Some(length) = length.filter(|_| !(congested && unable)) else {
         return Err((whole, Reason::BadFragment));

@@ -8,7 +8,8 @@ use castanet_tables::lpm::TableError;
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
-/// The text of one route. It is kept unparsed, so that errors can give the number of the route.
+/// The text of one route. It is parsed later, when its number among the routes is known, so that errors can
+/// give that number.
 #[derive(Clone, Debug)]
 pub struct RouteText(pub(super) String);
 
@@ -27,7 +28,7 @@ pub(super) struct Given {
     pub(super) port: Option<u32>,
 }
 
-/// Parses a route. Unless `whole` is set, a prefix alone is accepted too.
+/// Parses a route. If `whole` is false, a prefix without an output is accepted too.
 pub(super) fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> Result<Given, RouteError> {
     let words: Vec<&str> = text::words(line).into_iter().filter_map(|r| line.get(r)).collect();
     let (net, gw, port) = match words[..] {

@@ -60,8 +60,8 @@ fn options_are_filled_in() {
 #[test]
 fn malformed_options_leave_unchanged() {
     let table: &[(&[u8], u8)] = &[
-        // Each case: the options, and the byte of the packet that is reported. The length is missing, too
-        // small, or too large.
+        // Columns: the options, and the offset in the packet of the byte that is reported. The length is
+        // missing, too small, or too large.
         (&[1, 1, 1, 7], 23),
         (&[7, 0, 4, 0], 21),
         (&[1, 7, 1, 4], 22),

@@ -10,14 +10,14 @@ use std::net::Ipv4Addr;
 /// At most this many distinct numbers are counted, which limits the memory to a few hundred megabytes.
 pub const MOST: usize = 1 << 22;
 
-/// How counts are written.
+/// The format of a file with counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `NUMBER COUNT`.
     Text,
     /// `ADDRESS COUNT`.
     Addresses,
-    /// Number and count, four bytes each.
+    /// Each number and its count, four bytes each, after a head of text.
     Binary,
     /// `COUNT SHARE`: the share of numbers that have this count.
     Shares,
@@ -39,8 +39,8 @@ impl Counts {
     pub fn total(&self) -> u64 {
         self.total
     }
-    /// Adds `by` to the count of a number. A number without a count gets one, unless `known` is set or `MOST`
-    /// numbers have one. In that case, returns false.
+    /// Adds `by` to the count of a number. Returns false, and adds nothing, if the number has no count yet and cannot
+    /// get one: because `known` is set, or because `MOST` numbers already have counts.
     #[inline]
     pub fn add(&mut self, number: u32, by: u64, known: bool) -> bool {
         if let Some(n) = self.map.get_mut(&number) {

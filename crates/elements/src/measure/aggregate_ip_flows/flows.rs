@@ -34,22 +34,22 @@ impl Key {
     }
 }
 
-/// A flow.
+/// A TCP or UDP flow.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Its number.
+    /// The number of the flow: the aggregate annotation of its packets.
     pub aggregate: u32,
-    /// Its ends.
+    /// The two ends of the flow, and its protocol.
     key: Key,
-    /// Whether its first packet went from the lower end to the higher.
+    /// Whether the first packet of the flow went from the lower end to the higher.
     up: bool,
-    /// The time of its first packet, in nanoseconds.
+    /// The time of the flow's first packet, in nanoseconds.
     pub first: i64,
-    /// The time of its last packet, in nanoseconds.
+    /// The time of the flow's last packet, in nanoseconds.
     pub last: i64,
     /// The number of packets in each direction.
     pub packets: [u64; 2],
-    /// The directions that were closed, one bit per direction.
+    /// The directions that were closed by a FIN, one bit per direction. An RST sets both bits.
     closed: u8,
 }
 
@@ -78,18 +78,18 @@ impl Flow {
 /// How long flows may be idle, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// TCP flows.
+    /// The limit for TCP flows.
     pub tcp: i64,
-    /// TCP flows after their end.
+    /// The limit for TCP flows that were reset or closed by both ends.
     pub tcp_done: i64,
-    /// UDP flows.
+    /// The limit for UDP flows.
     pub udp: i64,
 }
 
 /// The number of a flow and the direction of a packet in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The number.
+    /// The number of the flow.
     pub aggregate: u32,
     /// 0 in the direction of the first packet, 1 in the other.
     pub paint: u8,
@@ -97,11 +97,11 @@ pub struct Seen {
 
 /// All flows that are stored.
 pub struct Table {
-    /// The largest number of flows.
+    /// The largest number of flows that are stored.
     most: usize,
     map: HashMap<Key, Flow>,
-    /// The keys of all flows, roughly in the order of last use. The time beside a key is the `last` of its flow at
-    /// the moment when the key was queued.
+    /// The keys of all flows, approximately in the order of their last packets. With each key stands the `last` that
+    /// its flow had when the key was put into the queue.
     order: VecDeque<(Key, i64)>,
     last: u32,
 }
@@ -122,7 +122,7 @@ impl Table {
         self.map.len()
     }
 
-    /// Finds the flow of a packet.
+    /// Returns the flow of a packet, if the flow is stored and has not ended.
     pub fn find(&self, key: Key, up: bool, now: i64, timeouts: &Timeouts) -> Option<Seen> {
         let flow = self.map.get(&key).filter(|f| !f.is_over(now, timeouts))?;
         Some(Seen { aggregate: flow.aggregate, paint: flow.paint(up) })

@@ -79,7 +79,7 @@ fn flows_end() {
     );
     assert_eq!(n(112, a, b, 16), 2, "31 seconds after both sent FIN");
     assert_eq!((n(113, a, b, 4), n(114, b, a, 16), n(115, a, b, 2)), (2, 2, 3), "SYN after RST");
-    // Packets without a timestamp use the current time, so flows age in simulated time.
+    // For packets without a timestamp, the current (simulated) time decides whether a flow has ended.
     let mut k = kit("UDP_TIMEOUT 5");
     let mut at = |second: i64| {
         k.at(second * S);

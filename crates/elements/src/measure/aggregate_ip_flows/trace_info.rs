@@ -13,7 +13,7 @@ const BUFFER: usize = 1 << 16;
 /// Writes the XML file. The file is truncated when the first packet comes, or at the end if no packet came.
 pub struct TraceInfo {
     name: String,
-    /// Whether its header was written.
+    /// Whether the header of the file was written.
     begun: bool,
     /// `None` for standard output, and before the file is opened.
     file: Option<File>,

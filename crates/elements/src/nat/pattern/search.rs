@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The search for an address and a port that a new flow can have.
+//! Searches for an address and a port that are free for a new flow.
 
 use super::{Order, Pattern};
 use crate::nat::tuple::Tuple;
@@ -85,15 +85,15 @@ impl Choices {
 }
 
 impl Pattern {
-    /// Returns the parts of a tuple on which the free ports depend. A source address or port that the pattern
-    /// replaces is 0.
+    /// Returns the parts of a tuple on which the free ports depend. In the result, a source address or port
+    /// that the pattern replaces is 0.
     pub fn decisive(&self, t: Tuple) -> Tuple {
         let src = if self.addrs.is_some() { 0 } else { t.src() };
         let sport = if self.ports.is_some() { 0 } else { t.sport() };
         Tuple::new(src, sport, t.dst(), t.dport())
     }
 
-    /// Chooses the tuple that packets of a new flow are rewritten to. If no free tuple was found, returns
+    /// Chooses the tuple to which packets of a new flow are rewritten. If no free tuple was found, returns
     /// `None`, and `cursor` says where the next packet continues the search. `with_ports` is false for
     /// rewriters that use no ports.
     pub fn choose(
@@ -144,7 +144,7 @@ impl Pattern {
         }
     }
 
-    /// Tries combinations until one is free, from the cursor on, or from `start` if there is no cursor.
+    /// Tries combinations from the cursor on, or from `start` if there is no cursor, until one is free.
     fn search(
         &self,
         choices: &Choices,
@@ -251,11 +251,10 @@ mod tests {
                 assert_eq!((none, tried.len() as u64), (None, (packet * MOST_TRIES).min(1000)), "{t}");
                 assert_eq!(cursor.unwrap().is_exhausted(), packet >= 4, "{t}");
             }
-            // Everything was tried, once.
+            // Each combination was tried exactly once.
             tried.sort_unstable();
             assert_eq!(tried, (1024..2024).collect::<Vec<_>>(), "{t}");
-            // A port that has become free since is found within four packets, and the next search starts
-            // behind it.
+            // A port that becomes free after that is found within four packets. The next search starts behind it.
             cursor = cursor.map(Cursor::renewed);
             let mut find = |free: u16, cursor: &mut Option<Cursor>| {
                 let mut one = || p.choose(flow, true, &mut secret, cursor, |to| to.sport() == free);

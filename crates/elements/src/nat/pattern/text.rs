@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Patterns as text: parsing, and showing them in handlers.
+//! Parses patterns, and formats them for handlers.
 
 use super::{Order, Pattern};
 use crate::nat::flow::RewriterKind;

@@ -59,7 +59,7 @@ impl<A: RewriterArgs> Rewriter<A> {
             format!("{src} {} {dst} {}", t.sport(), t.dport())
         }))
     }
-    /// Formats an input as `patterns` lists it.
+    /// Formats an input as a line of the handler `patterns`.
     fn line(&self, input: &Input) -> String {
         let rule = input.spec.show(self.kind);
         if input.flows > 0 { format!("{rule} [{}]", input.flows) } else { rule }
@@ -78,12 +78,12 @@ impl<A: RewriterArgs> Rewriter<A> {
     fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.list(None, cx)
     }
-    /// Keys of flows in the table: nearly always two for each flow, one for each direction.
+    /// Number of keys in the table: nearly always two for each flow, one for each direction.
     #[read(unit = "entries")]
     fn table_size(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         self.counts(cx, |space| space.entries)
     }
-    /// Keys of flows in the table (old name of `table_size`).
+    /// Number of keys in the table (old name of `table_size`).
     #[read(unit = "entries", deprecated)]
     fn nmappings(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         self.table_size(cx)

@@ -84,7 +84,7 @@ impl Store {
 
     /// Removes the flow that would time out first, among those whose guarantee is over. `newcomer` is the
     /// result of [`Store::expiry_of_newcomer`] for the flow that needs room. Returns false, and removes
-    /// nothing, if there is no such flow, or if it would time out after `newcomer`.
+    /// nothing, if no guarantee is over, or if the flow to remove would time out after `newcomer`.
     pub(super) fn evict(&mut self, now: i64, newcomer: i64) -> bool {
         let mut first: Option<(i64, u32)> = None;
         for space in 0..self.spaces.len() {

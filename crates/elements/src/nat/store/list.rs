@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flows as handlers list them.
+//! Lists flows for handlers.
 
 use super::Store;
 use crate::nat::flow::{Flow, RewriterKind};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making new flows by the specifications of inputs.
+//! Makes new flows, as the specifications of inputs say.
 
 use super::{Made, New, SEARCHES, Search, Store, Wish};
 use crate::nat::flow::RewriterKind;

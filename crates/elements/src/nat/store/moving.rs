@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moving flows to the store of another router (hot swap).
+//! Moves flows to the store of another router (hot swap).
 //!
 //! If both stores have the same rewriters, they exchange flows, index and heaps as a whole, so a million
-//! flows move quickly. Each flow is then examined only if specifications differ. If the rewriters differ,
-//! flows move one by one. A flow that no input of the new router would make stays in the old store, so that a
-//! failed swap can be undone.
+//! flows move quickly. After such an exchange, each flow is examined only if specifications differ. If the
+//! rewriters differ, flows move one by one. A flow that no input of the new router would make stays in the
+//! old store, so that a failed swap can be undone.
 
 use super::{Flow, Store};
 use crate::nat::flow::{RewriterKind, bit};
@@ -65,7 +65,8 @@ impl Store {
             && self.spaces.iter().zip(&other.spaces).all(|(a, b)| a.kind == b.kind && a.label == b.label)
     }
 
-    /// Exchanges all flows with a store of the same layout. A flow goes back if no input here would make it.
+    /// Exchanges all flows with a store that has the same rewriters in the same order. A flow goes back to
+    /// `old` if no input here would make it.
     fn exchange(&mut self, old: &mut Store) {
         swap(&mut self.flows, &mut old.flows);
         swap(&mut self.free, &mut old.free);

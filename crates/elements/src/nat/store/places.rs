@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Adding and removing flows: their places in memory, their keys in the index, and their numbers.
+//! Adds and removes flows: their places in memory, their keys in the index, and the counts of flows.
 
 use super::{New, Space, Store};
 use crate::nat::flow::{Flow, RewriterKind, bit};

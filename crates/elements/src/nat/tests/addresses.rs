@@ -25,8 +25,8 @@ fn addresses() {
     assert_eq!(out[0].1.dst_addr().octets(), A);
     let table = kit.read("table").unwrap();
     assert_eq!(table, "1.0.0.1 => 9.9.9.9 [*0 1] i0 exp7200\n9.9.9.9 => 1.0.0.1 [0 *1] i0 exp7200\n");
-    // Later fragments and all protocols are rewritten. In a later fragment, data stands where a whole packet
-    // has its checksum. It stays unchanged.
+    // Later fragments and all protocols are rewritten. Where a whole packet has its checksum, a later
+    // fragment has data, which stays unchanged.
     let mut later = udp(A, 10, B, 20);
     later.data_mut()[7] = 9;
     castanet_wire::Ipv4Header::from_prefix_mut(later.data_mut()).unwrap().set_checksum20();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Behaviour of rewriters that configurations rely on: protocols, full tables, streams, new specifications.
+//! Tests behaviour of rewriters that configurations rely on: protocols, full tables, streams, new specifications.
 
 use super::*;
 use crate::nat::icmp_ping_rewriter::IcmpPingRewriter;

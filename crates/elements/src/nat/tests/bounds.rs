@@ -93,8 +93,7 @@ fn flows_chosen_to_collide_need_the_seed() {
     assert!(known > 1000 / 7, "{known}");
     for seed in [2, 3, 4].map(Seed::Fixed) {
         let reads = worst(store(seed, keep()), &flows);
-        // The limit is far above what 1,000 flows with random hashes need in any run, and far below what the
-        // attack reaches.
+        // 24 is far above what 1,000 flows with random hashes need in any run, and far below what the attack reaches.
         assert!(reads <= 24, "{seed:?}: {reads}");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Later fragments carry data behind their IP header, not ports, whatever their offset.
+//! Tests that rewriters never read ports from later fragments, which have data behind their IP header.
 
 use super::offload::unfinished;
 use super::*;

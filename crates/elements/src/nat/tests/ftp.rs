@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! FTPPortMapper: a dialogue in both directions, checked as the two ends see it.
+//! Tests FTPPortMapper with dialogues in both directions, as client and server see them.
 
 use super::offload::{bytes, unfinished};
 use super::*;

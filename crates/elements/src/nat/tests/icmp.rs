@@ -97,8 +97,8 @@ fn others() {
     rig.init("icmp", &mut icmp).unwrap();
     let sent = rig.push("rw", &mut rw, 0, vec![udp(A, 10, B, 20)]).remove(0).1;
     let good = error(ROUTER, sent.data(), 28);
-    // These packets leave unchanged by output 1: errors that are truncated or fragments, that quote an
-    // unknown packet, or that do not go to the quoted packet's sender, and an echo request.
+    // These packets leave unchanged by output 1: an echo request, truncated errors, fragments of errors,
+    // errors that quote an unknown packet, and errors that do not go to the quoted packet's sender.
     let mut unknown = vec![error(ROUTER, udp(A, 10, B, 20).data(), 28)];
     let mut elsewhere = good.data().to_vec();
     elsewhere[19] ^= 1;

@@ -76,7 +76,7 @@ fn ports_are_kept_and_used_up() {
     assert_eq!(shown(&kit.push(0, [udp(A, 1026, B, 20)])), ["0 9.9.9.9:1026 > 2.0.0.2:20"]);
     let more = kit.push(0, (1..5).map(|i| udp([1, 0, 0, 9], i, B, 20)));
     assert_eq!((more.len(), kit.dropped(Reason::PatternFull)), (2, 2));
-    // For another remote port, the same ports are still free.
+    // For flows to another remote port, the same ports are still free.
     assert_eq!(kit.push(0, (1..5).map(|i| udp([1, 0, 0, 9], i, B, 21))).len(), 3);
     assert_eq!((kit.read("mapping_failures").unwrap().as_str(), kit.all_dropped()), ("3", 3));
     // Ports are free again when their flows have timed out.

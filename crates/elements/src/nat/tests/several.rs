@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rewriters together with other elements: named patterns, mappers, a shared capacity, several workers.
+//! Tests rewriters together with other elements: named patterns, mappers, a shared capacity, several workers.
 
 use super::ports::shown;
 use super::*;
@@ -94,7 +94,7 @@ fn common_capacity() {
     rig.init("a", &mut a).unwrap();
     rig.init("b", &mut b).unwrap();
     rig.push("a", &mut a, 0, (0..2).map(|i| udp(A, i, B, 9)).collect());
-    // All flows have the same timeout, and those of `a` are older.
+    // All flows have the same timeout. The flows of `a` are older than those of the other rewriter.
     rig.with("a", 0, |cx| {
         let later = cx.now() + SECOND;
         cx.core().clock().jump(later);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flows that move to the rewriter of another router.
+//! Tests that flows move to the rewriter of another router.
 
 use super::{Rig, show, sorted, tcp, udp};
 use crate::nat::ip_addr_rewriter::IpAddrRewriter;

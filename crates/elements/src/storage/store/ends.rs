@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pushing packets into a store that, when it is full, removes its oldest packets or those at its end.
+//! Pushes packets into a store. A full store makes room: it removes its oldest packets, or those at its end.
 
 use super::{Packets, Store};
 use castanet_element::prelude::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changing the capacity of a store, emptying it, and moving its packets to the store of another router (hot swap).
+//! Changes the capacity of a store, empties it, and moves its packets to the store of another router (hot swap).
 
 use super::{Packets, Store, no_memory};
 use crate::handover;

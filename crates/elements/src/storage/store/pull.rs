@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pulling packets from a store.
+//! Pulls packets from a store.
 
 use super::{Packets, Store};
 use castanet_element::prelude::*;
@@ -39,7 +39,7 @@ impl Store {
         }
     }
 
-    /// Returns the oldest packet.
+    /// Removes and returns the oldest packet.
     #[inline]
     pub fn pull_one(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         if let Packets::Own { fifo, .. } = &mut self.packets

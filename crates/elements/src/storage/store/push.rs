@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pushing packets into a store that refuses packets when it is full.
+//! Pushes packets into a store. A full store refuses packets.
 
 use super::{Packets, Store};
 use castanet_element::prelude::*;

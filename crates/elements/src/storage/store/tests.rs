@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stores of one worker and of several workers, and which packets they keep in a hot swap.
+//! Tests stores of one worker and of several workers, and which packets they keep in a hot swap.
 #![allow(clippy::unwrap_used)]
 use super::*;
 use castanet_element::kit::{Kit, packet};
@@ -107,7 +107,7 @@ fn noted(capacity: usize, cx: &mut Cx<'_>) -> (Store, Arc<Shared>, [Note; 2]) {
     (store, shared, notes)
 }
 
-/// Another worker pushes after this one found nothing, and before this one has cleared the notifier.
+/// Another worker pushes after this worker found nothing, and before this worker has cleared the notifier.
 #[test]
 fn a_packet_that_comes_meanwhile_is_not_slept_over() {
     kit().with(|_, cx| {
@@ -122,7 +122,7 @@ fn a_packet_that_comes_meanwhile_is_not_slept_over() {
     });
 }
 
-/// Another worker pulls after this one filled the queue, and before this one has cleared the notifier.
+/// Another worker pulls after this worker filled the queue, and before this worker has cleared the notifier.
 #[test]
 fn room_that_comes_meanwhile_is_not_slept_over() {
     kit().with(|_, cx| {
@@ -179,7 +179,8 @@ impl Room for Passing {
 fn a_source_without_room_leaves_no_other_asleep() {
     for (looks, turn, woken) in [
         (&[false][..], Turn::Again, false),
-        // The notifier was clear for a moment. Another source may have gone to sleep then, so it must be woken.
+        // The notifier was clear for a moment. Another source may have gone to sleep at that moment, so it must be
+        // woken.
         (&[true, false], Turn::Again, true),
         (&[true, true], Turn::Sleep, false),
     ] {

@@ -10,19 +10,19 @@ pub struct Args {
     /// The file; `-` is the standard input.
     #[arg(handler = "r")]
     pub(super) filename: Filename,
-    /// Whether packets are emitted as far apart as they were captured.
+    /// Whether packets are emitted at the intervals at which they were captured.
     #[arg(default = false)]
     pub(super) timing: bool,
     /// Whether the driver is asked to stop at the end.
     #[arg(keyword, default = false)]
     pub(super) stop: bool,
-    /// Whether packets are emitted.
+    /// When false, no packets are emitted.
     #[arg(keyword, default = true, handler = "rw")]
     pub(super) active: bool,
     /// The probability that a packet is emitted.
     #[arg(keyword, default = Probability(1.0), show = "1", handler = "r", handler_name = "sampling_prob")]
     pub(super) sample: Probability,
-    /// Emit only IPv4 packets, with their network header marked.
+    /// Whether output 0 gets only IPv4 packets, with their network header marked.
     #[arg(keyword, default = false)]
     pub(super) force_ip: bool,
     /// Skip packets before this time.
@@ -37,7 +37,7 @@ pub struct Args {
     /// As END, but counted from the first packet of the file.
     #[arg(keyword)]
     pub(super) end_after: Option<Nanos>,
-    /// As END, but counted from START or START_AFTER, and without them from the first packet.
+    /// As END, but counted from START or START_AFTER, or from the first packet if neither is given.
     #[arg(keyword)]
     pub(super) interval: Option<Nanos>,
     /// A handler to call at the end.

@@ -58,7 +58,7 @@ impl FromDump {
         self.replay.sleep(cx);
         cx.stop(1);
     }
-    /// Moves the end by a number of seconds, and continues if the end was reached.
+    /// Moves END by a number of seconds; if END was reached, the element continues.
     #[write]
     fn extend_interval(&mut self, by: Nanos, cx: &mut Cx<'_>) {
         if self.begun {
@@ -76,7 +76,7 @@ impl FromDump {
     fn reset_counts(&mut self) {
         self.count.reset();
     }
-    /// With TIMING, emits the next packet at once, and the following packets relative to it.
+    /// With TIMING, emits the next packet at once, and the following packets at their intervals after it.
     #[write(button)]
     fn reset_timing(&mut self, cx: &mut Cx<'_>) {
         self.shift = None;

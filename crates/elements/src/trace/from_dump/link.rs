@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The link header of a captured frame: how the frame was addressed, and where its IPv4 header starts.
+//! Reads the link header of a captured frame: how the frame was addressed, and where its IPv4 header starts.
 
 use castanet_io::LinkType;
 use castanet_packet::PacketType;

@@ -73,7 +73,7 @@ fn the_call_gets_the_time_of_the_packet() {
     }
 }
 
-/// A packet at the end waits for the call, and those behind it wait too, in order.
+/// A packet whose time is the end of the span waits for the call. The packets behind it wait too, in order.
 #[test]
 fn packets_wait_for_the_call() {
     let names = |kit: &mut Kit<TimeFilter>| kit.calls().into_iter().map(|c| (c.1, c.2)).collect::<Vec<_>>();

@@ -21,7 +21,7 @@ fn place() -> (TempDir, PathBuf) {
 type Parsed = ([u32; 3], Vec<Record>);
 /// The seconds, fraction and original length of a record, and its bytes.
 type Record = ([u32; 3], Vec<u8>);
-/// Arguments, the file header and the second record.
+/// A test case: arguments, and the file header and second record that they give.
 type Case<'a> = (&'a str, [u32; 3], [u32; 3], &'a [u8]);
 
 /// Parses a file, word by word.

@@ -84,7 +84,7 @@ pub(super) fn parse(text: &str) -> Result<Node, String> {
     }
 }
 
-/// Left, right, top and bottom.
+/// The left, right, upper and lower edge of a rectangle.
 pub(super) fn rectangle(n: &Node) -> [f64; 4] {
     let (x, y) = (n.number("x"), n.number("y"));
     [x, x + n.number("width"), y, y + n.number("height")]

@@ -155,7 +155,7 @@ mod tests {
                 assert!(l.bytes() <= MOST);
                 assert_eq!((l.slot % 16, l.block % 4096), (0, 0));
                 assert!(l.per_block * l.slot <= l.block && l.block < (l.per_block + 1) * l.slot);
-                // One pass over the ring visits every slot once, each in its block.
+                // `after` visits all slots in order, block by block, and then returns to the first slot.
                 let mut place = SlotPosition::FIRST;
                 for i in 0..l.slots() {
                     assert_eq!(place.at, i / l.per_block * l.block + i % l.per_block * l.slot);

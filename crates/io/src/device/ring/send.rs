@@ -65,8 +65,8 @@ impl SendRing {
         }
         let (start, len) = (self.mapping.behind_status(self.next), self.mapping.layout.slot - 4);
         // SAFETY: these are the bytes of one slot in the mapping. The kernel does not access an available
-        // slot until its status, which is not among these bytes, changes; and `&mut self` rules out any other
-        // reference to it.
+        // slot until the status of the slot changes. The status is not among these bytes. `&mut self` rules out any
+        // other reference to the slot.
         let bytes = unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) };
         let Ok(n) = u16::try_from(frame.data.len()) else { return false };
         let Some((header, rest)) = bytes.split_at_mut_checked(HEADER - 4) else { return false };

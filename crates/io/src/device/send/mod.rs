@@ -160,7 +160,7 @@ impl PacketSender {
         let Some(ring) = &self.ring else { return };
         self.limit = match sys::mtu(ring.fd().as_fd(), &self.name) {
             Ok(mtu) => ring.longest().min(mtu as usize + self.header) + 1,
-            // The device was renamed or removed.
+            // The device was renamed or removed. Without its MTU, no frame is sent through the ring.
             Err(_) => 0,
         };
     }

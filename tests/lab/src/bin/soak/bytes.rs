@@ -19,8 +19,8 @@ pub const ADDRESSES: u8 = 16;
 pub fn server(last: u8) -> Ipv4Addr {
     Ipv4Addr::new(198, 51, 100, last)
 }
-/// The length in bytes of a connection's header, which has the id, and the length of the message or the rate of the
-/// stream.
+/// The length in bytes of a connection's header. The header has the id of the stream, and then the length of a message
+/// or the rate of a long stream.
 pub const HEADER: usize = 16;
 /// Timeout, longer than any pause in a connection, even with all disturbances and repeated retransmissions.
 pub const PATIENCE: Duration = Duration::from_secs(150);

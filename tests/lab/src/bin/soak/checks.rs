@@ -127,6 +127,7 @@ fn swaps(results: &Results, table: &mut Table) {
     let refused: Vec<_> =
         all.iter().zip(RouterKind::ALL).flat_map(|(s, k)| s.refused.iter().map(move |r| (k, r))).collect();
     // A router cannot look up the address of a device while it has no free descriptor, or while the device is deleted.
+    // It may then refuse a good swap.
     let excused = |kind: RouterKind, at: u64| {
         results.excused.iter().any(|(k, from, to)| *k == kind && (*from..=*to).contains(&at))
     };

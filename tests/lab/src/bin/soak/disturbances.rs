@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 const RATE: u32 = 2000;
 /// How long a flood lasts.
 const FLOOD: Duration = Duration::from_millis(4000);
-/// The interval, in milliseconds, of checks whether a disturbance can be ended, such as whether routers have opened a
-/// device.
+/// The interval, in milliseconds, at which the test checks whether it can end a disturbance, for example whether the
+/// routers have opened a device.
 const LOOK: u64 = 50;
 /// How long a flood at full rate lasts.
 const FULL: Duration = Duration::from_millis(1000);
@@ -76,14 +76,14 @@ enum Undo {
         end: usize,
     },
     MakeAgain(usize, Range<usize>),
-    /// Sets a link up whose devices were created again, as soon as the routers have opened them. The range contains the
-    /// indices of the entries of `excused` that end then.
+    /// Brings up a link whose devices were created again, as soon as the routers have opened these devices. The range
+    /// has the indices of the intervals in `excused` that end at that time.
     Open(usize, Range<usize>),
     Continue(u32),
     Limit {
         process: u32,
         soft: u64,
-        /// The index of the entry of `excused` that ends then.
+        /// The index of the interval in `excused` that ends when the limit is raised.
         excuse: usize,
         _clients: Vec<UnixStream>,
     },
@@ -295,7 +295,8 @@ impl<'a> Disturber<'a> {
                 }
             }
             Undo::Continue(process) => signal(process, Signal::SIGCONT),
-            // If the limit cannot be raised yet, this is tried again later. Until then refused swaps remain excused.
+            // If the limit cannot be raised yet, the test tries again later. Swaps that are refused until then remain
+            // excused.
             Undo::Limit { process, soft, .. } if !limit(process, soft) => self.later(LOOK, undo),
             Undo::Limit { excuse, .. } => {
                 let now = self.start.elapsed().as_secs();

@@ -15,7 +15,7 @@ pub struct FinalCounts {
     name: &'static str,
     code: Option<i32>,
     kernel: Frames,
-    /// How often an end of one of its links was set up.
+    /// How often an end of one of its links was brought up.
     ups: u64,
     summary: Value,
     /// The messages that it printed while it ran, one per line.
@@ -102,7 +102,7 @@ impl FinalCounts {
         told + self.dropped(Some("panicked"))
     }
 
-    /// Whether it ended with the expected exit code, which is 1 if its disk was full, and printed a summary.
+    /// Whether it printed a summary and ended with the expected exit code: 1 if its disk was full, otherwise 0.
     pub fn ended_well(&self) -> bool {
         let full = self.dropped(Some("write-failed")) > 0;
         let code = if full { Some(1) } else { Some(0) };

@@ -96,7 +96,7 @@ pub struct Node {
     pub gone: Frames,
     /// The counters of its devices when it started.
     pub before: Frames,
-    /// How often an end of one of its links was set up.
+    /// How often an end of one of its links was brought up.
     pub ups: Cell<u64>,
 }
 

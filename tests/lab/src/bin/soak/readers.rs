@@ -109,7 +109,7 @@ fn one(stream: &mut UnixStream, dice: &mut Dice) -> bool {
         2 => b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
         // 64 MiB of data are announced, and 64 KiB follow.
         3 => [&b"WRITEDATA hotconfig 67108864\r\n"[..], &garbage(dice, 1 << 16)].concat(),
-        // Replies of which at most the first part is read.
+        // The client reads at most the first part of the 500 replies.
         4 => b"READ flatconfig\r\n".repeat(500),
         5 => b"READ rw.tcp_table\r\nREAD switch.table\r\nREAD interface2/arp.table\r\n".repeat(3),
         // A line that does not end.

@@ -53,7 +53,7 @@ pub struct Results {
     pub excused: Vec<(RouterKind, u64, u64)>,
     /// The number of frames that floods sent.
     pub frames: u64,
-    /// Whether the clock could be made to jump.
+    /// Whether the library that makes the clock jump was available.
     pub clock: bool,
     /// Report of the server.
     pub server: Value,
@@ -84,7 +84,7 @@ fn role(host: &Host, words: &[&str], numbers: &[u64]) -> Process {
     Process::start(command)
 }
 
-/// Runs the soak test and prints the table. Returns whether no check was missed.
+/// Runs the soak test and prints the table. Returns true if no check has the result `MISS`.
 pub fn run(minutes: u64, castanet: &'static Path, seed: u64) -> Result<bool, String> {
     let folder = Folder(std::env::temp_dir().join(format!("castanet-soak-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).map_err(|e| format!("{}: {e}", folder.0.display()))?;

@@ -19,7 +19,7 @@ pub fn is_calm(since_start: Duration) -> bool {
     since_start >= WARM_UP && within < (CALM - MARGIN).as_millis()
 }
 
-/// The machine's time in milliseconds since 1970. In this form the start of the run is passed to other processes.
+/// The machine's time in milliseconds since 1970. The start of the run is passed to other processes in this form.
 pub fn unix_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
@@ -36,14 +36,14 @@ impl Dice {
         let name = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
         Dice((name ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1)
     }
-    /// Returns the next number.
+    /// Returns the next random number, of 64 bits.
     pub fn number(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
     }
-    /// Returns a number below `n`; 0 if `n` is 0.
+    /// Returns a random number below `n`; 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         usize::try_from(self.number()).unwrap_or(0).checked_rem(n).unwrap_or(0)
     }

@@ -30,7 +30,7 @@ pub struct Swaps {
 }
 
 impl Swaps {
-    /// The number of swaps that were tried.
+    /// The number of swaps, except those whose reply was wrong or missing.
     pub fn tried(&self) -> u64 {
         self.accepted + self.bad + self.failing + self.refused.len() as u64
     }
@@ -44,7 +44,7 @@ pub struct Target {
     pub socket: PathBuf,
     /// Its first configuration.
     pub first: String,
-    /// Its process id, through which the traces on its disk are reached.
+    /// Its process id. The test reaches the traces on its disk through `/proc/ID/root`.
     pub process: u32,
 }
 

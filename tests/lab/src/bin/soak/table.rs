@@ -25,7 +25,7 @@ impl Table {
         self.0.push((what.into(), why.into(), Verdict::Skipped));
     }
 
-    /// Prints the table. Returns whether no check was missed.
+    /// Prints the table. Returns true if no check has the result `MISS`.
     pub fn print(&self) -> bool {
         let width = |of: fn(&(String, String, Verdict)) -> &String| {
             self.0.iter().map(|row| of(row).chars().count()).max().unwrap_or(0)

@@ -179,7 +179,8 @@ pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), S
                 Some(fate) if data == bytes::bytes(number, 0, data.len()) => {
                     fate.answers = fate.answers.saturating_add(1);
                     let calm = schedule::is_calm(Duration::from_millis(fate.sent.into()));
-                    // Fragments and whole packets may overtake each other.
+                    // Fragments and whole packets may overtake each other, so the order is checked among whole packets
+                    // only.
                     if calm && number < highest && !number.is_multiple_of(FRAGMENTED) {
                         reordered.fetch_add(1, Relaxed);
                     }
@@ -202,8 +203,8 @@ pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), S
             let datagram = [&number.to_le_bytes()[..], &bytes::bytes(number, 0, length)].concat();
             let sent = since(start).as_millis() as u32;
             fates.lock().unwrap_or_else(PoisonError::into_inner).push(Fate { sent, answers: 0 });
-            // The first call may report an ICMP error about an earlier datagram instead of sending. So this datagram is
-            // then sent again.
+            // The first call may send nothing and report an ICMP error about an earlier datagram. In that case the
+            // datagram is sent again.
             if socket.send(&datagram).is_err() && socket.send(&datagram).is_err() {
                 refused += 1;
             }

@@ -12,7 +12,8 @@ fn forged(i: u32) -> Packet {
 }
 
 /// Sends a packet to host 9 every 10 ms from time `from` on. The host answers broadcast queries, and those to
-/// its Ethernet address `ether`. Returns the time until the first packet is sent to the host.
+/// its Ethernet address `ether`. Returns the time until the first packet is sent to the host, in nanoseconds;
+/// `None` if that takes a second or longer.
 fn back_after(k: &mut Kit<ArpQuerier>, from: i64, ether: u8) -> Option<i64> {
     for t in (0..100).map(|i| i * 10 * MS) {
         k.at(from + t);
@@ -58,7 +59,7 @@ fn a_host_is_back_at_once_after_a_scan_of_hosts_that_are_not_there() {
     let mut k = kit(", ENTRY_CAPACITY 16, CAPACITY 32");
     k.push(1, [reply(host(9), 9)]);
     (0..2000).for_each(|i| drop(k.push(0, [to(host(0) + 20 + i % 200, 2)])));
-    // The host's entry has stayed. A new host is learnt too, although the scan continues.
+    // The scan has not removed the host's entry. A new host is learnt even while the scan continues.
     assert_eq!(sent(&mut k, [to(host(9), 1)]), "1>9");
     assert_eq!(sent(&mut k, [to(host(8), 1)]), "q8");
     (0..2000).for_each(|i| drop(k.push(0, [to(host(0) + 20 + i % 200, 2)])));
