@@ -28,7 +28,7 @@ fn run(settings: &Settings, file: &File, load: f64) -> Result<Vec<Sample>, Strin
 /// Runs all measurements in simulated time, on all CPUs.
 ///
 /// # Errors
-/// The command cannot be run.
+/// The `castanet` command cannot be run.
 pub fn simulated(what: &'static Definition, settings: &Settings) -> Result<Results, String> {
     let loads: Vec<f64> = loads(settings.points, settings.to).collect();
     let jobs: Vec<(&File, f64)> =

@@ -39,7 +39,7 @@ pub enum Reach {
     /// All: the configuration is the operator's.
     #[default]
     Everywhere,
-    /// Those that the operator allows to clients.
+    /// Only the libraries that the operator allows to clients.
     Client(FromClients),
 }
 

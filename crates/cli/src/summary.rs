@@ -13,7 +13,7 @@ pub struct Summary {
     entered: Vec<(String, String, u64)>,
     /// Packets made from other packets: copies, fragments, replies.
     made: Vec<(String, String, u64)>,
-    /// Packets that left: element, its file or device, packets.
+    /// Packets that left: element, its file or device, number of packets.
     left: Vec<(String, String, u64)>,
     /// ICMP errors sent, by type.
     errors: Vec<(String, u64)>,

@@ -195,8 +195,8 @@ pub trait Lifecycle {
     }
 }
 
-/// An element that takes one packet and passes the same packet on. Most classes are actions. Runs of actions
-/// are linked into chains.
+/// An element that takes one packet and passes the same packet on. Most classes are actions.
+/// Consecutive actions are linked into chains.
 pub trait Action: Object {
     /// Processes a packet in place.
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict;

@@ -245,8 +245,8 @@ fn kinds_in_elements(graph: &Graph, r: &Resolved, out: &mut Vec<Diagnostic>) {
         }
         last = e;
         let (Some(a), Some(b)) = (r.path(graph, a).next(), r.path(graph, b).next()) else { continue };
-        // The message names inputs before outputs, and low port numbers before high ones. Points are numbered in this
-        // order.
+        // The message names inputs before outputs, and low port numbers before high ones. The points (see the glossary)
+        // of an element have the same order.
         let (a, b) = (a.min(b), a.max(b));
         let d = graph.declaration(e);
         let (kind_a, kind_b) = (port_text(graph, r, a), port_text(graph, r, b));

@@ -416,7 +416,7 @@ fn drop_shared(chunk: ChunkPtr) {
         // A clone's chunk is always of class 0, see `share`.
         let class = &CLASSES[0];
         m.cap = class.cap;
-        // SAFETY: the chunk is of class 0.
+        // SAFETY: the chunk has size class 0, and `class` is that size class.
         m.buf = unsafe { chunk.buffer(class) };
         // SAFETY: no handle on this chunk is left.
         unsafe { pool::give(chunk) }

@@ -55,8 +55,8 @@ impl Assembly {
         other.workers.iter_mut().for_each(|w| w.core.clear_ledger());
     }
 
-    /// Closes the ledger of a router that does not run again, after its cleanup: adds what it has counted since
-    /// [`Assembly::inherit_ledger`], and counts the packets that are still in it as dropped.
+    /// Closes the ledger of a router that does not run again, after its cleanup: adds the router's counts since
+    /// [`Assembly::inherit_ledger`] to the session, and counts the packets that are still in the router as dropped.
     pub fn settle_ledger(&self) {
         for e in 0..self.shared.graph.len() as u32 {
             let waiting: u64 = self.workers.iter().map(|w| w.nodes.waiting_of(e)).sum();

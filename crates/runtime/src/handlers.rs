@@ -310,6 +310,34 @@ impl Shared {
     }
 }
 
+impl DriverElement {
+    /// Reads a handler.
+    ///
+    /// # Errors
+    /// When there is no such handler, or it takes no parameters.
+    pub fn read(&self, handler: &str, parameters: &str) -> Result<String, CallError> {
+        let name = format!("{}.{handler}", self.name);
+        let value = match handler {
+            "name" => self.name.clone(),
+            "class" => self.class.to_string(),
+            "config" => self.config.clone(),
+            "ports" => "0 inputs\n0 outputs\n".to_string(),
+            "handlers" => {
+                let own = self.values.iter().map(|v| (v.0, "r"));
+                own.chain(ELEMENT.iter().map(|h| (h.name, h.flags))).fold(String::new(), |mut s, (n, f)| {
+                    let _ = writeln!(s, "{n}\t{f}");
+                    s
+                })
+            }
+            _ => {
+                let own = self.values.iter().find(|v| v.0 == handler);
+                own.ok_or_else(|| missing(&name, "read"))?.1.clone()
+            }
+        };
+        without_parameters(&name, parameters).map(|()| value)
+    }
+}
+
 impl Shared {
     /// Returns the number of requests to stop that the driver has not answered yet.
     pub fn requests(&self) -> u32 {

@@ -6,9 +6,9 @@
 //!   messages.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, how workers send requests to each
 //!   other, and how they wait for each other at a swap.
-//! - `build_state`, [`shared`]: the data of one configuration. [`handlers`] lists the standard and global handlers,
-//!   [`driver_elements`] are elements that the driver adds to those of a configuration, `replicas` decides which
-//!   workers get a handler call, and combines their answers.
+//! - `build_state`, [`driver_elements`], [`shared`]: the data of one configuration, and the elements that the driver
+//!   adds to it. [`handlers`] lists the standard and global handlers, `replicas` decides which workers get a handler
+//!   call, and combines their answers.
 //! - `lock`, `node`, `unwind`, `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
 //!   worker, and how packets move among them.
 //! - `task_handlers`, `dispatch` answer reads and writes. `worker` is the run loop of tasks, timers and mail.

@@ -78,7 +78,8 @@ impl Waker {
     }
 }
 
-/// A descriptor that is registered with epoll, and the watches that wait for it: for reading, for writing.
+/// A descriptor that is registered with epoll, the watch that waits until it can be read, and the one that waits until
+/// it can be written.
 ///
 /// Once no watch waits, the descriptor is removed from epoll. If it stayed registered, the kernel would call epoll's
 /// wake-up function for each packet that arrives at a socket. This would cost the sender time, although the worker is

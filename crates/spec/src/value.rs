@@ -115,7 +115,7 @@ pub trait ArgValue: Sized {
     const WORD: bool = false;
     /// Whether any text is valid. A keyword of the class inside such a value is probably a mistake.
     const TEXT: bool = false;
-    /// What messages call one of several arguments of this type, such as `input spec`. The number of the
+    /// The name that messages use for one of several arguments of this type, such as `input spec`. The number of the
     /// argument follows, from 0. Empty if messages do not number such arguments.
     const NUMBERED: &'static str = "";
     /// Reads the text of one argument, trimmed and free of comments.

@@ -15,7 +15,8 @@ use paths::{Copy, Edit, Lap, Mark, Pick, Split, Twice};
 use recorders::{Record, Say, Sink};
 use sources::{Numbers, Stamp};
 
-/// The annotation offsets of a packet's source, its number in that source, its trail, and its laps.
+/// The annotation offsets of a packet's source, its number in that source, the elements that it passed (its trail),
+/// and how often it went round a loop (its laps).
 const SOURCE: usize = 18;
 const NUMBER: usize = 36;
 const TRAIL: usize = 40;

@@ -23,7 +23,7 @@ pub struct Swap {
 /// The name that the router's diagnostics give to a configuration received over a socket.
 const SENT: &str = "config";
 
-/// Replaces the name [`SENT`] by the name of the file in the positions of a swap error.
+/// In the positions of a swap error, replaces the name [`SENT`] by the file's name.
 fn renamed(e: ClientError, file: &str) -> ClientError {
     let ClientError::Refused { code, text } = e else { return e };
     let line = |line: &str| {

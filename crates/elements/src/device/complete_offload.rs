@@ -87,7 +87,7 @@ impl CompleteOffload {
                 self.complete(p, &mut held, cx);
             }
             (self.held, self.spare) = (held, got);
-            // Stop if nothing was pulled. If all pulled packets were dropped, pull again unless `try_again` forbids it.
+            // Stop if nothing was pulled. If all pulled packets were dropped, pull again if `try_again` allows it.
             if !more || self.held.is_empty() && !cx.try_again() {
                 return;
             }

@@ -23,7 +23,7 @@ fn header(o: Offload) -> VnetHeader {
 /// Reads the pending offload from the kernel's virtio-net header, and records it on the packet.
 ///
 /// # Errors
-/// Returns an error if the offload does not fit the packet, so that it could not be completed.
+/// When the offload does not fit the packet: it could not be completed.
 #[inline]
 pub(super) fn note(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadOffload> {
     if !vnet.needs_checksum() && !vnet.is_super() {

@@ -37,8 +37,8 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         self.changes(&[(change, line)], cx)
     }
 
-    /// Carries out all changes or none. First, each change is checked against the routes that the changes before it
-    /// would leave. The table is touched only if all changes are valid. If the table becomes full while they are
+    /// Carries out all changes or none. First, each change is checked as if the changes before it were already
+    /// made. The table is touched only if all changes are valid. If the table becomes full while they are
     /// carried out, those already made are undone.
     fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), RouteError> {
         let mut after: HashMap<Net, Option<Route>> = HashMap::new();

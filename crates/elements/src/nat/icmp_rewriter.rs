@@ -12,8 +12,7 @@ use castanet_wire::ipv4::protocol;
 use castanet_wire::{IcmpHeader, TcpHeader, checksum, icmp};
 use std::sync::Arc;
 
-/// Rewrites ICMP errors about packets that rewriters have rewritten, for the senders of those packets (RFC 5508
-/// section 4).
+/// Rewrites ICMP errors about rewritten packets, for the senders of those packets (RFC 5508 section 4).
 ///
 /// ICMPRewriter looks up the flow of the quoted packet in the rewriters in MAPS. If it finds one, it restores
 /// the addresses and ports (or identifier) that the quoted packet was sent with, updates the checksums of the

@@ -9,8 +9,7 @@ use castanet_element::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// Assigns patterns to new flows of rewriters in rotation, and skips patterns without a free address and
-/// port.
+/// Assigns patterns to new flows of rewriters in rotation, and skips those without a free address and port.
 ///
 /// A rewriter uses the mapper if one of its input specifications is the mapper's name.
 ///

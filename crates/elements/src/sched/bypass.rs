@@ -108,7 +108,8 @@ mod tests {
     use super::*;
     use castanet_element::kit::{Kit, packet};
 
-    /// The port on the other side, as (active, port, other port).
+    /// Which ports belong together. Columns: whether the bypass is active, a port on one side, its port on the other
+    /// side.
     const OTHER: [(bool, usize, usize); 4] = [(false, 0, 0), (false, 1, 0), (true, 0, 1), (true, 1, 0)];
 
     #[test]

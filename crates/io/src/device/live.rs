@@ -29,8 +29,8 @@ pub struct LiveFrame {
     /// The frame, 60 to 3000 bytes.
     pub bytes: Vec<u8>,
     /// Offsets of two bytes that differ between frames. The first byte counts from 0 to 63, the second from
-    /// 63 to 0. Their sum is constant, so a checksum over both bytes stays valid if both are in the same half of
-    /// a 16-bit word.
+    /// 63 to 0. Their sum is constant. So a checksum over them stays valid if both are high bytes, or both are low
+    /// bytes, of their 16-bit words.
     pub flow: [u8; 2],
 }
 

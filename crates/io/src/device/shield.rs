@@ -132,7 +132,8 @@ impl Drop for Shield {
     }
 }
 
-/// Removes from a device the filters of all shields whose owner satisfies `wanted`. If the clsact qdisc was
+/// Removes from a device the filters of all shields (filters that keep the kernel from answering packets which a router
+/// handles) whose owner satisfies `wanted`. If the clsact qdisc was
 /// created for one of these filters, it is removed too, unless it holds other filters. Returns true if the qdisc
 /// was created for a removed filter but is kept because of other filters.
 fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {

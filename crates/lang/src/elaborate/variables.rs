@@ -22,9 +22,9 @@ enum Form<'a> {
 }
 
 /// Parses the variable use at `at`, where the text has a `$`. Returns name and form, and the end of the use. Name and
-/// form are `None` if this is not a variable of a configuration. For `$(…)`, a handler call in a script, the end is
-/// after the `$(`, because variables inside the call are substituted too. `last_brace` is the position of the last `}`
-/// in the text.
+/// form are `None` if this is no variable of a configuration, such as `$1` or `$(`. For `$(…)`, a handler call in a
+/// script, the end is after the `$(`, because variables inside the call are substituted too. `last_brace` is the
+/// position of the last `}` in the text.
 fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>)>, usize) {
     let bytes = text.as_bytes();
     let name_end = |from: usize| {

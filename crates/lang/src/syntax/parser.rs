@@ -160,7 +160,7 @@ impl<'t> Parser<'t> {
             if self.kind == End { format!("{expected}, found the end of the text") } else { expected.into() };
         let mut d = Diagnostic::error(format!("syntax error near '{short}'"), self.here()).at(at);
         d.helps.extend(look_alike::help(&short).or_else(|| {
-            let arrow = short.starts_with('-')
+            let arrow = short == "-"
                 && self
                     .text
                     .get(self.start..)

@@ -17,8 +17,8 @@ pub struct LookUp {
     /// The age in nanoseconds from which a known address is queried again; 0: never.
     pub poll: i64,
     /// Whether several workers use the table. If they do, new packets to the address wait while earlier
-    /// waiting packets are being sent, until [`State::release`] finds no more. So no packet overtakes another
-    /// one by going through another worker.
+    /// waiting packets are being sent, until [`State::release`] finds no more waiting packets. So no packet overtakes
+    /// another one by going through another worker.
     pub workers: bool,
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Inner {
     pub(super) unknown: BTreeSet<u64>,
     /// All entries up to this place in `order` are marked as expired.
     pub(super) checked: u64,
-    /// The place in `order` of the last update.
+    /// The number of the latest update, which is its key in `order`.
     pub(super) turns: u64,
     pub(super) held: usize,
     /// Before this time no entry expires and no packet is given up. Every look-up compares the time with it.

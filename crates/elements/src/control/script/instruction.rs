@@ -84,7 +84,7 @@ pub enum Op {
     Label(String),
     /// Jumps to a label, if the text is empty or true.
     Goto(String),
-    /// Ends the run. The text is its value.
+    /// Ends the run. The text is the value that the run returns.
     Return,
     /// Ends the run. The text is its error.
     Error,

@@ -29,7 +29,7 @@ impl ArgValue for FlowText {
 }
 
 impl<A: RewriterArgs> Rewriter<A> {
-    /// Locks the store. Returns it with the number of this rewriter in it.
+    /// Locks the store. Returns the store, and the number of this rewriter in the store.
     fn store(&self) -> Result<(MutexGuard<'_, Store>, u16), HandlerError> {
         let link = self.handle.linked().ok_or("not initialised")?;
         Ok((link.store(), link.space))

@@ -72,8 +72,8 @@ impl Layout {
 
 /// The position of a slot: its offset in the ring, and its number in its block.
 ///
-/// INVARIANT: a position is [`SlotPosition::FIRST`], or was returned by [`Layout::after`] of the ring that it is used
-/// with. So `at` plus the length of a slot does not exceed the length of that ring.
+/// INVARIANT: a position is [`SlotPosition::FIRST`], or it is used with the ring whose [`Layout::after`] returned it.
+/// So `at` plus the length of a slot does not exceed the length of that ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SlotPosition {
     at: usize,
