@@ -107,6 +107,19 @@ impl<'a> BuildCx<'a> {
         let place = index.and_then(|i| Parser::new(self.config, self.spec.args, self.arg_cx()).place(i));
         place.unwrap_or(0..usize::MAX)
     }
+    /// Returns the errors about values of an argument that takes several, each with the number of the value. `what` is
+    /// the word for one of them in messages.
+    pub fn wrong_items(&self, argument: &str, what: &str, errors: Vec<(usize, ValueError)>) -> ConfigError {
+        let index = self.spec.args.iter().position(|a| a.name == argument).unwrap_or(usize::MAX);
+        let places = Parser::new(self.config, self.spec.args, self.arg_cx()).places(index);
+        let each = errors.into_iter().map(|(n, e)| {
+            let range = places.get(n).cloned().unwrap_or(0..usize::MAX);
+            let (help, meant) = e.mend();
+            let replacement = meant.map(String::from);
+            ArgError { replacement, ..ArgError::new(e.about(&format!("{what} {n}")), range).help(help) }
+        });
+        ConfigError(each.collect())
+    }
     /// Returns an error about the value of an argument, at its place.
     pub fn wrong_value(&self, argument: &str, error: ValueError) -> ConfigError {
         let (help, meant) = error.mend();

@@ -195,6 +195,23 @@ mod tests {
         }
     }
 
+    /// RFC 768: a checksum that is computed as zero is sent as 0xffff.
+    #[test]
+    fn a_udp_checksum_of_zero_is_sent_as_all_ones() {
+        let udp =
+            built(|d| PacketBuilder::ipv4([1, 0, 0, 1], [2, 0, 0, 2], 64).udp(1, 2).write(d, b"ab").unwrap());
+        let mut zeros = 0;
+        for low in 0..=u16::MAX {
+            let [c, d] = low.to_be_bytes();
+            let mut kit = Kit::<StoreIpAddress>::new(&format!("2.0.{c}.{d}, dst")).unwrap();
+            let out = kit.act([marked(&udp)]);
+            let sum = &out[0].1.data()[26..28];
+            assert_ne!(sum, [0, 0], "{low}");
+            zeros += usize::from(sum == [255, 255]);
+        }
+        assert_eq!(zeros, 1, "one address gives zero");
+    }
+
     #[test]
     fn checksums_that_are_not_there_stay_away() {
         let mut data = built(|d| {

@@ -160,6 +160,20 @@ mod tests {
         }
     }
 
+    /// RFC 768: a checksum that is computed as zero is sent as 0xffff.
+    #[test]
+    fn a_checksum_of_zero_is_sent_as_all_ones() {
+        let mut kit = Kit::<UdpIpEncap>::new("10.0.0.1, 1, 10.0.0.2, 2").unwrap();
+        let mut zeros = 0;
+        for n in 0..=u16::MAX {
+            let out = kit.act([packet(&n.to_be_bytes())]);
+            let sum = &out[0].1.data()[26..28];
+            assert_ne!(sum, [0, 0], "{n}");
+            zeros += usize::from(sum == [255, 255]);
+        }
+        assert!(zeros > 0);
+    }
+
     #[test]
     fn destination_from_the_annotation_and_handlers() {
         let mut kit = Kit::<UdpIpEncap>::new("10.0.0.1, 1, DST_ANNO, 2, false").unwrap();

@@ -128,6 +128,15 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_were_not_captured_do_not_count() {
+        let mut kit = Kit::<AverageCounter>::new("").unwrap();
+        let mut p = packet(&[0; 10]);
+        p.set_anno_u32(castanet_element::spec::anno::EXTRA_LENGTH, 90);
+        kit.act([p]);
+        assert_eq!(kit.read("byte_count").unwrap(), "10");
+    }
+
+    #[test]
     fn ignores_the_beginning() {
         for n in [1, 2, 3, 32] {
             let mut kit = Kit::<AverageCounter>::new("2").unwrap();

@@ -290,6 +290,15 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_were_not_captured_do_not_count() {
+        let mut kit = Kit::<Counter>::new("").unwrap();
+        let mut p = packet(&[0; 10]);
+        p.set_anno_u32(castanet_element::spec::anno::EXTRA_LENGTH, 90);
+        kit.act1(p);
+        assert_eq!(kit.read("byte_count").unwrap(), "10");
+    }
+
+    #[test]
     fn ten_packets_a_second() {
         let mut kit = Kit::<Counter>::new("").unwrap();
         for i in 0..40 {

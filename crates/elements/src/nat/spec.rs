@@ -66,10 +66,11 @@ fn check_outputs(outs: Outs, outputs: usize) -> Result<(), ValueError> {
     })
 }
 
-/// An input specification as it is written.
+/// An input specification as it is written. An error in it is kept until the rewriter is built, so that errors of all
+/// specifications are reported together.
 #[derive(Clone, Debug)]
 pub struct SpecText {
-    spec: UnresolvedSpec,
+    spec: Result<UnresolvedSpec, ValueError>,
     text: String,
 }
 
@@ -101,12 +102,10 @@ pub enum Spec {
 /// The first words of specifications.
 const WORDS: &[&str] = &["drop", "discard", "pass", "passthrough", "nochange", "keep", "pattern", "xpattern"];
 
-impl ArgValue for SpecText {
-    const TYPE: &'static str = "rewriter-input-spec";
-    const NUMBERED: &'static str = "input spec";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<SpecText, ValueError> {
+impl UnresolvedSpec {
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<UnresolvedSpec, ValueError> {
         let all = words(text);
-        let spec = match all.as_slice() {
+        Ok(match all.as_slice() {
             [] => return Err("empty argument".into()),
             ["drop" | "discard"] => UnresolvedSpec::Drop,
             ["pass" | "passthrough" | "nochange"] => UnresolvedSpec::Pass(0),
@@ -136,8 +135,15 @@ impl ArgValue for SpecText {
                     )),
                 });
             }
-        };
-        Ok(SpecText { spec, text: text.to_string() })
+        })
+    }
+}
+
+impl ArgValue for SpecText {
+    const TYPE: &'static str = "rewriter-input-spec";
+    const NUMBERED: &'static str = "input spec";
+    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<SpecText, ValueError> {
+        Ok(SpecText { spec: UnresolvedSpec::parse(text, cx), text: text.to_string() })
     }
 }
 
@@ -145,7 +151,7 @@ impl SpecText {
     /// Looks up the names in the specification. It is an error if a name is unknown, or if an output is not
     /// below `outputs`.
     pub fn resolve(&self, registry: &Registry, scope: &str, outputs: usize) -> Result<Spec, ValueError> {
-        let spec = match &self.spec {
+        let spec = match self.spec.as_ref().map_err(Clone::clone)? {
             UnresolvedSpec::Drop => Spec::Drop,
             UnresolvedSpec::Pass(out) => Spec::Pass(*out),
             UnresolvedSpec::Keep(outs) => Spec::Keep(*outs),
@@ -157,10 +163,10 @@ impl SpecText {
         spec.outs().try_for_each(|outs| check_outputs(outs, outputs))?;
         Ok(spec)
     }
-    /// Makes the checks that do not depend on other elements. It is an error if an output is not below
+    /// Returns the error in the text, and makes the checks that do not depend on other elements. It is an error if an output is not below
     /// `outputs`.
     pub fn check(&self, outputs: usize) -> Result<(), ValueError> {
-        match &self.spec {
+        match self.spec.as_ref().map_err(Clone::clone)? {
             UnresolvedSpec::Drop | UnresolvedSpec::Mapper(_) => Ok(()),
             UnresolvedSpec::Pass(out) => check_outputs([*out; 2], outputs),
             UnresolvedSpec::Keep(outs) | UnresolvedSpec::Pattern(Target { outs, .. }) => {
@@ -251,5 +257,7 @@ mod tests {
             let told = Kit::<IpRewriter>::with_ports(&format!("drop, {spec}"), 2, 1).err().unwrap();
             assert_eq!(told, [format!("input spec 1: {error}")], "{spec}");
         }
+        let both = Kit::<IpRewriter>::with_ports("pattern - - - - 9 1, drop 1", 2, 2).err().unwrap();
+        assert_eq!(both, ["input spec 0: bad forward port", "input spec 1: syntax error"]);
     }
 }

@@ -80,6 +80,22 @@ mod tests {
         }
     }
 
+    /// RFC 768: a checksum that is computed as zero is sent as 0xffff.
+    #[test]
+    fn a_checksum_of_zero_is_sent_as_all_ones() {
+        let mut kit = Kit::<SetUdpChecksum>::new("").unwrap();
+        let mut zeros = 0;
+        for n in 0..=u16::MAX {
+            let mut data = good(&n.to_be_bytes());
+            data[26..28].fill(7);
+            let out = kit.act([marked(&data)]);
+            let sum = &out[0].1.data()[26..28];
+            assert_ne!(sum, [0, 0], "{n}");
+            zeros += usize::from(sum == [255, 255]);
+        }
+        assert!(zeros > 0);
+    }
+
     #[test]
     fn others_are_left_alone_or_dropped() {
         let data = good(b"xy");

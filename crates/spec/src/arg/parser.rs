@@ -312,6 +312,11 @@ impl<'a> Parser<'a> {
         (values.len() == n).then_some(values)
     }
 
+    /// Returns the ranges of all values of argument `index` in the configuration string.
+    pub fn places(&self, index: usize) -> Vec<Range<usize>> {
+        self.given.get(self.base.saturating_add(index)).cloned().unwrap_or_default()
+    }
+
     /// Returns the range of argument `index` in the configuration string, if it was given.
     pub fn place(&self, index: usize) -> Option<Range<usize>> {
         self.last_given(index).1

@@ -22,13 +22,10 @@ impl<A: RewriterArgs> Engine for Rewriter<A> {
             };
             return Err(ArgError::new(text, 0..usize::MAX).help(help).into());
         }
-        let check = |(i, s): (usize, &SpecText)| {
-            let e = s.check(cx.outputs).err()?;
-            Some(ArgError::new(e.about(&format!("input spec {i}")), 0..usize::MAX).help(e.mend().0))
-        };
-        let errors: Vec<_> = specs.iter().enumerate().filter_map(check).collect();
+        let wrong = |(i, s): (usize, &SpecText)| Some((i, s.check(cx.outputs).err()?));
+        let errors: Vec<_> = specs.iter().enumerate().filter_map(wrong).collect();
         if !errors.is_empty() {
-            return Err(ConfigError(errors));
+            return Err(cx.wrong_items("INPUTSPEC", "input spec", errors));
         }
         let registry = Registry::of(cx);
         let handle = Handle::new(settings.kind, settings.timeouts, cx.inputs, settings.capacity, cx);
