@@ -208,6 +208,10 @@ impl<'a> Scopes<'a, '_> {
             self.use_as_class(name, span);
             return Some(scope.element(None, name, class, span, elem.config));
         }
+        if scope.declared_after(self.sources, name, span).is_none() {
+            // To Click, a name that is no element is a class, even if there is no such class.
+            self.use_as_class(name, span);
+        }
         self.undeclared(scope, name, span, elem)
     }
     fn declare(

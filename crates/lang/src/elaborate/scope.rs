@@ -210,6 +210,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
             .at("declared as an element")
             .label("used as a class here", first)
             .help("choose another name for the element");
+        // If there is no such class, the use of the name has been reported.
+        let d = if self.find_class(name).is_some() { d } else { d.consequence() };
         self.report.push(d.keeps_flat());
     }
     /// The number of classes defined by the configuration and visible here.
