@@ -80,4 +80,6 @@ pub(super) struct Body<'a> {
     /// How many inputs and outputs of the compound its body uses.
     pub inputs: usize,
     pub outputs: usize,
+    /// Whether the numbers of these ports have gaps, which have been reported.
+    pub gaps: bool,
 }

@@ -143,7 +143,7 @@ impl<'a> Scopes<'a, '_> {
                 scope.ports.push(ports);
                 self.statements(scope, &g.statements, false);
                 scope.ports.pop();
-                implied = self.port_counts(&scope.body, ports, since, "(anonymous group)", g.span);
+                (implied, _) = self.port_counts(&scope.body, ports, since, "(anonymous group)", g.span);
                 self.check_group_ports(implied, elem);
                 // A group has two nodes, its `input` and its `output`. The side of the link decides later which
                 // one is used.

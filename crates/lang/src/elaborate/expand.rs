@@ -309,7 +309,9 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                 }
                 (false, _) => format!("connect {side} {used}, or leave it out inside the class"),
             };
-            self.report.push(d.label("class defined here", class.span).help(help));
+            let d = d.label("class defined here", class.span).help(help);
+            // A port that is missing inside the class has been reported there.
+            self.report.push(if body.gaps && used < has { d.consequence() } else { d });
         }
     }
     fn report_no_match(

@@ -321,12 +321,14 @@ impl<'a, 'r> Scopes<'a, 'r> {
         self.statements(&mut scope, &a.statements, false);
         scope.name_anonymous();
         let what = if name.is_empty() { "(anonymous compound)" } else { name };
-        (scope.body.inputs, scope.body.outputs) = self.port_counts(&scope.body, ports, 0, what, a.span);
+        let (counts, gaps) = self.port_counts(&scope.body, ports, 0, what, a.span);
+        (scope.body.inputs, scope.body.outputs) = counts;
+        scope.body.gaps = gaps;
         self.lexical.pop();
         scope.body
     }
-    /// Returns how many ports of an `input` and an `output` are used by the links from index `since` on.
-    /// Reports gaps in the port numbers.
+    /// Returns how many ports of an `input` and an `output` are used by the links from index `since` on, and whether the
+    /// port numbers have gaps, which are reported.
     pub fn port_counts(
         &mut self,
         body: &Body<'a>,
@@ -334,15 +336,17 @@ impl<'a, 'r> Scopes<'a, 'r> {
         since: usize,
         what: &str,
         at: Span,
-    ) -> (usize, usize) {
+    ) -> ((usize, usize), bool) {
         let links = body.links.get(since..).unwrap_or(&[]);
         let inputs = links.iter().filter(|l| l.from.0 == ports.0).map(|l| (l.from.1, l.span)).collect();
         let outputs = links.iter().filter(|l| l.to.0 == ports.1).map(|l| (l.to.1, l.span)).collect();
+        let mut gaps = false;
         let mut count = |mut used: Vec<(usize, Span)>, side: &str| {
             used.sort_unstable();
             used.dedup_by_key(|u| u.0);
             let gap = used.iter().enumerate().find(|(i, u)| *i != u.0);
             if let Some((missing, (next, span))) = gap {
+                gaps = true;
                 let d = Diagnostic::error(format!("'{what}' {side} {missing} missing"), at);
                 self.report.push(
                     d.at("ports must be used from 0 on, without gaps")
@@ -351,7 +355,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
             }
             used.last().map_or(0, |u| u.0 + 1)
         };
-        (count(inputs, "input"), count(outputs, "output"))
+        let counts = (count(inputs, "input"), count(outputs, "output"));
+        (counts, gaps)
     }
 
     fn params(&mut self, body: &mut Body<'a>, params: &'a [Param]) {
