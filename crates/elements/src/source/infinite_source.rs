@@ -175,10 +175,10 @@ impl Element for InfiniteSource {
 impl InfiniteSource {
     /// Sets the count to 0 and starts again.
     #[write(button)]
-    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+    fn reset(&mut self, cx: &mut Cx<'_>) {
         self.count.reset();
         self.ended = false;
-        Ok(self.changed("reset", cx)?)
+        self.wake(cx);
     }
     /// The same as burst.
     #[read(calm, deprecated, unit = "packets")]
@@ -188,7 +188,7 @@ impl InfiniteSource {
     #[write]
     fn set_burstsize(&mut self, burst: i32, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.args.burst = burst;
-        Ok(self.changed("burst", cx)?)
+        Ok(self.changed(Args::BURST, cx)?)
     }
     /// The same as length.
     #[read(calm, deprecated, unit = "bytes")]
@@ -198,7 +198,7 @@ impl InfiniteSource {
     #[write]
     fn set_datasize(&mut self, length: i32, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.args.length = length;
-        Ok(self.changed("length", cx)?)
+        Ok(self.changed(Args::LENGTH, cx)?)
     }
 }
 

@@ -258,16 +258,26 @@ impl MemSource {
     }
 }
 
+impl MemSource {
+    /// Continues after a change, if packets are left.
+    fn resume(&mut self, cx: &mut Cx<'_>) {
+        if left(self.args.limit, self.count) > 0 {
+            self.stopped = false;
+        }
+        cx.schedule();
+    }
+}
+
 #[handlers]
 impl MemSource {
     /// Sets the count to 0 and starts again with the first frame.
     #[write(button)]
-    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+    fn reset(&mut self, cx: &mut Cx<'_>) {
         self.count.reset();
         if !self.args.random {
             self.next = 0;
         }
-        Ok(self.changed("reset", cx)?)
+        self.resume(cx);
     }
     /// Number of frames in memory.
     #[read(name = "frames", unit = "frames")]
@@ -291,10 +301,7 @@ impl Lifecycle for MemSource {
         if handler == Args::BURST {
             self.sent = 0;
         }
-        if left(self.args.limit, self.count) > 0 {
-            self.stopped = false;
-        }
-        cx.schedule();
+        self.resume(cx);
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {

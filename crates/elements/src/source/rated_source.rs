@@ -141,13 +141,23 @@ impl Element for RatedSource {
     }
 }
 
+impl RatedSource {
+    /// Continues after a change, if packets are left.
+    fn resume(&mut self, cx: &mut Cx<'_>) {
+        if left(self.args.limit, self.count) > 0 {
+            self.stopped = false;
+        }
+        self.wake(cx);
+    }
+}
+
 #[handlers]
 impl RatedSource {
     /// Sets the count to 0 and starts again.
     #[write(button)]
-    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+    fn reset(&mut self, cx: &mut Cx<'_>) {
         self.count.reset();
-        Ok(self.changed("reset", cx)?)
+        self.resume(cx);
     }
     /// The same as length.
     #[read(deprecated, unit = "bytes")]
@@ -157,7 +167,7 @@ impl RatedSource {
     #[write]
     fn set_datasize(&mut self, length: i32, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.args.length = length;
-        Ok(self.changed("length", cx)?)
+        Ok(self.changed(Args::LENGTH, cx)?)
     }
 }
 
@@ -183,10 +193,7 @@ impl Lifecycle for RatedSource {
             }
             _ => {}
         }
-        if left(self.args.limit, self.count) > 0 {
-            self.stopped = false;
-        }
-        self.wake(cx);
+        self.resume(cx);
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {

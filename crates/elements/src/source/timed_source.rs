@@ -96,13 +96,25 @@ impl Element for TimedSource {
     }
 }
 
+impl TimedSource {
+    /// Continues after a change, if packets are left.
+    fn resume(&mut self, cx: &mut Cx<'_>) {
+        let more = left(self.args.limit, self.count) > 0;
+        self.stopped &= !more;
+        if self.args.active && more && self.next.is_none() {
+            let now = cx.now();
+            self.set(now.saturating_add(self.args.interval.0), cx);
+        }
+    }
+}
+
 #[handlers]
 impl TimedSource {
     /// Sets the count to 0 and starts again.
     #[write(button)]
-    fn reset(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+    fn reset(&mut self, cx: &mut Cx<'_>) {
         self.count.reset();
-        Ok(self.changed("reset", cx)?)
+        self.resume(cx);
     }
 }
 
@@ -125,12 +137,7 @@ impl Lifecycle for TimedSource {
             }
             _ => {}
         }
-        let more = left(self.args.limit, self.count) > 0;
-        self.stopped &= !more;
-        if self.args.active && more && self.next.is_none() {
-            let now = cx.now();
-            self.set(now.saturating_add(self.args.interval.0), cx);
-        }
+        self.resume(cx);
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {

@@ -5,6 +5,7 @@ mod recovery;
 use super::*;
 use castanet_element::kit::{Kit, packet};
 use castanet_spec::Names;
+use castanet_wire::arp;
 use etherparse::{ArpOperation, ArpPacketSlice, Ethernet2Slice};
 
 const ME: [u8; 6] = [2, 0, 0, 0, 0, 1];
