@@ -21,10 +21,12 @@ pub struct Chart {
     pub most: Coordinates,
 }
 
-/// The opening tag and background of a figure.
-pub fn open(width: f64, height: f64) -> String {
+/// The opening tag, title and background of a figure. Viewers show the title as the name of the figure.
+pub fn open(title: &str, width: f64, height: f64) -> String {
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n<title>{title}</title>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     )
 }

@@ -245,11 +245,6 @@ impl Monolith {
         self.counts
     }
 
-    /// Sets the time for timestamp options, in milliseconds since midnight UT.
-    pub fn set_time(&mut self, milliseconds: u32) {
-        self.time = milliseconds;
-    }
-
     /// Adds the Ethernet address of a next hop.
     pub fn learn(&mut self, interface: usize, address: u32, ether: [u8; 6]) {
         if let Some(i) = self.interfaces.get_mut(interface) {

@@ -2,6 +2,7 @@
 //! Draws the figure. For each pattern and batch size it has one bar for the configuration, one for the
 //! monolith, and the ratio of the two.
 
+use crate::chart;
 use crate::fig8::{Results, Row, Spread};
 use crate::frames::Traffic;
 use std::fmt::Write;
@@ -20,11 +21,8 @@ pub fn svg(results: &Results) -> String {
     let step = step.into_iter().find(|s| most / s <= 6.0).unwrap_or(most / 5.0);
     let top = (most * 1.08 / step).ceil() * step;
     let width = LEFT + PANEL * Traffic::ALL.len() as f64 + 20.0;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{}\" font-family=\"sans-serif\" \
-         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-        TOP + HEIGHT + 60.0
-    );
+    let title = "Nanoseconds per packet of configuration and monolith";
+    let mut out = chart::open(title, width, TOP + HEIGHT + 60.0);
     let y = |ns: f64| TOP + HEIGHT * (1.0 - (ns / top).min(1.0));
     // Writing to a string cannot fail, here and below.
     let mut ns = 0.0;

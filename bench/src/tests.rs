@@ -237,6 +237,6 @@ fn reports_show_every_row() {
     let results = Results { rows, queue: Vec::new() };
     assert_eq!(report::table(&results).matches("40.0 (39.0 to 50.0)").count(), 8);
     assert_eq!(report::csv(&results).lines().count(), 13);
-    assert_eq!(report::svg(&results).matches("<title>").count(), 8);
+    assert_eq!(report::svg(&results).matches("<title>").count(), 9, "one for the figure");
     assert_eq!(report::json(&results)["fig8"].as_array().unwrap().len(), 4);
 }

@@ -44,7 +44,7 @@ pub fn svg(r: &Results) -> String {
     let lines = (0..what.panels.len()).map(|i| r.iter().filter(|(s, _)| s.panel == i).count()).max();
     let bottom = TOP + HEIGHT + 66.0;
     let width = LEFT + (WIDTH + BESIDE) * what.panels.len() as f64 + LEFT * (what.panels.len() as f64 - 1.0);
-    let mut out = chart::open(width, bottom + LINE * (lines.unwrap_or(0) as f64 + 1.0) + 6.0);
+    let mut out = chart::open(what.title, width, bottom + LINE * (lines.unwrap_or(0) as f64 + 1.0) + 6.0);
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(
         out,

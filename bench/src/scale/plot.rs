@@ -15,7 +15,7 @@ fn color(i: usize) -> &'static str {
 /// Draws two charts: the throughput of two workers over the share of work under the lock, measured and modelled, and
 /// the predicted throughput over the number of cores, with its range as a shaded area.
 pub fn svg(results: &Results) -> String {
-    let mut out = open(1180.0, 440.0);
+    let mut out = open("Throughput of workers that share elements", 1180.0, 440.0);
     lock(&mut out, results);
     cores(&mut out, results);
     out.push_str(CLOSE);

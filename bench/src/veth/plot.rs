@@ -13,7 +13,11 @@ pub fn svg(r: &Results) -> String {
     let across = cells().map(|c| c.offered / 1e3).fold(1.0, f64::max) * 1.02;
     let up = cells().map(|c| c.forwarded.max / 1e3).fold(1.0, f64::max) * 1.08;
     let chart = Chart { left: 70.0, top: 50.0, width: 560.0, height: 380.0, most: (across, up) };
-    let mut out = chart::open(chart.left + chart.width + 30.0, chart.top + chart.height + 60.0);
+    let mut out = chart::open(
+        "Forwarded against offered rate",
+        chart.left + chart.width + 30.0,
+        chart.top + chart.height + 60.0,
+    );
     chart.axes(
         &mut out,
         "offered (thousands of packets a second)",
