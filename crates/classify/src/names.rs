@@ -162,11 +162,6 @@ pub fn port_number(name: &str) -> Option<u16> {
     number(PORTS, name)
 }
 
-/// The name of `port`.
-pub fn port_name(port: u16) -> Option<&'static str> {
-    name(PORTS, port)
-}
-
 /// The IP protocol called `name`.
 pub fn ip_proto_number(name: &str) -> Option<u8> {
     number(IP_PROTOS, name)
@@ -202,11 +197,6 @@ pub fn tcp_flag(name: &str) -> Option<u8> {
     number(TCP_FLAGS, name)
 }
 
-/// The name of the TCP flag `bit`.
-pub fn tcp_flag_name(bit: u8) -> Option<&'static str> {
-    name(TCP_FLAGS, bit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,7 +205,6 @@ mod tests {
     fn tables_read_both_ways() {
         for &(n, p) in PORTS {
             assert_eq!(port_number(n), Some(p));
-            assert_eq!(port_name(p).and_then(port_number), Some(p), "{n}");
         }
         for &(n, p) in IP_PROTOS {
             assert_eq!((ip_proto_number(n), ip_proto_name(p)), (Some(p), Some(n)));
@@ -227,13 +216,9 @@ mod tests {
             assert_eq!((icmp_code_number(t, n), icmp_code_name(t, c)), (Some(c), Some(n)));
         }
         for &(n, b) in TCP_FLAGS {
-            assert_eq!((tcp_flag(n), tcp_flag_name(b)), (Some(b), Some(n)));
+            assert_eq!(tcp_flag(n), Some(b));
         }
-        assert_eq!(
-            (port_number("nonesuch"), port_name(1), icmp_code_number(3, "transit")),
-            (None, None, None)
-        );
-        assert_eq!((port_name(53), port_name(520)), (Some("dns"), Some("rip")));
+        assert_eq!((port_number("nonesuch"), icmp_code_number(3, "transit")), (None, None));
     }
 
     #[test]

@@ -94,20 +94,26 @@ fn rate_text(rate: f64) -> String {
     }
 }
 
-/// Returns the first line of a value, shortened.
-fn short(value: &str) -> String {
-    const MOST: usize = 40;
+/// The most characters of a value that are shown.
+const MOST: usize = 40;
+
+/// Returns the first line of a value, shortened to `most` characters and dots.
+fn short(value: &str, most: usize) -> String {
     let line = value.lines().next().unwrap_or_default();
-    let more = line.chars().nth(MOST).is_some() || value.lines().nth(1).is_some();
-    let line: String = line.chars().take(MOST).filter(|c| !c.is_control()).collect();
+    let more = line.chars().nth(most).is_some() || value.lines().nth(1).is_some();
+    let line: String = line.chars().take(most).filter(|c| !c.is_control()).collect();
     if more { line + "..." } else { line }
 }
 
-/// Formats one line per handler: name, value, rate.
-fn rows(names: &[String], before: Option<&Reading<'_>>, now: &Reading<'_>) -> Vec<String> {
-    let values: Vec<String> = now.values.iter().map(|v| short(v)).collect();
+/// Formats one line per handler: name, value, rate. One long value must not push the others out of a terminal with this
+/// many columns.
+fn rows(names: &[String], before: Option<&Reading<'_>>, now: &Reading<'_>, columns: usize) -> Vec<String> {
     let width = |all: &[String]| all.iter().map(|t| t.chars().count()).max().unwrap_or(0);
-    let (n, v) = (width(names), width(&values));
+    let n = width(names);
+    // Two blanks before the value, two before the rate, ten for the rate, three for dots.
+    let room = columns.saturating_sub(n.saturating_add(17)).clamp(8, MOST);
+    let values: Vec<String> = now.values.iter().map(|v| short(v, room)).collect();
+    let v = width(&values);
     let row = |(i, (name, value)): (usize, (&String, &String))| {
         let rate = before.and_then(|b| rate(b, now, i)).map(rate_text).unwrap_or_default();
         format!("{name:n$}  {value:>v$}  {rate:>10}").trim_end().to_string()
@@ -178,10 +184,12 @@ pub fn watch(client: &mut Client, w: &Watch, json: bool) -> Result<(), Failure> 
         if json {
             value_out(&json_line(&names, before.as_ref(), &now, start))?;
         } else {
-            let mut rows = rows(&names, before.as_ref(), &now);
+            let size = terminal_size().filter(|_| terminal);
+            let columns = size.map_or(usize::MAX, |s| s.0);
+            let mut rows = rows(&names, before.as_ref(), &now, columns);
             let mut text = String::new();
             if terminal {
-                if let Some(size) = terminal_size() {
+                if let Some(size) = size {
                     rows = cut(rows, size);
                 }
                 if shown > 0 {
@@ -228,12 +236,21 @@ mod tests {
         let names = ["c.count", "c.rate", "longer/c.config"].map(ToString::to_string);
         let (a, b) = (look(0, &["100", "7.5", "a, b\nc"]), look(500, &["1700100", "9", ""]));
         assert_eq!(
-            rows(&names, None, &a),
+            rows(&names, None, &a, 80),
             ["c.count              100", "c.rate               7.5", "longer/c.config  a, b..."]
         );
         assert_eq!(
-            rows(&names, Some(&a), &b),
+            rows(&names, Some(&a), &b, 80),
             ["c.count          1700100    3.40 M/s", "c.rate                 9", "longer/c.config"]
+        );
+        let long = look(500, &["1700100", "9", "a value that is longer than the terminal is wide"]);
+        assert_eq!(
+            rows(&names, Some(&a), &long, 50),
+            [
+                "c.count                        1700100    3.40 M/s",
+                "c.rate                               9",
+                "longer/c.config  a value that is lo..."
+            ]
         );
         assert_eq!(rate(&b, &a, 0), None, "it was reset");
         let gauges = [Some(ValueKind::Gauge); 3];
