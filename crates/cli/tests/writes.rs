@@ -26,10 +26,12 @@ fn writes(tool: &str, args: &[&str]) -> Vec<String> {
         match end.recv(&mut buffer) {
             Ok(n) => all.push(String::from_utf8_lossy(&buffer[..n]).into_owned()),
             // What was written before the end of the child is read before this.
-            Err(_) if over => return all,
+            Err(_) if over => break,
             Err(_) => over = child.try_wait().unwrap().is_some(),
         }
     }
+    child.wait().unwrap();
+    all
 }
 
 #[test]
