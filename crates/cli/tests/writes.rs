@@ -25,7 +25,7 @@ fn writes(tool: &str, args: &[&str]) -> Vec<String> {
     loop {
         match end.recv(&mut buffer) {
             Ok(n) => all.push(String::from_utf8_lossy(&buffer[..n]).into_owned()),
-            // What was written before the end of the child is read before this.
+            // The child had ended before this read, so everything that it wrote has been read.
             Err(_) if over => break,
             Err(_) => over = child.try_wait().unwrap().is_some(),
         }

@@ -52,6 +52,13 @@ impl From<ElementError> for ConfigError {
     }
 }
 
+/// The error for a wrong value at `range`, which messages call `name`.
+fn wrong_at(range: Range<usize>, name: &str, error: &ValueError) -> ArgError {
+    let (help, meant) = error.mend();
+    let replacement = meant.map(String::from);
+    ArgError { replacement, ..ArgError::new(error.about(name), range).help(help) }
+}
+
 /// State that replicas of one element share.
 pub type Shared = HashMap<(u32, TypeId), Arc<dyn Any + Send + Sync>>;
 
@@ -100,32 +107,29 @@ impl<'a> BuildCx<'a> {
     pub fn arg_cx(&self) -> ArgCx<'a> {
         ArgCx { scope: self.scope, names: self.names, origin: self.names.origin() }
     }
+    /// Returns the ranges of all values of an argument in the configuration string.
+    fn places_of(&self, argument: &str) -> Vec<Range<usize>> {
+        let index = self.spec.args.iter().position(|a| a.name == argument);
+        index.map_or(Vec::new(), |i| Parser::new(self.config, self.spec.args, self.arg_cx()).places(i))
+    }
     /// Returns where an argument stands in the configuration string, for errors; the whole string if the argument was
     /// not given.
     pub fn place_of(&self, argument: &str) -> Range<usize> {
-        let index = self.spec.args.iter().position(|a| a.name == argument);
-        let place = index.and_then(|i| Parser::new(self.config, self.spec.args, self.arg_cx()).place(i));
-        place.unwrap_or(0..usize::MAX)
+        self.places_of(argument).pop().unwrap_or(0..usize::MAX)
     }
     /// Returns the errors about values of an argument that takes several, each with the number of the value. `what` is
     /// the word for one of them in messages.
     pub fn wrong_items(&self, argument: &str, what: &str, errors: Vec<(usize, ValueError)>) -> ConfigError {
-        let index = self.spec.args.iter().position(|a| a.name == argument).unwrap_or(usize::MAX);
-        let places = Parser::new(self.config, self.spec.args, self.arg_cx()).places(index);
+        let places = self.places_of(argument);
         let each = errors.into_iter().map(|(n, e)| {
             let range = places.get(n).cloned().unwrap_or(0..usize::MAX);
-            let (help, meant) = e.mend();
-            let replacement = meant.map(String::from);
-            ArgError { replacement, ..ArgError::new(e.about(&format!("{what} {n}")), range).help(help) }
+            wrong_at(range, &format!("{what} {n}"), &e)
         });
         ConfigError(each.collect())
     }
     /// Returns an error about the value of an argument, at its place.
     pub fn wrong_value(&self, argument: &str, error: ValueError) -> ConfigError {
-        let (help, meant) = error.mend();
-        let replacement = meant.map(String::from);
-        let wrong = ArgError::new(error.about(argument), self.place_of(argument)).help(help);
-        ArgError { replacement, ..wrong }.into()
+        wrong_at(self.place_of(argument), argument, &error).into()
     }
     /// Returns the error for an argument that requires `wanted` outputs, while another number of outputs is in use.
     pub fn wrong_outputs(&self, argument: &str, wanted: u32) -> ConfigError {

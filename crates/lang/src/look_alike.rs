@@ -4,7 +4,7 @@
 use crate::text::{Unit, unit};
 use std::ops::Range;
 
-/// What a character probably stands for.
+/// The group of a character, which decides where it is probably a mistake.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Quote,

@@ -61,14 +61,7 @@ fn wrong_wait(script: &Element, argument: Range<usize>) -> Option<Diagnostic> {
 /// does set. Other variables are not reported, because other elements may set them by the handler `set`.
 fn misspelt_variables(script: &Element) -> Vec<Diagnostic> {
     let config = script.config.as_str();
-    let mut set = Vec::new();
-    for argument in split(config) {
-        let text = config.get(argument).unwrap_or("");
-        let mut words = words(text).into_iter().filter_map(|r| text.get(r));
-        if matches!(words.next(), Some("set" | "setq" | "init" | "initq" | "export" | "exportq")) {
-            set.extend(words.next());
-        }
-    }
+    let set = variables(config, &["set", "setq", "init", "initq", "export", "exportq"]);
     let mut found = Vec::new();
     for (at, _) in config.match_indices('$') {
         let rest = config.get(at + 1..).unwrap_or("");
@@ -169,15 +162,21 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
     })
 }
 
+/// Returns the first word after each of these instructions: the variable that the instruction sets.
+fn variables<'a>(config: &'a str, instructions: &[&str]) -> Vec<&'a str> {
+    let first_two = split(config).into_iter().filter_map(|argument| {
+        let text = config.get(argument)?;
+        let mut words = words(text).into_iter().filter_map(|r| text.get(r));
+        Some((words.next()?, words.next()?))
+    });
+    first_two.filter(|(word, _)| instructions.contains(word)).map(|(_, variable)| variable).collect()
+}
+
 /// Checks a call without an element, which means a handler of the script itself or a global one. Returns a message and help
 /// if there is neither.
 fn global(graph: &Graph, e: usize, handler: &str, write: bool) -> Option<(String, String)> {
     let (script, spec) = (graph.element(e)?, graph.spec(e)?);
-    let exported = split(&script.config).into_iter().any(|argument| {
-        let text = script.config.get(argument).unwrap_or("");
-        let mut words = words(text).into_iter().filter_map(|r| text.get(r));
-        matches!(words.next(), Some("export" | "exportq" | "init" | "initq")) && words.next() == Some(handler)
-    });
+    let exported = variables(&script.config, &["export", "exportq", "init", "initq"]).contains(&handler);
     let of_proxy = script.config.contains("PROXY");
     let given = GLOBAL.iter().chain(&HOT_SWAP).any(|h| h.name == handler);
     if exported || of_proxy || given || handlers(spec, write, "").iter().any(|h| h == handler) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an ARPQuerier does with ARP packets: it learns addresses, and sends the packets that waited for them.
+//! Learns addresses from ARP packets, and sends the packets that waited for these addresses.
 
 use super::cache::header;
 use super::{ArpQuerier, RELEASE, lose};
