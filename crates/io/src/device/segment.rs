@@ -226,7 +226,7 @@ impl<'a> Segments<'a> {
     }
 
     /// Sets the checksum over pseudo header (RFC 9293 section 3.1, RFC 8200 section 8.1), transport header
-    /// and payload.
+    /// and payload. Only UDP sends a checksum of zero as all ones (RFC 768).
     fn sum(&self, out: &mut [u8]) {
         let at = self.transport + if self.udp { 6 } else { 16 };
         put(out, at, [0; 2]);
@@ -240,7 +240,7 @@ impl<'a> Segments<'a> {
         {
             sum = checksum::add(sum, word);
         }
-        let sum = if sum == 0xffff { 0xffff } else { !sum };
+        let sum = if self.udp && sum == 0xffff { 0xffff } else { !sum };
         put(out, at, sum.to_be_bytes());
     }
 }

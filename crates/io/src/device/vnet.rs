@@ -70,6 +70,9 @@ impl VnetHeader {
     }
 }
 
+/// The offset of the checksum field in a UDP header.
+const UDP_CHECKSUM: u16 = 6;
+
 /// Why an offload could not be done in software.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadOffload {
@@ -90,8 +93,9 @@ pub enum BadOffload {
 /// Completes a partial checksum, if the frame has one.
 ///
 /// The checksum field holds the sum of the pseudo header, not inverted. So the checksum over everything from
-/// the transport header on, including this field, is correct (RFC 793 section 3.1, RFC 768). A sum of zero is
-/// written as all ones, which UDP requires and TCP accepts.
+/// the transport header on, including this field, is correct (RFC 793 section 3.1, RFC 768). UDP sends a checksum of
+/// zero as all ones (RFC 768), other protocols send it as it is (RFC 1624 section 3). The offset of the checksum
+/// field shows the protocol.
 ///
 /// # Errors
 /// When the checksum field is outside of the frame. In this case the frame is not changed.
@@ -105,7 +109,7 @@ pub fn complete(frame: &mut [u8], vnet: &VnetHeader) -> Result<(), BadOffload> {
         return Err(BadOffload::ChecksumOutside);
     }
     let sum = match checksum::checksum(covered) {
-        0 => 0xffff,
+        0 if vnet.checksum_offset == UDP_CHECKSUM => 0xffff,
         sum => sum,
     };
     if let Some(field) = covered.get_mut(at..).and_then(|c| c.first_chunk_mut()) {
@@ -166,11 +170,21 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_sum_becomes_all_ones() {
+    fn a_zero_sum_becomes_all_ones_in_udp_only() {
         let vnet = VnetHeader { flags: 1, checksum_start: 2, checksum_offset: 6, ..VnetHeader::NONE };
         let mut frame = [9, 9, 0xff, 0xff, 0, 0, 0, 0, 0, 0];
         complete(&mut frame, &vnet).unwrap();
         assert_eq!(frame, [9, 9, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff]);
+        // The last word of the payload makes the sum zero.
+        for udp in [false, true] {
+            let (_, whole, _) = partial(&[7, 7, 0, 0], udp);
+            let field = if udp { &whole[40..42] } else { &whole[50..52] };
+            let (mut frame, whole, vnet) = partial(&[7, 7, field[0], field[1]], udp);
+            complete(&mut frame, &vnet).unwrap();
+            assert_eq!(frame, whole, "udp {udp}");
+            let sum = if udp { &frame[40..42] } else { &frame[50..52] };
+            assert_eq!(sum, if udp { [0xff, 0xff] } else { [0, 0] });
+        }
     }
 
     #[test]

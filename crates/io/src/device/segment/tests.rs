@@ -136,6 +136,25 @@ fn segments_are_whole_packets() {
     }
 }
 
+/// RFC 768 lets UDP alone send a checksum of zero as all ones.
+#[test]
+fn a_checksum_of_zero_is_all_ones_in_udp_only() {
+    for udp in [false, true] {
+        let mut data = payload(200);
+        data[98..100].fill(0);
+        let field = if udp { 40..42 } else { 50..52 };
+        let f = frame(false, udp, false, &data, 0);
+        let vnet = vnet(false, udp, false, 100);
+        let first = all(&Segments::new(&f, &vnet, Start::Ethernet).unwrap()).swap_remove(0);
+        // With its own checksum as the last word, the first segment has a checksum of zero.
+        data[98..100].copy_from_slice(&first[field.clone()]);
+        let f = frame(false, udp, false, &data, 0);
+        let segments = all(&Segments::new(&f, &vnet, Start::Ethernet).unwrap());
+        assert_eq!(segments[0][field], if udp { [0xff; 2] } else { [0; 2] });
+        assert_eq!(check(&segments, 100, 0), data);
+    }
+}
+
 #[test]
 fn without_link_header() {
     let data = payload(5000);
