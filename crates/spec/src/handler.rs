@@ -97,4 +97,8 @@ impl HandlerSpec {
     pub fn writable(&self) -> bool {
         self.flags.contains('w')
     }
+    /// Whether a read takes parameters.
+    pub fn takes_parameters(&self) -> bool {
+        self.flags.contains('+')
+    }
 }

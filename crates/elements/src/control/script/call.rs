@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Executes the handler calls that scripts make, and calls of the handlers of scripts themselves.
 
-use super::function::{self, first_word, truth, words};
-use super::kill::kill;
+use super::function::{first_word, words};
 use super::machine::{Frame, Machine};
-use super::number::value;
-use super::output;
 use super::script_type::ScriptType;
-use super::substitute::{Values, is_name};
+use super::substitute::Values;
+use castanet_element::Handlers;
 use castanet_element::prelude::*;
+use castanet_element::spec::HandlerSpec;
 use castanet_lang::args as text;
 
 /// The value of `$?` after an attempt to add a route that exists already: `-EEXIST`.
@@ -27,24 +26,10 @@ pub(super) fn status(handler: &str, done: &Result<(), CallError>) -> i32 {
     }
 }
 
-/// The handlers that every script has, each with its name, whether it can be read, and whether it can be written.
-/// Functions that need only their arguments are not in this list.
-const OWN: &[(&str, bool, bool)] = &[
-    ("run", true, true),
-    ("get", true, false),
-    ("shift", true, false),
-    ("now", true, false),
-    ("now_steady", true, false),
-    ("random", true, false),
-    ("readable", true, false),
-    ("writable", true, false),
-    ("cat", true, false),
-    ("catq", true, false),
-    ("kill", true, false),
-    ("step", false, true),
-    ("goto", false, true),
-    ("set", false, true),
-];
+/// Returns the declaration of a handler that every script has.
+fn declared(handler: &str) -> Option<&'static HandlerSpec> {
+    Machine::METHODS.iter().find(|h| h.name == handler)
+}
 
 /// The source of values for substitution in a script.
 pub(super) struct Scope<'m, 'c, 'x> {
@@ -95,11 +80,8 @@ impl Machine {
     /// Returns whether a handler of the script itself can be read, and whether it can be written; `None` if there is no
     /// such handler.
     fn own(&self, handler: &str) -> Option<(bool, bool)> {
-        if let Some(o) = OWN.iter().find(|o| o.0 == handler) {
-            return Some((o.1, o.2));
-        }
-        let known = super::class::FUNCTIONS.contains(&handler) || self.program.exports().contains(&handler);
-        known.then_some((true, false))
+        let exported = || self.program.exports().contains(&handler).then_some((true, false));
+        declared(handler).map(|h| (h.readable(), h.writable())).or_else(exported)
     }
 
     /// Whether a call without an element addresses the script itself.
@@ -185,139 +167,75 @@ impl Machine {
     }
 
     /// Executes a call of a read handler of the script itself.
-    pub fn own_read(
+    pub(super) fn own_read(
         &mut self,
         handler: &str,
         parameters: &str,
         cx: &mut Cx<'_>,
     ) -> Result<String, CallError> {
-        match self.own(handler) {
-            Some((false, _)) => Err(CallError::Missing(format!("no '{handler}' read handler"))),
-            Some(_) => Ok(self.value_of(handler, parameters, cx)?),
-            None if self.kind == ScriptType::Proxy => {
-                Ok(self.run_as(handler, parameters, Some(false), cx)?)
-            }
-            None => Err(CallError::Missing(format!("no '{handler}' read handler"))),
+        let declared = declared(handler);
+        if declared.is_some_and(|h| h.readable() && !h.takes_parameters()) && !parameters.trim().is_empty() {
+            return Err(CallError::Failed(format!("'{handler}' takes no parameters")));
         }
-    }
-
-    fn value_of(&mut self, handler: &str, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        match handler {
-            "run" => self.run_as("run", parameters, Some(false), cx),
-            "get" => {
-                let name = parameters.trim();
-                self.variable(name).ok_or_else(|| format!("no variable '{name}'").into())
-            }
-            "shift" => self.shift(parameters.trim()),
-            // The router's clock is steady: setting the machine's time does not move it.
-            "now" | "now_steady" if parameters.trim().is_empty() => Ok(Timestamp(cx.now()).show()),
-            "now" | "now_steady" => Err(format!("'{handler}' takes no parameters").into()),
-            "random" => self.random(&words(parameters)),
-            "readable" => Ok(words(parameters).iter().all(|h| self.has(h, cx).0).to_string()),
-            "writable" => Ok(words(parameters).iter().all(|h| self.has(h, cx).1).to_string()),
-            "cat" | "catq" => {
-                let name = cx.with_args(|a| Filename::parse(parameters.trim(), a))?;
-                Ok(match output::read(&name.0) {
-                    Ok(read) if handler == "catq" => text::quote(&read),
-                    Ok(read) => read,
-                    Err(e) => {
-                        cx.message(&e.to_string());
-                        String::new()
-                    }
-                })
-            }
-            "kill" => kill(&words(parameters)).map(|()| String::new()),
-            _ => match function::call(handler, parameters) {
-                Some(result) => Ok(result?),
-                None => Ok(self.variables.get(handler).cloned().unwrap_or_default()),
-            },
-        }
+        let value = match declared {
+            Some(_) => self.read_method(handler, parameters, cx),
+            None => self.read_dynamic(handler, parameters, cx),
+        };
+        Ok(value.ok_or_else(|| CallError::Missing(format!("no '{handler}' read handler")))??)
     }
 
     /// Executes a call of a write handler of the script itself.
-    pub fn own_write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), CallError> {
-        match handler {
-            "run" => Ok(self.run_as("run", value, Some(true), cx).map(drop)?),
-            "step" => {
-                let n = match value.trim() {
-                    // `router` stands for a request to stop, which counts as one step.
-                    "" | "router" => 1,
-                    n => super::number::value(n)
-                        .ok_or_else(|| CallError::Failed(format!("'{n}' is not a number of steps")))?,
-                };
-                self.step(n, cx);
-                Ok(())
-            }
-            "goto" => {
-                let (label, condition) = first_word(value);
-                if condition.is_empty() || truth(condition).map_err(HandlerError::from)? {
-                    self.go_to(label, cx)?;
-                }
-                Ok(())
-            }
-            "set" => {
-                let (variable, text) = first_word(value);
-                if variable.is_empty() || !variable.bytes().all(is_name) {
-                    return Err(CallError::Failed("expected a variable and a text".into()));
-                }
-                self.set(variable, text.to_string());
-                Ok(())
-            }
-            _ if self.kind == ScriptType::Proxy && self.own(handler).is_none() => {
-                Ok(self.run_as(handler, value, Some(true), cx).map(drop)?)
-            }
-            _ => Err(CallError::Missing(format!("no '{handler}' write handler"))),
-        }
+    pub(super) fn own_write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), CallError> {
+        let done = match declared(handler) {
+            Some(_) => self.write_method(handler, value, cx),
+            None => self.write_dynamic(handler, value, cx),
+        };
+        Ok(done.ok_or_else(|| CallError::Missing(format!("no '{handler}' write handler")))??)
     }
 
-    fn run_as(
+    /// Reads a handler that the class does not declare: an exported variable, or any name if the script is a PROXY.
+    pub(super) fn read_dynamic(
+        &mut self,
+        handler: &str,
+        parameters: &str,
+        cx: &mut Cx<'_>,
+    ) -> Option<Result<String, HandlerError>> {
+        if self.program.exports().contains(&handler) {
+            return Some(Ok(self.variables.get(handler).cloned().unwrap_or_default()));
+        }
+        (self.kind == ScriptType::Proxy).then(|| self.run_as(handler, parameters, false, cx))
+    }
+
+    /// Writes a handler that the class does not declare. A PROXY has all of them except its exported variables.
+    pub(super) fn write_dynamic(
+        &mut self,
+        handler: &str,
+        value: &str,
+        cx: &mut Cx<'_>,
+    ) -> Option<Result<(), HandlerError>> {
+        let runs = self.kind == ScriptType::Proxy && !self.program.exports().contains(&handler);
+        runs.then(|| self.run_as(handler, value, true, cx).map(drop))
+    }
+
+    /// Runs the script for a call of one of its handlers.
+    pub(super) fn run_as(
         &mut self,
         handler: &str,
         arguments: &str,
-        write: Option<bool>,
+        write: bool,
         cx: &mut Cx<'_>,
     ) -> Result<String, HandlerError> {
         let frame = Frame {
             name: Some(handler.into()),
-            write,
+            write: Some(write),
             arguments: Some(arguments.into()),
             ..Frame::default()
         };
         self.run(frame, cx)
     }
 
-    /// Removes the first word of a variable, and returns it.
-    fn shift(&mut self, variable: &str) -> Result<String, HandlerError> {
-        let name = if variable.is_empty() { "args" } else { variable };
-        let old = self.variable(name).ok_or_else(|| format!("no variable '{name}'"))?;
-        let (first, rest) = first_word(&old);
-        self.set(name, rest.to_string());
-        Ok(first.to_string())
-    }
-
-    fn random(&mut self, words: &[&str]) -> Result<String, HandlerError> {
-        let number = |w: &&str| value::<i64>(w).ok_or_else(|| format!("'{w}' is not an integer"));
-        let numbers: Vec<i64> = words.iter().map(number).collect::<Result<_, _>>()?;
-        let (low, high) = match *numbers {
-            [] => (0, i64::from(i32::MAX)),
-            [n] => (0, n.checked_sub(1).unwrap_or(-1)),
-            [low, high] => (low, high),
-            _ => return Err("expected no number, one or two".into()),
-        };
-        if high < low {
-            return Err("there is no number in an empty range".into());
-        }
-        // The distance always fits in an unsigned 64-bit number, and the sum below wraps around to the right value.
-        let distance = high.wrapping_sub(low).cast_unsigned();
-        let n = match distance.checked_add(1) {
-            Some(count) => self.random.below(count),
-            None => self.random.next_u64(),
-        };
-        Ok(low.wrapping_add(n.cast_signed()).to_string())
-    }
-
     /// Returns whether a handler can be read, and whether it can be written.
-    fn has(&mut self, name: &str, cx: &mut Cx<'_>) -> (bool, bool) {
+    pub(super) fn has(&mut self, name: &str, cx: &mut Cx<'_>) -> (bool, bool) {
         let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
         match self.callee(element, handler, cx) {
             Ok(Callee::Own) => self.own(handler).unwrap_or((true, true)),

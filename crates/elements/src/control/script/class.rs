@@ -6,15 +6,9 @@ use super::machine::Machine;
 use super::script_type::ScriptType;
 use crate::sched::own_note::OwnNote;
 use castanet_element::prelude::*;
-use castanet_element::{BuildCx, ConfigError};
+use castanet_element::spec::HandlerSpec;
+use castanet_element::{BuildCx, ConfigError, Handlers};
 use castanet_lang::args as text;
-
-/// The names of the functions that need only their arguments.
-pub const FUNCTIONS: &[&str] = &[
-    "add", "sub", "mul", "div", "idiv", "mod", "rem", "neg", "abs", "min", "max", "eq", "ne", "lt", "le",
-    "gt", "ge", "and", "or", "nand", "nor", "not", "if", "in", "first", "length", "unquote", "sprintf",
-    "htons", "htonl", "ntohs", "ntohl", "avg", "ceil", "floor", "round", "count", "popcount",
-];
 
 /// Arguments of a script.
 #[derive(Args)]
@@ -102,32 +96,42 @@ impl<const DRIVER: bool> Lifecycle for Scripted<DRIVER> {
         parameters: &str,
         cx: &mut Cx<'_>,
     ) -> Result<String, HandlerError> {
-        self.read(handler, parameters, cx)
+        self.machine.enter(cx);
+        Ok(self.machine.own_read(handler, parameters, cx)?)
     }
     fn write_dynamic(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.write(handler, value, cx)
+        self.machine.enter(cx);
+        Ok(self.machine.own_write(handler, value, cx)?)
     }
     fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
         self.machine.handlers()
     }
 }
 
-impl<const DRIVER: bool> Scripted<DRIVER> {
-    /// Reads a handler of the script, declared by its class or by its configuration.
-    pub(super) fn read(
+/// The handlers of the class are those of the interpreter, which first computes initial values that are still missing.
+impl<const DRIVER: bool> Handlers for Scripted<DRIVER> {
+    const METHODS: &'static [HandlerSpec] = Machine::METHODS;
+    fn read_method(
         &mut self,
         handler: &str,
         parameters: &str,
         cx: &mut Cx<'_>,
-    ) -> Result<String, HandlerError> {
+    ) -> Option<Result<String, HandlerError>> {
         self.machine.enter(cx);
-        Ok(self.machine.own_read(handler, parameters, cx)?)
+        self.machine.read_method(handler, parameters, cx)
     }
-    /// Writes a handler of the script, declared by its class or by its configuration.
-    pub(super) fn write(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+    fn write_method(
+        &mut self,
+        handler: &str,
+        value: &str,
+        cx: &mut Cx<'_>,
+    ) -> Option<Result<(), HandlerError>> {
         self.machine.enter(cx);
-        Ok(self.machine.own_write(handler, value, cx)?)
+        self.machine.write_method(handler, value, cx)
     }
+}
+
+impl<const DRIVER: bool> Scripted<DRIVER> {
     pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.drain() {
             match self.machine.packet(port, cx) {

@@ -40,17 +40,17 @@ fn divisor(word: &str) -> Result<i64, ValueError> {
     }
 }
 
-fn exactly<'t, const N: usize>(words: &[&'t str]) -> Result<[&'t str; N], ValueError> {
-    <[&str; N]>::try_from(words).map_err(|_| match N {
+fn exactly<const N: usize>(arguments: &str) -> Result<[&str; N], ValueError> {
+    <[&str; N]>::try_from(words(arguments)).map_err(|_| match N {
         1 => "expected one argument".into(),
         n => format!("expected {n} arguments").into(),
     })
 }
 
 /// Combines all numbers with `f`, from the first to the last; `None` if there are no numbers.
-fn fold(words: &[&str], f: impl Fn(Number, Number) -> Number) -> Result<Option<Number>, ValueError> {
+fn fold(arguments: &str, f: impl Fn(Number, Number) -> Number) -> Result<Option<Number>, ValueError> {
     let mut all = None;
-    for w in words {
+    for w in words(arguments) {
         let n = number(w).map_err(|_| "expected list of numbers")?;
         all = Some(all.map_or(n, |a| f(a, n)));
     }
@@ -61,59 +61,75 @@ fn some(n: Option<Number>) -> Result<Number, ValueError> {
     n.ok_or_else(|| "expected list of numbers".into())
 }
 
-fn arithmetic(name: &str, w: &[&str]) -> Result<Number, ValueError> {
-    let pick =
-        |a: Number, b: Number, first: Ordering| if a.compare(b) == Some(first.reverse()) { b } else { a };
-    match name {
-        "add" => Ok(fold(w, |a, b| a.combine(b, i64::checked_add, |a, b| a + b))?.unwrap_or(Number::Int(0))),
-        "sub" => some(fold(w, |a, b| a.combine(b, i64::checked_sub, |a, b| a - b))?),
-        "mul" => Ok(fold(w, |a, b| a.combine(b, i64::checked_mul, |a, b| a * b))?.unwrap_or(Number::Int(1))),
-        "div" => some(fold(w, |a, b| Number::Real(a.real() / b.real()))?),
-        "min" => some(fold(w, |a, b| pick(a, b, Ordering::Less))?),
-        "max" => some(fold(w, |a, b| pick(a, b, Ordering::Greater))?),
-        "idiv" => {
-            let [first, divisors @ ..] = w else { return some(None) };
-            divisors.iter().try_fold(Number::Int(integer(first)?), |a, b| {
-                // The only quotient that does not fit 64 bits, -2^63 / -1, becomes a real number.
-                let b = Number::Int(divisor(b)?);
-                Ok(a.combine(b, i64::checked_div, |a, b| (a / b).trunc()))
-            })
-        }
-        "mod" => {
-            let [a, b] = exactly(w).map_err(|_| ValueError::from("expected two numbers"))?;
-            let (a, b) = (integer(a)?, divisor(b)?);
-            Ok(Number::Int(a.wrapping_rem(b)))
-        }
-        "rem" => {
-            let [a, b] = exactly(w)?;
-            let (a, b) = (number(a)?, number(b)?);
-            if b.real() == 0.0 {
-                return Err("division by zero".into());
-            }
-            Ok(a.combine(b, |a, b| Some(a.wrapping_rem(b)), |a, b| a % b))
-        }
-        "neg" => {
-            let [a] = exactly(w)?;
-            Ok(Number::Int(0).combine(number(a)?, i64::checked_sub, |_, a| -a))
-        }
-        "avg" => {
-            let sum = some(fold(w, |a, b| a.combine(b, i64::checked_add, |a, b| a + b))?)?;
-            Ok(Number::Real(sum.real() / w.len() as f64))
-        }
-        "ceil" => whole(w, f64::ceil),
-        "floor" => whole(w, f64::floor),
-        "round" => whole(w, f64::round),
-        _ => {
-            let [a] = exactly(w)?;
-            let a = number(a)?;
-            Ok(a.combine(a, |a, _| a.checked_abs(), |a, _| a.abs()))
-        }
+fn plus(a: Number, b: Number) -> Number {
+    a.combine(b, i64::checked_add, |a, b| a + b)
+}
+
+pub fn add(numbers: &str) -> Result<Number, ValueError> {
+    Ok(fold(numbers, plus)?.unwrap_or(Number::Int(0)))
+}
+
+pub fn sub(numbers: &str) -> Result<Number, ValueError> {
+    some(fold(numbers, |a, b| a.combine(b, i64::checked_sub, |a, b| a - b))?)
+}
+
+pub fn mul(numbers: &str) -> Result<Number, ValueError> {
+    Ok(fold(numbers, |a, b| a.combine(b, i64::checked_mul, |a, b| a * b))?.unwrap_or(Number::Int(1)))
+}
+
+pub fn div(numbers: &str) -> Result<Number, ValueError> {
+    some(fold(numbers, |a, b| Number::Real(a.real() / b.real()))?)
+}
+
+/// Returns the number that compares as `first` with all others: the smallest if `first` is `Less`.
+pub fn extreme(numbers: &str, first: Ordering) -> Result<Number, ValueError> {
+    some(fold(numbers, |a, b| if a.compare(b) == Some(first.reverse()) { b } else { a })?)
+}
+
+pub fn idiv(integers: &str) -> Result<Number, ValueError> {
+    let all = words(integers);
+    let [first, divisors @ ..] = all.as_slice() else { return some(None) };
+    divisors.iter().try_fold(Number::Int(integer(first)?), |a, b| {
+        // The only quotient that does not fit 64 bits, -2^63 / -1, becomes a real number.
+        let b = Number::Int(divisor(b)?);
+        Ok(a.combine(b, i64::checked_div, |a, b| (a / b).trunc()))
+    })
+}
+
+pub fn modulo(integers: &str) -> Result<Number, ValueError> {
+    let [a, b] = exactly(integers).map_err(|_| ValueError::from("expected two numbers"))?;
+    let (a, b) = (integer(a)?, divisor(b)?);
+    Ok(Number::Int(a.wrapping_rem(b)))
+}
+
+pub fn rem(numbers: &str) -> Result<Number, ValueError> {
+    let [a, b] = exactly(numbers)?;
+    let (a, b) = (number(a)?, number(b)?);
+    if b.real() == 0.0 {
+        return Err("division by zero".into());
     }
+    Ok(a.combine(b, |a, b| Some(a.wrapping_rem(b)), |a, b| a % b))
+}
+
+pub fn neg(word: &str) -> Result<Number, ValueError> {
+    let [a] = exactly(word)?;
+    Ok(Number::Int(0).combine(number(a)?, i64::checked_sub, |_, a| -a))
+}
+
+pub fn abs(word: &str) -> Result<Number, ValueError> {
+    let [a] = exactly(word)?;
+    let a = number(a)?;
+    Ok(a.combine(a, |a, _| a.checked_abs(), |a, _| a.abs()))
+}
+
+pub fn avg(numbers: &str) -> Result<Number, ValueError> {
+    let sum = some(fold(numbers, plus)?)?;
+    Ok(Number::Real(sum.real() / words(numbers).len() as f64))
 }
 
 /// Rounds a number with `f`. Numbers beyond 64 bits stay real.
-fn whole(w: &[&str], f: impl Fn(f64) -> f64) -> Result<Number, ValueError> {
-    let [a] = exactly(w)?;
+pub fn whole(word: &str, f: impl Fn(f64) -> f64) -> Result<Number, ValueError> {
+    let [a] = exactly(word)?;
     Ok(match number(a)? {
         Number::Int(n) => Number::Int(n),
         Number::Real(v) => {
@@ -125,210 +141,76 @@ fn whole(w: &[&str], f: impl Fn(f64) -> f64) -> Result<Number, ValueError> {
     })
 }
 
-fn comparison(name: &str, w: &[&str]) -> Result<bool, ValueError> {
-    let [a, b] = exactly(w)?;
+pub fn popcount(word: &str) -> Result<u32, ValueError> {
+    let [a] = exactly(word)?;
+    Ok(integer(a)?.count_ones())
+}
+
+/// Whether two values compare as `f` says. If both are numbers, they are compared as numbers. The order is none if one
+/// of them is NaN.
+pub fn compare(arguments: &str, f: impl Fn(Option<Ordering>) -> bool) -> Result<bool, ValueError> {
+    let [a, b] = exactly(arguments)?;
     let (a, b) = (text::unquote(a), text::unquote(b));
-    let order = match (Number::parse(&a), Number::parse(&b)) {
+    Ok(f(match (Number::parse(&a), Number::parse(&b)) {
         (Some(a), Some(b)) => a.compare(b),
         _ => Some(a.cmp(&b)),
+    }))
+}
+
+/// Whether all words are true.
+pub fn all(arguments: &str) -> Result<bool, ValueError> {
+    Ok(truths(arguments)?.iter().all(|&b| b))
+}
+
+/// Whether at least one word is true.
+pub fn any(arguments: &str) -> Result<bool, ValueError> {
+    Ok(truths(arguments)?.iter().any(|&b| b))
+}
+
+fn truths(arguments: &str) -> Result<Vec<bool>, ValueError> {
+    words(arguments).into_iter().map(truth).collect()
+}
+
+pub fn not(word: &str) -> Result<bool, ValueError> {
+    let [a] = exactly(word)?;
+    Ok(!truth(a)?)
+}
+
+/// Returns the second word if the first is true, else the third, which may be missing.
+pub fn choose(arguments: &str) -> Result<&str, ValueError> {
+    let (condition, yes, no) = match *words(arguments) {
+        [condition, yes] => (condition, yes, ""),
+        [condition, yes, no] => (condition, yes, no),
+        _ => return Err("expected a condition and one or two values".into()),
     };
-    Ok(match name {
-        "eq" => order == Some(Ordering::Equal),
-        "ne" => order != Some(Ordering::Equal),
-        "lt" => order == Some(Ordering::Less),
-        "le" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        "gt" => order == Some(Ordering::Greater),
-        _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-    })
+    Ok(if truth(condition)? { yes } else { no })
 }
 
-fn logic(name: &str, w: &[&str]) -> Result<bool, ValueError> {
-    let all: Vec<bool> = w.iter().map(|w| truth(w)).collect::<Result<_, _>>()?;
-    Ok(match name {
-        "and" => all.iter().all(|&b| b),
-        "nand" => !all.iter().all(|&b| b),
-        "or" => all.iter().any(|&b| b),
-        _ => !all.iter().any(|&b| b),
-    })
+/// Whether the first word is among the others.
+pub fn contains(arguments: &str) -> Result<bool, ValueError> {
+    let all = words(arguments);
+    let (x, list) = all.split_first().ok_or("expected a word and a list")?;
+    let x = text::unquote(x);
+    Ok(list.iter().any(|w| text::unquote(w) == x))
 }
 
-/// Calls a function by name; `None` if there is no such function.
-pub fn call(name: &str, arguments: &str) -> Option<Result<String, ValueError>> {
-    let w = words(arguments);
-    let is = |b: Result<bool, ValueError>| b.map(|b| b.to_string());
-    Some(match name {
-        "add" | "sub" | "mul" | "div" | "idiv" | "mod" | "rem" | "neg" | "abs" | "min" | "max" | "avg"
-        | "ceil" | "floor" | "round" => arithmetic(name, &w).map(|n| n.to_string()),
-        "eq" | "ne" | "lt" | "le" | "gt" | "ge" => is(comparison(name, &w)),
-        "and" | "or" | "nand" | "nor" => is(logic(name, &w)),
-        "not" => is(exactly(&w).and_then(|[a]| truth(a)).map(|b| !b)),
-        "if" => match *w {
-            [condition, yes] => truth(condition).map(|c| if c { yes } else { "" }.to_string()),
-            [condition, yes, no] => truth(condition).map(|c| if c { yes } else { no }.to_string()),
-            _ => Err("expected a condition and one or two values".into()),
-        },
-        "in" => match w.split_first() {
-            Some((x, list)) => {
-                let x = text::unquote(x);
-                Ok(list.iter().any(|w| text::unquote(w) == x).to_string())
-            }
-            None => Err("expected a word and a list".into()),
-        },
-        "first" => Ok(w.first().map_or(String::new(), ToString::to_string)),
-        "length" => Ok(castanet_lang::bytes::length(arguments).to_string()),
-        "count" => Ok(w.len().to_string()),
-        "popcount" => exactly(&w).and_then(|[a]| Ok(integer(a)?.count_ones().to_string())),
-        "unquote" => Ok(text::unquote(arguments)),
-        "sprintf" => match w.split_first() {
-            Some((format, rest)) => {
-                let rest: Vec<String> = rest.iter().map(|w| text::unquote(w)).collect();
-                sprintf(&text::unquote(format), &rest.iter().map(String::as_str).collect::<Vec<_>>())
-            }
-            None => Err("expected a format".into()),
-        },
-        "htons" | "ntohs" => exactly(&w).and_then(|[a]| {
-            let n: u16 = value(&text::unquote(a)).ok_or_else(|| format!("'{a}' is not a 16-bit number"))?;
-            Ok(n.to_be().to_string())
-        }),
-        "htonl" | "ntohl" => exactly(&w).and_then(|[a]| {
-            let n: u32 = value(&text::unquote(a)).ok_or_else(|| format!("'{a}' is not a 32-bit number"))?;
-            Ok(n.to_be().to_string())
-        }),
-        _ => return None,
-    })
+/// Formats the words after the first as the first says.
+pub fn format(arguments: &str) -> Result<String, ValueError> {
+    let all: Vec<String> = words(arguments).into_iter().map(text::unquote).collect();
+    let (format, rest) = all.split_first().ok_or("expected a format")?;
+    sprintf(format, &rest.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
+/// Converts a 16-bit number to network byte order, or back.
+pub fn swap16(word: &str) -> Result<u16, ValueError> {
+    let [a] = exactly(word)?;
+    let n: u16 = value(&text::unquote(a)).ok_or_else(|| format!("'{a}' is not a 16-bit number"))?;
+    Ok(n.to_be())
+}
 
-    fn f(call_text: &str) -> Result<String, ValueError> {
-        let (name, arguments) = first_word(call_text);
-        call(name, arguments).unwrap()
-    }
-
-    #[test]
-    fn values() {
-        for (text, out) in [
-            ("add", "0"),
-            ("add 1 2 3", "6"),
-            ("add 1 2.5", "3.5"),
-            ("add 9223372036854775807 1", "9.22337203685e+18"),
-            ("sub 5", "5"),
-            ("sub 5 2 1", "2"),
-            ("mul", "1"),
-            ("mul 1.5 2", "3"),
-            ("mul 0x10 010", "128"),
-            ("div 6 2", "3"),
-            ("div 7 2", "3.5"),
-            ("div 1 0", "inf"),
-            ("idiv 7 2", "3"),
-            ("idiv -7 2", "-3"),
-            ("idiv 60", "60"),
-            ("idiv 60 2 5", "6"),
-            ("idiv 7 2 2", "1"),
-            ("idiv -9223372036854775808 -1 2", "4.61168601843e+18"),
-            ("idiv -9223372036854775808 -1", "9.22337203685e+18"),
-            ("mod -7 3", "-1"),
-            ("mod -9223372036854775808 -1", "0"),
-            ("rem 7 3", "1"),
-            ("rem 7.5 2", "1.5"),
-            ("neg 3", "-3"),
-            ("avg 1 2", "1.5"),
-            ("avg 4", "4"),
-            ("ceil 1.2", "2"),
-            ("ceil -1.2", "-1"),
-            ("floor 1.8", "1"),
-            ("floor -1.2", "-2"),
-            ("round 2.5", "3"),
-            ("round -2.5", "-3"),
-            ("round 1e300", "1e+300"),
-            ("floor 9223372036854775807", "9223372036854775807"),
-            ("count", "0"),
-            ("count a \"b c\" d", "3"),
-            ("popcount 255", "8"),
-            ("popcount -1", "64"),
-            ("neg -9223372036854775808", "9.22337203685e+18"),
-            ("neg 1.5", "-1.5"),
-            ("abs -3", "3"),
-            ("abs -3.25", "3.25"),
-            ("min 3 1 2", "1"),
-            ("max 3 1.5 4.0", "4"),
-            ("eq 1 1.0", "true"),
-            ("eq 1 01", "true"),
-            ("eq a a", "true"),
-            ("eq \"a b\" 'a b'", "true"),
-            ("eq 9007199254740993 9007199254740992", "false"),
-            ("ne a b", "true"),
-            ("lt 10 9", "false"),
-            ("lt 10 9x", "true"),
-            ("le 1 1", "true"),
-            ("gt b a", "true"),
-            ("ge 1 2", "false"),
-            ("and", "true"),
-            ("and true yes 1", "true"),
-            ("and true false", "false"),
-            ("or false no", "false"),
-            ("or", "false"),
-            ("nand true true", "false"),
-            ("nand true false", "true"),
-            ("nor false false", "true"),
-            ("nor false true", "false"),
-            ("not false", "true"),
-            ("if true a b", "a"),
-            ("if false a b", "b"),
-            ("if false a", ""),
-            ("in a b a", "true"),
-            ("in a b \"a\"", "true"),
-            ("in a", "false"),
-            ("first \"a b c\"", "\"a b c\""),
-            ("first a b", "a"),
-            ("first", ""),
-            ("length a b", "3"),
-            ("length", "0"),
-            ("unquote \"a\\tb\"", "a\tb"),
-            ("sprintf \"%05d|%x|%s\" 42 255 hi", "00042|ff|hi"),
-            ("htons 1", if cfg!(target_endian = "little") { "256" } else { "1" }),
-            ("ntohl 1", if cfg!(target_endian = "little") { "16777216" } else { "1" }),
-        ] {
-            assert_eq!(f(text).as_deref(), Ok(out), "{text}");
-        }
-        assert!(call("nope", "").is_none());
-    }
-
-    #[test]
-    fn errors() {
-        for text in [
-            "add x",
-            "sub",
-            "div",
-            "min",
-            "idiv",
-            "idiv 4 2 0",
-            "idiv 1 0",
-            "idiv 1.5 1",
-            "mod 1 0",
-            "mod 1 2 3",
-            "rem 1 0",
-            "neg",
-            "neg 1 2",
-            "abs x",
-            "eq 1",
-            "lt 1 2 3",
-            "and perhaps",
-            "not",
-            "not 2",
-            "if true",
-            "if x a b",
-            "in",
-            "sprintf",
-            "sprintf %d",
-            "htons 65536",
-            "htonl -1",
-            "htons",
-        ] {
-            assert!(f(text).is_err(), "{text}");
-        }
-    }
+/// Converts a 32-bit number to network byte order, or back.
+pub fn swap32(word: &str) -> Result<u32, ValueError> {
+    let [a] = exactly(word)?;
+    let n: u32 = value(&text::unquote(a)).ok_or_else(|| format!("'{a}' is not a 32-bit number"))?;
+    Ok(n.to_be())
 }

@@ -1,274 +1,324 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handlers of scripts. Instructions of a script can call the same functions by name, so each handler passes its
-//! name to the common `read` or `write`.
+//! The handlers of scripts. A script calls the same handlers as functions, by name: `$(add 1 2)`.
 
-use super::class::Scripted;
+use super::function::{self, first_word, words};
+use super::kill::kill;
+use super::machine::Machine;
+use super::number::{Number, value};
+use super::output;
+use super::substitute::is_name;
 use castanet_element::prelude::*;
+use castanet_lang::args as text;
+use std::cmp::Ordering;
+
+/// Returns the text of a file. None, after a message, if it cannot be read.
+fn contents(file: &str, cx: &mut Cx<'_>) -> Result<Option<String>, HandlerError> {
+    let name = cx.with_args(|a| Filename::parse(file.trim(), a))?;
+    Ok(output::read(&name.0).map_err(|e| cx.message(&e.to_string())).ok())
+}
 
 #[handlers]
-impl<const DRIVER: bool> Scripted<DRIVER> {
+impl Machine {
     /// Lets the script continue past the given number of blocking instructions, by default 1.
-    #[write]
-    fn step(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.write("step", value, cx)
+    #[write(name = "step")]
+    fn step_by(&mut self, steps: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        let n = match steps.trim() {
+            // `router` stands for a request to stop, which counts as one step.
+            "" | "router" => 1,
+            n => value(n).ok_or_else(|| format!("'{n}' is not a number of steps"))?,
+        };
+        self.step(n, cx);
+        Ok(())
     }
     /// Runs the script from a label. If a condition is given and false, does nothing.
-    #[write]
-    fn goto(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.write("goto", value, cx)
+    #[write(name = "goto")]
+    fn go_to_label(&mut self, arguments: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        let (label, condition) = first_word(arguments);
+        if condition.is_empty() || function::truth(condition)? {
+            self.go_to(label, cx)?;
+        }
+        Ok(())
     }
     /// Runs the script with these arguments, and returns its value.
-    #[read]
-    fn run(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("run", parameters, cx)
+    #[read(name = "run")]
+    fn read_run(&mut self, arguments: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        self.run_as("run", arguments, false, cx)
     }
-    #[write]
-    fn set_run(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.write("run", value, cx)
+    #[write(name = "run")]
+    fn write_run(&mut self, arguments: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        self.run_as("run", arguments, true, cx).map(drop)
     }
     /// Sets a variable; takes the name and a text.
     #[write(name = "set")]
-    fn set_variable(&mut self, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.write("set", value, cx)
+    fn set_variable(&mut self, arguments: &str) -> Result<(), HandlerError> {
+        let (variable, text) = first_word(arguments);
+        if variable.is_empty() || !variable.bytes().all(is_name) {
+            return Err("expected a variable and a text".into());
+        }
+        self.set(variable, text.to_string());
+        Ok(())
     }
     /// The value of a variable.
     #[read]
-    fn get(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("get", parameters, cx)
+    fn get(&self, name: &str) -> Result<String, HandlerError> {
+        let name = name.trim();
+        self.variable(name).ok_or_else(|| format!("no variable '{name}'").into())
     }
     /// Removes the first word of a variable, by default `args`, and returns it.
     #[read]
-    fn shift(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("shift", parameters, cx)
+    fn shift(&mut self, variable: &str) -> Result<String, HandlerError> {
+        let name = if variable.trim().is_empty() { "args" } else { variable.trim() };
+        let old = self.get(name)?;
+        let (first, rest) = first_word(&old);
+        self.set(name, rest.to_string());
+        Ok(first.to_string())
     }
     /// The sum of numbers.
     #[read]
-    fn add(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("add", parameters, cx)
+    fn add(&self, numbers: &str) -> Result<Number, ValueError> {
+        function::add(numbers)
     }
     /// The first number minus the others.
     #[read]
-    fn sub(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("sub", parameters, cx)
+    fn sub(&self, numbers: &str) -> Result<Number, ValueError> {
+        function::sub(numbers)
     }
     /// The smallest of the numbers.
     #[read]
-    fn min(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("min", parameters, cx)
+    fn min(&self, numbers: &str) -> Result<Number, ValueError> {
+        function::extreme(numbers, Ordering::Less)
     }
     /// The greatest of the numbers.
     #[read]
-    fn max(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("max", parameters, cx)
+    fn max(&self, numbers: &str) -> Result<Number, ValueError> {
+        function::extreme(numbers, Ordering::Greater)
     }
     /// The product of numbers.
     #[read]
-    fn mul(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("mul", parameters, cx)
+    fn mul(&self, numbers: &str) -> Result<Number, ValueError> {
+        function::mul(numbers)
     }
     /// The first number divided by the others, as a real number.
     #[read]
-    fn div(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("div", parameters, cx)
+    fn div(&self, numbers: &str) -> Result<Number, ValueError> {
+        function::div(numbers)
     }
     /// The first integer divided by the others, rounded towards zero.
     #[read]
-    fn idiv(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("idiv", parameters, cx)
+    fn idiv(&self, integers: &str) -> Result<Number, ValueError> {
+        function::idiv(integers)
     }
     /// The remainder of two integers; it has the sign of the first.
     #[read(name = "mod")]
-    fn modulo(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("mod", parameters, cx)
+    fn modulo(&self, integers: &str) -> Result<Number, ValueError> {
+        function::modulo(integers)
     }
     /// The remainder of two numbers; it has the sign of the first.
     #[read]
-    fn rem(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("rem", parameters, cx)
+    fn rem(&self, numbers: &str) -> Result<Number, ValueError> {
+        function::rem(numbers)
     }
     /// The number with its sign reversed.
     #[read]
-    fn neg(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("neg", parameters, cx)
+    fn neg(&self, number: &str) -> Result<Number, ValueError> {
+        function::neg(number)
     }
     /// The number without its sign.
     #[read]
-    fn abs(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("abs", parameters, cx)
+    fn abs(&self, number: &str) -> Result<Number, ValueError> {
+        function::abs(number)
     }
     /// The average of numbers, as a real number.
     #[read]
-    fn avg(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("avg", parameters, cx)
+    fn avg(&self, numbers: &str) -> Result<Number, ValueError> {
+        function::avg(numbers)
     }
     /// The smallest whole number that is not below the number.
     #[read]
-    fn ceil(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("ceil", parameters, cx)
+    fn ceil(&self, number: &str) -> Result<Number, ValueError> {
+        function::whole(number, f64::ceil)
     }
     /// The greatest whole number that is not above the number.
     #[read]
-    fn floor(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("floor", parameters, cx)
+    fn floor(&self, number: &str) -> Result<Number, ValueError> {
+        function::whole(number, f64::floor)
     }
     /// The nearest whole number; halves are rounded away from zero.
     #[read]
-    fn round(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("round", parameters, cx)
+    fn round(&self, number: &str) -> Result<Number, ValueError> {
+        function::whole(number, f64::round)
     }
     /// The number of words.
     #[read]
-    fn count(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("count", parameters, cx)
+    fn count(&self, list: &str) -> usize {
+        words(list).len()
     }
     /// The number of bits that are 1 in an integer.
     #[read]
-    fn popcount(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("popcount", parameters, cx)
+    fn popcount(&self, integer: &str) -> Result<u32, ValueError> {
+        function::popcount(integer)
     }
     /// Whether two values are equal. If both are numbers, they are compared as numbers.
     #[read]
-    fn eq(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("eq", parameters, cx)
+    fn eq(&self, values: &str) -> Result<bool, ValueError> {
+        function::compare(values, |o| o == Some(Ordering::Equal))
     }
     /// Whether two values differ.
     #[read]
-    fn ne(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("ne", parameters, cx)
+    fn ne(&self, values: &str) -> Result<bool, ValueError> {
+        function::compare(values, |o| o != Some(Ordering::Equal))
     }
     /// Whether the first value is greater than the second.
     #[read]
-    fn gt(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("gt", parameters, cx)
+    fn gt(&self, values: &str) -> Result<bool, ValueError> {
+        function::compare(values, |o| o == Some(Ordering::Greater))
     }
     /// Whether the first value is greater than or equal to the second.
     #[read]
-    fn ge(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("ge", parameters, cx)
+    fn ge(&self, values: &str) -> Result<bool, ValueError> {
+        function::compare(values, |o| o.is_some_and(Ordering::is_ge))
     }
     /// Whether the first value is less than the second.
     #[read]
-    fn lt(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("lt", parameters, cx)
+    fn lt(&self, values: &str) -> Result<bool, ValueError> {
+        function::compare(values, |o| o == Some(Ordering::Less))
     }
     /// Whether the first value is less than or equal to the second.
     #[read]
-    fn le(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("le", parameters, cx)
+    fn le(&self, values: &str) -> Result<bool, ValueError> {
+        function::compare(values, |o| o.is_some_and(Ordering::is_le))
     }
     /// The opposite truth value.
     #[read]
-    fn not(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("not", parameters, cx)
+    fn not(&self, word: &str) -> Result<bool, ValueError> {
+        function::not(word)
     }
     /// The words after the first, in the format that the first word gives.
     #[read]
-    fn sprintf(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("sprintf", parameters, cx)
+    fn sprintf(&self, arguments: &str) -> Result<String, ValueError> {
+        function::format(arguments)
     }
     /// The first word.
     #[read]
-    fn first(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("first", parameters, cx)
+    fn first(&self, list: &str) -> String {
+        words(list).first().map_or(String::new(), ToString::to_string)
     }
     /// A random integer: below N, or from LOW to HIGH.
     #[read]
-    fn random(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("random", parameters, cx)
+    fn random(&mut self, range: &str) -> Result<i64, HandlerError> {
+        let number = |w: &&str| value::<i64>(w).ok_or_else(|| format!("'{w}' is not an integer"));
+        let numbers: Vec<i64> = words(range).iter().map(number).collect::<Result<_, _>>()?;
+        let (low, high) = match *numbers {
+            [] => (0, i64::from(i32::MAX)),
+            [n] => (0, n.checked_sub(1).unwrap_or(-1)),
+            [low, high] => (low, high),
+            _ => return Err("expected no number, one or two".into()),
+        };
+        if high < low {
+            return Err("there is no number in an empty range".into());
+        }
+        // The distance always fits in an unsigned 64-bit number, and the sum below wraps around to the right value.
+        let distance = high.wrapping_sub(low).cast_unsigned();
+        let n = match distance.checked_add(1) {
+            Some(count) => self.random.below(count),
+            None => self.random.next_u64(),
+        };
+        Ok(low.wrapping_add(n.cast_signed()))
     }
     /// Whether all words are true.
     #[read]
-    fn and(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("and", parameters, cx)
+    fn and(&self, list: &str) -> Result<bool, ValueError> {
+        function::all(list)
     }
     /// Whether at least one word is true.
     #[read]
-    fn or(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("or", parameters, cx)
+    fn or(&self, list: &str) -> Result<bool, ValueError> {
+        function::any(list)
     }
     /// Whether at least one word is false.
     #[read]
-    fn nand(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("nand", parameters, cx)
+    fn nand(&self, list: &str) -> Result<bool, ValueError> {
+        Ok(!function::all(list)?)
     }
     /// Whether all words are false.
     #[read]
-    fn nor(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("nor", parameters, cx)
+    fn nor(&self, list: &str) -> Result<bool, ValueError> {
+        Ok(!function::any(list)?)
     }
     /// The second word if the first is true, else the third.
     #[read(name = "if")]
-    fn choose(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("if", parameters, cx)
+    fn choose(&self, arguments: &str) -> Result<String, ValueError> {
+        function::choose(arguments).map(str::to_string)
     }
     /// Whether the first word is among the others.
     #[read(name = "in")]
-    fn contains(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("in", parameters, cx)
+    fn contains(&self, arguments: &str) -> Result<bool, ValueError> {
+        function::contains(arguments)
     }
     /// The time in seconds since 1970.
     #[read]
-    fn now(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("now", "", cx)
+    fn now(&self, cx: &mut Cx<'_>) -> Timestamp {
+        Timestamp(cx.now())
     }
     /// The time in seconds by a clock that never goes back (FastClick).
     #[read]
-    fn now_steady(&mut self, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("now_steady", "", cx)
+    fn now_steady(&self, cx: &mut Cx<'_>) -> Timestamp {
+        // The router's clock is steady: setting the machine's time does not move it.
+        Timestamp(cx.now())
     }
     /// Whether all these handlers can be read.
     #[read]
-    fn readable(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("readable", parameters, cx)
+    fn readable(&mut self, handlers: &str, cx: &mut Cx<'_>) -> bool {
+        words(handlers).iter().all(|h| self.has(h, cx).0)
     }
     /// Whether all these handlers can be written.
     #[read]
-    fn writable(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("writable", parameters, cx)
+    fn writable(&mut self, handlers: &str, cx: &mut Cx<'_>) -> bool {
+        words(handlers).iter().all(|h| self.has(h, cx).1)
     }
     /// The length of the text in bytes.
     #[read]
-    fn length(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("length", parameters, cx)
+    fn length(&self, arguments: &str) -> usize {
+        castanet_lang::bytes::length(arguments)
     }
     /// The text without quotes and with its escapes expanded.
     #[read]
-    fn unquote(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("unquote", parameters, cx)
+    fn unquote(&self, arguments: &str) -> String {
+        text::unquote(arguments)
     }
     /// Converts a 16-bit number to network byte order.
     #[read]
-    fn htons(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("htons", parameters, cx)
+    fn htons(&self, word: &str) -> Result<u16, ValueError> {
+        function::swap16(word)
     }
     /// Converts a 32-bit number to network byte order.
     #[read]
-    fn htonl(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("htonl", parameters, cx)
+    fn htonl(&self, word: &str) -> Result<u32, ValueError> {
+        function::swap32(word)
     }
     /// Converts a 16-bit number from network byte order.
     #[read]
-    fn ntohs(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("ntohs", parameters, cx)
+    fn ntohs(&self, word: &str) -> Result<u16, ValueError> {
+        function::swap16(word)
     }
     /// Converts a 32-bit number from network byte order.
     #[read]
-    fn ntohl(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("ntohl", parameters, cx)
+    fn ntohl(&self, word: &str) -> Result<u32, ValueError> {
+        function::swap32(word)
     }
     /// The text of a file; private.
     #[read(private)]
-    fn cat(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("cat", parameters, cx)
+    fn cat(&self, file: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        Ok(contents(file, cx)?.unwrap_or_default())
     }
     /// The text of a file, quoted; private.
     #[read(private)]
-    fn catq(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("catq", parameters, cx)
+    fn catq(&self, file: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
+        Ok(contents(file, cx)?.map_or(String::new(), |c| text::quote(&c)))
     }
     /// Sends a signal to processes; private.
     #[read(private)]
-    fn kill(&mut self, parameters: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
-        self.read("kill", parameters, cx)
+    fn kill(&self, arguments: &str) -> Result<String, HandlerError> {
+        kill(&words(arguments)).map(|()| String::new())
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers in scripts: 64-bit integers, and real numbers where an integer does not suffice.
 
-use castanet_element::spec::{ArgCx, ArgValue, Names};
+use castanet_element::spec::{ArgCx, ArgValue, Names, Show, ValueKind};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -87,6 +87,13 @@ impl fmt::Display for Number {
                 write!(f, "{}e{sign}{:02}", trimmed(mantissa), exponent.unsigned_abs())
             }
         }
+    }
+}
+
+impl Show for Number {
+    const KIND: ValueKind = ValueKind::Gauge;
+    fn show(&self) -> String {
+        self.to_string()
     }
 }
 
