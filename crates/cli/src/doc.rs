@@ -167,9 +167,9 @@ fn rows(what: Listed) -> (&'static [&'static str], Vec<Vec<String>>) {
             (&["name", "doc"], Reason::ALL.iter().map(row).collect())
         }
         Listed::Handlers => {
-            use castanet_runtime::handlers::{DROPS, ELEMENT, GLOBAL, HOT_SWAP, TASK};
-            let global = GLOBAL.iter().chain(&HOT_SWAP).map(|h| ("", h));
-            let element = ELEMENT.iter().chain(DROPS).map(|h| ("ELEMENT.", h));
+            use castanet_runtime::handlers::{DROPS, TASK, standard};
+            let global = castanet_runtime::global_handlers::global(true).map(|h| ("", h));
+            let element = standard().chain(DROPS).map(|h| ("ELEMENT.", h));
             let task = TASK.iter().map(|h| ("TASK.", h));
             let row = |(of, h): (&str, &HandlerSpec)| {
                 vec![format!("{of}{}", h.name), words::flags(h.flags), h.doc.to_string()]

@@ -124,7 +124,7 @@ fn wrong(router: &Router, element: Option<u32>, handler: &str) -> String {
     let shared = router.shared();
     let name = shared.handler_name(element, handler);
     let declared = element.and_then(|e| shared.spec(e)).and_then(|s| s.handler(handler));
-    let global = castanet_runtime::handlers::GLOBAL.iter().any(|g| element.is_none() && g.name == handler);
+    let global = element.is_none() && shared.globals().any(|g| g.name == handler);
     if declared.is_some_and(|h| !h.readable()) || global {
         format!("'{name}' is a write handler")
     } else {

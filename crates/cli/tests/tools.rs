@@ -233,7 +233,7 @@ fn other_tools_say_that_they_are_not_built() {
 fn help_and_version() {
     let b = bench();
     // Clients compare this version, so it is that of Click.
-    let version = castanet_runtime::handlers::CLICK_VERSION;
+    let version = castanet_runtime::global_handlers::CLICK_VERSION;
     for tool in ["click", "click-check", "click-flatten", "click-buildtool"] {
         for args in [["--version"], ["-v"], ["--ver"]] {
             let ran = b.run(tool, &args, "");

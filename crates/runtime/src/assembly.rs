@@ -2,7 +2,8 @@
 //! All workers of one configuration, while they do not run.
 
 use crate::accounts::{self, held_by};
-use crate::handlers::{DROP_REASONS, missing, without_parameters};
+use crate::global_handlers::GlobalRead;
+use crate::handlers::{missing, without_parameters};
 use crate::ledger::{Account, Ledger};
 use crate::pairs::Pairs;
 use crate::shared::Shared;
@@ -126,7 +127,7 @@ impl Assembly {
         parameters: &str,
     ) -> Result<String, CallError> {
         let Some(e) = element else {
-            if handler == DROP_REASONS {
+            if let Some(GlobalRead::Drops) = self.shared.global_read(handler) {
                 without_parameters(handler, parameters)?;
                 let drops = self.workers.iter().flat_map(|w| w.core.all_drops());
                 return Ok(accounts::table(&self.shared, drops.collect()));

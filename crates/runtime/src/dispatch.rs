@@ -2,7 +2,10 @@
 //! Reads and writes handlers on a worker. Calls to elements of other workers are sent to these workers.
 
 use crate::accounts;
-use crate::handlers::{DROP_REASONS, ELEMENT, LIVE, busy, denied, missing, requests, without_parameters};
+use crate::global_handlers::{GlobalRead, GlobalWrite, requests};
+use crate::handlers::{
+    DROP_REASONS, LISTING, LIVE, busy, denied, is_standard, missing, standard, without_parameters,
+};
 use crate::ledger;
 use crate::mail::{Access, Call, Mail};
 use crate::node::Body;
@@ -91,9 +94,8 @@ impl Nodes {
         let declared: Vec<_> = self.shared.spec(element).into_iter().flat_map(|s| s.all_handlers()).collect();
         let taken = |name: &str| declared.iter().any(|h| h.name == name) || own.iter().any(|h| h.0 == name);
         let shared = self.shared.clone();
-        let standard = |name: &str| ELEMENT.iter().any(|h| h.name == name);
         for (n, f) in
-            shared.provided(element).filter(|h| !standard(h.0) && (h.0 != DROP_REASONS || !taken(h.0)))
+            shared.provided(element).filter(|h| !is_standard(h.0) && (h.0 != DROP_REASONS || !taken(h.0)))
         {
             let _ = writeln!(out, "{n}\t{f}");
         }
@@ -102,12 +104,12 @@ impl Nodes {
         }
         let live = shared.is_reconfigurable(element);
         let flags = |name: &str, flags: &'static str| if live && name == "config" { LIVE } else { flags };
-        for h in declared.iter().rev().filter(|h| !standard(h.name)) {
+        for h in declared.iter().rev().filter(|h| !is_standard(h.name)) {
             let _ = writeln!(out, "{}\t{}", h.name, h.flags);
         }
         // Standard handlers that the class itself declares, such as `config`, were left out above. All standard
         // handlers are listed here, each once.
-        for h in &ELEMENT {
+        for h in standard() {
             let _ = writeln!(out, "{}\t{}", h.name, flags(h.name, h.flags));
         }
         out
@@ -140,7 +142,7 @@ impl Nodes {
     /// Returns the value of a handler that the runtime provides; none if there is no such handler.
     fn provided(&mut self, core: &mut Core, element: u32, handler: &str) -> Option<String> {
         Some(match handler {
-            "handlers" => self.listing(core, element),
+            LISTING => self.listing(core, element),
             DROP_REASONS if self.shared.provided(element).any(|h| h.0 == handler) => {
                 ledger::reasons(self.shared.spec(element), core.drops_of(element))
             }
@@ -280,12 +282,13 @@ impl Router for Nodes {
     ) -> Result<String, CallError> {
         let shared = self.shared.clone();
         let Some(e) = element else {
-            let value = match handler {
-                "timewarp" => Some(core.clock().describe()),
-                DROP_REASONS => Some(self.all_drops(core)?),
-                _ => shared.global(handler),
+            let value = match shared.global_read(handler) {
+                Some(GlobalRead::Timewarp) => core.clock().describe(),
+                Some(GlobalRead::Drops) => self.all_drops(core)?,
+                Some(GlobalRead::Anywhere(_)) | None => {
+                    shared.global(handler).ok_or_else(|| missing(handler, "read"))?
+                }
             };
-            let value = value.ok_or_else(|| missing(handler, "read"))?;
             return without_parameters(handler, parameters).map(|()| value);
         };
         let here = core.worker() as usize;
@@ -304,12 +307,13 @@ impl Router for Nodes {
     ) -> Result<(), CallError> {
         let shared = self.shared.clone();
         let Some(e) = element else {
-            return match handler {
-                "stop" => {
+            let from = core.origin();
+            return match shared.global_write(from, handler)? {
+                GlobalWrite::Stop => {
                     castanet_element::Messages::stop(shared.as_ref(), requests(value));
                     Ok(())
                 }
-                "timewarp" => match value.trim().parse::<f64>() {
+                GlobalWrite::Timewarp => match value.trim().parse::<f64>() {
                     Ok(f) if f > 0.0 && f.is_finite() && !core.clock().is_simulated() => {
                         core.clock().warp(f);
                         Ok(())
@@ -319,10 +323,8 @@ impl Router for Nodes {
                     }
                     _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
                 },
-                _ => {
-                    let (from, clock) = (core.origin(), core.clock().clone());
-                    let done = shared.supervisor.write_soon(from, handler, value, clock);
-                    done.unwrap_or_else(|| Err(missing(handler, "write")))
+                GlobalWrite::Swap(command) => {
+                    shared.supervisor.command_soon(from, command, value, core.clock().clone())
                 }
             };
         };
@@ -337,7 +339,8 @@ impl Router for Nodes {
         let _ = core;
         let of = |f: &str| (f.contains('r'), f.contains('w'));
         let Some(e) = element else {
-            return self.shared.globals().find(|g| g.0 == handler).map_or((false, false), |g| of(g.1));
+            let global = self.shared.globals().find(|h| h.name == handler);
+            return global.map_or((false, false), |h| of(h.flags));
         };
         if handler == "config" && self.shared.is_reconfigurable(e) {
             return of(LIVE);

@@ -7,8 +7,8 @@
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, how workers send requests to each
 //!   other, and how they wait for each other at a swap.
 //! - `build_state`, [`driver_elements`], [`shared`]: the data of one configuration, and the elements that the driver
-//!   adds to it. [`handlers`] lists the standard and global handlers, `replicas` decides which workers get a handler
-//!   call, and combines their answers.
+//!   adds to it. [`handlers`] and [`global_handlers`] have the handlers that no class declares. `replicas` decides which
+//!   workers get a handler call, and combines their answers.
 //! - `lock`, `node`, `unwind`, `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
 //!   worker, and how packets move among them.
 //! - `task_handlers`, `dispatch` answer reads and writes. `worker` is the run loop of tasks, timers and mail.
@@ -30,6 +30,7 @@ mod dispatch;
 mod drive;
 pub mod driver_elements;
 mod errors;
+pub mod global_handlers;
 pub mod handlers;
 mod initialise;
 pub mod ledger;

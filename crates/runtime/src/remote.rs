@@ -2,10 +2,11 @@
 //! Makes handler calls from threads that are not workers. Each call goes to the workers of the element. If a swap
 //! replaces the configuration before a call is answered, the call is repeated on the new configuration.
 
+use crate::global_handlers::GlobalWrite;
 use crate::handlers::{missing, without_parameters};
 use crate::mail::{Access, Call, Mail};
 use crate::running::Running;
-use crate::shared::Shared;
+use crate::shared::{Shared, SwapCommand};
 use crate::swap::error::SwapError;
 use crate::swap::loader::Style;
 use crate::swap::prepare::BY_HANDLER;
@@ -123,14 +124,15 @@ impl Remote for Running {
         handler: &str,
         value: &str,
     ) -> Result<String, CallError> {
-        let swap = |text: &str| self.swap(from, BY_HANDLER, text).map(|done| done.warnings);
-        // Swap on this thread, so that all workers keep moving packets. Under simulated time, the worker must
-        // swap, because only its clock has the current time.
         if element.is_none()
-            && (handler != "hotconfig" || !self.settings.clock.is_simulated())
-            && let Some(done) = self.write_swap(from, handler, value, Style::Snippets, swap)
+            && let Some(shared) = self.current()
+            && let GlobalWrite::Swap(command) = shared.global_write(from, handler)?
+            && (command != SwapCommand::Replace || !self.settings.clock.is_simulated())
         {
-            return done;
+            // Swap on this thread, so that all workers keep moving packets. Under simulated time, the worker must
+            // swap, because only its clock has the current time.
+            let swap = |text: &str| self.swap(from, BY_HANDLER, text).map(|done| done.warnings);
+            return self.command(from, command, value, Style::Snippets, swap);
         }
         if let Some(e) = element.and_then(|e| self.driver_element(e)) {
             return Err(missing(&format!("{}.{handler}", e.name), "write"));

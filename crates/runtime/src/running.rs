@@ -5,7 +5,7 @@
 use crate::driver_elements::DriverElement;
 use crate::options::{Printer, Settings};
 use crate::session::Session;
-use crate::shared::{Shared, Supervisor};
+use crate::shared::{Shared, Supervisor, SwapCommand};
 use crate::swap::loader::{Loader, Style};
 use crate::swap::slot::Slot;
 use castanet_element::{CallError, Clock};
@@ -127,14 +127,14 @@ impl Supervisor for Running {
     fn driver_elements(&self) -> Vec<DriverElement> {
         self.driver_elements.get().cloned().unwrap_or_default()
     }
-    fn write_soon(
+    fn command_soon(
         &self,
         from: Origin,
-        handler: &str,
+        command: SwapCommand,
         value: &str,
         clock: Clock,
-    ) -> Option<Result<(), CallError>> {
+    ) -> Result<(), CallError> {
         let swap = |text: &str| self.swap_soon(from, text, clock).map(|()| String::new());
-        Some(self.write_swap(from, handler, value, Style::Lines, swap)?.map(drop))
+        self.command(from, command, value, Style::Lines, swap).map(drop)
     }
 }

@@ -19,6 +19,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// declaration. Usually there is only one.
 pub(crate) type Held = HashMap<(&'static str, String), Vec<u32>>;
 
+/// The commands of clients that concern the next configuration.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SwapCommand {
+    /// Replaces the configuration by the written one.
+    Replace,
+    /// Loads a package of classes.
+    LoadPackage,
+    /// Returns what `Replace` would change.
+    Plan,
+}
+
 /// The running router, as its configurations see it. It stays the same when swaps replace the configuration.
 pub(crate) trait Supervisor: Remote {
     /// Calls `f` for a configuration, or for its successor if it has been replaced. `f` must not call the supervisor.
@@ -32,15 +43,14 @@ pub(crate) trait Supervisor: Remote {
     fn packages(&self) -> Vec<String>;
     /// The elements of the driver.
     fn driver_elements(&self) -> Vec<DriverElement>;
-    /// Carries out a worker's write to a handler that requests a hot swap. The swap begins when the worker has ended
-    /// its turn. Returns none if there is no such handler.
-    fn write_soon(
+    /// Carries out a command that a worker requests. A swap begins when the worker has ended its turn.
+    fn command_soon(
         &self,
         from: Origin,
-        handler: &str,
+        command: SwapCommand,
         value: &str,
         clock: Clock,
-    ) -> Option<Result<(), CallError>>;
+    ) -> Result<(), CallError>;
 }
 
 /// The data that all workers of one configuration share.

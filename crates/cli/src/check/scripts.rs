@@ -6,7 +6,7 @@ use crate::load::is_script;
 use castanet_graph::Graph;
 use castanet_lang::args::{cleaned, split, unquote, words};
 use castanet_lang::{Diagnostic, Element, nearest};
-use castanet_runtime::handlers::{GLOBAL, HOT_SWAP, provided};
+use castanet_runtime::{global_handlers, handlers::provided};
 use castanet_spec::value::Nanos;
 use castanet_spec::{ArgCx, ArgValue, ClassSpec, HandlerSpec, Names, Origin};
 use std::ops::Range;
@@ -178,7 +178,7 @@ fn global(graph: &Graph, e: usize, handler: &str, write: bool) -> Option<(String
     let (script, spec) = (graph.element(e)?, graph.spec(e)?);
     let exported = variables(&script.config, &["export", "exportq", "init", "initq"]).contains(&handler);
     let of_proxy = script.config.contains("PROXY");
-    let given = GLOBAL.iter().chain(&HOT_SWAP).any(|h| h.name == handler);
+    let given = global_handlers::global(true).any(|h| h.name == handler);
     if exported || of_proxy || given || handlers(spec, write, "").iter().any(|h| h == handler) {
         return None;
     }

@@ -8,7 +8,7 @@
 
 use super::input::say;
 use castanet_lang::bytes::decode_vec;
-use castanet_runtime::handlers::CLICK_VERSION;
+use castanet_runtime::global_handlers::CLICK_VERSION;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStringExt;

@@ -5,7 +5,8 @@ use castanet_classes::Registry;
 use castanet_control::Client;
 use castanet_control::client::ClientError;
 use castanet_runtime::Classes;
-use castanet_runtime::handlers::{GLOBAL, provided};
+use castanet_runtime::global_handlers::global;
+use castanet_runtime::handlers::provided;
 use castanet_spec::value::{Bandwidth, Nanos};
 use castanet_spec::{ArgCx, ArgValue, ClassSpec, HandlerSpec, Names, Origin, ValueKind};
 use serde_json::{Value, json};
@@ -33,8 +34,8 @@ impl Kinds {
     pub fn of(&mut self, client: &mut Client, handler: &str) -> Result<Option<ValueKind>, ClientError> {
         let readable = |h: &&HandlerSpec| h.readable();
         let Some((element, handler)) = handler.rsplit_once('.') else {
-            let global = GLOBAL.iter().find(|h| h.name == handler);
-            return Ok(global.filter(readable).map(|h| h.kind));
+            let found = global(true).find(|h| h.name == handler);
+            return Ok(found.filter(readable).map(|h| h.kind));
         };
         let spec = match self.specs.get(element) {
             Some(spec) => *spec,

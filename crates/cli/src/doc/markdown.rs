@@ -19,8 +19,8 @@ pub fn reference(families: &[(&'static str, Vec<&'static ClassSpec>)]) -> String
     out.push_str(
         "\nEvery element also has these handlers. Only elements that may drop packets have `drop_reasons`; only elements with a task have the last three.\n\n| handler | access | value | |\n|---|---|---|---|\n",
     );
-    use castanet_runtime::handlers::{DROPS, ELEMENT, TASK};
-    for h in ELEMENT.iter().chain(DROPS).chain(TASK) {
+    use castanet_runtime::handlers::{DROPS, TASK, standard};
+    for h in standard().chain(DROPS).chain(TASK) {
         handler(&mut out, h.name, h);
     }
     for (family, classes) in families {

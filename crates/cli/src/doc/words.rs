@@ -421,8 +421,8 @@ mod tests {
 
     #[test]
     fn every_handler_and_class_has_words() {
-        use castanet_runtime::handlers::{GLOBAL, HOT_SWAP, provided};
-        for h in provided(true, true).chain(GLOBAL).chain(&HOT_SWAP) {
+        use castanet_runtime::{global_handlers::global, handlers::provided};
+        for h in provided(true, true).chain(global(true)) {
             assert!(!h.doc.is_empty() && !flags(h.flags).is_empty(), "{}", h.name);
         }
         for spec in Registry::new().classes() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The elements of the naive interpreter, and the movement of packets among them.
 
-use crate::handlers::{busy, requests};
+use crate::global_handlers::{GlobalWrite, requests};
+use crate::handlers::busy;
 use crate::push::{HOPS, ROUNDS};
 use crate::shared::Shared;
 use crate::tasks::TICKETS;
@@ -10,7 +11,7 @@ use castanet_element::{CallError, Cx, Instance, Messages, Object, Verdict, handl
 use castanet_graph::{Graph, PortKind};
 use castanet_lang::PortRef;
 use castanet_packet::{Batch, Packet};
-use castanet_spec::Reason;
+use castanet_spec::{Origin, Reason};
 use castanet_tables::Stride;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -300,11 +301,13 @@ impl Router for Net {
         };
         let missing = missing();
         let Some(e) = element else {
-            if handler != "stop" {
-                return Err(missing);
-            }
-            self.shared.stop(requests(value));
-            return Ok(());
+            return match self.shared.global_write(core.origin(), handler)? {
+                GlobalWrite::Stop => {
+                    self.shared.stop(requests(value));
+                    Ok(())
+                }
+                GlobalWrite::Timewarp | GlobalWrite::Swap(_) => Err(missing),
+            };
         };
         if !self.has(core, element, handler).1 {
             return Err(missing);
@@ -315,7 +318,10 @@ impl Router for Net {
 
     fn has(&self, _: &Core, element: Option<u32>, handler: &str) -> (bool, bool) {
         let of = |f: &str| (f.contains('r'), f.contains('w'));
-        let Some(e) = element else { return (self.shared.global(handler).is_some(), handler == "stop") };
+        let Some(e) = element else {
+            let stop = self.shared.global_write(Origin::Operator, handler);
+            return (self.shared.global(handler).is_some(), matches!(stop, Ok(GlobalWrite::Stop)));
+        };
         if let Some(h) = self.shared.spec(e).and_then(|s| s.all_handlers().find(|h| h.name == handler)) {
             return of(h.flags);
         }

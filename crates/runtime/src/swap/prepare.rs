@@ -6,11 +6,10 @@ use super::error::SwapError;
 use super::loader::{Loaded, Loader, Style};
 use super::plan::{Moves, Plan, pairs};
 use crate::assemble::assemble;
-use crate::handlers::{HOT_SWAP, denied};
 use crate::options::Settings;
 use crate::prepare::prepare;
 use crate::running::Running;
-use crate::shared::Shared;
+use crate::shared::{Shared, SwapCommand};
 use castanet_element::{CallError, Clock};
 use castanet_lang::Diagnostic;
 use castanet_spec::Origin;
@@ -39,34 +38,22 @@ impl Running {
     pub fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         self.loader()?.load_package(from, name)
     }
-    /// Carries out a write to `hotconfig`, `loadpackage` or `swapplan`, and returns the answer. Returns none
-    /// for any other handler, or if swaps are not allowed. `swap` performs the swap. If the caller is a worker,
-    /// `swap` must only request it, because a swap waits for all workers; on any other thread, it waits for the
-    /// result.
-    pub(crate) fn write_swap(
+    /// Carries out a command, and returns the answer. `swap` performs the swap. If the caller is a worker, `swap` must
+    /// only request it, because a swap waits for all workers; on any other thread, it waits for the result.
+    pub(crate) fn command(
         &self,
         from: Origin,
-        handler: &str,
+        command: SwapCommand,
         value: &str,
         style: Style,
         swap: impl FnOnce(&str) -> Result<String, SwapError>,
-    ) -> Option<Result<String, CallError>> {
-        if !self.open.load(Ordering::Relaxed) {
-            return None;
-        }
-        let flags = HOT_SWAP.iter().find(|h| h.name == handler)?.flags;
-        if !from.may_write(flags) {
-            return Some(Err(denied(handler)));
-        }
-        let done = match handler {
-            "hotconfig" => swap(value),
-            "loadpackage" => self.load_package(from, value.trim()).map(|_| String::new()),
-            // `swapplan` changes nothing, but it loads the files that the text requires. It is a write handler,
-            // because the caller's right to load files is checked for write handlers only.
-            "swapplan" => self.plan(from, BY_HANDLER, value, style).map(|p| p.to_string()),
-            _ => return None,
+    ) -> Result<String, CallError> {
+        let done = match command {
+            SwapCommand::Replace => swap(value),
+            SwapCommand::LoadPackage => self.load_package(from, value.trim()).map(|_| String::new()),
+            SwapCommand::Plan => self.plan(from, BY_HANDLER, value, style).map(|p| p.to_string()),
         };
-        Some(done.map_err(|e| CallError::Failed(e.to_string())))
+        done.map_err(|e| CallError::Failed(e.to_string()))
     }
     fn loader(&self) -> Result<Arc<dyn Loader>, SwapError> {
         self.loader.get().cloned().ok_or(SwapError::NoLoader)

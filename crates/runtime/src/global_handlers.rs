@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The global handlers: what they are, and what a read and a write of each does.
+
+use crate::driver_elements::DriverElement;
+use crate::handlers::{DROP_REASONS, denied, missing};
+use crate::shared::{Shared, SwapCommand};
+use castanet_element::CallError;
+use castanet_spec::{HandlerSpec, Merge, Origin, ValueKind};
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+/// The version of Click whose language and interfaces the router follows. Clients compare it.
+pub const CLICK_VERSION: &str = "2.1";
+/// A global handler.
+struct GlobalHandler {
+    spec: HandlerSpec,
+    read: Option<GlobalRead>,
+    write: Option<GlobalWrite>,
+}
+
+/// How the value of a global handler is computed.
+#[derive(Clone, Copy)]
+pub(crate) enum GlobalRead {
+    /// From what all workers share. Any thread can do that.
+    Anywhere(fn(&Shared) -> String),
+    /// The speed of the clock. A worker does that.
+    Timewarp,
+    /// The drops of all workers. A worker does that: it asks the others.
+    Drops,
+}
+
+/// What a write to a global handler does.
+#[derive(Clone, Copy)]
+pub(crate) enum GlobalWrite {
+    /// Sends requests to stop to the driver.
+    Stop,
+    /// Changes the speed of the clock.
+    Timewarp,
+    /// Changes the configuration, or says how it would change.
+    Swap(SwapCommand),
+}
+
+const fn value(name: &'static str, doc: &'static str, read: fn(&Shared) -> String) -> GlobalHandler {
+    let spec = HandlerSpec::new(name, "r", doc, ValueKind::Text);
+    GlobalHandler { spec, read: Some(GlobalRead::Anywhere(read)), write: None }
+}
+
+const fn swap(name: &'static str, doc: &'static str, command: SwapCommand) -> GlobalHandler {
+    let spec = HandlerSpec::new(name, "wR", doc, ValueKind::Text);
+    GlobalHandler { spec, read: None, write: Some(GlobalWrite::Swap(command)) }
+}
+
+/// The handlers of every router.
+static ALWAYS: [GlobalHandler; 13] = [
+    value("version", "The version of Click whose language and interfaces this program has.", |_| {
+        CLICK_VERSION.to_string()
+    }),
+    value("driver", "The kind of driver: always userlevel.", |_| "userlevel".to_string()),
+    value("config", "The configuration as it was read.", |s| s.config.clone()),
+    value("flatconfig", "The configuration with compounds expanded.", Shared::flat_config),
+    value("requirements", "The requirements of the configuration, one per line.", |s| {
+        lines(s.graph.flat.requirements.iter().map(|r| format!("{} {}", r.0, r.1)))
+    }),
+    value("handlers", "The global handlers with their flags.", |s| {
+        lines(s.globals().map(|h| format!("{}\t{}", h.name, h.flags)))
+    }),
+    value("list", "The number of elements, then their names, one per line.", |s| {
+        let names = s.all_names();
+        format!("{}\n{}", names.len(), lines(names))
+    }),
+    value("classes", "The names of all classes, one per line.", |s| lines(s.classes.names())),
+    value("packages", "The loaded packages, one per line.", |s| lines(s.supervisor.packages())),
+    GlobalHandler {
+        spec: HandlerSpec::new(
+            "workers",
+            "r",
+            "Workers, one line each: the number, the seconds that it was awake, the seconds that it exists, the \
+             number of its tasks, separated by tabs.",
+            ValueKind::Table,
+        ),
+        read: Some(GlobalRead::Anywhere(Shared::workers)),
+        write: None,
+    },
+    GlobalHandler {
+        spec: HandlerSpec::new(
+            "timewarp",
+            "rw",
+            "The speed of the router's clock: 1 is real time.",
+            ValueKind::Gauge,
+        ),
+        read: Some(GlobalRead::Timewarp),
+        write: Some(GlobalWrite::Timewarp),
+    },
+    GlobalHandler {
+        spec: HandlerSpec::new(
+            "stop",
+            "w",
+            "Sends the driver requests to stop; the value is their number.",
+            ValueKind::Text,
+        ),
+        read: None,
+        write: Some(GlobalWrite::Stop),
+    },
+    GlobalHandler {
+        spec: HandlerSpec {
+            unit: "packets",
+            merge: Merge::Sum,
+            ..HandlerSpec::new(
+                DROP_REASONS,
+                "rU",
+                "Packets dropped, one line per element and reason: the element, the reason, the number, separated by \
+                 tabs.",
+                ValueKind::Table,
+            )
+        },
+        read: Some(GlobalRead::Drops),
+        write: None,
+    },
+];
+
+/// The additional handlers of a router that allows hot swaps.
+static OF_SWAPS: [GlobalHandler; 3] = [
+    swap(
+        "hotconfig",
+        "Replaces the configuration by the written one, if hot swaps are allowed.",
+        SwapCommand::Replace,
+    ),
+    swap(
+        "loadpackage",
+        "Loads a package of classes, by name or file, for later configurations.",
+        SwapCommand::LoadPackage,
+    ),
+    // It changes nothing, but it loads the files that the text requires. It is a write handler, because the caller's
+    // right to load files is checked for write handlers only.
+    swap(
+        "swapplan",
+        "Returns the changes that a hot swap to the written configuration would make.",
+        SwapCommand::Plan,
+    ),
+];
+
+fn all(swaps: bool) -> impl Iterator<Item = &'static GlobalHandler> {
+    ALWAYS.iter().chain(if swaps { &OF_SWAPS[..] } else { &[] })
+}
+
+/// Returns the global handlers: those of every router, and, if `swaps`, those of a router that allows hot swaps.
+pub fn global(swaps: bool) -> impl Iterator<Item = &'static HandlerSpec> {
+    all(swaps).map(|h| &h.spec)
+}
+
+/// Returns how many stop requests a write of `value` to the global handler `stop` makes: the number in `value`, or 1 if
+/// `value` is not a number.
+pub(crate) fn requests(value: &str) -> u32 {
+    value.trim().parse().unwrap_or(1)
+}
+
+fn lines<T: std::fmt::Display>(all: impl IntoIterator<Item = T>) -> String {
+    all.into_iter().fold(String::new(), |mut out, line| {
+        let _ = writeln!(out, "{line}");
+        out
+    })
+}
+
+impl Shared {
+    /// Returns the global handler of a name; none if the router has no such handler.
+    fn global_handler(&self, name: &str) -> Option<&'static GlobalHandler> {
+        all(self.supervisor.allows_swaps()).find(|h| h.spec.name == name)
+    }
+    /// Returns how a global handler is read; none if there is no such read handler.
+    pub(crate) fn global_read(&self, name: &str) -> Option<GlobalRead> {
+        self.global_handler(name)?.read
+    }
+    /// Returns what a write to a global handler does.
+    ///
+    /// # Errors
+    /// When there is no such write handler, or `from` may not write it.
+    pub(crate) fn global_write(&self, from: Origin, name: &str) -> Result<GlobalWrite, CallError> {
+        let handler = self.global_handler(name);
+        match handler.and_then(|h| Some((h, h.write?))) {
+            None => Err(missing(name, "write")),
+            Some((h, GlobalWrite::Swap(_))) if !from.may_write(h.spec.flags) => Err(denied(name)),
+            Some((_, write)) => Ok(write),
+        }
+    }
+    /// Returns the global handlers of this router.
+    pub fn globals(&self) -> impl Iterator<Item = &'static HandlerSpec> {
+        global(self.supervisor.allows_swaps())
+    }
+    /// Returns the value of a global read handler, or of `ELEMENT.HANDLER` for an element of the driver. Returns none
+    /// if there is no such handler, or if only a worker can compute the value.
+    pub fn global(&self, handler: &str) -> Option<String> {
+        match self.global_handler(handler) {
+            Some(h) => match h.read? {
+                GlobalRead::Anywhere(read) => Some(read(self)),
+                GlobalRead::Timewarp | GlobalRead::Drops => None,
+            },
+            None => self.of_driver(handler),
+        }
+    }
+    /// Returns the flat configuration, including live reconfigurations.
+    fn flat_config(&self) -> String {
+        let configs = self.build_state.configs();
+        if configs.is_empty() {
+            return castanet_lang::print::driver(&self.graph.flat);
+        }
+        let mut flat = self.graph.flat.clone();
+        for (e, text) in configs {
+            if let Some(element) = flat.elements.get_mut(e as usize) {
+                element.config = text;
+            }
+        }
+        castanet_lang::print::driver(&flat)
+    }
+    /// Returns the value of the handler `workers`.
+    fn workers(&self) -> String {
+        let mut out = String::new();
+        for (w, inbox) in self.inboxes.iter().enumerate() {
+            let (awake, exists) = inbox.waker.times();
+            let tasks = self.placement.tasks_of(w).len();
+            let _ = writeln!(out, "{w}\t{:.6}\t{:.6}\t{tasks}", awake.as_secs_f64(), exists.as_secs_f64());
+        }
+        out
+    }
+    /// Returns the names of the configuration's elements, then those of the driver's elements.
+    pub(crate) fn all_names(&self) -> Vec<String> {
+        let mut names: Vec<_> = (0..self.graph.len()).map(|e| self.graph.name(e).to_string()).collect();
+        names.extend(self.driver_elements().into_iter().map(|e| e.name));
+        names
+    }
+    /// Returns the elements of the driver that no element of the configuration hides.
+    pub fn driver_elements(&self) -> Vec<DriverElement> {
+        let all = self.supervisor.driver_elements().into_iter();
+        all.filter(|e| self.find(&e.name).is_none()).collect()
+    }
+    /// Returns the value of `ELEMENT.HANDLER` for an element of the driver; none if there is no such handler.
+    fn of_driver(&self, name: &str) -> Option<String> {
+        let (element, handler) = name.rsplit_once('.')?;
+        self.driver_elements().iter().find(|e| e.name == element)?.read(handler, "").ok()
+    }
+    /// Returns the number of requests to stop that the driver has not answered yet.
+    pub fn requests(&self) -> u32 {
+        self.requests.load(Ordering::SeqCst)
+    }
+}
