@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes of a measurement, with line-based communication. A process is killed when its [`Process`] is dropped.
 
+use parking_lot::Mutex;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ impl Process {
                 let mut some = [0; 1024];
                 while let Ok(n @ 1..) = err.read(&mut some) {
                     let text = String::from_utf8_lossy(some.get(..n).unwrap_or_default()).into_owned();
-                    complaints.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+                    complaints.lock().push_str(&text);
                 }
             });
         }
@@ -54,7 +55,7 @@ impl Process {
 
     /// Its standard error so far.
     pub fn complaints(&self) -> String {
-        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).trim_end().to_string()
+        self.complaints.lock().trim_end().to_string()
     }
 
     fn error(&self, what: &str) -> String {

@@ -10,8 +10,9 @@ use castanet_runtime::Options;
 use castanet_runtime::naive::Naive;
 use castanet_runtime::swap::Loaded;
 use castanet_tests::binary::{castanet, root};
+use parking_lot::Mutex;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 const BATCHES: [usize; 5] = [1, 2, 3, 32, 256];
 
@@ -43,13 +44,13 @@ struct Log(Arc<Mutex<Vec<String>>>);
 impl Log {
     fn options(&self, batch: usize) -> Options {
         let to = self.clone();
-        let printer = Box::new(move |t: &str| to.0.lock().unwrap().push(t.to_string()));
+        let printer = Box::new(move |t: &str| to.0.lock().push(t.to_string()));
         Options { batch, printer, clock: Clock::simulated(1_000_000_000_000_000_000), ..Options::default() }
     }
     /// Returns the records of each Seen element, in order.
     fn by_place(&self) -> Vec<Vec<String>> {
         let mut out = vec![Vec::new(); 100];
-        for line in self.0.lock().unwrap().iter() {
+        for line in self.0.lock().iter() {
             // Other messages are queue overflows.
             let Some(place) = line.split(' ').next().and_then(|w| w.parse::<usize>().ok()) else { continue };
             out[place].push(line.clone());

@@ -6,8 +6,9 @@
 use castanet_classes::Registry;
 use castanet_element::{Classes, Clock, Random};
 use castanet_runtime::{Options, Router};
+use parking_lot::Mutex;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A router and its output.
 struct Run {
@@ -24,7 +25,7 @@ impl Run {
         let classes: Arc<dyn Classes> = Arc::new(Registry::new());
         let printed: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = printed.clone();
-        let printer = Box::new(move |text: &str| log.lock().unwrap().push(text.to_string()));
+        let printer = Box::new(move |text: &str| log.lock().push(text.to_string()));
         let mut options = Options { batch, printer, workers, ..Options::default() };
         if workers == 1 {
             options.clock = Clock::simulated(1_000_000_000_000_000_000);
@@ -297,7 +298,7 @@ fn tagged_frames_in_and_out() {
         DriverManager(wait 1, stop);";
     let mut run = Run::new(text, 32);
     run.router.run().unwrap();
-    let lines = run.printed.lock().unwrap().clone();
+    let lines = run.printed.lock().clone();
     assert_eq!(lines.len(), 6);
     assert!(lines[0].contains("02000000 00020200 00000001 08004500 0014"), "{lines:?}");
     assert!(lines[1].contains("02000000 00020200 00000001 8100a007 08004500 0014"), "{lines:?}");

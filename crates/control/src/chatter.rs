@@ -3,9 +3,9 @@
 
 use castanet_element::Listener;
 use castanet_element::spec::bytes;
+use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
 
 /// The first line that a client receives.
 pub const GREETING: &str = "Click::ChatterSocket/1.0\r\n";
@@ -63,13 +63,13 @@ impl Subscriber {
     }
     /// Removes and returns the buffered messages.
     pub fn take(&self) -> Received {
-        std::mem::take(&mut self.received.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.received.lock())
     }
 }
 
 impl Listener for Subscriber {
     fn hear(&self, text: &str) {
-        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut received = self.received.lock();
         let line = bytes::line(text);
         if received.text.len().saturating_add(line.len()) > self.most {
             received.lost += 1;

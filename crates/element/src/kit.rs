@@ -19,7 +19,7 @@ use castanet_packet::{Batch, Packet};
 use castanet_spec::codes::{Ports, Processing, ProcessingCode};
 use castanet_spec::{Args, Capability, ClassSpec, LedgerRole, Names, Origin, Reason};
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// One element of class `T`, named `e`, under simulated time that starts at 1000 s.
 pub struct Kit<T: Object> {
@@ -317,7 +317,7 @@ impl<T: Build> Kit<T> {
     }
     /// Returns the messages shown since the last call of this function.
     pub fn messages(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.outside.messages.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.outside.messages.lock())
     }
     /// Warnings about the configuration.
     pub fn warnings(&self) -> &[String] {
@@ -325,7 +325,7 @@ impl<T: Build> Kit<T> {
     }
     /// How often the driver was asked to stop.
     pub fn stops(&self) -> u32 {
-        *self.outside.stops.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.outside.stops.lock()
     }
     /// Whether the element requested a turn since the last call of this function.
     pub fn woken(&mut self) -> bool {

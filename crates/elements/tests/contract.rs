@@ -13,10 +13,10 @@ use castanet_graph::{Graph, PortKind};
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
 use castanet_testkit::{Log, number, simulated, try_router, try_router_with};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 fn classes() -> Vec<&'static ClassSpec> {
@@ -38,7 +38,7 @@ fn example(spec: &ClassSpec) -> Option<String> {
 /// at a time.
 fn in_own_folder<R>(f: impl FnOnce() -> R) -> R {
     static FOLDER: Mutex<()> = Mutex::new(());
-    let _guard = FOLDER.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = FOLDER.lock();
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     std::os::unix::fs::symlink(root.join("conf"), folder.path().join("conf")).unwrap();

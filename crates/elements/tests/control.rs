@@ -6,11 +6,12 @@ use castanet_element::spec::Origin;
 use castanet_element::{Random, Remote as _};
 use castanet_runtime::Running;
 use castanet_testkit::{FEW_ROUNDS, Log, Watchdog, number, real, router, try_router, until};
+use parking_lot::{Mutex, MutexGuard};
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A timeout that expires only if a test hangs.
@@ -28,7 +29,7 @@ struct Live {
 /// Lets only one test run at a time, so that the resources used by the process can be measured.
 fn alone() -> (MutexGuard<'static, ()>, Watchdog) {
     static ONE: Mutex<()> = Mutex::new(());
-    (ONE.lock().unwrap_or_else(PoisonError::into_inner), Watchdog::arm())
+    (ONE.lock(), Watchdog::arm())
 }
 
 impl Live {

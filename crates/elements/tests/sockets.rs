@@ -18,9 +18,9 @@ fn free_port() -> u16 {
 }
 
 /// Lets only one test run at a time, so that no other test takes a port that was free.
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn alone() -> parking_lot::MutexGuard<'static, ()> {
+    static ONE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+    ONE.lock()
 }
 
 /// Runs a router until it stops itself. Fails if the router hangs.

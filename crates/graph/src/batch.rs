@@ -5,6 +5,8 @@
 use crate::calls::Calls;
 use crate::graph::Graph;
 use castanet_spec::Effects;
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::DiGraph;
 use std::collections::HashSet;
 
 /// The reason a task must move one packet at a time.
@@ -75,48 +77,20 @@ struct Order {
 }
 
 impl Order {
-    /// Computes the components with Tarjan's algorithm and an explicit stack.
     fn new(calls: &Calls) -> Order {
-        const NEW: usize = usize::MAX;
-        let n = calls.len();
-        let mut order = Order { component: vec![NEW; n], cyclic: vec![false; n] };
-        let (mut index, mut low) = (vec![NEW; n], vec![0; n]);
-        let (mut next_index, mut components) = (0, 0);
-        let (mut open, mut stack) = (Vec::new(), Vec::new());
-        for root in 0..n {
-            if index[root] != NEW {
-                continue;
-            }
-            stack.push((root, 0));
-            while let Some((s, at)) = stack.last_mut() {
-                let s = *s;
-                if *at == 0 && index[s] == NEW {
-                    (index[s], low[s]) = (next_index, next_index);
-                    next_index += 1;
-                    open.push(s);
-                }
-                if let Some(&q) = calls.next(s).get(*at) {
-                    *at += 1;
-                    if index[q] == NEW {
-                        stack.push((q, 0));
-                    } else if order.component[q] == NEW {
-                        low[s] = low[s].min(index[q]);
-                    }
-                    continue;
-                }
-                stack.pop();
-                if let Some(&(caller, _)) = stack.last() {
-                    low[caller] = low[caller].min(low[s]);
-                }
-                if low[s] == index[s] {
-                    let first = open.iter().rposition(|&q| q == s).unwrap_or(0);
-                    let cyclic = open.len() - first > 1;
-                    for q in open.drain(first..) {
-                        order.component[q] = components;
-                        order.cyclic[q] = cyclic;
-                    }
-                    components += 1;
-                }
+        let mut graph = DiGraph::<(), (), usize>::with_capacity(calls.len(), 0);
+        for _ in 0..calls.len() {
+            graph.add_node(());
+        }
+        graph.extend_with_edges((0..calls.len()).flat_map(|s| calls.next(s).iter().map(move |&q| (s, q))));
+        let mut order = Order { component: vec![0; calls.len()], cyclic: vec![false; calls.len()] };
+        // Of petgraph's two algorithms, this one has no recursion, which a long chain of calls would let overflow the
+        // stack. It returns components that are called before those that call them.
+        for (number, states) in kosaraju_scc(&graph).into_iter().enumerate() {
+            let cyclic = states.len() > 1;
+            for s in states {
+                order.component[s.index()] = number;
+                order.cyclic[s.index()] = cyclic;
             }
         }
         order

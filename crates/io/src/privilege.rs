@@ -6,10 +6,10 @@
 //! thread's capabilities.
 #![allow(unsafe_code)]
 
+use parking_lot::Mutex;
 use rustix::thread::{CapabilitySet, capabilities};
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The capabilities with which this program opens devices.
@@ -126,7 +126,7 @@ fn last_error() -> io::Error {
 /// Capabilities dropped before the error stay dropped.
 pub fn keep_only(keep: CapabilitySet) -> io::Result<()> {
     static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = ONE.lock();
     KEEP.store(keep.bits(), Ordering::SeqCst);
     limit(keep.bits());
     let signal = libc::SIGRTMAX() - 1;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The output of CaptureWriter: layout, round trips, comparison with other readers, and errors.
 #![allow(clippy::unwrap_used)]
+use parking_lot::Mutex;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use castanet_io::{CaptureFormat, CaptureReader, CaptureWriter, LinkType, WriterOptions};
 use proptest::prelude::*;
@@ -26,7 +27,7 @@ impl Shared {
 
 impl Write for Shared {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let mut bytes = self.bytes.lock().unwrap();
+        let mut bytes = self.bytes.lock();
         let n = buf.len().min(self.room - bytes.len());
         if n == 0 && !buf.is_empty() {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -47,7 +48,7 @@ fn written(options: WriterOptions, packets: &[(i64, Vec<u8>, u32)]) -> Vec<u8> {
     }
     assert_eq!(writer.count(), packets.len() as u64);
     writer.close().unwrap();
-    let bytes = shared.bytes.lock().unwrap();
+    let bytes = shared.bytes.lock();
     bytes.clone()
 }
 

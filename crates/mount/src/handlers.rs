@@ -8,10 +8,11 @@ use castanet_element::CallError;
 use castanet_element::remote::Remote;
 use castanet_element::spec::{Origin, bytes};
 use fuser::{Errno, FileAttr, FileHandle, FileType, INodeNo, OpenAccMode, OpenFlags, Request};
+use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// The handlers of a router as files.
@@ -40,14 +41,14 @@ impl Handlers {
 
     /// The tree of the current configuration.
     fn tree(&self) -> Arc<Tree> {
-        let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tree = self.tree.lock();
         let swaps = self.remote.swaps();
         // A router that has ended has no elements. The old tree stays for processes with open files.
         if tree.generation != swaps && !self.remote.has_ended() {
             let elements = self.remote.elements();
             // If the router was swapped after `swaps` was read, these are the elements of the next
             // configuration. The next request then finds a higher number of swaps, and builds the tree again.
-            let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut numbers = self.numbers.lock();
             *tree = Arc::new(Tree::new(swaps, &elements, &mut numbers));
         }
         tree.clone()

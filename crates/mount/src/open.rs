@@ -2,9 +2,10 @@
 //! Open files and directories: their contents at opening, and the data written since.
 
 use fuser::{Errno, FileType};
+use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The longest value that may be written, in bytes.
 pub(crate) const LONGEST_WRITE: usize = 16 << 20;
@@ -86,8 +87,8 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Collected> {
-        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Collected> {
+        self.collected.lock()
     }
 
     /// Collects data written at an offset.
@@ -175,8 +176,8 @@ struct Table {
 }
 
 impl OpenFiles {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Table> {
+        self.table.lock()
     }
 
     fn insert(&self, open: Open, bytes: usize) -> Result<u64, Errno> {

@@ -4,8 +4,9 @@
 use crate::numbers::{self, Numbers, Part};
 use castanet_element::CallError;
 use castanet_element::remote::Remote;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 /// The longest file name (Linux's NAME_MAX).
@@ -155,7 +156,7 @@ impl Tree {
             return Ok(&[]);
         }
         let listing = remote.read(f.element(), "handlers", "")?;
-        let mut numbers = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = numbers.lock();
         Ok(f.handlers.get_or_init(|| f.shown(&listing, &mut numbers)))
     }
 }

@@ -9,11 +9,12 @@ use castanet_element::{BuildCx, ClassDef, ConfigError, Instance};
 use castanet_packet::pool;
 use castanet_spec::{ClassSpec, Names};
 use libloading::os::unix::{Library as Code, RTLD_LOCAL, RTLD_NOW};
+use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// A class of a library, for use outside the library. It is never freed. If a library with the same content
 /// is loaded again, it gets the same exported classes.
@@ -42,7 +43,7 @@ impl Content {
 }
 
 fn library_of(link: &Link) -> Option<Arc<Library>> {
-    link.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    link.lock().upgrade()
 }
 
 /// A loaded package. Dropping the last reference unloads it.
@@ -157,7 +158,7 @@ impl Library {
             _code: code,
             _memory: memory,
         });
-        *content.link.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&library);
+        *content.link.lock() = Arc::downgrade(&library);
         Ok((library, content))
     }
 

@@ -6,9 +6,10 @@ use crate::library::{Content, Library};
 use castanet_element::{ClassDef, Classes};
 use castanet_lang::{ClassNames, Diagnostic, Flat};
 use castanet_spec::{ClassSpec, ClassSpecs};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// The maximum size of a library, in bytes.
 const LARGEST: u64 = 1 << 30;
@@ -52,7 +53,7 @@ impl Packages {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The directories searched for a package, in order: each directory of `CLICKPATH` and its subdirectory `lib`,

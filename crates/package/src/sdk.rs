@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 /// `castanet-element` and its dependencies, without the standard library. `castanet sdk` copies these crates. A
 /// test compares the list with the lock file.
-pub const CRATES: [&str; 32] = [
+pub const CRATES: [&str; 37] = [
     "annotate_snippets",
     "anstyle",
     "bitflags",
@@ -27,13 +27,18 @@ pub const CRATES: [&str; 32] = [
     "getrandom",
     "hashbrown",
     "libc",
+    "lock_api",
     "memchr",
     "memoffset",
+    "parking_lot",
+    "parking_lot_core",
     "proc_macro2",
     "quote",
     "rand_core",
     "rowan",
     "rustc_hash",
+    "scopeguard",
+    "smallvec",
     "strsim",
     "syn",
     "text_size",

@@ -2,8 +2,8 @@
 //! The barrier at which the workers of a configuration wait for each other before another configuration replaces it.
 
 use crate::mail::Inbox;
+use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::Ordering;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The interval at which a waiting worker checks for mail.
@@ -27,14 +27,11 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
     /// Waits until all workers wait here, or until `ended` returns true. Calls `answer` when worker `me` has
     /// mail.
     pub fn wait(&self, inboxes: &[Inbox], me: usize, ended: impl Fn() -> bool, mut answer: impl FnMut()) {
         let mail = || inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.waiting += 1;
         loop {
             if state.waiting == inboxes.len() {
@@ -50,15 +47,15 @@ impl Barrier {
                 state.waiting -= 1;
                 drop(state);
                 answer();
-                state = self.lock();
+                state = self.state.lock();
                 state.waiting += 1;
             } else {
-                state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+                self.changed.wait_for(&mut state, LOOK);
             }
         }
     }
     /// Resets the barrier for the next use.
     pub fn open(&self) {
-        *self.lock() = State::default();
+        *self.state.lock() = State::default();
     }
 }

@@ -7,10 +7,11 @@ use castanet_element::{Gauge, Seed};
 use castanet_graph::Graph;
 use castanet_graph::batch::batch_limits;
 use castanet_spec::{Capability, Effects};
+use parking_lot::{Mutex, RwLock};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock, Weak};
 
 /// The state that the replicas of an element share, by element and type. The references are weak: the state
 /// ends with the last replica that uses it.
@@ -87,18 +88,18 @@ impl BuildState {
     }
     /// Sets the effects of an element that was reconfigured, and updates the packet limits of the tasks.
     pub fn set_effects(&self, graph: &Graph, tasks: &[usize], element: u32, new: Effects) {
-        let mut effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut effects = self.effects.lock();
         let Some(x) = effects.get_mut(element as usize).filter(|x| **x != new) else { return };
         *x = new;
         self.set_limits(graph, tasks, &effects);
     }
     pub fn effects_of(&self, element: u32) -> Effects {
-        let effects = self.effects.lock().unwrap_or_else(PoisonError::into_inner);
+        let effects = self.effects.lock();
         effects.get(element as usize).copied().unwrap_or_default()
     }
     /// Runs `f` with the states that replicas share. `f` may add states.
     pub fn with_replicas<R>(&self, f: impl FnOnce(&mut Replicas) -> R) -> R {
-        let mut reused = self.replicas.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reused = self.replicas.lock();
         let mut replicas: Replicas = reused.iter().filter_map(|(&k, s)| Some((k, s.upgrade()?))).collect();
         let out = f(&mut replicas);
         *reused = weak(&replicas);
@@ -106,14 +107,14 @@ impl BuildState {
     }
     /// The current configuration of an element; none if it was not reconfigured.
     pub fn config(&self, element: u32) -> Option<String> {
-        self.configs.read().unwrap_or_else(PoisonError::into_inner).get(&element).cloned()
+        self.configs.read().get(&element).cloned()
     }
     /// The current configuration of each element that was reconfigured.
     pub fn configs(&self) -> HashMap<u32, String> {
-        self.configs.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.configs.read().clone()
     }
     pub fn set_config(&self, element: u32, text: &str) {
-        let mut configs = self.configs.write().unwrap_or_else(PoisonError::into_inner);
+        let mut configs = self.configs.write();
         configs.insert(element, text.to_string());
     }
 }

@@ -8,9 +8,9 @@
 
 use castanet_element::run_loop::Entry;
 use castanet_spec::{ClassSpec, LedgerRole, Reason};
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The account of one element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -197,7 +197,7 @@ pub(crate) struct Former(Mutex<BTreeMap<(String, String), Account>>);
 
 impl Former {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, String), Account>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
     /// Adds the account of an element, unless all its counts are 0.
     pub fn add(&self, account: Account) {

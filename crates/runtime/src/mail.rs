@@ -4,9 +4,10 @@
 use crate::sleep::Waker;
 use castanet_element::CallError;
 use castanet_spec::{Origin, Reason};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Packets dropped, by element and reason.
 pub type Dropped = Vec<(u32, Reason, u64)>;
@@ -90,7 +91,7 @@ impl Inbox {
     /// Sends mail and wakes the worker.
     pub fn send(&self, mail: Mail) {
         // Sending fails only if the worker is gone; then the mail is not needed.
-        let _ = self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(mail);
+        let _ = self.sender.lock().send(mail);
         self.full.store(true, Ordering::SeqCst);
         self.waker.wake();
     }

@@ -10,8 +10,9 @@ use crate::swap::loader::{Loader, Style};
 use crate::swap::slot::Slot;
 use castanet_element::{CallError, Clock};
 use castanet_spec::Origin;
+use parking_lot::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// A running router. It stays the same when swaps replace the configuration.
 pub struct Running {
@@ -52,7 +53,7 @@ impl Running {
     }
     /// Returns the current configuration; none once it has been freed.
     pub fn current(&self) -> Option<Arc<Shared>> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).upgrade()
+        self.current.read().upgrade()
     }
     /// The number of failed handler calls in scripts that run by themselves. No caller gets the errors of these calls.
     pub fn failed_calls(&self) -> u64 {
@@ -79,12 +80,12 @@ impl Running {
     }
     /// Sets the first configuration.
     pub(crate) fn set_current(&self, shared: &Arc<Shared>) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(shared);
+        *self.current.write() = Arc::downgrade(shared);
     }
     /// Replaces the current configuration. `forward` passes on requests that the old configuration has not
     /// carried out. The write lock blocks new requests meanwhile, so that none is lost.
     pub(crate) fn succeed(&self, old: &Shared, new: &Arc<Shared>, forward: impl FnOnce()) {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.write();
         old.retired.store(true, Ordering::SeqCst);
         forward();
         if old.is_stopped() {
@@ -96,7 +97,7 @@ impl Running {
     /// Sends a signal of the operating system to the elements that watch it. Returns false if no element watches
     /// it.
     pub fn signal(&self, signal: i32) -> bool {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.read();
         let Some(shared) = current.upgrade() else { return false };
         shared.signal(signal)
     }
@@ -108,7 +109,7 @@ impl Running {
 
 impl Supervisor for Running {
     fn reach(&self, shared: &Shared, f: &dyn Fn(&Shared)) {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let current = self.current.read();
         if !shared.retired.load(Ordering::SeqCst) {
             f(shared);
         } else if let Some(successor) = current.upgrade() {

@@ -5,8 +5,9 @@
 use crate::ledger::Former;
 use crate::options::{OnPanic, Printer};
 use castanet_element::remote::Listener;
+use parking_lot::Mutex;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, Weak};
 
 /// The channel of messages that name no channel.
 pub(crate) const DEFAULT: &str = "default";
@@ -56,7 +57,7 @@ impl Session {
             (self.printer)(text);
         }
         if self.heard.load(Ordering::Relaxed) {
-            let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut listeners = self.listeners.lock();
             listeners.retain(|(c, l)| match l.upgrade() {
                 Some(l) => {
                     if c == channel {
@@ -70,12 +71,12 @@ impl Session {
     }
     /// Adds a listener to a channel.
     pub fn listen(&self, channel: &str, listener: Weak<dyn Listener>) {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push((channel.to_string(), listener));
+        self.listeners.lock().push((channel.to_string(), listener));
         self.heard.store(true, Ordering::SeqCst);
     }
     /// Removes listeners that no longer exist.
     pub fn remove_dead_listeners(&self) {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.listeners.lock();
         listeners.retain(|l| l.1.strong_count() > 0);
     }
     /// Sets whether the router stops when nothing can happen any more.

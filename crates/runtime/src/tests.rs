@@ -3,7 +3,8 @@
 use crate::{Options, Router};
 use castanet_classes::Registry;
 use castanet_element::Clock;
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 mod links;
 
@@ -17,7 +18,7 @@ pub(crate) fn router_with(text: &str, options: Options) -> Router {
 pub(crate) fn simulated(batch: usize) -> (Options, Log) {
     let log = Log::default();
     let to = log.clone();
-    let printer = Box::new(move |t: &str| to.lock().unwrap().push(t.to_string()));
+    let printer = Box::new(move |t: &str| to.lock().push(t.to_string()));
     (
         Options { batch, printer, clock: Clock::simulated(1_000_000_000_000_000_000), ..Options::default() },
         log,
@@ -29,7 +30,7 @@ fn run(text: &str, batch: usize) -> (Router, Vec<String>) {
     let mut r = router_with(text, options);
     r.run().unwrap();
     assert_eq!(r.waiting(), 0);
-    let lines = log.lock().unwrap().clone();
+    let lines = log.lock().clone();
     (r, lines)
 }
 

@@ -7,13 +7,14 @@ use castanet_element::spec::Origin;
 use castanet_element::{CallError, Messages as _};
 use castanet_runtime::Options;
 use castanet_testkit::*;
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 #[derive(Default)]
 struct Subscriber(Mutex<Vec<String>>);
 impl Listener for Subscriber {
     fn hear(&self, text: &str) {
-        self.0.lock().unwrap().push(text.into());
+        self.0.lock().push(text.into());
     }
 }
 
@@ -80,7 +81,7 @@ fn listeners_hear_their_channel_as_long_as_they_exist() {
     r.running().listen("news", Arc::downgrade(&other) as _);
     r.shared().message("one");
     r.shared().message_on("news", "two");
-    let heard = |e: &Subscriber| e.0.lock().unwrap().join(" ");
+    let heard = |e: &Subscriber| e.0.lock().join(" ");
     assert_eq!(
         (heard(&subscriber), heard(&other), log.lines().join(" ")),
         ("one".into(), "two".into(), "one".into())

@@ -12,9 +12,10 @@ use castanet_runtime::shared::Shared;
 use castanet_runtime::swap::{Loaded, Loader, Style, SwapError};
 use castanet_runtime::{Ledger, Running};
 use castanet_testkit::*;
+use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// Counts how often a signal of the operating system arrives.
 #[derive(Class)]
@@ -70,7 +71,7 @@ impl Element for Moment {}
 
 impl Lifecycle for Moment {
     fn take_state(&mut self, _: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        let mut calls = CALLS.lock().unwrap();
+        let mut calls = CALLS.lock();
         if let Some(i) = calls.iter().position(|c| c.0 == self.args.key) {
             let (_, call) = calls.swap_remove(i);
             drop(calls);
@@ -260,7 +261,7 @@ fn signals_that_come_in_a_commit_reach_the_element_that_watches_them_next() {
             running(&old, workers, Texts(None), |r| {
                 let here = r.clone();
                 let call = move || assert!(here.signal(USR1));
-                CALLS.lock().unwrap().push((format!("signal {workers} {k}"), Box::new(call)));
+                CALLS.lock().push((format!("signal {workers} {k}"), Box::new(call)));
                 r.swap(Origin::Operator, "config", &new).unwrap();
                 // A worker handles its mail in order, so it has handled the signal before this read.
                 assert_eq!(read(r, element, "seen"), seen, "{next}");

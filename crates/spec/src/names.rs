@@ -4,9 +4,10 @@
 use crate::anno;
 use crate::origin::Origin;
 use crate::services;
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// The addresses behind one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -197,7 +198,7 @@ impl Names {
         let defined = outward(scope, name, |n| self.addresses.get(n).copied());
         let of_device = self.of_devices().and_then(|all| all.as_ref().ok()?.get(name).copied());
         if of_device.is_some() {
-            self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_string());
+            self.used.lock().insert(name.to_string());
         }
         match (defined, of_device) {
             (Some(a), Some(b)) => Some(a.or(b)),
@@ -222,7 +223,7 @@ impl Names {
     }
     /// Whether the addresses of a device were used.
     pub fn uses_device(&self, device: &str) -> bool {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).contains(device)
+        self.used.lock().contains(device)
     }
     /// The port that a name stands for. If the configuration does not define the name, it is looked up in the
     /// machine's services database.

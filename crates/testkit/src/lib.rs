@@ -23,8 +23,9 @@ use castanet_runtime::naive::Naive;
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::text::TextError;
 use castanet_runtime::{Options, Router};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A test that takes longer than this counts as hanging.
@@ -87,14 +88,14 @@ pub struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
     pub fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
     pub fn len(&self) -> usize {
-        self.0.lock().unwrap().len()
+        self.0.lock().len()
     }
     pub fn printer(&self) -> Box<dyn Fn(&str) + Send + Sync> {
         let to = self.clone();
-        Box::new(move |t: &str| to.0.lock().unwrap().push(t.to_string()))
+        Box::new(move |t: &str| to.0.lock().push(t.to_string()))
     }
 }
 

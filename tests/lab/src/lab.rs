@@ -3,13 +3,13 @@
 
 use crate::process::{Output, Process};
 use crate::wire::Wire;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::cell::{Cell, RefCell};
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// Timeout, longer than any command of a scenario needs even on a slow machine.
@@ -75,7 +75,7 @@ impl Lab {
     /// # Errors
     /// Namespaces are not permitted, or a program is missing.
     pub fn new() -> Result<Lab, String> {
-        Lab::with(Exclusion::Shared { _guard: EXCLUSION.read().unwrap_or_else(PoisonError::into_inner) })
+        Lab::with(Exclusion::Shared { _guard: EXCLUSION.read() })
     }
 
     /// Creates a lab for measurements; no other lab runs at the same time.
@@ -83,7 +83,7 @@ impl Lab {
     /// # Errors
     /// As for [`Lab::new`].
     pub fn alone() -> Result<Lab, String> {
-        Lab::with(Exclusion::Alone { _guard: EXCLUSION.write().unwrap_or_else(PoisonError::into_inner) })
+        Lab::with(Exclusion::Alone { _guard: EXCLUSION.write() })
     }
 
     fn with(turn: Exclusion) -> Result<Lab, String> {

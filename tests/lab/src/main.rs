@@ -22,10 +22,11 @@ mod stream;
 
 use castanet_io::namespace::{self, Origin};
 use packet_socket::PacketSocket;
+use parking_lot::Mutex;
 use std::io::{self, BufRead, Read as _, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -149,7 +150,7 @@ fn wire(device: &str) -> Done {
             if !matches!(socket.ready(true), Ok(true)) {
                 continue;
             }
-            let mut ended = printing.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ended = printing.lock();
             let Ok(Some(frame)) = socket.receive(&mut buffer) else {
                 *ended = true;
                 return;
@@ -165,7 +166,7 @@ fn wire(device: &str) -> Done {
         let line = line.map_err(said("standard input"))?;
         if line == "sync" {
             while {
-                let ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+                let ended = ended.lock();
                 !*ended && matches!(sender.ready(false), Ok(true))
             } {
                 thread::yield_now();

@@ -3,9 +3,10 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 use std::io::Read;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -57,15 +58,13 @@ fn collect(mut from: impl Read + Send + 'static, to: &Text) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut some = [0; 4096];
         while let Ok(n @ 1..) = from.read(&mut some) {
-            to.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .extend_from_slice(some.get(..n).unwrap_or_default());
+            to.lock().extend_from_slice(some.get(..n).unwrap_or_default());
         }
     })
 }
 
 fn text(of: &Text) -> String {
-    String::from_utf8_lossy(&of.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    String::from_utf8_lossy(&of.lock()).into_owned()
 }
 
 impl Process {
@@ -102,7 +101,7 @@ impl Process {
 
     /// Standard output after its first `at` bytes.
     pub fn stdout_from(&self, at: usize) -> String {
-        let all = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.stdout.lock();
         String::from_utf8_lossy(all.get(at..).unwrap_or_default()).into_owned()
     }
 

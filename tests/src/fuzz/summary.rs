@@ -5,8 +5,9 @@ use super::at_most;
 use castanet_io::summary::{
     Draft, FIELDS, Item, Made, Making, SummaryHeader, SummaryReader, SummaryWriter, View,
 };
+use parking_lot::Mutex;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The maximum packet length.
 const MOST: usize = 4000;
@@ -17,7 +18,7 @@ struct Kept(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Kept {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -108,7 +109,7 @@ pub fn summary(data: &[u8]) {
             written += 1;
         });
         assert!(writer.flush().is_ok());
-        let out = kept.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let out = kept.0.lock().clone();
         assert_eq!(read(&out, false, &mut |_, _| {}), written, "records that were written are read");
     }
 }

@@ -9,10 +9,11 @@ use crate::chatter::Waker;
 use crate::session::Rules;
 use crate::{Limits, ListenAddress, ListenError};
 use castanet_element::Remote;
+use parking_lot::Mutex;
 use run::Loop;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a server may take to send its last replies when the router ends.
@@ -120,7 +121,7 @@ impl Server {
 
     /// Changes the settings, for current clients too.
     pub fn set(&self, settings: Settings) {
-        *self.common.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+        *self.common.settings.lock() = settings;
         self.common.changed.store(true, Ordering::SeqCst);
         self.common.waker.wake();
     }

@@ -17,8 +17,8 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Epoll data of the waker, of the listening socket, and of the first client.
@@ -92,7 +92,7 @@ impl Loop {
     ) -> io::Result<Loop> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, common.waker.as_fd(), EventData::new_u64(WAKER), EventFlags::IN)?;
-        let settings = common.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let settings = common.settings.lock().clone();
         let mut made = Loop {
             access: Access::new(remote.clone()),
             common,
@@ -123,7 +123,7 @@ impl Loop {
 
     /// Applies the settings.
     fn apply_settings(&mut self) {
-        self.settings = self.common.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.settings = self.common.settings.lock().clone();
         match &self.settings.service {
             Service::Control(rules) => {
                 self.rules = rules.clone();

@@ -74,7 +74,7 @@ fn what_a_client_sent_before_it_went_is_carried_out() {
     c.write_all(all.as_bytes()).unwrap();
     // Closing a connection with unread replies resets it.
     drop(c);
-    until("all are carried out", || fake.written.lock().unwrap().len() == 50);
+    until("all are carried out", || fake.written.lock().len() == 50);
     until("the client has gone", || s.clients() == 0);
 }
 
@@ -173,7 +173,7 @@ fn a_thousand_connections_at_once() {
     for c in all {
         assert_eq!(rest(c), format!("{GREETING}200 Write handler 'c.reset' OK\r\n200 Goodbye!\r\n"));
     }
-    assert_eq!(fake.written.lock().unwrap().len(), 1000);
+    assert_eq!(fake.written.lock().len(), 1000);
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn chatter(
         limits: Limits { messages, clients: 3, ..Limits::default() },
         name: "N".into(),
         verbose,
-        report: Arc::new(move |line| reported.lock().unwrap().push(line.to_string())),
+        report: Arc::new(move |line| reported.lock().push(line.to_string())),
     };
     let fake = Arc::new(Fake::default());
     let server = Server::start(&ListenAddress::Unix(path.clone()), settings, fake.clone()).unwrap();
@@ -289,7 +289,7 @@ fn messages_go_to_every_client_of_their_channel() {
         stays.shutdown(Shutdown::Write).unwrap();
         fake.message(channel, "three");
         expect(&mut stays, "three\n");
-        assert_eq!(*reports.lock().unwrap(), reported, "{channel} {aloud}");
+        assert_eq!(*reports.lock(), reported, "{channel} {aloud}");
         assert_eq!(s.lost(), 0);
         drop(s);
         assert_eq!(rest(stays), "");
@@ -326,8 +326,8 @@ fn clients_that_come_and_go_are_reported() {
     let one = connect();
     until("it is there", || s.clients() == 1);
     drop((one, connect()));
-    until("it was reported", || reports.lock().unwrap().len() == 4);
-    let mut lines = reports.lock().unwrap().clone();
+    until("it was reported", || reports.lock().len() == 4);
+    let mut lines = reports.lock().clone();
     lines.sort();
     assert_eq!(
         lines,

@@ -4,8 +4,9 @@
 
 use super::*;
 use castanet_element::{CallError, Listener, Remote};
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 /// A router of two elements that records writes.
 #[derive(Default)]
@@ -21,7 +22,7 @@ pub(crate) struct Fake {
 impl Fake {
     /// Passes a message to the listeners of its channel.
     pub fn message(&self, channel: &str, text: &str) {
-        for (c, listener) in &*self.listeners.lock().unwrap() {
+        for (c, listener) in &*self.listeners.lock() {
             if let Some(l) = listener.upgrade().filter(|_| c == channel) {
                 l.hear(text);
             }
@@ -64,7 +65,7 @@ impl Remote for Fake {
             return Err(CallError::Failed("no".into()));
         }
         let element = element.unwrap_or("-");
-        self.written.lock().unwrap().push(format!("{element}.{handler}={value}"));
+        self.written.lock().push(format!("{element}.{handler}={value}"));
         match handler {
             "deep" if from == Origin::Anonymous => Err(CallError::Denied("not deep down".into())),
             "swapplan" => Ok(format!("+ {value}\n1 added\n")),
@@ -79,7 +80,7 @@ impl Remote for Fake {
         self.ended.load(Ordering::SeqCst)
     }
     fn listen(&self, channel: &str, listener: Weak<dyn Listener>) {
-        self.listeners.lock().unwrap().push((channel.into(), listener));
+        self.listeners.lock().push((channel.into(), listener));
     }
 }
 
@@ -121,7 +122,7 @@ fn talk_from(input: &str, rules: &Rules, from: Origin) -> String {
     let (whole, fake) = talk_in(1 << 20, input, rules, from, &small());
     for pieces in [1, 2, 3, 7] {
         let (out, f) = talk_in(pieces, input, rules, from, &small());
-        assert_eq!((&out, &*f.written.lock().unwrap()), (&whole, &*fake.written.lock().unwrap()), "{pieces}");
+        assert_eq!((&out, &*f.written.lock()), (&whole, &*fake.written.lock()), "{pieces}");
     }
     whole.strip_prefix(GREETING).unwrap().to_string()
 }
@@ -203,7 +204,7 @@ fn data_of_every_kind() {
         Origin::Authorised,
         &small(),
     );
-    assert_eq!(*fake.written.lock().unwrap(), ["c.reset=a b", "c.reset=\n\r\n", "c.reset=x\n", "-.stop=2"]);
+    assert_eq!(*fake.written.lock(), ["c.reset=a b", "c.reset=\n\r\n", "c.reset=x\n", "-.stop=2"]);
 }
 
 #[test]
@@ -247,7 +248,7 @@ fn any_bytes_get_an_answer_of_text() {
     ] {
         let (out, fake) = talk_in(5, input, &Rules::default(), Origin::Authorised, &limits);
         assert!(out.strip_prefix(GREETING).unwrap().starts_with(want), "{out}");
-        assert!(fake.written.lock().unwrap().is_empty());
+        assert!(fake.written.lock().is_empty());
     }
     let long = format!("{}\n", "x".repeat(3000));
     let (out, _) = talk_in(100, long.as_bytes(), &Rules::default(), Origin::Authorised, &limits);
@@ -332,7 +333,7 @@ fn a_client_of_another_host_without_the_token_calls_nothing() {
         let want = format!("{denied}200 Authorised\r\n200 Read handler 'c.count' OK\r\nDATA 1\r\n0");
         assert_eq!(talk_from(&then, &rules, Origin::Network), want, "{command:?}");
         let (_, fake) = talk_in(99, command.as_bytes(), &rules, Origin::Network, &small());
-        assert!(fake.written.lock().unwrap().is_empty(), "{command:?}");
+        assert!(fake.written.lock().is_empty(), "{command:?}");
     }
     // If the router has no token, no token is accepted.
     assert_eq!(

@@ -9,8 +9,8 @@ use crate::router::{Messages, Router};
 use crate::run_loop::Core;
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Capability;
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 /// The flow-based router context of the element. Notifier 0 is the element's empty notifier, 1 its full
 /// notifier, 2 and above those of its inputs. Storage 0 is the element, 1 the only one downstream, 2 the only
@@ -50,10 +50,10 @@ pub(super) struct Outside {
 
 impl Messages for Outside {
     fn message(&self, text: &str) {
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_string());
+        self.messages.lock().push(text.to_string());
     }
     fn stop(&self, times: u32) {
-        *self.stops.lock().unwrap_or_else(PoisonError::into_inner) += times;
+        *self.stops.lock() += times;
     }
     fn wake(&self, _: u32, _: u32) {}
 }

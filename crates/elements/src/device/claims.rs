@@ -3,8 +3,8 @@
 //! use of a device.
 
 use castanet_element::prelude::*;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 /// The key of data that belongs to the whole router and to no single element.
 pub(super) const ROUTER: u32 = u32::MAX;
@@ -17,7 +17,7 @@ struct Claims(Mutex<HashMap<String, (u32, String)>>);
 /// the error names that element.
 pub(super) fn claim(what: &str, cx: &mut BuildCx<'_>) -> Result<(), ConfigError> {
     let claims = cx.share_as(ROUTER, Claims::default);
-    let mut claims = claims.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut claims = claims.0.lock();
     let (me, name) = (cx.me, format!("{} :: {}", cx.name, cx.written_class));
     let (owner, owned_by) = claims.entry(what.to_string()).or_insert((me, name));
     if *owner == me {

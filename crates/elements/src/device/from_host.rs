@@ -10,9 +10,10 @@ use castanet_element::{Interest, Watch};
 use castanet_io::device::Tun;
 use castanet_packet::DEFAULT_HEADROOM;
 use castanet_wire::ether::EtherAddr;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// The maximum number of packets that one turn emits.
 const MOST: usize = 64;
@@ -33,7 +34,7 @@ impl HostDevice {
         })
     }
     fn tun(&self) -> MutexGuard<'_, Option<Arc<Tun>>> {
-        self.tun.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tun.lock()
     }
     /// Creates and opens the device.
     fn open(&self, name: &str) -> Result<Arc<Tun>, ElementError> {
@@ -59,7 +60,7 @@ impl HostDevices {
     /// Returns the device of that name, open or not.
     pub(super) fn get(name: &str, cx: &mut BuildCx<'_>) -> Arc<HostDevice> {
         let all = cx.share_as(ROUTER, HostDevices::default);
-        let mut all = all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = all.0.lock();
         all.entry(name.to_string()).or_default().clone()
     }
 }

@@ -11,7 +11,8 @@ use super::spanning_tree::bpdu::{Bpdu, BridgeId};
 use super::spanning_tree::protocol::{Bridge, MAX_PORTS, PortState};
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Takes part in the spanning tree protocol of Ethernet bridges (IEEE 802.1D-1998 section 8).
 ///
@@ -85,11 +86,6 @@ impl Build for EtherSpanTree {
 }
 
 impl Shared {
-    /// Locks the bridge. A poisoned lock is used too. No code panics while it holds the lock, and even after
-    /// a panic the bridge would be consistent.
-    fn bridge(&self) -> MutexGuard<'_, Option<Bridge>> {
-        self.bridge.lock().unwrap_or_else(PoisonError::into_inner)
-    }
     /// Opens and closes ports according to the bridge. `wake` is called with the notifiers of elements whose
     /// ports were opened.
     fn apply(&self, bridge: &Bridge, wake: impl FnMut(Note)) {
@@ -119,7 +115,7 @@ impl Shared {
 impl EtherSpanTree {
     /// Calls `f` with the bridge. Then applies its port states, sends its messages and sets the timer.
     fn with(&mut self, cx: &mut Cx<'_>, f: impl FnOnce(&mut Bridge)) {
-        let mut guard = self.shared.bridge();
+        let mut guard = self.shared.bridge.lock();
         let Some(bridge) = guard.as_mut() else { return };
         f(bridge);
         self.shared.apply(bridge, |note| cx.set_note(note));
@@ -171,7 +167,7 @@ impl EtherSpanTree {
     /// The bridge and its root, then one line for each port: role, state, best message.
     #[read]
     fn msgs(&self) -> Table {
-        let guard = self.shared.bridge();
+        let guard = self.shared.bridge.lock();
         let Some(bridge) = guard.as_ref() else { return Table::default() };
         let (root, cost) = bridge.root();
         let mut text = format!("bridge {}, root {root}, cost {cost}\n", bridge.id());
@@ -203,7 +199,7 @@ impl Lifecycle for EtherSpanTree {
                 return Err(format!("{name}: has {n} ports, but {} are wanted", self.ports).into());
             }
         }
-        let mut bridge = self.shared.bridge();
+        let mut bridge = self.shared.bridge.lock();
         if bridge.is_none() {
             let id = BridgeId::new(self.args.bridge_priority, self.args.addr);
             let made = Bridge::new(id, self.args.times(), self.args.path_cost, self.ports, cx.now());
@@ -223,9 +219,9 @@ impl Lifecycle for EtherSpanTree {
         {
             return Ok(());
         }
-        let Some(bridge) = old.shared.bridge().take() else { return Ok(()) };
+        let Some(bridge) = old.shared.bridge.lock().take() else { return Ok(()) };
         self.shared.apply(&bridge, |note| cx.set_note(note));
-        *self.shared.bridge() = Some(bridge);
+        *self.shared.bridge.lock() = Some(bridge);
         if self.first {
             let now = cx.now();
             cx.set_timer(0, now);

@@ -5,9 +5,10 @@ use super::ip_text::{Dump, Line};
 use crate::handover;
 use castanet_element::error::reason;
 use castanet_element::prelude::*;
+use parking_lot::{Mutex, MutexGuard};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Prints IP packets, one line each, and passes them on.
 ///
@@ -153,7 +154,7 @@ impl Sink {
 
 impl OutFile {
     fn sink(&self) -> MutexGuard<'_, Sink> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
     /// Checks at initialisation that the file can be written. Returns whether it did not exist before.
     pub(crate) fn prepare(name: &str, cx: &mut InitCx<'_>) -> Result<bool, ElementError> {

@@ -5,7 +5,8 @@ use super::flow::{RewriterKind, Timeouts};
 use super::registry::Registry;
 use super::store::Store;
 use castanet_element::prelude::*;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::{Arc, OnceLock};
 
 /// The names of the rewriter classes.
 pub const CLASSES: &[&str] =
@@ -73,7 +74,7 @@ impl Link {
     /// stores at once, while no worker runs.
     #[inline]
     pub fn store(&self) -> MutexGuard<'_, Store> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.store.lock()
     }
     /// Whether two rewriters have their flows in the same store.
     pub fn is_shared_with(&self, other: &Link) -> bool {
@@ -122,7 +123,7 @@ impl Handle {
             }
         };
         let space = {
-            let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut store = store.lock();
             store.join(self.kind, self.timeouts, self.inputs, &self.label)
         };
         let space = space.ok_or("CAPACITY: too many rewriters share it")?;

@@ -5,8 +5,9 @@ use super::handle::Handle;
 use super::mapper::Mapper;
 use super::pattern::Pattern;
 use castanet_element::prelude::*;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Named patterns, mappers and rewriters of a router. Each element registers when it is built. It looks up
 /// others at its initialisation or later, when all elements are built.
@@ -27,7 +28,7 @@ impl Registry {
         cx.share_as(u32::MAX, Registry::default)
     }
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
     /// Adds a pattern under its full name. Returns false if the name is taken.
     pub fn add_pattern(&self, name: String, pattern: Arc<Pattern>) -> bool {

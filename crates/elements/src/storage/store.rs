@@ -5,9 +5,10 @@ use super::engine::Args;
 use castanet_element::prelude::*;
 use castanet_element::spec::ClassSpec;
 use castanet_tables::{Fifo, Ring};
+use parking_lot::RwLock;
 use std::collections::TryReserveError;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 mod ends;
 mod moving;
@@ -38,19 +39,14 @@ impl Shared {
             warned: AtomicBool::new(false),
         }
     }
-    /// Locks the ring for reading, even if the lock is poisoned. No code panics while it holds the lock, and
-    /// even after a panic the ring would be consistent.
-    fn ring(&self) -> RwLockReadGuard<'_, Ring<Packet>> {
-        self.ring.read().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Room for Shared {
     fn room(&self, want: usize) -> usize {
-        self.ring().room(want)
+        self.ring.read().room(want)
     }
     fn is_full(&self) -> bool {
-        let ring = self.ring();
+        let ring = self.ring.read();
         ring.len() >= ring.capacity()
     }
 }
@@ -115,7 +111,7 @@ impl Store {
         match &mut self.packets {
             Packets::Own { fifo, .. } => *fifo = Fifo::try_new(capacity).map_err(failed)?,
             Packets::Shared(s) => {
-                let mut ring = s.ring.write().unwrap_or_else(PoisonError::into_inner);
+                let mut ring = s.ring.write();
                 // The first replica allocates for all. After live reconfiguration the ring is in use already,
                 // and `take_packets` changes its capacity.
                 if ring.capacity() == 0 && capacity != 0 {
@@ -143,14 +139,14 @@ impl Store {
     pub fn len(&self) -> usize {
         match &self.packets {
             Packets::Own { fifo, .. } => fifo.len(),
-            Packets::Shared(s) => s.ring().len(),
+            Packets::Shared(s) => s.ring.read().len(),
         }
     }
     /// The most packets that the store may hold.
     pub fn capacity(&self) -> usize {
         match &self.packets {
             Packets::Own { fifo, .. } => fifo.capacity(),
-            Packets::Shared(s) => s.ring().capacity(),
+            Packets::Shared(s) => s.ring.read().capacity(),
         }
     }
     fn is_full(&self) -> bool {

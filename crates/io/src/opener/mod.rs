@@ -11,6 +11,7 @@ mod serve;
 pub use serve::serve;
 
 use crate::device::{DeviceError, Setup};
+use parking_lot::Mutex;
 use request::{Reply, Request};
 use rustix::io::Errno;
 use rustix::net::{
@@ -20,7 +21,7 @@ use rustix::net::{
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 /// Largest length of requests and answers, in bytes.
 const LONGEST: usize = 4096;
@@ -70,7 +71,7 @@ impl Client {
             doing,
             why: "the process that opens devices for this router has ended; start the router again".into(),
         };
-        let fd = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fd = self.0.lock();
         send(&*fd, request.text().as_bytes(), SendFlags::NOSIGNAL).map_err(gone)?;
         let mut bytes = [0; LONGEST];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

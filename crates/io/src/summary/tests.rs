@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
 use super::*;
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 mod making;
 
@@ -12,7 +13,7 @@ mod making;
 struct Sink(Arc<Mutex<Vec<u8>>>);
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
     fn flush(&mut self) -> std::io::Result<()> {
@@ -78,7 +79,7 @@ fn write(names: &str, packets: &[Packet], binary: bool) -> Vec<u8> {
         assert!(writer.write(&p.view()).unwrap());
     }
     writer.flush().unwrap();
-    sink.0.lock().unwrap().clone()
+    sink.0.lock().clone()
 }
 
 /// Reads a dump and writes its packets to another dump. Returns the records of that dump.
@@ -272,7 +273,7 @@ fn the_header_of_a_dump() {
     drop(writer);
     let want = "!IPSummaryDump 1.3\n!creator \"a \\\"b\\\"\"\n!host h\n!runtime 1795255989.123456 (Sat Nov 21 10:13:09 2026)\n\
                 !data timestamp ip_src\n!bad no IP header\n";
-    assert_eq!(String::from_utf8(sink.0.lock().unwrap().clone()).unwrap(), want);
+    assert_eq!(String::from_utf8(sink.0.lock().clone()).unwrap(), want);
     for (ns, text) in [
         (0, "Thu Jan  1 00:00:00 1970"),
         (951_782_400, "Tue Feb 29 00:00:00 2000"),

@@ -4,9 +4,10 @@
 use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
 use castanet_element::spec::Origin;
+use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 /// The handlers of every element, and the global ones.
 const LOCAL: &str = "handlers\tr.\nname\tr.\nvalue\trw\nexact\trw%\nreset\tw\nlong\tr\nslow\tr\nno\trw\n";
@@ -33,21 +34,18 @@ fn full(element: Option<&str>, handler: &str) -> String {
 impl Fake {
     pub fn new(elements: &[&str]) -> Arc<Fake> {
         let fake = Fake::default();
-        fake.configure(
-            &mut fake.elements.lock().unwrap(),
-            elements.iter().map(ToString::to_string).collect(),
-        );
+        fake.configure(&mut fake.elements.lock(), elements.iter().map(ToString::to_string).collect());
         Arc::new(fake)
     }
     /// Switches to another configuration.
     pub fn swap(&self, elements: Vec<String>) {
         // As in a real router, a reader that sees the new swap count also sees the new elements.
-        let mut now = self.elements.lock().unwrap();
+        let mut now = self.elements.lock();
         self.swaps.fetch_add(1, Ordering::SeqCst);
         self.configure(&mut now, elements);
     }
     fn configure(&self, now: &mut Vec<String>, elements: Vec<String>) {
-        *self.known.lock().unwrap() = elements.iter().cloned().collect();
+        *self.known.lock() = elements.iter().cloned().collect();
         *now = elements;
     }
     pub fn end(&self) {
@@ -56,36 +54,36 @@ impl Fake {
     }
     /// Lets `slow` return.
     pub fn open_gate(&self) {
-        self.gate.lock().unwrap().0 = true;
+        self.gate.lock().0 = true;
         self.changed.notify_all();
     }
     /// Waits until `waiting` threads are in `slow`.
     pub fn wait_for(&self, waiting: usize) {
-        let mut gate = self.gate.lock().unwrap();
+        let mut gate = self.gate.lock();
         while gate.1 < waiting {
-            gate = self.changed.wait(gate).unwrap();
+            self.changed.wait(&mut gate);
         }
     }
     /// The number of writes since the last [`Fake::take`].
     pub fn written(&self) -> usize {
-        self.written.lock().unwrap().len()
+        self.written.lock().len()
     }
     /// Removes and returns the writes recorded so far.
     pub fn take(&self) -> Vec<(String, String)> {
-        std::mem::take(&mut *self.written.lock().unwrap())
+        std::mem::take(&mut *self.written.lock())
     }
     fn check(&self, element: Option<&str>) -> Result<(), CallError> {
         if self.has_ended() {
             return Err(CallError::Missing("the router has stopped".into()));
         }
-        let known = element.is_none_or(|e| self.known.lock().unwrap().contains(e));
+        let known = element.is_none_or(|e| self.known.lock().contains(e));
         if known { Ok(()) } else { Err(CallError::Missing(format!("no element named '{element:?}'"))) }
     }
 }
 
 impl Remote for Fake {
     fn elements(&self) -> Vec<String> {
-        self.elements.lock().unwrap().clone()
+        self.elements.lock().clone()
     }
     fn read(&self, element: Option<&str>, handler: &str, _: &str) -> Result<String, CallError> {
         self.check(element)?;
@@ -93,19 +91,19 @@ impl Remote for Fake {
         Ok(match handler {
             "handlers" => if element.is_some() { LOCAL } else { GLOBAL }.into(),
             "name" => element.unwrap_or_default().into(),
-            "list" => self.elements.lock().unwrap().join("\n"),
+            "list" => self.elements.lock().join("\n"),
             "long" => format!("{name} ").repeat(100_000),
             "no" => return Err(CallError::Failed("not without parameters".into())),
             "slow" => {
-                let mut gate = self.gate.lock().unwrap();
+                let mut gate = self.gate.lock();
                 gate.1 += 1;
                 self.changed.notify_all();
                 while !gate.0 && !self.has_ended() {
-                    gate = self.changed.wait(gate).unwrap();
+                    self.changed.wait(&mut gate);
                 }
                 "at last".into()
             }
-            _ => self.values.lock().unwrap().get(&name).cloned().unwrap_or(format!("first of {name}")),
+            _ => self.values.lock().get(&name).cloned().unwrap_or(format!("first of {name}")),
         })
     }
     fn write(
@@ -120,8 +118,8 @@ impl Remote for Fake {
             return Err(CallError::Failed("no means no".into()));
         }
         let name = full(element, handler);
-        self.written.lock().unwrap().push((name.clone(), value.to_string()));
-        self.values.lock().unwrap().insert(name, value.to_string());
+        self.written.lock().push((name.clone(), value.to_string()));
+        self.values.lock().insert(name, value.to_string());
         Ok(String::new())
     }
     fn swaps(&self) -> u64 {

@@ -95,7 +95,7 @@ fn a_write_is_one_call() {
             assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));
             // Wait for the write: the kernel sends the release of a file only after the last close has returned.
             let expected: usize = if written.is_empty() { 0 } else { written.matches('=').count() };
-            while m.fake.written.lock().unwrap().len() < expected {
+            while m.fake.written.lock().len() < expected {
                 std::thread::yield_now();
             }
             assert_eq!(m.written().join(" "), written, "{script}");
@@ -137,7 +137,7 @@ fn refused_writes_are_errors() {
             assert!(written.is_empty(), "{script}: {written:?}");
         }
         let folder = m.folder.path().display();
-        let said = m.said.lock().unwrap().join("\n");
+        let said = m.said.lock().join("\n");
         assert_eq!(said, format!("{folder}/a/no: no means no"));
     });
 }

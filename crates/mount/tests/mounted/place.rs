@@ -3,9 +3,10 @@
 
 use super::fake::Fake;
 use castanet_mount::{Mount, Options};
+use parking_lot::Mutex;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The environment variable that holds the name of the test in the test's process.
@@ -63,7 +64,7 @@ pub struct Mounted {
 pub fn mount_on(folder: &Path, fake: &Arc<Fake>) -> (Mount, Arc<Mutex<Vec<String>>>) {
     let said = Arc::new(Mutex::new(Vec::new()));
     let hears = said.clone();
-    let say = Box::new(move |text: &str| hears.lock().unwrap().push(text.to_string()));
+    let say = Box::new(move |text: &str| hears.lock().push(text.to_string()));
     let mount = Mount::new(Options { folder, remote: fake.clone(), report: say, watchdog: None }).unwrap();
     (mount, said)
 }

@@ -8,8 +8,9 @@ use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown, load_bytes, render}
 use castanet_package::build::{Options as Build, build};
 use castanet_package::{Packages, WithPackages};
 use castanet_runtime::{Options, Router};
+use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// A temporary directory for built files, removed when the tests end.
 pub fn folder() -> &'static Path {
@@ -20,7 +21,7 @@ pub fn folder() -> &'static Path {
 /// Mappings belong to the process, so only one test at a time may load packages and count mappings.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+    ONE.lock()
 }
 
 /// Builds the crate in `folder` as `to`.

@@ -3,7 +3,8 @@
 
 use super::common::{alone, mapped, router, router_that_says};
 use castanet_package::Packages;
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// The packages in the directory of built files.
 fn packages() -> Arc<Packages> {
@@ -124,7 +125,7 @@ fn a_panic_in_a_package_is_one_of_its_element() {
         let messages = Arc::new(Mutex::new(String::new()));
         let printer = {
             let messages = messages.clone();
-            Box::new(move |text: &str| messages.lock().unwrap().push_str(text))
+            Box::new(move |text: &str| messages.lock().push_str(text))
         };
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut r = router_that_says(&packages, &text(place), 1, printer)?;
@@ -135,7 +136,7 @@ fn a_panic_in_a_package_is_one_of_its_element() {
             Ok(answer) => answer.err().unwrap_or_default(),
             Err(panic) => *panic.downcast::<String>().unwrap(),
         };
-        let messages = messages.lock().unwrap();
+        let messages = messages.lock();
         format!("{error}{messages}")
     };
     for place in ["build", "initialise", "packet", "handler"] {

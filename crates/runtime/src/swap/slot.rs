@@ -3,7 +3,7 @@
 
 use super::candidate::Candidate;
 use super::error::SwapError;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex};
 
 enum State {
     /// No swap is under way.
@@ -30,21 +30,18 @@ impl Slot {
     pub fn new() -> Slot {
         Slot { state: Mutex::new(State::Free), changed: Condvar::new() }
     }
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
     /// Takes the permit. With `wait`, waits until it is free.
     ///
     /// # Errors
     /// When the router has stopped; without `wait`, also when a swap is under way.
     pub fn acquire(&self, wait: bool) -> Result<Permit<'_>, SwapError> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             match *state {
                 State::Free => break,
                 State::Closed => return Err(SwapError::Stopped),
                 _ if !wait => return Err(SwapError::Busy),
-                _ => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                _ => self.changed.wait(&mut state),
             }
         }
         *state = State::Taken;
@@ -52,7 +49,7 @@ impl Slot {
     }
     /// Takes the candidate, if one waits.
     pub fn take(&self) -> Option<Box<Candidate>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match std::mem::replace(&mut *state, State::Taken) {
             State::Ready(c) => Some(c),
             other => {
@@ -63,7 +60,7 @@ impl Slot {
     }
     /// Frees the permit for the next thread, after the candidate was committed or refused.
     pub fn release(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if matches!(*state, State::Taken) {
             *state = State::Free;
             self.changed.notify_one();
@@ -71,7 +68,7 @@ impl Slot {
     }
     /// Refuses all permits and candidates from now on, because the router has stopped.
     pub fn close(&self) {
-        let last = std::mem::replace(&mut *self.lock(), State::Closed);
+        let last = std::mem::replace(&mut *self.state.lock(), State::Closed);
         self.changed.notify_all();
         if let State::Ready(candidate) = last {
             candidate.discard();
@@ -86,7 +83,7 @@ impl Permit<'_> {
     /// When the router has stopped.
     pub fn submit(mut self, candidate: Candidate) -> Result<(), SwapError> {
         let Some(slot) = self.0.take() else { return Err(SwapError::Stopped) };
-        let mut state = slot.lock();
+        let mut state = slot.state.lock();
         if matches!(*state, State::Closed) {
             drop(state);
             candidate.discard();

@@ -5,8 +5,8 @@
 use castanet_classes::Registry;
 use castanet_element::prelude::*;
 use castanet_element::{action, element};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Consumes numbered packets. The packets of each source must come in order, complete, and once.
@@ -153,7 +153,7 @@ pub struct GateArgs {
 
 impl Gate {
     fn call(&self, when: &str) {
-        let call = CALLS.lock().unwrap().remove(&format!("{} {when}", self.args.key));
+        let call = CALLS.lock().remove(&format!("{} {when}", self.args.key));
         if let Some(call) = call {
             call();
         }
@@ -162,7 +162,7 @@ impl Gate {
 
 impl Action for Gate {
     fn action(&mut self, _: &mut Packet, _: &mut Cx<'_>) -> Verdict {
-        *PASSED.lock().unwrap().entry(self.args.key.clone()).or_default() += 1;
+        *PASSED.lock().entry(self.args.key.clone()).or_default() += 1;
         Verdict::Next
     }
 }
@@ -171,9 +171,9 @@ impl Lifecycle for Gate {
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         self.call("cleanup");
         if self.args.wait > 0 {
-            PASSED.lock().unwrap().insert(self.args.key.clone(), 0);
+            PASSED.lock().insert(self.args.key.clone(), 0);
         }
-        while PASSED.lock().unwrap().get(&self.args.key).is_some_and(|n| *n < self.args.wait) {
+        while PASSED.lock().get(&self.args.key).is_some_and(|n| *n < self.args.wait) {
             std::thread::yield_now();
         }
         Ok(())

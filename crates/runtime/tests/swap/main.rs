@@ -360,7 +360,7 @@ fn requests_that_come_in_a_commit_reach_the_new_router() {
             // The old configuration, which another thread may have looked up just before the swap.
             let old = running.current().unwrap();
             let call = move || if end { old.end() } else { old.stop(1) };
-            CALLS.lock().unwrap().insert(format!("{key} {when}"), Box::new(call));
+            CALLS.lock().insert(format!("{key} {when}"), Box::new(call));
             running.swap(Origin::Operator, "config", &text).unwrap();
             let r = thread.join().unwrap();
             assert_eq!((r.shared().requests(), running.swaps()), (0, 1), "{when} {end}");

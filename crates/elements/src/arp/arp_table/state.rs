@@ -8,9 +8,9 @@
 use super::entry::{Entry, Settings};
 use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Packets that were removed from the table, each with the reason.
 pub type Lost = Vec<(Packet, Reason)>;
@@ -56,7 +56,7 @@ impl State {
         }
     }
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
     /// Sets capacities and times.
     pub fn configure(&self, settings: Settings) {

@@ -8,7 +8,8 @@ use super::*;
 use crate::control::script::output::Output;
 use castanet_element::kit::{Kit, packet};
 use castanet_element::spec::Names;
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 /// Collects what a script has printed.
 #[derive(Clone, Default)]
@@ -16,7 +17,7 @@ pub(crate) struct Printed(Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Printed {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().write(bytes)
     }
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
@@ -28,7 +29,7 @@ impl Printed {
         Output::to(self.clone())
     }
     pub(crate) fn take(&self) -> String {
-        String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
+        String::from_utf8(std::mem::take(&mut *self.0.lock())).unwrap()
     }
 }
 

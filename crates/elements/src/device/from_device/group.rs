@@ -2,8 +2,8 @@
 //! Groups of FromDevice elements that share the frames of a device.
 
 use super::Args;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 /// Returns the use of a device that an element claims, as text: the device, the filter, the protocol, and the
 /// group if there is one.
@@ -19,7 +19,7 @@ pub(super) struct Members(Mutex<HashMap<String, Vec<u32>>>);
 impl Members {
     /// Returns the number of an element in its group.
     pub fn next(&self, group: &str, element: u32) -> usize {
-        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = self.0.lock();
         let members = groups.entry(group.to_string()).or_default();
         if !members.contains(&element) {
             members.push(element);

@@ -8,9 +8,9 @@ use crate::nat::store::{Input, Space, Store};
 use crate::nat::tuple::Tuple;
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol;
+use parking_lot::MutexGuard;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
-use std::sync::MutexGuard;
 
 /// The flow of a packet: `SADDR SPORT DADDR DPORT`.
 pub struct FlowText(Tuple);

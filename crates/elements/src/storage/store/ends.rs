@@ -22,7 +22,7 @@ impl Store {
                 self.gauge.set(fifo.len());
             }
             Packets::Shared(s) => {
-                let ring = s.ring();
+                let ring = s.ring.read();
                 let came = batch.len();
                 for p in batch.drain() {
                     force(&ring, p, &mut over);

@@ -4,8 +4,8 @@
 use super::{Packets, Store, no_memory};
 use crate::handover;
 use castanet_element::prelude::*;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 impl Store {
     /// Changes the capacity. The oldest packets stay. Surplus packets are dropped, but not counted as drops
@@ -14,9 +14,7 @@ impl Store {
         let room = capacity.get() as usize;
         let surplus = match &mut self.packets {
             Packets::Own { fifo, .. } => fifo.try_resize(room),
-            Packets::Shared(s) => {
-                s.ring.write().unwrap_or_else(PoisonError::into_inner).try_set_capacity(room)
-            }
+            Packets::Shared(s) => s.ring.write().try_set_capacity(room),
         };
         let surplus = surplus.map_err(|e| no_memory(capacity, &e))?;
         self.measure(surplus.len());
@@ -67,7 +65,7 @@ impl Store {
                 *told |= warned;
             }
             Packets::Shared(s) => {
-                let ring = s.ring();
+                let ring = s.ring.read();
                 ring.push_many(all.as_mut_vec());
                 self.gauge.add(before - all.len());
                 s.highwater.fetch_max(high.min(capacity).max(ring.len()), Ordering::Relaxed);
@@ -98,7 +96,7 @@ impl Store {
                 (*highwater, *warned)
             }
             Packets::Shared(s) => {
-                let n = s.ring().pop_many(usize::MAX, into.as_mut_vec());
+                let n = s.ring.read().pop_many(usize::MAX, into.as_mut_vec());
                 self.gauge.sub(n);
                 (s.highwater.load(Ordering::Relaxed), s.warned.load(Ordering::Relaxed))
             }

@@ -19,7 +19,7 @@ impl Store {
                 (n, was_full)
             }
             Packets::Shared(s) => {
-                let ring = s.ring();
+                let ring = s.ring.read();
                 // Treat the ring as having been full, because other workers may have filled it.
                 // Setting a notifier that is set already costs only a read.
                 let n = ring.pop_many(max, into.as_mut_vec());
@@ -60,7 +60,7 @@ impl Store {
                 p
             }
             Packets::Shared(s) => {
-                let p = s.ring().pop();
+                let p = s.ring.read().pop();
                 self.gauge.sub(usize::from(p.is_some()));
                 p
             }

@@ -27,7 +27,7 @@ impl Store {
                 was_empty
             }
             Packets::Shared(s) => {
-                let ring = s.ring();
+                let ring = s.ring.read();
                 let before = batch.len();
                 ring.push_many(batch.as_mut_vec());
                 self.gauge.add(before - batch.len());
@@ -111,7 +111,7 @@ impl Store {
         let silent = match &mut self.packets {
             Packets::Own { fifo, warned, .. } => fifo.capacity() == 0 || std::mem::replace(warned, true),
             Packets::Shared(s) => {
-                let capacity = s.ring().capacity();
+                let capacity = s.ring.read().capacity();
                 capacity == 0 || s.warned.swap(true, Ordering::Relaxed)
             }
         };

@@ -116,7 +116,7 @@ fn a_packet_that_comes_meanwhile_is_not_slept_over() {
         s.found_empty(cx);
         assert!(!cx.is_set(empty));
         cx.set_note(empty);
-        shared.ring().push(packet(b"x")).unwrap();
+        shared.ring.read().push(packet(b"x")).unwrap();
         s.found_empty(cx);
         assert!(cx.is_set(empty), "a packet waits");
     });
@@ -131,7 +131,7 @@ fn room_that_comes_meanwhile_is_not_slept_over() {
         s.push(&mut batch(2), cx);
         assert!(!cx.is_set(full));
         cx.set_note(full);
-        shared.ring().pop().unwrap();
+        shared.ring.read().pop().unwrap();
         s.close(cx);
         assert!(cx.is_set(full), "there is room");
     });
@@ -147,7 +147,7 @@ fn a_source_is_not_misled_by_a_late_notifier() {
         let signal = Signal::new(vec![1], false);
         s.push(&mut batch(3), cx);
         assert_eq!(cx.room(&signal, 5, false), Err(Turn::Sleep));
-        shared.ring().pop().unwrap();
+        shared.ring.read().pop().unwrap();
         s.push(&mut batch(1), cx);
         cx.set_note(full);
         assert_eq!(cx.room(&signal, 5, false), Err(Turn::Sleep));
@@ -163,14 +163,14 @@ fn a_source_is_not_misled_by_a_late_notifier() {
 }
 
 /// A queue that offers no room. Whether it is full may change with each call of `is_full`.
-struct Passing(std::sync::Mutex<Vec<bool>>);
+struct Passing(parking_lot::Mutex<Vec<bool>>);
 
 impl Room for Passing {
     fn room(&self, _: usize) -> usize {
         0
     }
     fn is_full(&self) -> bool {
-        self.0.lock().unwrap().pop().unwrap()
+        self.0.lock().pop().unwrap()
     }
 }
 
@@ -187,7 +187,7 @@ fn a_source_without_room_leaves_no_other_asleep() {
         kit().with(|_, cx| {
             let note = Note::new(1);
             let looks = looks.iter().rev().copied().collect();
-            cx.core().notes().measure(note, Arc::new(Passing(std::sync::Mutex::new(looks))));
+            cx.core().notes().measure(note, Arc::new(Passing(parking_lot::Mutex::new(looks))));
             cx.core().notes().listen(1, vec![(0, 7)]);
             cx.clear_note(note);
             cx.set_note(note);

@@ -5,11 +5,11 @@ use crate::bytes::{self, PATIENCE, STACK};
 use crate::schedule::{self, Dice};
 use castanet_io::namespace;
 use nix::sys::socket::{setsockopt, sockopt};
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -83,7 +83,7 @@ pub fn connect(start: u64, seconds: u64, per_minute: u64, seed: u64) -> Result<(
             if let Err(e) = one(n) {
                 let at = since(start).as_secs();
                 let why = format!("{e} (second {at})");
-                *failures.lock().unwrap_or_else(PoisonError::into_inner).entry(why).or_default() += 1;
+                *failures.lock().entry(why).or_default() += 1;
             }
         }
     };
@@ -93,7 +93,7 @@ pub fn connect(start: u64, seconds: u64, per_minute: u64, seed: u64) -> Result<(
         }
         Ok::<(), String>(())
     })?;
-    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failures = failures.into_inner();
     report(&serde_json::json!({
         "asked": total,
         "done": done.into_inner(),
@@ -174,7 +174,7 @@ pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), S
             let Ok(n) = socket.recv(&mut buffer) else { continue };
             let Some((head, data)) = buffer.get(..n).and_then(|d| d.split_at_checked(8)) else { continue };
             let number = bytes::number(head);
-            let mut fates = fates.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut fates = fates.lock();
             match fates.get_mut(number as usize) {
                 Some(fate) if data == bytes::bytes(number, 0, data.len()) => {
                     fate.answers = fate.answers.saturating_add(1);
@@ -202,7 +202,7 @@ pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), S
             let length = if number.is_multiple_of(FRAGMENTED) { 4000 } else { dice.below(1400) };
             let datagram = [&number.to_le_bytes()[..], &bytes::bytes(number, 0, length)].concat();
             let sent = since(start).as_millis() as u32;
-            fates.lock().unwrap_or_else(PoisonError::into_inner).push(Fate { sent, answers: 0 });
+            fates.lock().push(Fate { sent, answers: 0 });
             // The first call may send nothing and report an ICMP error about an earlier datagram. In that case the
             // datagram is sent again.
             if socket.send(&datagram).is_err() && socket.send(&datagram).is_err() {
@@ -212,7 +212,7 @@ pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), S
         thread::sleep(LATE);
         end.store(true, Relaxed);
     });
-    let fates = fates.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let fates = fates.into_inner();
     let calm = |f: &&Fate| schedule::is_calm(Duration::from_millis(f.sent.into()));
     let lost: Vec<&Fate> = fates.iter().filter(|f| f.answers == 0).collect();
     let mut seconds_lost: BTreeMap<String, u64> = BTreeMap::new();
