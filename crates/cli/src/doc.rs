@@ -123,7 +123,9 @@ fn class_json(s: &ClassSpec) -> Value {
     let port = |p: words::Port| json!({ "which": p.which, "moves": p.moves, "packets": p.packets, "optional": p.optional });
     let handler = |(name, h): (String, HandlerSpec)| {
         let kind = h.readable().then(|| h.kind.word());
-        json!({ "name": name, "flags": h.flags, "value": kind, "unit": h.unit, "doc": h.doc })
+        // The value is that of an argument, as the configuration gives it or as it was last written.
+        let argument = s.arg_handlers.iter().any(|a| a.name == name);
+        json!({ "name": name, "flags": h.flags, "value": kind, "unit": h.unit, "argument": argument, "doc": h.doc })
     };
     let count = |c: &castanet_spec::CountSpec| json!({ "name": c.name, "unit": c.unit, "doc": c.doc, "label": c.label, "values": c.values });
     let argument = |a: &castanet_spec::ArgSpec| {

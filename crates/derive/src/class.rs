@@ -254,6 +254,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let counts = parts.counts.items(false)?;
     let handlers = (!attr.has("handlers")).then(|| quote!(impl ::castanet_element::Handlers for #ident {}));
     let build = (!attr.has("build")).then(|| parts.build_impl(ident));
+    let element = object::element_impl(ident, &parts);
     let lifecycle = (!attr.has("lifecycle")).then(|| object::lifecycle_impl(ident, &parts));
     Ok(quote! {
         #codes
@@ -263,5 +264,6 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         #handlers
         #build
         #lifecycle
+        #element
     })
 }

@@ -62,7 +62,8 @@ pub enum Drive {
 ///
 /// A field with `#[engine]` holds the part that the class shares with other classes ([`Engine`]). With
 /// `#[engine(handlers_first)]`, the handlers of the engine stand before those of the class in lists; otherwise they
-/// follow them.
+/// follow them. With `#[engine(element)]`, the engine also processes the packets: it implements [`Element`], and
+/// the class delegates `Element` to it.
 pub trait Class: Object + Handlers {
     /// The arguments of the class.
     type Args: Args;
@@ -111,8 +112,8 @@ pub trait Build: Class {
 }
 
 /// An engine is a part that several classes share: arguments, handlers and state. A class has its engine in a field
-/// with `#[engine]`. `#[derive(Class)]` delegates arguments, handlers and [`Lifecycle`] to this field. The class itself
-/// only processes packets.
+/// with `#[engine]`. `#[derive(Class)]` delegates arguments, handlers and [`Lifecycle`] to this field. With
+/// `#[engine(element)]` it delegates [`Element`] too. Otherwise the class processes the packets.
 pub trait Engine: Lifecycle + Handlers + Counts {
     /// The arguments of all classes that share the engine.
     type Args: Args;
@@ -225,7 +226,7 @@ pub trait Action: Object {
 
 /// An element that is not an [`Action`]: a classifier, table, queue, tee, source, sink or scheduler.
 #[allow(unused_variables)]
-pub trait Element: Object {
+pub trait Element {
     /// Takes packets that arrive on a push input. Whatever is left in the batch is dropped as [`Reason::Discarded`].
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {}
     /// Takes one packet that arrives on a push input. Override this method only if the class can take one packet at
@@ -263,12 +264,16 @@ pub trait Element: Object {
     }
 }
 
+/// An [`Element`] with the operations of an [`Object`]. All elements have both; an [`Engine`] implements `Element` alone.
+pub trait AnyElement: Element + Object {}
+impl<T: Element + Object> AnyElement for T {}
+
 /// An element that was built.
 pub enum Instance {
     /// An element that can be linked into a chain.
     Action(Box<dyn Action>),
     /// Any other element.
-    Element(Box<dyn Element>),
+    Element(Box<dyn AnyElement>),
 }
 
 impl Instance {

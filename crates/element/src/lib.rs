@@ -49,10 +49,11 @@ pub mod watch;
 
 pub use build::{BuildCx, ConfigError, InitCx};
 pub use castanet_derive::{Args, Class, Counts, handlers};
+pub use castanet_packet as packet;
 pub use castanet_spec as spec;
 pub use class::{
-    Action, Build, Class, ClassDef, Classes, Drive, Element, Engine, Information, Instance, Lifecycle,
-    Object, Turn, Verdict, action, element, information,
+    Action, AnyElement, Build, Class, ClassDef, Classes, Drive, Element, Engine, Information, Instance,
+    Lifecycle, Object, Turn, Verdict, action, element, information,
 };
 pub use clock::Clock;
 pub use count::{Count, CountVisitor, Counts, SharedCount};

@@ -17,6 +17,7 @@ mod handover;
 pub mod icmp;
 pub mod info;
 pub mod ip;
+mod line_output;
 pub mod measure;
 pub mod nat;
 pub mod sched;

@@ -8,7 +8,7 @@ use crate::push::{is_all, pass, walk};
 use crate::reach::deliver;
 use crate::unwind::blamed;
 use castanet_element::run_loop::{Core, EdgeRange, Internals as _};
-use castanet_element::{Cx, Element, Turn};
+use castanet_element::{AnyElement, Cx, Turn};
 use castanet_packet::Packet;
 
 impl Nodes {
@@ -26,7 +26,7 @@ impl Nodes {
         &mut self,
         core: &mut Core,
         element: u32,
-        f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
+        f: impl FnOnce(&mut dyn AnyElement, &mut Cx<'_>) -> R,
     ) -> Option<R> {
         let n = self.places.get(element as usize)?.0 as usize;
         let single = core.limit() == 1;

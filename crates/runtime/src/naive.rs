@@ -19,7 +19,7 @@ use crate::tasks::LONGEST_BURST;
 use crate::worker::STACK;
 use crate::{Classes, Options};
 use castanet_element::run_loop::{self, Core, Internals as _, Router};
-use castanet_element::{CallError, Cx, Drive, Element, Instance, Turn};
+use castanet_element::{AnyElement, CallError, Cx, Drive, Instance, Turn};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources};
 use castanet_spec::Reason;
@@ -149,7 +149,7 @@ impl Naive {
     }
 
     /// Calls an element, and moves on the packets that it emits until each is stored, sent or dropped.
-    fn turn<R>(&mut self, element: u32, f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R) -> Option<R> {
+    fn turn<R>(&mut self, element: u32, f: impl FnOnce(&mut dyn AnyElement, &mut Cx<'_>) -> R) -> Option<R> {
         let e = element as usize;
         self.core.set_limit(1);
         let out = self.net.enter(&mut self.core, e, true, |instance, cx| match instance {

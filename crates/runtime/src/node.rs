@@ -3,7 +3,7 @@
 
 use crate::lock::Locked;
 use castanet_element::run_loop::{Edge, EdgeRange};
-use castanet_element::{Action, Element};
+use castanet_element::{Action, AnyElement};
 use castanet_packet::Packet;
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ pub(crate) enum Body {
     /// The actions of a chain, in order.
     Chain(Box<[Member]>),
     /// An element that neither pulls nor calls handlers.
-    Element(Box<dyn Element>),
+    Element(Box<dyn AnyElement>),
     /// An element that pulls or calls handlers, so that it must reach the other elements while it runs.
     /// Packets that it emits wait on edges of its own until it has returned.
-    Reaching(Box<dyn Element>, Box<[Edge]>),
+    Reaching(Box<dyn AnyElement>, Box<[Edge]>),
     /// An element that several workers share under a lock, and its packets that wait until it has returned.
     Locked(Arc<Locked>, Box<[Edge]>),
     /// The node is running, further up the call stack.
@@ -79,7 +79,7 @@ pub(crate) enum Rest {
 
 impl Body {
     /// Makes the body of an element that reaches others and has the given number of outputs.
-    pub(crate) fn reaching(element: Box<dyn Element>, outputs: u32) -> Body {
+    pub(crate) fn reaching(element: Box<dyn AnyElement>, outputs: u32) -> Body {
         Body::Reaching(element, outbox(outputs))
     }
     /// Makes the body of a locked element.

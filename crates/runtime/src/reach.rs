@@ -6,7 +6,7 @@ use crate::node::Body;
 use crate::nodes::Nodes;
 use crate::unwind::{Taken, blamed};
 use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
-use castanet_element::{Cx, Element, Instance};
+use castanet_element::{AnyElement, Cx, Instance};
 use castanet_packet::Packet;
 
 /// The result of a call, and what the element emitted during it.
@@ -27,7 +27,7 @@ impl Nodes {
         core: &mut Core,
         n: usize,
         single: bool,
-        f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R,
+        f: impl FnOnce(&mut dyn AnyElement, &mut Cx<'_>) -> R,
     ) -> Option<Reached<R>> {
         let node = self.nodes.get_mut(n)?;
         let (me, base) = (node.me, node.base as usize);

@@ -14,7 +14,7 @@ use crate::prepare::{Site, build_one};
 use crate::shared::Shared;
 use castanet_element::count::move_counts;
 use castanet_element::run_loop::{self, Core, Internals as _};
-use castanet_element::{Action, CallError, ConfigError, Cx, Element, Instance, Messages as _, Object};
+use castanet_element::{Action, AnyElement, CallError, ConfigError, Cx, Instance, Messages as _, Object};
 use castanet_spec::arg::{ArgCx, with_value};
 use castanet_spec::{Effects, Reconfigure};
 
@@ -79,7 +79,7 @@ impl Shared {
 /// The place where a worker keeps an element.
 pub(crate) enum Place<'a> {
     Action(&'a mut Box<dyn Action>),
-    Element(&'a mut Box<dyn Element>),
+    Element(&'a mut Box<dyn AnyElement>),
 }
 
 /// Moves the counts and state of one element to another. After an error, moves them back.

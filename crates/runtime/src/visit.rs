@@ -19,7 +19,7 @@ use crate::nodes::Nodes;
 use crate::reach::Reached;
 use crate::unwind::{Taken, blamed};
 use castanet_element::run_loop::{Core, EdgeRange, Internals as _};
-use castanet_element::{Action, CallError, Cx, Element, Instance, Object};
+use castanet_element::{Action, AnyElement, CallError, Cx, Instance, Object};
 use castanet_packet::Batch;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -273,7 +273,7 @@ impl Nodes {
     pub(crate) fn disable_locked(
         &mut self,
         element: u32,
-        substitute: impl FnOnce() -> Box<dyn Element>,
+        substitute: impl FnOnce() -> Box<dyn AnyElement>,
     ) -> bool {
         let Some(lock) = self.lock_of(element) else { return false };
         let mut state = lock.wait();

@@ -3,8 +3,9 @@
 
 use super::parts::Parts;
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::Ident;
+use syn::spanned::Spanned;
 
 /// The last expressions of `read_handler` and `write_handler`. They read and write the handlers of arguments.
 fn args_access(parts: &Parts<'_>) -> (TokenStream, TokenStream) {
@@ -146,4 +147,42 @@ pub fn lifecycle_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
             }
         }
     }
+}
+
+/// Generates the implementation of `Element` that delegates to the engine, if the engine processes the packets.
+pub fn element_impl(ident: &Ident, parts: &Parts<'_>) -> Option<TokenStream> {
+    let (e, ty) = parts.engine.filter(|_| parts.engine_processes)?;
+    let engine = quote_spanned!(ty.span()=> <#ty as ::castanet_element::Element>);
+    Some(quote! {
+        impl ::castanet_element::Element for #ident {
+            #[inline]
+            fn push(&mut self, port: usize, batch: &mut ::castanet_element::packet::Batch, cx: &mut ::castanet_element::Cx<'_>) {
+                #engine::push(&mut self.#e, port, batch, cx);
+            }
+            #[inline]
+            fn push_one(&mut self, port: usize, p: ::castanet_element::packet::Packet, cx: &mut ::castanet_element::Cx<'_>) {
+                #engine::push_one(&mut self.#e, port, p, cx);
+            }
+            #[inline]
+            fn pull(&mut self, port: usize, max: usize, into: &mut ::castanet_element::packet::Batch, cx: &mut ::castanet_element::Cx<'_>) {
+                #engine::pull(&mut self.#e, port, max, into, cx);
+            }
+            #[inline]
+            fn pull_one(&mut self, port: usize, cx: &mut ::castanet_element::Cx<'_>) -> Option<::castanet_element::packet::Packet> {
+                #engine::pull_one(&mut self.#e, port, cx)
+            }
+            fn task(&mut self, cx: &mut ::castanet_element::Cx<'_>) -> ::castanet_element::Turn {
+                #engine::task(&mut self.#e, cx)
+            }
+            fn timer(&mut self, id: u16, cx: &mut ::castanet_element::Cx<'_>) {
+                #engine::timer(&mut self.#e, id, cx);
+            }
+            fn signal(&mut self, signal: i32, cx: &mut ::castanet_element::Cx<'_>) {
+                #engine::signal(&mut self.#e, signal, cx);
+            }
+            fn drive(&mut self, cx: &mut ::castanet_element::Cx<'_>) -> ::castanet_element::Drive {
+                #engine::drive(&mut self.#e, cx)
+            }
+        }
+    })
 }

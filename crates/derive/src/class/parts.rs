@@ -11,6 +11,8 @@ pub struct Parts<'a> {
     pub engine: Option<(&'a Ident, &'a Type)>,
     /// Whether the handlers of the engine precede those of the class.
     pub engine_first: bool,
+    /// Whether the engine processes the packets of the class.
+    pub engine_processes: bool,
     /// The type of the field `args`.
     args: Option<&'a Type>,
     /// The other fields.
@@ -30,6 +32,7 @@ impl<'a> Parts<'a> {
         let mut parts = Parts {
             engine: None,
             engine_first: false,
+            engine_processes: false,
             args: None,
             rest: Vec::new(),
             counts: Counts::default(),
@@ -38,11 +41,14 @@ impl<'a> Parts<'a> {
             let Some(id) = &f.ident else { continue };
             if let Some(a) = f.attrs.iter().find(|a| a.path().is_ident("engine")) {
                 if let syn::Meta::List(_) = a.meta {
-                    a.parse_nested_meta(|m| match m.path.is_ident("handlers_first") {
-                        true => Ok(()),
-                        false => Err(m.error("expected handlers_first")),
+                    a.parse_nested_meta(|m| {
+                        match m.path.get_ident().map(ToString::to_string).as_deref() {
+                            Some("handlers_first") => parts.engine_first = true,
+                            Some("element") => parts.engine_processes = true,
+                            _ => return Err(m.error("expected handlers_first or element")),
+                        }
+                        Ok(())
                     })?;
-                    parts.engine_first = true;
                 }
                 if parts.engine.replace((id, &f.ty)).is_some() {
                     return Err(Error::new_spanned(f, "a class has one engine"));

@@ -4,7 +4,7 @@
 
 use super::raise;
 use crate::build::InitCx;
-use crate::class::{Action, Drive, Element, Lifecycle, Object, Turn, Verdict};
+use crate::class::{Action, AnyElement, Drive, Element, Lifecycle, Object, Turn, Verdict};
 use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::handler::HandlerError;
@@ -61,7 +61,7 @@ impl Inner for dyn Action {
         self
     }
 }
-impl Inner for dyn Element {
+impl Inner for dyn AnyElement {
     fn any(&mut self) -> &mut dyn Any {
         self
     }

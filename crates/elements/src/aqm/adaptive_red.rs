@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! AdaptiveRED: random early detection that adapts its probability.
 
-use super::early::{Early, EarlyArgs, Settings};
-use super::lengths::Queues;
-use super::policy;
+use super::early::{Averaging, Early, EarlyArgs, Settings};
 use castanet_element::prelude::*;
 
 /// Drops packets like `RED`, and adapts the probability to keep the average length of queues near TARGET.
@@ -25,7 +23,7 @@ use castanet_element::prelude::*;
 #[class(reconfigure = keeps, effects(looks), drops(EarlyDrop))]
 #[class(takes_state = "the average length, the probability, the drops")]
 pub struct AdaptiveRed {
-    #[engine]
+    #[engine(element)]
     early: Early<Args>,
 }
 
@@ -36,13 +34,8 @@ pub struct Args {
     target: u32,
     /// The initial probability at the upper threshold.
     max_p: f64,
-    /// The names of the queues whose lengths are added up; the nearest queues if not given.
-    #[arg(keyword)]
-    queues: Option<Queues>,
-    /// How slowly the average changes, 0 to 32: a new length has the weight 2 to the power of -STABILITY; 0 for no
-    /// averaging.
-    #[arg(keyword, default = 4)]
-    stability: u32,
+    #[arg(flatten)]
+    averaging: Averaging,
 }
 
 impl EarlyArgs for Args {
@@ -53,29 +46,9 @@ impl EarlyArgs for Args {
             min: half,
             max: self.target.saturating_add(half),
             max_p: self.max_p,
-            queues: self.queues.clone(),
-            stability: self.stability,
+            averaging: self.averaging.clone(),
             gentle: true,
         })
-    }
-}
-
-impl Element for AdaptiveRed {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        policy::push(&mut self.early, batch, cx);
-    }
-    #[inline]
-    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        policy::push_one(&mut self.early, p, cx);
-    }
-    #[inline]
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        policy::pull(&mut self.early, max, into, cx);
-    }
-    #[inline]
-    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        policy::pull_one(&mut self.early, cx)
     }
 }
 

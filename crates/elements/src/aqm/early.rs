@@ -3,7 +3,7 @@
 
 use super::average::{Average, Real};
 use super::lengths::{Lengths, Queues};
-use super::policy::{Policy, check_probability};
+use super::policy::{self, Policy, check_probability};
 use castanet_element::prelude::*;
 use castanet_element::spec::Args;
 use std::sync::Arc;
@@ -30,13 +30,24 @@ pub(super) struct State {
     drops: SharedCount,
 }
 
+/// The arguments that say whose length is averaged, and how.
+#[derive(Args, Clone)]
+pub struct Averaging {
+    /// The names of the queues whose lengths are added up; the nearest queues if not given.
+    #[arg(keyword)]
+    queues: Option<Queues>,
+    /// How slowly the average changes, 0 to 32: a new length has the weight 2 to the power of -STABILITY; 0 for no
+    /// averaging.
+    #[arg(keyword, default = 4)]
+    stability: u32,
+}
+
 /// The configuration of a RED or AdaptiveRED.
 pub struct Settings {
     pub(super) min: u32,
     pub(super) max: u32,
     pub(super) max_p: f64,
-    pub(super) queues: Option<Queues>,
-    pub(super) stability: u32,
+    pub(super) averaging: Averaging,
     pub(super) gentle: bool,
 }
 
@@ -171,19 +182,38 @@ impl<A: EarlyArgs> Early<A> {
         };
         let gentle = if self.settings.gentle { "" } else { ", GENTLE false" };
         let (p, queues) = (self.max_p(), self.lengths.argument(cx));
-        format!("{limits}, {p}{queues}, STABILITY {}{gentle}", self.settings.stability)
+        format!("{limits}, {p}{queues}, STABILITY {}{gentle}", self.settings.averaging.stability)
+    }
+}
+
+impl<A: EarlyArgs> Element for Early<A> {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        policy::push(self, batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        policy::push_one(self, p, cx);
+    }
+    #[inline]
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        policy::pull(self, max, into, cx);
+    }
+    #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        policy::pull_one(self, cx)
     }
 }
 
 impl<A: EarlyArgs> Lifecycle for Early<A> {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        self.lengths = Lengths::find(self.settings.queues.as_ref(), self.pulled, cx)?;
+        self.lengths = Lengths::find(self.settings.averaging.queues.as_ref(), self.pulled, cx)?;
         // After live reconfiguration, the state is that of the old element, so overwrite the settings in it.
         let (s, settings) = (&self.state, &self.settings);
         s.min.store(settings.min, Relaxed);
         s.max.store(settings.max, Relaxed);
         s.max_p.set(settings.max_p);
-        s.average.set_stability(settings.stability);
+        s.average.set_stability(settings.averaging.stability);
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
@@ -208,7 +238,7 @@ impl<A: EarlyArgs> Engine for Early<A> {
     type Args = A;
     fn build(args: A, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let settings = args.settings()?;
-        if settings.stability > MOST_STABILITY {
+        if settings.averaging.stability > MOST_STABILITY {
             return Err(format!("STABILITY: must be at most {MOST_STABILITY}").into());
         }
         let max_p = check_probability(settings.max_p).map_err(|e| format!("MAX_P: {e}"))?;
@@ -216,7 +246,7 @@ impl<A: EarlyArgs> Engine for Early<A> {
             min: AtomicU32::new(settings.min),
             max: AtomicU32::new(settings.max),
             max_p: Real::new(max_p),
-            average: Average::new(settings.stability),
+            average: Average::new(settings.averaging.stability),
             count: AtomicI64::new(-1),
             draw: Real::new(0.0),
             adapt: AtomicI64::new(i64::MIN),

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RED: drops packets at random before a queue is full.
 
-use super::early::{Early, EarlyArgs, Settings};
-use super::lengths::Queues;
-use super::policy;
+use super::early::{Averaging, Early, EarlyArgs, Settings};
 use castanet_element::prelude::*;
 
 /// Drops packets with a probability that grows with the average length of queues (Floyd and Jacobson 1993).
@@ -31,7 +29,7 @@ use castanet_element::prelude::*;
 #[class(name = "RED", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = share, effects(looks))]
 #[class(reconfigure = keeps, drops(EarlyDrop), takes_state = "the average length, the drops")]
 pub struct Red {
-    #[engine]
+    #[engine(element)]
     early: Early<Args>,
 }
 
@@ -44,13 +42,8 @@ pub struct Args {
     max_thresh: u32,
     /// The probability at MAX_THRESH.
     max_p: f64,
-    /// The names of the queues whose lengths are added up; the nearest queues if not given.
-    #[arg(keyword)]
-    queues: Option<Queues>,
-    /// How slowly the average changes, 0 to 32: a new length has the weight 2 to the power of -STABILITY; 0 for no
-    /// averaging.
-    #[arg(keyword, default = 4)]
-    stability: u32,
+    #[arg(flatten)]
+    averaging: Averaging,
     /// Whether the probability grows gradually above MAX_THRESH, instead of jumping to 1.
     #[arg(keyword, default = true)]
     gentle: bool,
@@ -66,29 +59,9 @@ impl EarlyArgs for Args {
             min: self.min_thresh,
             max: self.max_thresh,
             max_p: self.max_p,
-            queues: self.queues.clone(),
-            stability: self.stability,
+            averaging: self.averaging.clone(),
             gentle: self.gentle,
         })
-    }
-}
-
-impl Element for Red {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        policy::push(&mut self.early, batch, cx);
-    }
-    #[inline]
-    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        policy::push_one(&mut self.early, p, cx);
-    }
-    #[inline]
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        policy::pull(&mut self.early, max, into, cx);
-    }
-    #[inline]
-    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        policy::pull_one(&mut self.early, cx)
     }
 }
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! ARPPrint: prints a line of text for each ARP packet.
 
-use crate::ip::ip_print::OutFile;
-use castanet_element::error::reason;
+use crate::line_output::LineOutput;
 use castanet_element::prelude::*;
 use castanet_wire::arp::{ArpHeader, HARDWARE_ETHER, op};
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 
 /// Prints ARP packets (RFC 826, 903, 2390), one line each, and passes them on.
 ///
@@ -29,9 +27,7 @@ use std::sync::Arc;
 #[class(effects(prints, files), build, lifecycle)]
 pub struct ArpPrint {
     args: Args,
-    file: Arc<OutFile>,
-    /// Whether this element created OUTFILE.
-    made: bool,
+    lines: LineOutput,
     text: String,
 }
 
@@ -57,31 +53,26 @@ pub struct Args {
 
 impl Build for ArpPrint {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(ArpPrint { args, file: cx.share(OutFile::default), made: false, text: String::new() })
+        let lines = LineOutput::new(args.outfile.clone(), None, cx);
+        Ok(ArpPrint { args, lines, text: String::new() })
     }
 }
 
 impl Lifecycle for ArpPrint {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        if let Some(name) = &self.args.outfile {
-            self.made = OutFile::prepare(&name.0, cx)?;
-        }
-        Ok(())
+        self.lines.initialise(cx)
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        let Some(name) = &self.args.outfile else { return Ok(()) };
-        self.file.close(&name.0, self.made, cx)
+        self.lines.cleanup(cx)
     }
     fn holds(&self) -> Option<String> {
-        self.args.outfile.as_ref().map(|name| OutFile::key(&name.0))
+        self.lines.holds()
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.file.take_over(&old.file);
-        self.made |= std::mem::take(&mut old.made);
-        Ok(())
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.lines.take_over(&mut old.lines, cx)
     }
-    fn effects(&self, _: Effects) -> Effects {
-        if self.args.outfile.is_some() { Effects::FILES } else { Effects::PRINTS }
+    fn effects(&self, declared: Effects) -> Effects {
+        self.lines.effects(declared)
     }
 }
 
@@ -136,20 +127,12 @@ impl ArpPrint {
         }
         said(network, &mut self.text)
     }
-
-    fn print(&mut self, cx: &mut Cx<'_>) {
-        let Some(name) = &self.args.outfile else { return cx.message(&self.text) };
-        self.text.push('\n');
-        if let Err(e) = self.file.write(&name.0, &self.text) {
-            cx.message(&format!("{}: {}: {}", cx.declaration(), name.0, reason(&e)));
-        }
-    }
 }
 
 impl Action for ArpPrint {
     fn action(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         if self.args.active && self.line(p).is_some() {
-            self.print(cx);
+            self.lines.print(&mut self.text, cx);
         }
         Verdict::Next
     }

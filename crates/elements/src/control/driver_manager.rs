@@ -22,29 +22,8 @@ use castanet_element::prelude::*;
 #[class(name = "DriverManager", ports = "-/-", processing = "ah/ah", packets = "any/same", workers = exclusive)]
 #[class(effects(prints, files, calls, stops), drops(Script), capabilities(EmptyNotifier))]
 pub struct DriverManager {
-    #[engine]
+    #[engine(element)]
     script: class::Scripted<true>,
-}
-
-impl Element for DriverManager {
-    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.script.push(port, batch, cx);
-    }
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        self.script.pull(max, into, cx);
-    }
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.script.task(cx)
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.script.machine.timer(cx);
-    }
-    fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
-        self.script.machine.signal(signal, cx);
-    }
-    fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
-        self.script.machine.drive(cx)
-    }
 }
 
 #[cfg(test)]

@@ -123,8 +123,31 @@ impl<const TAP: bool> KernelDevice<TAP> {
         self.tun.as_ref().map_or(String::new(), |t| t.0.name().to_string())
     }
 
+    /// Reports that the device was removed or is down, and sets the timer for the next check.
+    #[cold]
+    fn lose(&mut self, error: &DeviceError, cx: &mut Cx<'_>) {
+        if !std::mem::replace(&mut self.lost, true) {
+            let text = error.to_string();
+            let what = text.lines().next().unwrap_or("");
+            cx.message(&format!("{}: {what}; it is made again", cx.declaration()));
+        }
+        let now = cx.now();
+        cx.set_timer(0, now.saturating_add(LOOK));
+    }
+}
+
+#[handlers]
+impl<const TAP: bool> KernelDevice<TAP> {
+    /// The name of the device.
+    #[read]
+    fn dev_name(&self) -> String {
+        self.name()
+    }
+}
+
+impl<const TAP: bool> Element for KernelDevice<TAP> {
     /// Sends packets to the host.
-    pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.drain() {
             let result = match &self.tun {
                 Some((tun, _)) => write(tun, self.wanted.start(), &p),
@@ -146,9 +169,8 @@ impl<const TAP: bool> KernelDevice<TAP> {
             cx.drop(p, reason);
         }
     }
-
     /// Runs one turn: sends packets to the host, and emits packets from it.
-    pub(super) fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         if self.lost {
             return Turn::Sleep;
         }
@@ -158,7 +180,7 @@ impl<const TAP: bool> KernelDevice<TAP> {
             let mut batch = cx.spare_batch();
             cx.pull(0, most, &mut batch);
             busy = !batch.is_empty() || cx.is_on(&self.upstream);
-            self.push(&mut batch, cx);
+            self.push(0, &mut batch, cx);
             cx.return_batch(batch);
         }
         self.calls.add(1);
@@ -188,21 +210,8 @@ impl<const TAP: bool> KernelDevice<TAP> {
         }
         Turn::Again
     }
-
-    /// Reports that the device was removed or is down, and sets the timer for the next check.
-    #[cold]
-    fn lose(&mut self, error: &DeviceError, cx: &mut Cx<'_>) {
-        if !std::mem::replace(&mut self.lost, true) {
-            let text = error.to_string();
-            let what = text.lines().next().unwrap_or("");
-            cx.message(&format!("{}: {what}; it is made again", cx.declaration()));
-        }
-        let now = cx.now();
-        cx.set_timer(0, now.saturating_add(LOOK));
-    }
-
     /// Creates the device again if it was removed.
-    pub(super) fn look(&mut self, cx: &mut Cx<'_>) {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         let name = self.name();
         if device::state(&name).is_none() {
             let tun = match self.wanted.open() {
@@ -218,15 +227,6 @@ impl<const TAP: bool> KernelDevice<TAP> {
         (self.lost, self.reported) = (false, false);
         cx.message(&format!("{}: {name}: device is back", cx.declaration()));
         cx.schedule();
-    }
-}
-
-#[handlers]
-impl<const TAP: bool> KernelDevice<TAP> {
-    /// The name of the device.
-    #[read]
-    fn dev_name(&self) -> String {
-        self.name()
     }
 }
 

@@ -28,20 +28,6 @@ use castanet_element::prelude::*;
 #[class(offload = aware, capabilities(Offloads))]
 #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
 pub struct KernelTun {
-    #[engine]
+    #[engine(element)]
     device: KernelDevice<false>,
-}
-
-impl Element for KernelTun {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.device.push(batch, cx);
-    }
-    #[inline]
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.device.task(cx)
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.device.look(cx);
-    }
 }

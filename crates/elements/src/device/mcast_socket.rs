@@ -2,7 +2,7 @@
 //! McastSocket: receives and sends UDP datagrams of a multicast group.
 
 use super::socket::PortArg;
-use super::socket_pump::{Pump, Shape, options};
+use super::socket_pump::{Buffers, Pump, Reception};
 use castanet_element::prelude::*;
 use castanet_io::socket::Multicast;
 use castanet_wire::ipv4::{is_multicast, protocol::UDP};
@@ -52,21 +52,13 @@ pub struct Args {
     /// The port to send from; 0 for any.
     #[arg(default = PortArg::default(), show = "0")]
     sourceport: PortArg,
-    /// The maximum length of a received packet in bytes.
-    #[arg(keyword, default = 2048)]
-    snaplen: u32,
-    /// Bytes before the data of received packets.
-    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28")]
-    headroom: u32,
+    #[arg(flatten)]
+    reception: Reception,
     /// Whether received packets have timestamps.
     #[arg(keyword, default = true)]
     timestamp: bool,
-    /// Size of the kernel's receive buffer in bytes; -1 for the kernel's default.
-    #[arg(keyword, default = -1)]
-    rcvbuf: i32,
-    /// Size of the kernel's send buffer in bytes; -1 for the kernel's default.
-    #[arg(keyword, default = -1)]
-    sndbuf: i32,
+    #[arg(flatten)]
+    buffers: Buffers,
     /// Whether this host also receives what it sends.
     #[arg(name = "LOOP", keyword, default = true)]
     loopback: bool,
@@ -80,8 +72,7 @@ impl Build for McastSocket {
         let names = cx.arg_cx();
         let port = args.mcastport.number(UDP, &names).map_err(|e| format!("MCASTPORT: {e}"))?;
         let source = args.sourceport.number(UDP, &names).map_err(|e| format!("SOURCEPORT: {e}"))?;
-        let shape =
-            Shape { snaplen: args.snaplen, headroom: args.headroom, timestamp: args.timestamp, ip: false };
+        let shape = args.reception.shape(args.timestamp, false);
         Ok(McastSocket {
             pump: Pump::build(shape, cx)?,
             group: SocketAddrV4::new(args.mcastip, port),
@@ -99,7 +90,7 @@ impl Lifecycle for McastSocket {
     }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if !cx.inherits() {
-            let options = options(self.args.rcvbuf, self.args.sndbuf, false);
+            let options = self.args.buffers.options(false);
             let socket = Multicast::new(self.group, self.source, self.ways, self.args.loopback, &options);
             self.socket = Some(socket.map_err(ElementError::refused)?);
         }
@@ -107,8 +98,8 @@ impl Lifecycle for McastSocket {
         Ok(())
     }
     fn holds(&self) -> Option<String> {
-        let Args { loopback, rcvbuf, sndbuf, .. } = &self.args;
-        Some(format!("group {} {} {:?} {loopback} {rcvbuf} {sndbuf}", self.group, self.source, self.ways))
+        let Args { loopback, buffers, .. } = &self.args;
+        Some(format!("group {} {} {:?} {loopback} {buffers:?}", self.group, self.source, self.ways))
     }
     fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if old.socket.is_some() {

@@ -2,7 +2,7 @@
 //! RawSocket: receives and sends IP packets of one protocol through the host's own IP layer.
 
 use super::socket::PortArg;
-use super::socket_pump::{Pump, Shape};
+use super::socket_pump::{Pump, Reception};
 use crate::ip::ip_proto::IpProto;
 use castanet_element::prelude::*;
 use castanet_io::socket::{Options, RawIp};
@@ -57,17 +57,13 @@ pub struct Args {
     /// The destination port of the packets to receive; 0 for all ports.
     #[arg(default = PortArg::default(), show = "0")]
     port: PortArg,
-    /// The maximum length of a received packet in bytes.
-    #[arg(keyword, default = 2048)]
-    snaplen: u32,
-    /// Bytes before the data of received packets.
-    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28")]
-    headroom: u32,
+    #[arg(flatten)]
+    reception: Reception,
 }
 
 impl Build for RawSocket {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let shape = Shape { snaplen: args.snaplen, headroom: args.headroom, timestamp: true, ip: true };
+        let shape = args.reception.shape(true, true);
         let port = args.port.number(args.kind.0, &cx.arg_cx()).map_err(|e| format!("PORT: {e}"))?;
         let ways = (cx.outputs > 0, cx.inputs > 0);
         Ok(RawSocket { pump: Pump::build(shape, cx)?, args, port, ways, socket: None })

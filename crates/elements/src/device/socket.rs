@@ -8,7 +8,7 @@ mod swap;
 mod tests;
 mod traffic;
 
-use super::socket_pump::{Pump, Shape, options};
+use super::socket_pump::{Buffers, Pump, Reception};
 use super::socket_tables::{Table, Tables};
 use castanet_element::prelude::*;
 use castanet_io::socket::{Datagrams, Listener, Options, SocketError, Stream};
@@ -111,21 +111,13 @@ pub struct Args {
     /// Whether every connection and every failure is reported.
     #[arg(keyword, default = false)]
     verbose: bool,
-    /// The maximum length of a received packet in bytes.
-    #[arg(keyword, default = 2048)]
-    snaplen: u32,
-    /// Bytes before the data of received packets.
-    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28")]
-    headroom: u32,
+    #[arg(flatten)]
+    reception: Reception,
     /// Whether received packets have timestamps.
     #[arg(keyword, default = true)]
     timestamp: bool,
-    /// Size of the kernel's receive buffer in bytes; -1 for the kernel's default.
-    #[arg(keyword, default = -1)]
-    rcvbuf: i32,
-    /// Size of the kernel's send buffer in bytes; -1 for the kernel's default.
-    #[arg(keyword, default = -1)]
-    sndbuf: i32,
+    #[arg(flatten)]
+    buffers: Buffers,
     /// Whether TCP sends small pieces of data immediately (TCP_NODELAY): 0 or 1.
     #[arg(keyword, default = 1)]
     nodelay: i32,
@@ -146,8 +138,7 @@ pub struct Args {
 impl Build for Socket {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let client = args.client.unwrap_or(cx.outputs == 0);
-        let shape =
-            Shape { snaplen: args.snaplen, headroom: args.headroom, timestamp: args.timestamp, ip: false };
+        let shape = args.reception.shape(args.timestamp, false);
         if args.proper {
             cx.warn(ArgError::warning(
                 "PROPER: there is no such service here; the system is asked",
@@ -156,7 +147,7 @@ impl Build for Socket {
         }
         Ok(Socket {
             plan: Plan::of(&args, client, &cx.arg_cx())?,
-            options: options(args.rcvbuf, args.sndbuf, args.nodelay != 0),
+            options: args.buffers.options(args.nodelay != 0),
             tables: Tables { allow: args.allow, deny: args.deny },
             listener: None,
             link: Link::None,

@@ -32,9 +32,44 @@ pub(super) struct Shape {
     pub(super) ip: bool,
 }
 
-/// Makes socket options from arguments. Buffer sizes are in bytes; a negative one stands for the kernel's default.
-pub(super) fn options(rcvbuf: i32, sndbuf: i32, nodelay: bool) -> Options {
-    Options { rcvbuf: usize::try_from(rcvbuf).ok(), sndbuf: usize::try_from(sndbuf).ok(), nodelay }
+/// The arguments of sockets that say what received packets are like.
+#[derive(Args)]
+pub struct Reception {
+    /// The maximum length of a received packet in bytes.
+    #[arg(keyword, default = 2048)]
+    snaplen: u32,
+    /// Bytes before the data of received packets.
+    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28")]
+    headroom: u32,
+}
+
+impl Reception {
+    /// The shape of received packets: with or without a timestamp, IP packets or other data.
+    pub(super) fn shape(&self, timestamp: bool, ip: bool) -> Shape {
+        Shape { snaplen: self.snaplen, headroom: self.headroom, timestamp, ip }
+    }
+}
+
+/// The sizes of the kernel's buffers of a socket.
+#[derive(Args, Debug)]
+pub struct Buffers {
+    /// Size of the kernel's receive buffer in bytes; -1 for the kernel's default.
+    #[arg(keyword, default = -1)]
+    rcvbuf: i32,
+    /// Size of the kernel's send buffer in bytes; -1 for the kernel's default.
+    #[arg(keyword, default = -1)]
+    sndbuf: i32,
+}
+
+impl Buffers {
+    /// The options of a socket with these buffers.
+    pub(super) fn options(&self, nodelay: bool) -> Options {
+        Options {
+            rcvbuf: usize::try_from(self.rcvbuf).ok(),
+            sndbuf: usize::try_from(self.sndbuf).ok(),
+            nodelay,
+        }
+    }
 }
 
 /// Why receiving from a socket, or sending to it, has stopped.

@@ -37,17 +37,6 @@ use relay::Relay;
 #[class(takes_state = "the addresses")]
 #[class(workers = share, copies, descending, drops(TooShort, SameSegment, Suppressed, NoBuffer))]
 pub struct EtherSwitch {
-    #[engine]
+    #[engine(element)]
     relay: Relay,
-}
-
-impl Element for EtherSwitch {
-    #[inline]
-    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.relay.push(port, batch, cx);
-    }
-    #[inline]
-    fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.relay.push_one(port, p, cx);
-    }
 }

@@ -32,19 +32,8 @@ use castanet_element::prelude::*;
 #[class(takes_state = "the addresses")]
 #[class(workers = share, copies, descending, drops(TooShort, NoBuffer))]
 pub struct ListenEtherSwitch {
-    #[engine]
+    #[engine(element)]
     relay: Relay,
-}
-
-impl Element for ListenEtherSwitch {
-    #[inline]
-    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.relay.push(port, batch, cx);
-    }
-    #[inline]
-    fn push_one(&mut self, port: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.relay.push_one(port, p, cx);
-    }
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use castanet_tables::lpm::DirectTable;
 )]
 #[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct DirectIpLookup {
-    #[engine(handlers_first)]
+    #[engine(handlers_first, element)]
     routes: Routes<DirectTable>,
 }
 
@@ -42,16 +42,5 @@ impl DirectIpLookup {
     #[write(button)]
     fn flush(&mut self) {
         self.routes.clear();
-    }
-}
-
-impl Element for DirectIpLookup {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.routes.push(batch, cx);
-    }
-    #[inline]
-    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.routes.push_one(p, cx);
     }
 }

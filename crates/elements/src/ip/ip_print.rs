@@ -2,13 +2,8 @@
 //! IPPrint: prints a line of text for each IP packet.
 
 use super::ip_text::{Dump, Line};
-use crate::handover;
-use castanet_element::error::reason;
+use crate::line_output::LineOutput;
 use castanet_element::prelude::*;
-use parking_lot::{Mutex, MutexGuard};
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::sync::Arc;
 
 /// Prints IP packets, one line each, and passes them on.
 ///
@@ -30,9 +25,7 @@ use std::sync::Arc;
 pub struct IpPrint {
     args: Args,
     line: Line,
-    file: Arc<OutFile>,
-    /// Whether the file did not exist before, so that initialisation created it.
-    made: bool,
+    lines: LineOutput,
     text: String,
 }
 
@@ -113,98 +106,6 @@ impl ArgValue for Contents {
     }
 }
 
-/// The file that all replicas print to.
-#[derive(Default)]
-pub(crate) struct OutFile(Mutex<Sink>);
-
-#[derive(Default)]
-enum Sink {
-    /// The file is not open yet. It is opened and emptied when the first line is written, so a router that never runs
-    /// does not touch it.
-    #[default]
-    Closed,
-    Open(Box<dyn Write + Send>),
-    /// Writing to the file has failed, and the failure has been reported.
-    Failed,
-    /// Another router has taken over the file.
-    Gone,
-}
-
-impl Sink {
-    /// Opens the file if it is not open yet. Its name has been checked, as the argument OUTFILE has the type
-    /// `Filename`.
-    #[allow(clippy::disallowed_methods)]
-    fn open(&mut self, name: &str) -> std::io::Result<()> {
-        if matches!(self, Sink::Closed) {
-            let file: std::io::Result<Box<dyn Write + Send>> = match name {
-                "-" => Ok(Box::new(std::io::stdout())),
-                _ => File::create(name).map(|f| Box::new(BufWriter::new(f)) as _),
-            };
-            *self = match file {
-                Ok(file) => Sink::Open(file),
-                Err(e) => {
-                    *self = Sink::Failed;
-                    return Err(e);
-                }
-            };
-        }
-        Ok(())
-    }
-}
-
-impl OutFile {
-    fn sink(&self) -> MutexGuard<'_, Sink> {
-        self.0.lock()
-    }
-    /// Checks at initialisation that the file can be written. Returns whether it did not exist before.
-    pub(crate) fn prepare(name: &str, cx: &mut InitCx<'_>) -> Result<bool, ElementError> {
-        handover::watch_for_run(cx);
-        if cx.inherits() { Ok(false) } else { crate::trace::try_file(name) }
-    }
-    /// Writes a line. After a failure, later lines are discarded.
-    pub(crate) fn write(&self, name: &str, line: &str) -> std::io::Result<()> {
-        let mut sink = self.sink();
-        sink.open(name)?;
-        let Sink::Open(file) = &mut *sink else { return Ok(()) };
-        file.write_all(&castanet_lang::bytes::encode(line)).inspect_err(|_| *sink = Sink::Failed)
-    }
-    /// Writes buffered lines. A router that did not run writes nothing, because the file may belong to another router.
-    /// It removes the file if `made` says that initialisation created it.
-    pub(crate) fn close(&self, name: &str, made: bool, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        let mut sink = self.sink();
-        if matches!(*sink, Sink::Closed) && !handover::has_run(cx) {
-            if made {
-                handover::unmake(name);
-            }
-            return Ok(());
-        }
-        sink.open(name).map_err(ElementError::system(name))?;
-        match &mut *sink {
-            Sink::Open(file) => file.flush().map_err(ElementError::system(name)),
-            Sink::Failed => Err(ElementError::Incomplete(format!("{name}: not all lines were written"))),
-            Sink::Closed | Sink::Gone => Ok(()),
-        }
-    }
-    /// Returns a key that is equal for all routers that print to the same file.
-    pub(crate) fn key(name: &str) -> String {
-        format!("lines {}", handover::file_key(name).display())
-    }
-    /// Takes over the file of the old router (hot swap).
-    pub(crate) fn take_over(&self, old: &OutFile) {
-        if std::ptr::eq(self, old) {
-            return;
-        }
-        let theirs = {
-            let mut old = old.sink();
-            if matches!(*old, Sink::Gone) {
-                return;
-            }
-            std::mem::replace(&mut *old, Sink::Gone)
-        };
-        *self.sink() = theirs;
-    }
-}
-
 impl Build for IpPrint {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         if args.contents.0.is_some() && args.payload.0.is_some() {
@@ -223,31 +124,26 @@ impl Build for IpPrint {
             payload: args.payload.0,
             max: usize::try_from(args.maxlength).unwrap_or(usize::MAX),
         };
-        Ok(IpPrint { args, line, file: cx.share(OutFile::default), made: false, text: String::new() })
+        let lines = LineOutput::new(args.outfile.clone(), args.channel.clone(), cx);
+        Ok(IpPrint { args, line, lines, text: String::new() })
     }
 }
 
 impl Lifecycle for IpPrint {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        if let Some(name) = &self.args.outfile {
-            self.made = OutFile::prepare(&name.0, cx)?;
-        }
-        Ok(())
+        self.lines.initialise(cx)
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        let Some(name) = &self.args.outfile else { return Ok(()) };
-        self.file.close(&name.0, self.made, cx)
+        self.lines.cleanup(cx)
     }
     fn holds(&self) -> Option<String> {
-        self.args.outfile.as_ref().map(|name| OutFile::key(&name.0))
+        self.lines.holds()
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.file.take_over(&old.file);
-        self.made |= std::mem::take(&mut old.made);
-        Ok(())
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.lines.take_over(&mut old.lines, cx)
     }
-    fn effects(&self, _: Effects) -> Effects {
-        if self.args.outfile.is_some() { Effects::FILES } else { Effects::PRINTS }
+    fn effects(&self, declared: Effects) -> Effects {
+        self.lines.effects(declared)
     }
 }
 
@@ -259,16 +155,7 @@ impl IpPrint {
             self.text.push_str(": ");
         }
         self.line.write(&mut self.text, p, network);
-        if let Some(name) = &self.args.outfile {
-            self.text.push('\n');
-            if let Err(e) = self.file.write(&name.0, &self.text) {
-                cx.message(&format!("{}: {}: {}", cx.declaration(), name.0, reason(&e)));
-            }
-        } else if let Some(channel) = &self.args.channel {
-            cx.message_on(&channel.0, &self.text);
-        } else {
-            cx.message(&self.text);
-        }
+        self.lines.print(&mut self.text, cx);
     }
 }
 

@@ -25,7 +25,7 @@ use castanet_tables::lpm::RadixTable;
 #[class(name = "RadixIPLookup", ports = "1/-", processing = "h/h", packets = "ip/ip")]
 #[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct RadixIpLookup {
-    #[engine(handlers_first)]
+    #[engine(handlers_first, element)]
     routes: Routes<RadixTable>,
 }
 
@@ -35,16 +35,5 @@ impl RadixIpLookup {
     #[write(button)]
     fn flush(&mut self) {
         self.routes.clear();
-    }
-}
-
-impl Element for RadixIpLookup {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.routes.push(batch, cx);
-    }
-    #[inline]
-    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.routes.push_one(p, cx);
     }
 }

@@ -136,21 +136,6 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         cx.drop(p, Reason::NoRoute);
     }
 
-    /// Routes one packet.
-    #[inline]
-    pub(super) fn push_one(&mut self, mut p: Packet, cx: &mut Cx<'_>) {
-        match self.table.lookup(p.dst_ip()).map(|r| change(&mut p, r)) {
-            Some(port) => cx.emit(port, p),
-            None => self.no_route(p, cx),
-        }
-    }
-
-    /// Routes a batch. A batch whose packets all go to one output is forwarded whole.
-    #[inline]
-    pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        if T::LARGE { self.push_side_by_side(batch, cx) } else { self.push_in_turn(batch, cx) }
-    }
-
     /// Routes a batch with one lookup after the other. Once a packet goes to another output than the first packet,
     /// `push_rest` takes over.
     #[inline(always)]
@@ -208,6 +193,22 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
             }
         }
         self.found = found;
+    }
+}
+
+impl<T: RouteTable, const CHANGES: bool> Element for Routes<T, CHANGES> {
+    /// Routes a batch. A batch whose packets all go to one output is forwarded whole.
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        if T::LARGE { self.push_side_by_side(batch, cx) } else { self.push_in_turn(batch, cx) }
+    }
+    /// Routes one packet.
+    #[inline]
+    fn push_one(&mut self, _: usize, mut p: Packet, cx: &mut Cx<'_>) {
+        match self.table.lookup(p.dst_ip()).map(|r| change(&mut p, r)) {
+            Some(port) => cx.emit(port, p),
+            None => self.no_route(p, cx),
+        }
     }
 }
 

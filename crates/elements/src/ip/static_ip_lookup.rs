@@ -31,17 +31,6 @@ use castanet_tables::lpm::StaticTable;
 )]
 #[class(workers = replicate, drops(NoRoute))]
 pub struct StaticIpLookup {
-    #[engine]
+    #[engine(element)]
     routes: Routes<StaticTable, false>,
-}
-
-impl Element for StaticIpLookup {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.routes.push(batch, cx);
-    }
-    #[inline]
-    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.routes.push_one(p, cx);
-    }
 }

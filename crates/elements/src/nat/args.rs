@@ -42,6 +42,24 @@ impl Common {
     }
 }
 
+/// The timeouts of rewriters that only change addresses.
+#[derive(Args)]
+pub struct AddressTimeouts {
+    /// How long a flow lives without packets.
+    #[arg(keyword, default = Nanos(7_200_000_000_000), show = "7200s", min = Nanos(0))]
+    timeout: Nanos,
+    /// How long after its last packet a flow cannot be evicted to make room.
+    #[arg(keyword, default = Nanos(5_000_000_000), show = "5s", min = Nanos(0))]
+    guarantee: Nanos,
+}
+
+impl AddressTimeouts {
+    /// The same timeouts for all flows.
+    pub fn timeouts(&self) -> Timeouts {
+        Timeouts::all(self.timeout.0, self.guarantee.0)
+    }
+}
+
 /// How long TCP flows live.
 #[derive(Args)]
 pub struct TcpTimeouts {

@@ -36,7 +36,7 @@ use castanet_element::prelude::*;
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = aware, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
 pub struct IcmpPingRewriter {
-    #[engine]
+    #[engine(element)]
     rewriter: Rewriter<Args>,
 }
 
@@ -64,15 +64,5 @@ impl RewriterArgs for Args {
     }
     fn specs(&self) -> &[SpecText] {
         &self.common.inputspec
-    }
-}
-
-impl Element for IcmpPingRewriter {
-    #[inline]
-    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.rewriter.push(port, batch, cx);
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.rewriter.timer(cx);
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! IPAddrPairRewriter: rewrites pairs of addresses.
 
-use super::args::Common;
-use super::flow::{RewriterKind, Timeouts};
+use super::args::{AddressTimeouts, Common};
+use super::flow::RewriterKind;
 use super::header;
 use super::rewriter::{Rewriter, RewriterArgs, Settings};
 use super::spec::SpecText;
@@ -30,7 +30,7 @@ use castanet_element::prelude::*;
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = aware, drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort))]
 pub struct IpAddrPairRewriter {
-    #[engine]
+    #[engine(element)]
     rewriter: Rewriter<Args>,
 }
 
@@ -39,31 +39,16 @@ pub struct IpAddrPairRewriter {
 pub struct Args {
     #[arg(flatten)]
     common: Common,
-    /// How long a flow lives without packets.
-    #[arg(keyword, default = Nanos(7_200_000_000_000), show = "7200s", min = Nanos(0))]
-    timeout: Nanos,
-    /// How long after its last packet a flow cannot be evicted to make room.
-    #[arg(keyword, default = Nanos(5_000_000_000), show = "5s", min = Nanos(0))]
-    guarantee: Nanos,
+    #[arg(flatten)]
+    timeouts: AddressTimeouts,
 }
 
 impl RewriterArgs for Args {
     type Family = header::AddrPair;
     fn settings(&self) -> Settings {
-        let timeouts = Timeouts::all(self.timeout.0, self.guarantee.0);
-        self.common.settings(RewriterKind::Pair, timeouts, true)
+        self.common.settings(RewriterKind::Pair, self.timeouts.timeouts(), true)
     }
     fn specs(&self) -> &[SpecText] {
         &self.common.inputspec
-    }
-}
-
-impl Element for IpAddrPairRewriter {
-    #[inline]
-    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.rewriter.push(port, batch, cx);
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.rewriter.timer(cx);
     }
 }

@@ -37,7 +37,7 @@ use castanet_wire::ipv4::protocol;
 #[class(offload = aware, copies, ledger(makes))]
 #[class(drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort, BadOffload, NoBuffer))]
 pub struct IpRewriter {
-    #[engine]
+    #[engine(element)]
     rewriter: Rewriter<Args>,
 }
 
@@ -115,15 +115,5 @@ impl IpRewriter {
     #[read]
     fn tcp_lookup(&self, flow: FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, HandlerError> {
         self.rewriter.look_up(&flow, cx)
-    }
-}
-
-impl Element for IpRewriter {
-    #[inline]
-    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.rewriter.push(port, batch, cx);
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.rewriter.timer(cx);
     }
 }

@@ -98,25 +98,6 @@ impl<A: RewriterArgs> Rewriter<A> {
         if bad { Err("a pattern of addresses alone cannot set the destination".into()) } else { Ok(()) }
     }
 
-    /// Rewrites the packets of a batch.
-    #[inline]
-    pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // The link is taken out of `self` for the duration of the batch, so that the locked store does not
-        // borrow `self`.
-        let Some(link) = self.link.take() else { return cx.drop_all(batch, Reason::NoMapping) };
-        let now = cx.recent();
-        let mut store = link.store();
-        if batch.len() < 3 {
-            for p in batch.drain() {
-                let ahead = self.look(&p, link.space, &store);
-                self.one(p, ahead, port, now, link.space, &mut store, cx);
-            }
-        } else {
-            self.many(port, batch, now, link.space, &mut store, cx);
-        }
-        drop(store);
-        self.link = Some(link);
-    }
     fn many(
         &mut self,
         port: usize,
@@ -338,9 +319,30 @@ impl<A: RewriterArgs> Rewriter<A> {
             cx.set_timer(REAP, now.saturating_add(reap));
         }
     }
+}
 
+impl<A: RewriterArgs> Element for Rewriter<A> {
+    /// Rewrites the packets of a batch.
+    #[inline]
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        // The link is taken out of `self` for the duration of the batch, so that the locked store does not
+        // borrow `self`.
+        let Some(link) = self.link.take() else { return cx.drop_all(batch, Reason::NoMapping) };
+        let now = cx.recent();
+        let mut store = link.store();
+        if batch.len() < 3 {
+            for p in batch.drain() {
+                let ahead = self.look(&p, link.space, &store);
+                self.one(p, ahead, port, now, link.space, &mut store, cx);
+            }
+        } else {
+            self.many(port, batch, now, link.space, &mut store, cx);
+        }
+        drop(store);
+        self.link = Some(link);
+    }
     /// Removes all expired flows of this rewriter, when the timer of the sweep expires.
-    pub fn timer(&mut self, cx: &mut Cx<'_>) {
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         self.timed = false;
         let Some(link) = self.handle.linked() else { return };
         let now = cx.now();

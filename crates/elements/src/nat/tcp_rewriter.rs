@@ -37,7 +37,7 @@ use castanet_element::prelude::*;
 #[class(offload = aware, copies, ledger(makes))]
 #[class(drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort, BadOffload, NoBuffer))]
 pub struct TcpRewriter {
-    #[engine]
+    #[engine(element)]
     rewriter: Rewriter<Args>,
 }
 
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(flatten)]
     tcp_timeouts: TcpTimeouts,
     /// How long after its last packet a flow cannot be evicted to make room.
-    #[arg(keyword, alias = "GUARANTEE", default = Nanos(5_000_000_000), show = "5s")]
+    #[arg(keyword, alias = "GUARANTEE", default = Nanos(5_000_000_000), show = "5s", min = Nanos(0))]
     tcp_guarantee: Nanos,
     /// Whether the destination annotation is set to the new destination.
     #[arg(keyword, default = true)]
@@ -73,15 +73,5 @@ impl TcpRewriter {
     #[read]
     fn lookup(&self, flow: FlowText, cx: &mut Cx<'_>) -> Result<Option<String>, HandlerError> {
         self.rewriter.look_up(&flow, cx)
-    }
-}
-
-impl Element for TcpRewriter {
-    #[inline]
-    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.rewriter.push(port, batch, cx);
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.rewriter.timer(cx);
     }
 }

@@ -24,7 +24,14 @@ pub struct Bands<A> {
 }
 
 impl<A: BandArgs> Bands<A> {
-    pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+    /// Returns the measured rate.
+    pub(super) fn rate(&mut self, cx: &mut Cx<'_>) -> f64 {
+        self.average.rate(cx.peek())
+    }
+}
+
+impl<A: BandArgs> Element for Bands<A> {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         let units = A::Unit::cost_of_all(batch.as_slice());
         let now = cx.peek();
         // The average changes only at the end of an epoch, so all packets that arrive at the same time
@@ -33,11 +40,6 @@ impl<A: BandArgs> Bands<A> {
         let rate = self.average.rate(now);
         let band = self.rates.iter().take_while(|&&r| r <= rate).count();
         cx.forward(band, batch);
-    }
-
-    /// Returns the measured rate.
-    pub(super) fn rate(&mut self, cx: &mut Cx<'_>) -> f64 {
-        self.average.rate(cx.peek())
     }
 }
 

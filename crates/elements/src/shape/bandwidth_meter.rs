@@ -26,7 +26,7 @@ use castanet_element::prelude::*;
 #[class(takes_state = "the measured rate")]
 #[class(handlers)]
 pub struct BandwidthMeter {
-    #[engine]
+    #[engine(element)]
     bands: Bands<Args>,
 }
 
@@ -51,13 +51,6 @@ impl BandwidthMeter {
     #[read(unit = "bytes/s")]
     fn rate(&mut self, cx: &mut Cx<'_>) -> Rate {
         Rate(self.bands.rate(cx))
-    }
-}
-
-impl Element for BandwidthMeter {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.bands.push(batch, cx);
     }
 }
 

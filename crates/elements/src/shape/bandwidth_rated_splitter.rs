@@ -25,15 +25,8 @@ use castanet_element::prelude::*;
 #[class(reconfigure = keeps, config_follows, takes_state = "the tokens")]
 #[class(drops(OverRate))]
 pub struct BandwidthRatedSplitter {
-    #[engine]
+    #[engine(element)]
     splitting: Splitting<ByteRate>,
-}
-
-impl Element for BandwidthRatedSplitter {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.splitting.push(batch, cx);
-    }
 }
 
 #[cfg(test)]

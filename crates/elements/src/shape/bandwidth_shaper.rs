@@ -28,7 +28,7 @@ use castanet_element::prelude::*;
 #[class(reconfigure = keeps, config_follows, takes_state = "what went in this second, at the same rate")]
 #[class(capabilities(EmptyNotifier))]
 pub struct BandwidthShaper {
-    #[engine]
+    #[engine(element)]
     shaping: Shaping<Args>,
 }
 
@@ -44,23 +44,6 @@ impl RateArgs for Args {
     type Unit = Bytes;
     fn rate(&self) -> u64 {
         self.rate.0
-    }
-}
-
-impl Element for BandwidthShaper {
-    #[inline]
-    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        self.shaping.pull(port, max, into, cx);
-    }
-    #[inline]
-    fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        self.shaping.pull_one(port, cx)
-    }
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.shaping.woken(cx)
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.shaping.expired(cx);
     }
 }
 

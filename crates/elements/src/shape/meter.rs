@@ -26,7 +26,7 @@ use castanet_element::prelude::*;
 #[class(takes_state = "the measured rate")]
 #[class(handlers)]
 pub struct Meter {
-    #[engine]
+    #[engine(element)]
     bands: Bands<Args>,
 }
 
@@ -63,13 +63,6 @@ impl Meter {
     #[read(unit = "packets/s")]
     fn rate(&mut self, cx: &mut Cx<'_>) -> Rate {
         Rate(self.bands.rate(cx))
-    }
-}
-
-impl Element for Meter {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.bands.push(batch, cx);
     }
 }
 

@@ -24,15 +24,8 @@ use castanet_element::prelude::*;
 #[class(reconfigure = keeps, config_follows, takes_state = "the tokens")]
 #[class(drops(OverRate))]
 pub struct RatedSplitter {
-    #[engine]
+    #[engine(element)]
     splitting: Splitting<PacketRate>,
-}
-
-impl Element for RatedSplitter {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.splitting.push(batch, cx);
-    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use castanet_element::prelude::*;
 #[class(reconfigure = keeps, config_follows, takes_state = "what went in this second, at the same rate")]
 #[class(capabilities(EmptyNotifier))]
 pub struct Shaper {
-    #[engine]
+    #[engine(element)]
     shaping: Shaping<Args>,
 }
 
@@ -42,23 +42,6 @@ impl RateArgs for Args {
     type Unit = Packets;
     fn rate(&self) -> u64 {
         u64::from(self.rate)
-    }
-}
-
-impl Element for Shaper {
-    #[inline]
-    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        self.shaping.pull(port, max, into, cx);
-    }
-    #[inline]
-    fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        self.shaping.pull_one(port, cx)
-    }
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.shaping.woken(cx)
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.shaping.expired(cx);
     }
 }
 

@@ -18,15 +18,6 @@ pub struct Shaping<A> {
 }
 
 impl<A: RateArgs> Shaping<A> {
-    #[inline]
-    pub(super) fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        if port == 0 { self.pull_shaped(max, into, cx) } else { self.pull_rest(max, into, cx) }
-    }
-    #[inline]
-    pub(super) fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        if port == 0 { self.pull_one_shaped(cx) } else { self.pull_one_rest(cx) }
-    }
-
     /// Pulls packets for output 1, which gives packets only when output 0 would give none. Their rate is not limited.
     #[cold]
     fn pull_rest(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
@@ -99,15 +90,26 @@ impl<A: RateArgs> Shaping<A> {
         p
     }
 
-    pub(super) fn woken(&mut self, cx: &mut Cx<'_>) -> Turn {
+    fn reopen(&mut self, cx: &mut Cx<'_>) {
+        cx.clear_timer(0);
+        self.gate.open(cx);
+    }
+}
+
+impl<A: RateArgs> Element for Shaping<A> {
+    #[inline]
+    fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        if port == 0 { self.pull_shaped(max, into, cx) } else { self.pull_rest(max, into, cx) }
+    }
+    #[inline]
+    fn pull_one(&mut self, port: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        if port == 0 { self.pull_one_shaped(cx) } else { self.pull_one_rest(cx) }
+    }
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.gate.woken(cx);
         Turn::Sleep
     }
-    pub(super) fn expired(&mut self, cx: &mut Cx<'_>) {
-        self.gate.open(cx);
-    }
-    fn reopen(&mut self, cx: &mut Cx<'_>) {
-        cx.clear_timer(0);
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         self.gate.open(cx);
     }
 }

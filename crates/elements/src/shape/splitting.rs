@@ -18,7 +18,17 @@ pub struct Splitting<A> {
 }
 
 impl<A: BurstArgs> Splitting<A> {
-    pub(super) fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
+    /// Installs a new bucket with no more than `before` tokens, so that a change of the rate allows no burst.
+    fn fill(&mut self, before: u64, now: i64) {
+        self.bucket = self.new;
+        let surplus = self.bucket.available(now).saturating_sub(before);
+        self.bucket.remove(surplus, now);
+    }
+}
+
+#[handlers]
+impl<A: BurstArgs> Element for Splitting<A> {
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.peek();
         // All packets of a batch come at the same time, so no tokens are added between them. They pass until the tokens
         // are used up.
@@ -49,17 +59,7 @@ impl<A: BurstArgs> Splitting<A> {
             cx.forward(0, batch);
         }
     }
-
-    /// Installs a new bucket with no more than `before` tokens, so that a change of the rate allows no burst.
-    fn fill(&mut self, before: u64, now: i64) {
-        self.bucket = self.new;
-        let surplus = self.bucket.available(now).saturating_sub(before);
-        self.bucket.remove(surplus, now);
-    }
 }
-
-#[handlers]
-impl<A: BurstArgs> Splitting<A> {}
 
 impl<A: BurstArgs> Lifecycle for Splitting<A> {
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {

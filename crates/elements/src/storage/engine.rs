@@ -12,6 +12,25 @@ pub struct Args {
     pub(super) capacity: Capacity,
 }
 
+impl Element for Store {
+    #[inline]
+    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        Store::push(self, batch, cx);
+    }
+    #[inline]
+    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
+        Store::push_one(self, p, cx);
+    }
+    #[inline]
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        Store::pull(self, max, into, cx);
+    }
+    #[inline]
+    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
+        Store::pull_one(self, cx)
+    }
+}
+
 #[handlers]
 impl Store {
     /// Packets in the queue.

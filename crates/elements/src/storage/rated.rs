@@ -28,8 +28,8 @@ pub struct Rated<A> {
     batch: Batch,
 }
 
-impl<A: BurstArgs> Rated<A> {
-    pub(super) fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+impl<A: BurstArgs> Element for Rated<A> {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.turns.add(1);
         if !self.active {
             return Turn::Sleep;
@@ -53,6 +53,9 @@ impl<A: BurstArgs> Rated<A> {
         self.pushes.add(1);
         cx.forward(0, &mut self.batch);
         Turn::Again
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        cx.schedule();
     }
 }
 

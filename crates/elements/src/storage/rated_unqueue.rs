@@ -23,17 +23,8 @@ use castanet_element::prelude::*;
 #[class(reconfigure = keeps, config_follows, takes_state = "the tokens, the calls")]
 #[class(task)]
 pub struct RatedUnqueue {
-    #[engine]
+    #[engine(element)]
     rated: Rated<PacketRate>,
-}
-
-impl Element for RatedUnqueue {
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.rated.task(cx)
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        cx.schedule();
-    }
 }
 
 #[cfg(test)]

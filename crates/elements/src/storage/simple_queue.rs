@@ -22,27 +22,8 @@ use castanet_element::prelude::*;
 #[class(reconfigure = keeps, config_follows, capabilities(Storage))]
 #[class(ledger(holds), drops(QueueFull, Cleared, Stopped), takes_state = "the packets, the counts")]
 pub struct SimpleQueue {
-    #[engine]
+    #[engine(element)]
     store: Store,
-}
-
-impl Element for SimpleQueue {
-    #[inline]
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.store.push(batch, cx);
-    }
-    #[inline]
-    fn push_one(&mut self, _: usize, p: Packet, cx: &mut Cx<'_>) {
-        self.store.push_one(p, cx);
-    }
-    #[inline]
-    fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
-        self.store.pull_one(cx)
-    }
-    #[inline]
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        self.store.pull(max, into, cx);
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod tests;
 
 use super::from_dump::args::Probability;
 use super::records::{RecordArgs, Records};
-use super::replay::Source as _;
 use super::summary_args::{FieldList, FlowId, Protocol};
 use castanet_element::prelude::*;
 use castanet_io::CaptureError;
@@ -47,7 +46,7 @@ use castanet_io::summary::SummaryReader;
 #[class(task, capabilities(EmptyNotifier), effects(stops))]
 #[class(drops(Sampled, NoBuffer), takes_state = "the open file and the place in it")]
 pub struct FromIpSummaryDump {
-    #[engine]
+    #[engine(element)]
     records: Records<Args>,
 }
 
@@ -149,17 +148,5 @@ impl RecordArgs for Args {
     }
     fn multipacket(&self) -> bool {
         self.multipacket
-    }
-}
-
-impl Element for FromIpSummaryDump {
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.records.turn(cx)
-    }
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        self.records.pull_into(max, into, cx);
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.records.wake(cx);
     }
 }

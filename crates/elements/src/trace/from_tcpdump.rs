@@ -3,7 +3,6 @@
 
 use super::from_dump::args::Probability;
 use super::records::{RecordArgs, Records};
-use super::replay::Source as _;
 use castanet_element::prelude::*;
 use castanet_io::CaptureError;
 use castanet_io::summary::SummaryReader;
@@ -33,7 +32,7 @@ use castanet_io::summary::SummaryReader;
 #[class(task, capabilities(EmptyNotifier), effects(stops))]
 #[class(drops(Sampled, NoBuffer), takes_state = "the open file and the place in it")]
 pub struct FromTcpdump {
-    #[engine]
+    #[engine(element)]
     records: Records<Args>,
 }
 
@@ -83,18 +82,6 @@ impl RecordArgs for Args {
     }
     fn sample(&self) -> f64 {
         self.sample.0
-    }
-}
-
-impl Element for FromTcpdump {
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.records.turn(cx)
-    }
-    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        self.records.pull_into(max, into, cx);
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.records.wake(cx);
     }
 }
 

@@ -223,6 +223,18 @@ impl<A: RecordArgs> Records<A> {
     }
 }
 
+impl<A: RecordArgs> Element for Records<A> {
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.turn(cx)
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        self.pull_into(max, into, cx);
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.wake(cx);
+    }
+}
+
 impl<A: RecordArgs> Lifecycle for Records<A> {
     fn held(&self) -> u64 {
         u64::from(self.ready.is_some())

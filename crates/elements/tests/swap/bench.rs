@@ -137,7 +137,10 @@ impl Bench {
         let edges = self.edges.get_mut(first as usize..).unwrap_or_default();
         f(&mut self.instance, &mut Cx::new(edges, &mut self.core, Some(&mut self.supply), 0, first))
     }
-    fn element<R>(&mut self, f: impl FnOnce(&mut dyn Element, &mut Cx<'_>) -> R) -> Option<R> {
+    fn element<R>(
+        &mut self,
+        f: impl FnOnce(&mut dyn castanet_element::AnyElement, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
         self.with(0, |i, cx| match i {
             Instance::Element(e) => Some(f(e.as_mut(), cx)),
             Instance::Action(_) => None,

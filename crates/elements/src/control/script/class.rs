@@ -108,6 +108,47 @@ impl<const DRIVER: bool> Lifecycle for Scripted<DRIVER> {
     }
 }
 
+impl<const DRIVER: bool> Element for Scripted<DRIVER> {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+        for p in batch.drain() {
+            match self.machine.packet(port, cx) {
+                Some(out) => cx.emit_or(out, p, Reason::Script),
+                None => cx.drop(p, Reason::Script),
+            }
+        }
+    }
+    fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
+        let mut one = Batch::empty();
+        for _ in 0..max {
+            cx.pull(0, 1, &mut one);
+            let Some(p) = one.pop() else {
+                self.note.found_empty(|cx| self.may_have_packets(cx), cx);
+                break;
+            };
+            match self.machine.packet(0, cx) {
+                Some(0) => into.push(p),
+                Some(out) => cx.emit_or(out, p, Reason::Script),
+                None => cx.drop(p, Reason::Script),
+            }
+        }
+    }
+    /// Called when a notifier upstream turns on. The notifier wakes every element that requested it, even if the
+    /// class of the element has no task.
+    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
+        self.note.look(self.may_have_packets(cx), cx);
+        Turn::Sleep
+    }
+    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+        self.machine.timer(cx);
+    }
+    fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
+        self.machine.signal(signal, cx);
+    }
+    fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
+        self.machine.drive(cx)
+    }
+}
+
 /// The handlers of the class are those of the interpreter, which first computes initial values that are still missing.
 impl<const DRIVER: bool> Handlers for Scripted<DRIVER> {
     const METHODS: &'static [HandlerSpec] = Machine::METHODS;
@@ -132,36 +173,7 @@ impl<const DRIVER: bool> Handlers for Scripted<DRIVER> {
 }
 
 impl<const DRIVER: bool> Scripted<DRIVER> {
-    pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            match self.machine.packet(port, cx) {
-                Some(out) => cx.emit_or(out, p, Reason::Script),
-                None => cx.drop(p, Reason::Script),
-            }
-        }
-    }
     fn may_have_packets(&self, cx: &Cx<'_>) -> bool {
         self.upstream.as_ref().is_some_and(|s| cx.is_on(s))
-    }
-    pub fn pull(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        let mut one = Batch::empty();
-        for _ in 0..max {
-            cx.pull(0, 1, &mut one);
-            let Some(p) = one.pop() else {
-                self.note.found_empty(|cx| self.may_have_packets(cx), cx);
-                break;
-            };
-            match self.machine.packet(0, cx) {
-                Some(0) => into.push(p),
-                Some(out) => cx.emit_or(out, p, Reason::Script),
-                None => cx.drop(p, Reason::Script),
-            }
-        }
-    }
-    /// Called when a notifier upstream turns on. The notifier wakes every element that requested it, even if the
-    /// class of the element has no task.
-    pub fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        self.note.look(self.may_have_packets(cx), cx);
-        Turn::Sleep
     }
 }

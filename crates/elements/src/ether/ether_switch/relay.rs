@@ -52,16 +52,36 @@ pub struct Relay {
 }
 
 impl Relay {
+    /// Called for a frame that leaves on no port: sends it to the listener, or drops it if there is no listener.
+    fn rest(&self, p: Packet, reason: Reason, cx: &mut Cx<'_>) {
+        match self.listener {
+            Some(listener) => cx.emit(listener, p),
+            None => cx.drop(p, reason),
+        }
+    }
+
+    /// Sends a frame to all outputs but that of the port it came from. The lowest output gets the packet
+    /// itself, the others get copies.
+    fn flood(&self, from: usize, mut p: Packet, cx: &mut Cx<'_>) {
+        let last = usize::from(from == 0);
+        let outputs = self.ports + usize::from(self.listener.is_some());
+        for to in (last + 1..outputs).rev().filter(|to| *to != from) {
+            copy(to, &mut p, cx);
+        }
+        cx.emit(last, p);
+    }
+}
+
+impl Element for Relay {
     /// Relays all frames of a batch.
-    pub fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
+    fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.drain() {
             self.push_one(port, p, cx);
         }
     }
-
     /// Relays a frame: learns the port of its source, and sends the frame to the port of its destination.
     #[inline]
-    pub fn push_one(&mut self, port: usize, mut p: Packet, cx: &mut Cx<'_>) {
+    fn push_one(&mut self, port: usize, mut p: Packet, cx: &mut Cx<'_>) {
         let Some(h) = EtherHeader::from_prefix(p.data()) else {
             return cx.drop(p, Reason::TooShort);
         };
@@ -84,25 +104,6 @@ impl Relay {
             }
             None => self.flood(port, p, cx),
         }
-    }
-
-    /// Called for a frame that leaves on no port: sends it to the listener, or drops it if there is no listener.
-    fn rest(&self, p: Packet, reason: Reason, cx: &mut Cx<'_>) {
-        match self.listener {
-            Some(listener) => cx.emit(listener, p),
-            None => cx.drop(p, reason),
-        }
-    }
-
-    /// Sends a frame to all outputs but that of the port it came from. The lowest output gets the packet
-    /// itself, the others get copies.
-    fn flood(&self, from: usize, mut p: Packet, cx: &mut Cx<'_>) {
-        let last = usize::from(from == 0);
-        let outputs = self.ports + usize::from(self.listener.is_some());
-        for to in (last + 1..outputs).rev().filter(|to| *to != from) {
-            copy(to, &mut p, cx);
-        }
-        cx.emit(last, p);
     }
 }
 
