@@ -30,7 +30,7 @@ pub struct IpPrint {
     args: Args,
     line: Line,
     file: Arc<OutFile>,
-    /// Whether the file did not exist before, so that initialisation created it.
+    /// Whether this element created the file OUTFILE at initialisation.
     made: bool,
     text: String,
 }
@@ -38,13 +38,13 @@ pub struct IpPrint {
 /// Arguments of IPPrint.
 #[derive(Args)]
 pub struct Args {
-    /// The beginning of each line.
+    /// A text to put at the beginning of each line.
     #[arg(default = String::new(), show = "")]
     label: String,
-    /// Whether to dump the packet: no, hex or ascii.
+    /// Whether and in which format to dump the packet: no, hex or ascii.
     #[arg(keyword, default = Contents::NO, show = "no")]
     contents: Contents,
-    /// Whether to dump the data after the transport header: no, hex or ascii.
+    /// Whether and in which format to dump the data after the transport header: no, hex or ascii.
     #[arg(keyword, default = Contents::NO, show = "no")]
     payload: Contents,
     /// The maximum number of bytes to dump; a negative number means all.
@@ -65,8 +65,8 @@ pub struct Args {
     /// Whether to print the time to live.
     #[arg(keyword, default = false)]
     ttl: bool,
-    /// Whether identifier and sequence number of ICMP echo messages are read in network byte order, not in
-    /// that of the host.
+    /// Whether identifier and sequence number of ICMP echo messages are read in network byte order; false for the
+    /// host's byte order.
     #[arg(keyword, default = true)]
     swap: bool,
     /// Whether to print the total length field of the IP header.
@@ -75,18 +75,18 @@ pub struct Args {
     /// Whether to print the aggregate annotation.
     #[arg(keyword, default = false)]
     aggregate: bool,
-    /// Whether anything is printed.
+    /// Whether packets are printed; false to pass them silently.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// A file to print to; '-' is standard output.
+    /// The file to print to; '-' is standard output.
     #[arg(keyword)]
     outfile: Option<Filename>,
-    /// A message channel to print to, in place of standard error.
+    /// The message channel to print to, in place of standard error.
     #[arg(keyword)]
     channel: Option<Word>,
 }
 
-/// Whether and how bytes are dumped.
+/// The format in which bytes are dumped; none for no dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Contents(Option<Dump>);
 
@@ -112,26 +112,25 @@ impl ArgValue for Contents {
     }
 }
 
-/// The file that all replicas print to.
+/// The output file of an element, which all its replicas print to.
 #[derive(Default)]
 pub(crate) struct OutFile(Mutex<Sink>);
 
 #[derive(Default)]
 enum Sink {
-    /// The file is not open yet. It is opened and emptied when the first line is written, so a router that never runs
-    /// does not touch it.
+    /// The file is not open yet. The first write opens and empties it. A router that never runs leaves it untouched.
     #[default]
     Closed,
     Open(Box<dyn Write + Send>),
-    /// Writing to the file has failed, and the failure has been reported.
+    /// Writing to the file has failed, and the error has been returned.
     Failed,
-    /// Another router has taken over the file.
+    /// The router that replaces this one has taken over the file.
     Gone,
 }
 
 impl Sink {
-    /// Opens the file if it is not open yet. Its name has been checked, as the argument OUTFILE has the type
-    /// `Filename`.
+    /// Opens the file if it is not open yet. Clippy's ban on `File::create` is lifted here, because OUTFILE has the
+    /// type `Filename`, which checks the name.
     #[allow(clippy::disallowed_methods)]
     fn open(&mut self, name: &str) -> std::io::Result<()> {
         if matches!(self, Sink::Closed) {
@@ -155,20 +154,20 @@ impl OutFile {
     fn sink(&self) -> MutexGuard<'_, Sink> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Checks at initialisation that the file can be written. Returns whether it did not exist before.
+    /// Checks at initialisation that the file can be written. Returns whether this check created the file.
     pub(crate) fn prepare(name: &str, cx: &mut InitCx<'_>) -> Result<bool, ElementError> {
         handover::watch_for_run(cx);
         if cx.inherits() { Ok(false) } else { crate::trace::try_file(name) }
     }
-    /// Writes a line. After a failure, later lines are discarded.
+    /// Writes a line. After a failed write, all later lines are discarded.
     pub(crate) fn write(&self, name: &str, line: &str) -> std::io::Result<()> {
         let mut sink = self.sink();
         sink.open(name)?;
         let Sink::Open(file) = &mut *sink else { return Ok(()) };
         file.write_all(&castanet_lang::bytes::encode(line)).inspect_err(|_| *sink = Sink::Failed)
     }
-    /// Writes buffered lines. A router that did not run writes nothing, because the file may belong to another router.
-    /// It removes the file if `made` says that initialisation created it.
+    /// Flushes the file. If the router did not run, nothing is written, because the file may belong to another router.
+    /// The file is then removed if `made` says that initialisation created it.
     pub(crate) fn close(&self, name: &str, made: bool, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let mut sink = self.sink();
         if matches!(*sink, Sink::Closed) && !handover::has_run(cx) {
