@@ -40,7 +40,7 @@ pub fn step(most: f64) -> f64 {
     [1.0, 2.0, 5.0].into_iter().map(|n| n * power).find(|s| most / s <= 7.0).unwrap_or(10.0 * power)
 }
 
-// Writing to a string cannot fail, here and below.
+// Writing to a string cannot fail, so the results of `write!` in this file are ignored.
 impl Chart {
     /// The horizontal position of a value, in pixels.
     pub fn x(&self, value: f64) -> f64 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures how much a router at full rate is slowed down by clients that read its handlers.
 //!
-//! A worker forwards as fast as it can. In half of the phases a client reads a handler of the worker's data
-//! path over a control socket at a fixed rate. The result is packets per second of the worker's own CPU time,
-//! so that other load on the machine, and the threads of the server and the client, matter little. Each group
-//! of four phases gives one comparison. The client reads in the second and third phase of a group only, so that
-//! slow drift cancels out.
+//! A worker forwards as fast as it can, in phases of equal length. In half of them a client reads a handler of the
+//! worker's data path over a control socket at a fixed rate. The result is packets per second of the worker's own CPU
+//! time, so that other load on the machine, and the threads of the server and the client, matter little. Each group of
+//! four phases gives one comparison. The client reads in the second and third phase of a group only, so that slow
+//! drift cancels out.
 
 use crate::path;
 use castanet_control::client::Address;
@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The data path: the work of an IP router on a packet, from a source that is never empty.
+/// The configuration: the data path of an IP router, fed by a source that always has packets.
 const TEXT: &str =
     "src :: InfiniteSource(DATA \\<4500001c 00000000 401177cf 01000001 02000002 00010002 00080000>, BURST 32)
     -> CheckIPHeader -> DecIPTTL -> c :: Counter -> t :: CpuMeter -> Discard;";
@@ -35,14 +35,14 @@ const TEXT: &str =
 #[derive(Class)]
 #[class(name = "CpuMeter", ports = "1/1", processing = "a/a", packets = "any/same", workers = exclusive, handlers)]
 pub struct CpuMeter {
-    /// Packets so far.
+    /// The number of packets processed so far.
     #[count(unit = "packets", hidden)]
     count: Count,
 }
 
 #[handlers]
 impl CpuMeter {
-    /// Packets, and nanoseconds of processor time of this worker.
+    /// The number of packets processed so far, and the CPU time of this worker in nanoseconds.
     #[read]
     fn sample(&self) -> String {
         let t = clock_gettime(ClockId::ThreadCPUTime);
@@ -102,7 +102,7 @@ impl Results {
     pub fn slowdown(&self) -> f64 {
         median(&self.slowdowns)
     }
-    /// The standard error of the slowdown.
+    /// The standard error of the slowdown, in percent.
     pub fn uncertainty(&self) -> f64 {
         // For normally distributed values, the standard deviation is 1.48 times the median absolute
         // deviation, and the standard error of a median is 1.25 times that of a mean.
@@ -206,7 +206,7 @@ pub fn run(settings: &Settings) -> Result<Results, String> {
         let mut all: [Vec<f64>; 4] = Default::default();
         let mut reading = Duration::ZERO;
         let measured = (|| {
-            // The first phase is a warm-up.
+            // This phase is a warm-up: its result is not used.
             phase(running.as_ref(), length)?;
             for _ in 0..settings.groups {
                 for (i, values) in all.iter_mut().enumerate() {

@@ -6,9 +6,9 @@ use crate::path::{self, GATEWAYS, PATH, QUEUE_PATH};
 use castanet_element::Clock;
 use castanet_runtime::Router;
 
-/// The number of packets of each source in a round.
+/// The number of packets that each source sends in a round.
 pub const PACKETS: u64 = 4096;
-/// The number of trial rounds, which determine how many rounds fit into the available time.
+/// The number of trial rounds. Their duration determines how many rounds fit into the available time.
 const TRIAL: u64 = 5;
 
 /// Options of the measurement.
@@ -16,7 +16,7 @@ const TRIAL: u64 = 5;
 pub struct Settings {
     /// The total duration in seconds.
     pub seconds: f64,
-    /// Batch sizes.
+    /// The batch sizes to measure.
     pub batches: Vec<usize>,
 }
 
@@ -46,9 +46,9 @@ impl Spread {
 /// Instructions per packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Instructions {
-    /// For the configuration.
+    /// Instructions per packet of the configuration.
     pub castanet: f64,
-    /// For the monolith.
+    /// Instructions per packet of the monolith.
     pub monolith: f64,
 }
 
@@ -89,7 +89,7 @@ pub struct QueueRow {
 /// All results.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// The results for the path.
+    /// The results for the Figure 8 path.
     pub rows: Vec<Row>,
     /// The results for the queue.
     pub queue: Vec<QueueRow>,
@@ -151,7 +151,8 @@ fn measure(make: impl Fn(u64) -> Result<Router, String>, seconds: f64) -> Result
 pub fn run_all(settings: &Settings, mut tell: impl FnMut(&Row)) -> Result<Results, String> {
     let mut results = Results::default();
     let parts = settings.batches.len().max(1) * (Traffic::ALL.len() + 1);
-    // At most 50 s: after a minute the ARP tables would send requests for their entries, which no host answers here.
+    // At most 50 s. After a minute, the ARP tables would send requests to renew their entries, which no host answers
+    // here.
     let seconds = (settings.seconds / parts as f64).min(50.0);
     for traffic in Traffic::ALL {
         for &batch in &settings.batches {

@@ -15,7 +15,7 @@ pub enum Traffic {
 }
 
 impl Traffic {
-    /// Both patterns.
+    /// All traffic patterns.
     pub const ALL: [Traffic; 2] = [Traffic::One, Traffic::Four];
 
     /// The paint of each source's packets, usually the number of its interface. With [`Traffic::Four`], packets of
@@ -49,9 +49,9 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// The first bytes of the networks behind the four gateways.
+/// The first bytes of the addresses of the four networks behind the gateways.
 const BEHIND: [u8; 4] = [3, 4, 6, 9];
-/// The number of frames of a source.
+/// The number of frames that each source repeats.
 const FRAMES: u8 = 64;
 
 /// The frames of a source: 60 to 64 bytes without padding, all forwardable.

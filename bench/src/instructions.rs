@@ -26,10 +26,10 @@ impl Contestant {
     }
 }
 
-/// A run to be counted.
+/// A run whose instructions are counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// The contestant.
+    /// The program to run.
     pub contestant: Contestant,
     /// The traffic pattern.
     pub traffic: Traffic,

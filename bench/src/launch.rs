@@ -9,19 +9,20 @@ use std::time::Duration;
 /// Timeout, longer than any start needs even on a slow machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Starts processes on hosts. Each process runs this program, with a part of the measurement as its task.
+/// Starts processes on hosts. Each process runs this program and performs one part of the measurement.
 pub struct Launcher {
     /// The castanet command.
     pub program: PathBuf,
-    /// The subcommand of this program that performs parts, as words; the arguments of a part follow it.
+    /// The subcommand, as words, with which this program performs a part of the measurement. The arguments of the part
+    /// are appended.
     pub part: Vec<String>,
 }
 
 impl Launcher {
-    /// Starts a subprocess that performs a part.
+    /// Starts a subprocess that performs a part of the measurement.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The subprocess cannot be started.
     pub fn part(&self, name: &str, words: &[&str]) -> Result<Process, String> {
         let mut command = Command::new(&self.program);
         command.args(&self.part).args(words).env("LC_ALL", "C");
@@ -69,7 +70,7 @@ impl Launcher {
     /// Runs a configuration on a host, bound to a CPU if one is given.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The subprocess cannot be started.
     pub fn castanet(
         &self,
         host: &Process,

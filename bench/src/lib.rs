@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Benchmarks of the engine against hand-written code, and of a router against the kernel.
+//! Benchmarks of routers against hand-written code and against the kernel.
 //!
-//! [`fig8`] measures the forwarding path of TOCS 2000, Figure 8: the configuration
-//! `conf/bench/fig8-path.click`, and the [`Monolith`], which accepts the same frames and sends identical ones.
-//! The two alternate on one thread with one packet pool, driven from inside the router by [`rounds`], so that
-//! building and starting are not timed. Times are thread CPU times. callgrind counts instructions
-//! ([`instructions`]).
+//! [`fig8`] measures the forwarding path of TOCS 2000, Figure 8: the configuration `conf/bench/fig8-path.click`, and
+//! the [`Monolith`], which accepts the same frames and sends identical ones. The two alternate on one thread with one
+//! packet pool. The element of [`rounds`] starts them from inside the router, so the time to build and start the
+//! router does not count. Times are thread CPU times. callgrind counts instructions ([`instructions`]).
 //!
 //! [`control`] measures how much clients of a control socket slow down a router.
 //!

@@ -7,7 +7,7 @@ use castanet_packet::{DEFAULT_HEADROOM, Packet, PacketType};
 use castanet_tables::{Fifo, Prefix, Route, StaticTable};
 use std::collections::HashMap;
 
-/// The number of bytes copied at once.
+/// The number of bytes that the fast copy of a frame copies. It is used for frames of at most this length.
 const LINE: usize = 64;
 /// The length of the Ethernet header.
 pub(crate) const ETHER_LEN: usize = 14;
@@ -21,7 +21,7 @@ struct Source {
 struct Frame {
     line: [u8; LINE],
     len: usize,
-    /// The complete frame if it is longer than [`LINE`].
+    /// The complete frame if it is longer than [`LINE`]; otherwise empty.
     long: Vec<u8>,
 }
 
@@ -57,13 +57,13 @@ impl Order for Random {
     }
 }
 
-/// With this many frames, an index needs six random bits.
+/// The number of frames that `AtRandom` selects from. An index into them needs six random bits.
 const SIXTY_FOUR: usize = 64;
 
 /// Selects from 64 frames at random.
 struct AtRandom {
     random: Random,
-    /// The unused bits of the last random number. One more set bit above them marks where they end.
+    /// The unused bits of the last random number, with one more set bit above them as an end mark.
     bits: u64,
 }
 
@@ -71,7 +71,7 @@ impl Order for AtRandom {
     type Frames = [Frame; SIXTY_FOUR];
     #[inline(always)]
     fn next<'a>(&mut self, frames: &'a [Frame; SIXTY_FOUR]) -> Option<&'a Frame> {
-        // One random number serves ten packets.
+        // A random number gives ten indices of six bits.
         if self.bits <= 1 {
             self.bits = self.random.next_u64() >> 4 | 1 << 60;
         }
@@ -139,7 +139,7 @@ struct Hop {
 
 /// The number of hops: one for each route.
 const HOPS: usize = 8;
-/// The port of hops without a precomputed Ethernet address: the address depends on the packet, or the gateway's
+/// The port of hops without a precomputed Ethernet address. Either the address depends on the packet, or the gateway's
 /// address is not known yet, or the route leads to the router itself.
 const UNKNOWN: u8 = 0;
 
@@ -147,11 +147,11 @@ const UNKNOWN: u8 = 0;
 pub(crate) struct Interface {
     pub address: u32,
     pub ether: [u8; 6],
-    /// The paint of packets that enter here.
+    /// The paint of packets that enter by this interface.
     pub color: u8,
     /// Ethernet addresses of hosts and gateways.
     pub neighbours: HashMap<u32, [u8; 6]>,
-    /// Packets of this turn that will be queued.
+    /// Packets received in this turn that will be queued for this interface.
     pub ready: Vec<Packet>,
     queue: Fifo<Packet>,
 }
@@ -169,7 +169,7 @@ pub struct Counts {
     pub learned: u64,
     /// Frames that are neither IP nor ARP, or not for this router.
     pub other: u64,
-    /// Packets with an invalid IP header or source.
+    /// Packets with an invalid IP header or source address.
     pub bad: u64,
     /// Packets for the router itself.
     pub host: u64,
@@ -197,7 +197,7 @@ pub struct Monolith {
     colors: [u8; 2],
     /// The configured routes: gateway and port.
     pub(crate) routes: StaticTable,
-    /// The prefixes of `routes`; `gw` is the index of the route's hop in `hops`.
+    /// The same prefixes as in `routes`, but with `gw` as the index of the next hop in `hops`.
     fast: StaticTable,
     hops: [Hop; HOPS],
     pub(crate) interfaces: [Interface; 2],
@@ -265,7 +265,7 @@ impl Monolith {
         }
     }
 
-    /// Receives `batch` packets from each source in turn, and sends as many from each queue.
+    /// Receives `batch` packets from each source in turn, and sends up to `batch` packets from each queue.
     #[inline]
     pub fn turn(&mut self, batch: usize) {
         for source in 0..2 {
@@ -336,7 +336,8 @@ fn forward_many<O: Order>(
     for i in (0..*left).rev() {
         let (mut p, len) = receive_one(frames, order)?;
         match forward(routes, hops, &mut p, len, ports) {
-            // Computed without a branch, which would often be mispredicted: ports 1 and 2 are equally likely.
+            // The index is computed without a branch, which would often be mispredicted: ports 1 and 2 are equally
+            // likely.
             Some(port) => interfaces[usize::from(port >> 1 & 1)].ready.push(p),
             None => {
                 p.truncate(len);
@@ -357,7 +358,8 @@ fn forward(routes: &StaticTable, hops: &[Hop; HOPS], p: &mut Packet, len: usize,
     let frame = p.data_mut().first_chunk_mut::<{ ETHER_LEN + 20 }>()?;
     let (ether, h) = frame.split_first_chunk_mut::<ETHER_LEN>()?;
     let h = h.first_chunk_mut::<20>()?;
-    // Three little-endian words: version to fragment offset (8 bytes), time to live to source (8), destination (4).
+    // The IP header as three little-endian words: version to fragment offset (8 bytes), time to live to source (8),
+    // destination (4).
     let ([start, _], _) = h.as_chunks::<8>() else { return None };
     let start = u64::from_le_bytes(*start);
     let middle = u64::from_le_bytes(*h.split_at(8).1.first_chunk()?);
@@ -380,8 +382,8 @@ fn forward(routes: &StaticTable, hops: &[Hop; HOPS], p: &mut Packet, len: usize,
         return None;
     }
     *ether = hop.header;
-    // Decrements the time to live, and adds 1 to the checksum with end-around carry (RFC 1624). Both are read
-    // in little-endian order, so the checksum need not be swapped.
+    // Decrements the time to live, and adds 1 to the checksum with end-around carry (RFC 1624). The time to live and
+    // the checksum are read in little-endian order, so the checksum need not be swapped.
     let word = middle as u32;
     let carry = u32::from(word >= 0xfffe_0000) << 16;
     let word = word.wrapping_add(0xffff).wrapping_add(carry);

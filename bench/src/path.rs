@@ -15,16 +15,16 @@ use std::sync::Arc;
 pub const ETHER: [[u8; 6]; 2] = [[0x00, 0x00, 0xc0, 0xae, 0x67, 0xef], [0x00, 0x00, 0xc0, 0x4f, 0x71, 0xef]];
 /// The router's IP addresses.
 pub const ADDRESS: [u32; 2] = [ip(1, 0, 0, 1), ip(2, 0, 0, 1)];
-/// The MTU of both links.
+/// The MTU of both links, in bytes.
 pub const MTU: usize = 1500;
 /// Invalid source addresses: 0.0.0.0, 255.255.255.255, and the broadcast addresses of the two networks.
 pub const BAD_SOURCES: [u32; 4] = [0, u32::MAX, ip(1, 255, 255, 255), ip(2, 255, 255, 255)];
-/// The gateways, by interface.
+/// The IP addresses of the gateways, by interface.
 pub const GATEWAYS: [[u32; 2]; 2] = [[ip(1, 0, 0, 88), ip(1, 0, 0, 66)], [ip(2, 0, 0, 77), ip(2, 0, 0, 99)]];
 /// The capacity of each output queue, in packets.
 pub const QUEUE: usize = 1000;
 
-/// The configuration.
+/// The text of the configuration of the path.
 pub const PATH: &str = include_str!("../../conf/bench/fig8-path.click");
 /// The configurations that measure the cost of a queue.
 pub const QUEUE_PATH: &str = include_str!("../../conf/bench/fig8-queue.click");
@@ -33,7 +33,7 @@ const fn ip(a: u8, b: u8, c: u8, d: u8) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// The Ethernet address of a host or gateway. It ends in the last byte of the IP address, as in conf/traces.
+/// The Ethernet address of a host or gateway. Its last byte is that of the IP address, as in conf/traces.
 pub fn ether(interface: usize, address: u32) -> [u8; 6] {
     [2, 0, if interface == 0 { 1 } else { 2 }, 0, 0, address as u8]
 }
@@ -58,7 +58,7 @@ pub fn routes() -> StaticTable {
     table
 }
 
-/// Variables of a configuration.
+/// Variables of a configuration, with their values.
 pub type Defines = Vec<(String, String)>;
 
 /// The frames of a source in configuration syntax.

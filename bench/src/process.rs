@@ -53,7 +53,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Its standard error so far.
+    /// What the process has written to standard error so far.
     pub fn complaints(&self) -> String {
         self.complaints.lock().trim_end().to_string()
     }
@@ -76,7 +76,7 @@ impl Process {
         if let Some(Ok(())) = told { Ok(()) } else { Err(self.error("it has ended")) }
     }
 
-    /// Waits for the next line of its output.
+    /// Waits for the next line of the process's output.
     ///
     /// # Errors
     /// The process ends, or no line appears in time.

@@ -11,7 +11,7 @@ use std::fmt::Write;
 /// The results as a table.
 pub fn table(results: &Results) -> String {
     let mut out = String::new();
-    // Writing to a string cannot fail, here and below.
+    // Writing to a string cannot fail, so the results of `write!` in this function are ignored.
     for traffic in Traffic::ALL {
         let rows: Vec<&Row> = results.rows.iter().filter(|r| r.traffic == traffic).collect();
         if rows.is_empty() {

@@ -16,10 +16,10 @@ fn thread_time() -> i64 {
 /// Runs contestants alternately, `ROUNDS` times, and records how long each took.
 ///
 /// A contestant is either the word `monolith`, for the hand-written forwarder, or the names of MemSources with
-/// `STOP true`, joined by `+`. To run sources, the element resets their counts; the run is over when each
-/// source has asked the driver to stop. When the router starts, all sources run together as a warm-up. The
-/// element handles the router's stop requests, so everything happens on one thread with one packet pool, and
-/// only the work of the run loop is timed.
+/// `STOP true`, joined by `+`. To run sources, the element resets their counts. The run is over when each source has
+/// asked the driver to stop. When the router starts, all sources run together as a warm-up. The element handles the
+/// router's stop requests, so everything happens on one thread with one packet pool, and only the work of the run loop
+/// is timed.
 ///
 /// # Ports
 /// None.
@@ -37,9 +37,9 @@ pub struct Rounds {
     args: Args,
     contestants: Vec<Contestant>,
     monolith: Option<Monolith>,
-    /// The number of stop requests until the current run is over.
+    /// The number of sources of the current run that have not yet asked the driver to stop.
     awaited: usize,
-    /// The current contestant; `None` during the warm-up.
+    /// The index of the current contestant; `None` during the warm-up.
     running: Option<usize>,
     started: i64,
     left: u64,
@@ -116,8 +116,9 @@ impl Rounds {
         self.times.push(thread_time() - started);
     }
 
-    /// Starts the next contestant that consists of sources, so that the run loop runs it. If the monolith comes before
-    /// this contestant, runs the monolith to its end first. Returns false when all rounds are over, or after an error.
+    /// Starts the sources of the next contestant that consists of sources; the run loop runs them. If the monolith
+    /// comes before this contestant, runs the monolith to its end first. Returns false when all rounds are over, or
+    /// after an error.
     fn start(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut next = self.running.map_or(0, |r| r + 1);
         loop {

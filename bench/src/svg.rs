@@ -24,7 +24,7 @@ pub fn svg(results: &Results) -> String {
     let title = "Nanoseconds per packet of configuration and monolith";
     let mut out = chart::open(title, width, TOP + HEIGHT + 60.0);
     let y = |ns: f64| TOP + HEIGHT * (1.0 - (ns / top).min(1.0));
-    // Writing to a string cannot fail, here and below.
+    // Writing to a string cannot fail, so the results of `write!` in this function are ignored.
     let mut ns = 0.0;
     while ns <= top {
         let _ = writeln!(

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records at compile time what a package of classes must have in common with the castanet binary that loads
-//! it.
+//! Records at compile time what must be the same for castanet and for a package of classes that it loads: the compiler,
+//! the target, and the source of the API crates.
 //!
-//! A class from a shared library is called through Rust's own calling convention and shares Rust's types with
-//! the router. So both sides must come from the same compiler, and from the same source of every crate whose
-//! types they share.
+//! castanet calls a class from a shared library by Rust's own calling convention, and both use the same Rust types.
+//! Neither is stable across compilers. So both sides must come from the same compiler, and from the same source of
+//! every crate whose types they share.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The crates whose types cross between a package and the router.
+/// The crates that define the types which packages and castanet share.
 const API: [&str; 7] = ["derive", "element", "lang", "packet", "spec", "tables", "wire"];
 
-/// FNV-1a with 128 bits, because no hasher of the standard library promises the same result in later
-/// versions.
+/// A 128-bit FNV-1a hash. No hasher of the standard library promises the same result in later versions.
 struct Hash(u128);
 
 impl Hash {
@@ -26,7 +25,7 @@ impl Hash {
     }
 }
 
-/// Adds the Rust files below a folder to `into`, sorted.
+/// Appends the paths of all Rust files in `folder` and its subfolders to `into`, in a fixed order.
 fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut entries: Vec<_> = entries.flatten().map(|e| e.path()).collect();
@@ -40,7 +39,7 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// A package of a lock file: name, version, dependencies as `NAME` or `NAME VERSION`.
+/// One package of a `Cargo.lock` file: name, version, dependencies as `NAME` or `NAME VERSION`.
 type Locked<'a> = (&'a str, &'a str, Vec<&'a str>);
 
 fn locked(text: &str) -> Vec<Locked<'_>> {
@@ -62,7 +61,7 @@ fn locked(text: &str) -> Vec<Locked<'_>> {
         .collect()
 }
 
-/// Returns `NAME VERSION` of `castanet-element` and of every package that it depends on.
+/// Returns `NAME VERSION` of `castanet-element` and of all its direct and indirect dependencies.
 fn dependencies(lock: &str) -> BTreeSet<String> {
     let all = locked(lock);
     let mut found = BTreeSet::new();
@@ -83,8 +82,8 @@ fn main() {
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let mut hash = Hash(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
     for name in API {
-        // In the repository, the folders of the API crates are next to that of this crate, so their text is
-        // hashed. If this crate is compiled outside the repository, its version and the lock file must suffice.
+        // In the repository, the folders of the API crates are next to the folder of this crate, so their source is
+        // hashed. Outside the repository, there is no such source, and only the version and the lock file are hashed.
         let folder = here.join("..").join(name);
         println!("cargo:rerun-if-changed={}", folder.display());
         let mut all = Vec::new();

@@ -17,7 +17,7 @@
 //!   `\xHH` stands for a byte.)
 //! - `run` is a script for `sh`. `castanet` and the classic command names are in its path. Its standard input
 //!   is empty.
-//! - `stdout`, `stderr` and `exit` are the expected results. If omitted, they are empty, empty and 0.
+//! - `stdout`, `stderr` and `exit` are the expected results. An omitted output is empty, and an omitted `exit` is 0.
 //! - A line of expected output may contain `{{REGEX}}`. A last line `\ no newline at end` states that the
 //!   output has no final newline.
 
@@ -40,9 +40,9 @@ pub struct Golden {
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// Its standard output.
+    /// The script's standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// The script's standard error.
     pub stderr: String,
     /// Exit code; 128 plus the signal number if a signal ended the script.
     pub exit: i32,
@@ -183,7 +183,7 @@ fn lines(text: &str) -> Vec<String> {
     text.split_terminator('\n').map(String::from).collect()
 }
 
-/// Whether a line matches the expected one.
+/// Whether a line of output matches a line of the golden, in which patterns may occur.
 fn fits(expected: &str, line: &str) -> bool {
     if expected == line {
         return true;

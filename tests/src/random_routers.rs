@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Values at the limits of argument types. Each list begins with words, one of which is part of the name of the type.
+/// Extreme values of arguments, by type. An entry applies to the types whose names contain one of its words (first
+/// list). The second list has the values.
 const EXTREMES: &[(&[&str], &[&str])] = &[
     (&["bool"], &["true", "false"]),
     (
@@ -57,9 +58,10 @@ const EXTREMES: &[(&[&str], &[&str])] = &[
 ];
 /// Values for arguments of any type.
 const ODD: &[&str] = &["", "-", "x", "0", "\"\"", "-", "~", "1 2 3", "0x", "%", "$"];
-/// The most elements of random classes in a router.
+/// The maximum number of elements of random classes in a router.
 const MOST: u64 = 6;
-/// How often other extreme arguments are tried, when an element refuses some.
+/// The maximum number of attempts to build an element with extreme arguments. If all fail, the element gets the
+/// arguments of the example.
 const TRIES: usize = 3;
 /// The number of different frames of a source.
 const FRAMES: u64 = 24;
@@ -78,20 +80,20 @@ pub fn count_panics() {
     }));
 }
 
-/// What a number of routers did.
+/// Sums over all routers so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Routers that ran.
+    /// The number of routers that ran.
     pub ran: u64,
-    /// Elements whose extreme arguments were accepted.
+    /// The number of elements that accepted extreme arguments.
     pub accepted: u64,
-    /// Elements that refused extreme arguments. Other ones were tried, and at last those of an example.
+    /// The number of attempts in which an element refused extreme arguments.
     pub refused: u64,
-    /// Packets that sources made, and copies of packets.
+    /// The number of packets that entered the routers or were made in them.
     pub packets: u64,
 }
 
-/// Frames of a trace, with random changes.
+/// A random frame of the traces, with random changes.
 fn frame(random: &mut Random) -> Vec<u8> {
     static TRACES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     let all = TRACES.get_or_init(|| {
@@ -134,7 +136,7 @@ fn source(packets: u64, random: &mut Random) -> String {
     text
 }
 
-/// An element of a list that is not empty.
+/// A random item of the list; `None` if the list is empty.
 fn pick<'a, T: ?Sized>(list: &[&'a T], random: &mut Random) -> Option<&'a T> {
     list.get(random.below(list.len().max(1) as u64) as usize).copied()
 }
@@ -143,7 +145,7 @@ fn pick<'a, T: ?Sized>(list: &[&'a T], random: &mut Random) -> Option<&'a T> {
 fn extreme(setting: &Setting, random: &mut Random) -> Option<String> {
     let arguments: Vec<_> = setting.spec.args.iter().filter(|a| a.kind != ArgKind::Rest).collect();
     let argument = pick(&arguments, random)?;
-    // Files are opened where they are named.
+    // File names are not changed, because the element would open a file of that name.
     if argument.type_name == "filename" {
         return None;
     }
@@ -210,7 +212,8 @@ fn text(packets: u64, random: &mut Random, totals: &mut Totals) -> String {
     for from in open {
         let _ = writeln!(text, "{from} -> Discard;");
     }
-    // A turn of the fuse comes after one of each source; the rest is for queues and timers.
+    // A source needs `each / BURST` turns, and the Fuse gets about one turn for each of them. The additional turns are
+    // for queues and timers.
     let _ = writeln!(text, "Fuse({});", each.div_ceil(BURST) * 2 + 1024);
     text
 }

@@ -15,15 +15,16 @@ pub struct Definition {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The largest values on both axes, in the units of samples. For 0, the axis ends just above the largest sample.
+    /// The values at which the two axes end, in the units of samples. If a value is 0, its axis ends just above the
+    /// largest sample.
     pub ends: (f64, f64),
     /// The number of decimals of x and y in tables.
     pub decimals: (usize, usize),
     /// The name of the load in tables.
     pub load: &'static str,
-    /// The number of loads by default.
+    /// The default number of loads.
     pub points: usize,
-    /// The greatest load by default.
+    /// The default greatest load.
     pub to: f64,
     /// The titles of the panels, side by side.
     pub panels: &'static [&'static str],
@@ -53,12 +54,12 @@ impl Axis {
     }
 }
 
-/// A configuration.
+/// A configuration to run, and how to read its results.
 #[derive(Debug)]
 pub struct File {
     /// The file name in the repository.
     pub name: &'static str,
-    /// The text.
+    /// The text of the configuration.
     pub text: &'static str,
     /// The variable that sets the load.
     pub variable: &'static str,
@@ -79,14 +80,14 @@ pub struct File {
 pub enum Seen {
     /// The packets that arrive, counted by DSCP. There is one DSCP for each series; 0 stands for all other packets.
     Arrivals(&'static [u8]),
-    /// The output of the configuration.
+    /// The numbers that the configuration prints.
     Printed,
 }
 
 /// A line of a figure.
 #[derive(Debug)]
 pub struct Series {
-    /// The index of the panel.
+    /// The index of the panel that shows the line.
     pub panel: usize,
     /// The name in tables and beside the line.
     pub name: &'static str,

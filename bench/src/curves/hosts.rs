@@ -12,7 +12,8 @@ use std::path::PathBuf;
 /// Options for measurements between real hosts.
 #[derive(Clone, Debug)]
 pub struct Hosts {
-    /// The subcommand that starts this program as a subprocess, as words. The arguments of the subprocess follow it.
+    /// The subcommand, as words, with which this program starts itself as a subprocess. The subprocess's own arguments
+    /// are appended.
     pub part: Vec<String>,
     /// The total duration of all measurements in seconds.
     pub seconds: f64,
@@ -21,15 +22,15 @@ pub struct Hosts {
     pub scale: Option<f64>,
 }
 
-/// The factors to try if none is given, largest first.
+/// The factors for all rates that are tried if none is given, largest first.
 const SCALES: [f64; 6] = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02];
-/// The time that a point takes in addition to its measurement, in seconds.
+/// The time in seconds that a point of a curve takes in addition to its measurement.
 const AROUND: f64 = 1.3;
-/// The shortest useful duration of a point, and the duration that is always long enough, in seconds.
+/// The shortest useful measurement of a point of a curve, and the length that always suffices, in seconds.
 const LEAST: f64 = 0.1;
 const ENOUGH: f64 = 1.0;
 
-/// The number of points that fit into a duration.
+/// The number of points of a curve that can be measured in `seconds`.
 pub fn fitting(what: &Definition, seconds: f64) -> usize {
     let each = (AROUND + ENOUGH) * what.files.len() as f64;
     ((seconds / each) as usize).clamp(2, what.points)
@@ -52,7 +53,7 @@ fn scaled(file: &File, load: f64, scale: f64) -> Vec<String> {
     all.map(|(name, value)| format!("{name}={}", value.round().max(1.0))).collect()
 }
 
-/// Arguments that speed up a configuration which samples its queues over simulated minutes: rates are
+/// Arguments for a configuration that samples its queues over simulated minutes. They shorten its run: rates are
 /// multiplied by `speed`, times are divided by it, and the number of samples is divided by [`FEWER`].
 fn hurried(file: &File, load: f64, speed: f64) -> Vec<String> {
     let value = |name: &str, text: &str| {
@@ -70,7 +71,8 @@ fn hurried(file: &File, load: f64, speed: f64) -> Vec<String> {
 
 const FEWER: f64 = 5.0;
 
-/// The simulated seconds that a configuration runs at its original speed, with as few samples as [`hurried`] sets.
+/// The length in simulated seconds of a run at the original speed, with the reduced number of samples that [`hurried`]
+/// sets.
 fn simulated_seconds(text: &str) -> f64 {
     let get = |name: &str| {
         let found = variables(text).into_iter().find(|v| v.0 == name);
@@ -79,7 +81,7 @@ fn simulated_seconds(text: &str) -> f64 {
     get("SETTLE") + get("LOOK") * get("LOOKS") / FEWER
 }
 
-/// Whether the samples are close to the ideal, that is, the machine can handle the rates.
+/// Whether the samples are close to the ideal, which means that the machine can handle the rates.
 fn keeps_up(file: &File, samples: &[Sample]) -> bool {
     file.series.iter().zip(samples).all(|(s, p)| (p.y - (s.ideal)(p.x)).abs() <= 0.1 * (s.ideal)(p.x) + 200.0)
         && samples.iter().all(|p| (p.x - p.load).abs() <= 0.05 * p.load)
@@ -97,7 +99,8 @@ impl Measurement<'_> {
         World::new(self.program, &self.hosts.part, file)
     }
 
-    /// Measures arrivals at the receiver while the sender sends at one rate after another.
+    /// Measures arrivals at the receiver while the sender sends at one rate after another. Also returns the factor for
+    /// the rates.
     fn arrivals(
         &mut self,
         file: &'static File,
@@ -124,7 +127,8 @@ impl Measurement<'_> {
         Ok((trials.collect::<Result<_, _>>()?, scale))
     }
 
-    /// Collects the output of the configuration, once for each load.
+    /// Runs the configuration once for each load, and collects the samples that it prints. Also returns the factor by
+    /// which the runs were sped up.
     fn printed(&mut self, file: &'static File, seconds: f64) -> Result<(Vec<Vec<Sample>>, f64), String> {
         let time = (seconds / self.settings.points.max(1) as f64 - AROUND).max(0.5);
         let speed = self.hosts.scale.unwrap_or(simulated_seconds(file.text) / time);
@@ -162,7 +166,7 @@ pub fn on_hosts(what: &'static Definition, settings: &Settings, hosts: &Hosts) -
         }
         let said = format!("rates times {scale:.3}");
         let said = said.trim_end_matches('0').trim_end_matches('.');
-        // The reader of the figure must know if the factor was chosen by comparing measurements with the ideal.
+        // The figure tells its reader if the factor was chosen by comparing measurements with the ideal.
         let chosen = match (&file.seen, hosts.scale) {
             (Seen::Arrivals(_), None) => ", the most at which this machine keeps near the ideal",
             _ => "",

@@ -43,7 +43,7 @@ pub struct Sample {
     pub load: f64,
     /// The horizontal coordinate: the load itself, or a quantity that depends on it.
     pub x: f64,
-    /// The measured value.
+    /// The vertical coordinate: the measured value.
     pub y: f64,
 }
 

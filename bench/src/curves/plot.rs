@@ -9,11 +9,11 @@ const WIDTH: f64 = 430.0;
 const HEIGHT: f64 = 330.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 72.0;
-/// The width reserved for names to the right of each panel.
+/// The width reserved for names to the right of each panel, in pixels.
 const BESIDE: f64 = 64.0;
-/// The number of segments that an ideal curve is drawn with.
+/// The number of line segments that make up an ideal curve.
 const FINE: u32 = 860;
-/// The line height.
+/// The height of a line of text, in pixels.
 const LINE: f64 = 18.0;
 
 /// Moves the heights of names apart until the names do not overlap. The heights are sorted from top to bottom, and
@@ -45,7 +45,7 @@ pub fn svg(r: &Results) -> String {
     let bottom = TOP + HEIGHT + 66.0;
     let width = LEFT + (WIDTH + BESIDE) * what.panels.len() as f64 + LEFT * (what.panels.len() as f64 - 1.0);
     let mut out = chart::open(what.title, width, bottom + LINE * (lines.unwrap_or(0) as f64 + 1.0) + 6.0);
-    // Writing to a string cannot fail, here and below.
+    // Writing to a string cannot fail, so the results of `write!` in this function are ignored.
     let _ = writeln!(
         out,
         "<text x=\"{LEFT}\" y=\"22\" font-size=\"15\" font-weight=\"bold\">{}</text>\
@@ -70,7 +70,7 @@ pub fn svg(r: &Results) -> String {
             };
             let style = format!("stroke=\"{}\" stroke-width=\"1.5\"", s.color);
             chart.line(&mut out, (0..=FINE).map(ideal), &style);
-            // Marks of different sizes stay visible where they coincide.
+            // Series have marks of different sizes, so that marks that coincide stay visible.
             let radius = 5.0 - 1.2 * row.min(3) as f64;
             for p in all {
                 let (dx, dy) = what.decimals;

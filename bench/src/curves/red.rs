@@ -4,7 +4,7 @@
 /// The arguments of a gentle RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Red {
-    /// Nothing is dropped up to this queue length.
+    /// The queue length up to which no packet is dropped.
     pub min: f64,
     /// The queue length at which the probability is `max_p`.
     pub max: f64,

@@ -36,7 +36,7 @@ pub fn table(r: &Results) -> String {
         r.what.x.unit
     );
     let wide = follows(r);
-    // Writing to a string cannot fail, here and below.
+    // Writing to a string cannot fail, so the results of `write!` in this function are ignored.
     for (panel, title) in r.what.panels.iter().enumerate() {
         let columns: Vec<_> = r.iter().filter(|(s, _)| s.panel == panel).collect();
         if !title.is_empty() {

@@ -19,13 +19,13 @@ pub struct World {
     file: &'static File,
     launcher: Launcher,
     processors: [Option<usize>; 2],
-    /// Sender, router, receiver.
+    /// The processes of the sender, the router and the receiver.
     hosts: [Process; 3],
     running: Vec<Process>,
 }
 
-/// Extracts the lines of a configuration that create streams. Gives each stream a name, and removes the elements after
-/// the stream.
+/// Extracts the lines of a configuration that create streams. Gives each stream a name, and removes the elements that
+/// follow it.
 fn streams(text: &str) -> String {
     let lines = text.lines().filter(|l| l.starts_with("Stream("));
     let lines = lines.filter_map(|l| l.split_once(") ->")).enumerate();
@@ -53,7 +53,7 @@ fn sender(file: &File) -> Option<String> {
     ))
 }
 
-/// The router's configuration: streams arrive from devices, and the link's output goes to devices.
+/// The router's configuration. Its compound `Stream` receives from a device, and its compound `Link` sends to a device.
 fn router(file: &File, scripted: bool) -> Option<String> {
     let strip = if scripted { "" } else { " -> CheckIPHeader" };
     let stream =
@@ -82,7 +82,7 @@ fn receiver(codes: &[u8]) -> String {
     )
 }
 
-/// A time, and the counts at that time.
+/// A time in seconds, and the packet counts at that time.
 type Look = (f64, Vec<f64>);
 
 fn look(line: &str) -> Option<Look> {
@@ -137,7 +137,7 @@ impl World {
     fn start(&self, host: usize, text: &str, words: &[String]) -> Result<Process, String> {
         let all: Vec<&str> = ["-e", text].into_iter().chain(words.iter().map(String::as_str)).collect();
         let Some(at) = self.hosts.get(host) else { return Err("no such host".into()) };
-        // The router has its own CPU.
+        // The router has a CPU of its own. The sender and the receiver share the other one.
         let processor = self.processors.get(usize::from(host == 1)).copied().flatten();
         self.launcher.castanet(at, processor, &all)
     }
@@ -204,8 +204,8 @@ impl World {
         Ok((sent / seconds / n.max(1) as f64, rates))
     }
 
-    /// Sends each stream at the rate that the file uses for `load`, times `scale`. Returns the rates of arrival, divided
-    /// by `scale`.
+    /// Sends each stream at the rate that the file uses for `load`, times `scale`. Returns the rates of arrival,
+    /// divided by `scale`.
     ///
     /// # Errors
     /// A process has ended.

@@ -24,33 +24,34 @@ pub type Call = (String, String, String);
 /// A configuration to measure.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its name, in tables.
+    /// The name of the configuration in tables.
     pub name: String,
-    /// Its text.
+    /// The text of the configuration.
     pub text: String,
-    /// The text of the base configuration, which does only a part of the work (see [`Model`]). None if the model needs
-    /// no base configuration.
+    /// The text of the base configuration, which does only a part of the work. Its time separates the serial work from
+    /// the parallel work (see [`Model`]). None if the model needs no base configuration.
     pub base: Option<String>,
-    /// The model.
+    /// The model that predicts the throughput of the configuration with more than two workers.
     pub model: Model,
     /// Handlers to write when the router has started.
     pub calls: Vec<Call>,
-    /// Handlers to write again and again in this order, one every half millisecond.
+    /// Handlers to write during a measurement, repeatedly and in this order, one every half millisecond.
     pub writes: Vec<Call>,
     /// The frames of each source, in configuration syntax.
     pub frames: [String; 2],
-    /// The intended share of work under the lock, from 0 to 1; none if the case is not a point of the sweep.
+    /// The intended share of work under the lock, from 0 to 1; none if the case does not belong to the sweep over
+    /// these shares.
     pub target: Option<f64>,
 }
 
 /// The work on an Ethernet frame: the main steps of a router.
 const WORK: &str = "Strip(14) -> CheckIPHeader -> DecIPTTL -> Counter";
-/// The same work on an IP packet.
+/// The steps of `WORK` for an IP packet without an Ethernet header.
 const MORE: &str = "CheckIPHeader -> DecIPTTL -> Counter";
-/// The maximum number of elements outside the lock at a point of the sweep.
+/// The maximum number of elements outside the lock in a case of the sweep.
 const LONGEST: usize = 600;
 
-/// Declares the sources, each with its worker.
+/// Declares the two sources, one on each worker.
 const SOURCES: &str = "s0 :: MemSource($FRAMES0, BURST 32); s1 :: MemSource($FRAMES1, BURST 32);
 StaticThreadSched(s0 0, s1 1);
 ";
@@ -58,7 +59,7 @@ StaticThreadSched(s0 0, s1 1);
 fn case(name: &str, model: Model, text: &str, base: Option<&str>) -> Case {
     let whole = |t: &str| {
         let t = t.replace("WORK", WORK).replace("MORE", MORE);
-        // A text with MemSources of its own needs no `SOURCES`.
+        // A text that declares MemSources of its own does not need `SOURCES`.
         if t.contains("MemSource") { t } else { format!("{SOURCES}{t}\n") }
     };
     Case {
@@ -80,8 +81,8 @@ fn call(element: &str, handler: &str, value: &str) -> Call {
 /// Two chains that have no element in common.
 const CHAINS: &str =
     "s0 -> WORK -> meter0 :: PacketMeter -> Discard; s1 -> WORK -> meter1 :: PacketMeter -> Discard;";
-/// The name of the case in which each worker frees the buffers of the other. This case and [`RETURN`] give the cost of
-/// a buffer that another worker frees.
+/// The name of the case in which each worker frees the buffers of the other. The cost of freeing another worker's
+/// buffer is computed from this case and [`RETURN`].
 pub const CROSS: &str = "queue hand-over, both ways";
 /// The name of the case in which packets come back to the worker that made them.
 pub const RETURN: &str = "two hand-overs, freed at home";
@@ -146,7 +147,8 @@ pub fn all() -> Vec<Case> {
          w[1] -> o0 :: Null -> Discard; w[0] -> o1 :: Null -> Discard;",
         None,
     );
-    // The meters are before the switch. Behind it, both workers would reach a meter if a frame were flooded.
+    // The meters are before the switch. If they were behind it, both workers would reach the same meter when the
+    // switch floods a frame.
     switch.text = switch.text.replace("s0 -> [0]", "s0 -> meter0 :: PacketMeter -> [0]");
     switch.text = switch.text.replace("s1 -> [1]", "s1 -> meter1 :: PacketMeter -> [1]");
     switch.frames = stations();
@@ -189,7 +191,7 @@ pub fn all() -> Vec<Case> {
     all
 }
 
-/// Frames between 64 stations on each side of a switch.
+/// For each of the two sources, frames to 64 stations on the other side of a switch.
 fn stations() -> [String; 2] {
     [0usize, 1].map(|i| {
         let mut frames = crate::frames::frames(crate::frames::Traffic::One, i);
@@ -203,7 +205,8 @@ fn stations() -> [String; 2] {
     })
 }
 
-/// A point of the sweep. On each worker, packets pass `elements` cheap elements and then a LockedWork with `steps`.
+/// A case of the sweep over the share of work under a lock. On each worker, packets pass `elements` cheap elements and
+/// then a LockedWork with `steps`.
 pub fn locked(steps: u32, elements: usize, target: Option<f64>) -> Case {
     let chain = ["CheckIPHeader -> "].repeat(elements.min(LONGEST)).concat();
     let text = |to: &str| {

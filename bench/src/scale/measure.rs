@@ -28,14 +28,14 @@ pub struct Sample {
     pub waited: f64,
 }
 
-/// The measurements of one round.
+/// The measurements of one round: the configuration on one and two workers, and its base.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Round {
-    /// With one worker.
+    /// The measurements with one worker.
     pub one: Sample,
-    /// With two.
+    /// The measurements with two workers.
     pub two: Sample,
-    /// The base configuration, with one worker.
+    /// The base configuration (`Case::base`), with one worker.
     pub base: Option<Sample>,
 }
 
@@ -103,7 +103,7 @@ fn pass(remote: &dyn Remote, writes: &[Call], length: Duration) -> Result<(), St
 /// Runs a configuration for a while.
 ///
 /// # Errors
-/// It does not run, or delivers no packets.
+/// The configuration does not run, or delivers no packets.
 fn phase(case: &Case, text: &str, workers: usize, length: Duration) -> Result<Sample, String> {
     let fail = |e: String| format!("{}, {workers} workers: {}", case.name, e.trim_end());
     let mut router = router(text, &case.frames, workers).map_err(fail)?;
@@ -122,7 +122,8 @@ fn phase(case: &Case, text: &str, workers: usize, length: Duration) -> Result<Sa
             let before = read(running.as_ref(), &meters)?;
             let patience = Instant::now() + PATIENCE;
             let mut after;
-            // On a busy machine a worker may get no processor time at all in a short phase.
+            // On a busy machine, a worker may get no processor time at all in a short phase. So the phase is extended
+            // until packets have arrived.
             loop {
                 pass(running.as_ref(), writes, length)?;
                 after = read(running.as_ref(), &meters)?;
@@ -185,7 +186,7 @@ pub fn quiet(case: &Case, text: &str, workers: usize, length: Duration) -> Resul
 /// configuration. Every other round begins with two workers.
 ///
 /// # Errors
-/// It does not run.
+/// The configuration does not run.
 pub fn rounds(case: &Case, rounds: usize, length: Duration) -> Result<Vec<Round>, String> {
     let one = |i: usize| {
         let mut r = Round::default();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The classes that the measurement needs: a meter of packets and time, and work of a chosen size under a lock.
+//! The classes that the measurement needs: one that counts packets and time, and one that does an adjustable amount of
+//! work under a lock.
 
 use castanet_element::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
@@ -38,7 +39,7 @@ impl PacketMeter {
     fn sample(&self) -> String {
         let packets = if self.args.delivers { self.count.show().to_string() } else { "0".to_string() };
         let [real, processor] = [ClockId::Monotonic, ClockId::ThreadCPUTime].map(nanoseconds);
-        // The second field is the time on the run queue. Some kernels lack the file.
+        // The second field is the time that the thread waited in the run queue. Some kernels lack this file.
         let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let waited = statistics.split_whitespace().nth(1).unwrap_or("0");
         let thread = format!("{:?}", std::thread::current().id());
@@ -59,7 +60,7 @@ impl Action for PacketMeter {
     }
 }
 
-/// Computes for a while on each packet. Several workers run it under a lock.
+/// Does the same amount of computation for each packet. Workers that share the element run it under a lock.
 ///
 /// # Ports
 /// One input, one output.
@@ -78,7 +79,7 @@ pub struct LockedWork {
 /// Arguments of LockedWork.
 #[derive(Args)]
 pub struct WorkArgs {
-    /// Multiplications per packet, each of which needs the result of the one before.
+    /// The number of multiplications per packet. Each needs the result of the one before.
     steps: u32,
 }
 

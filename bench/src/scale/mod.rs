@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures what two workers lose by sharing elements, and predicts the throughput with more workers.
 //!
-//! `cases` lists the configurations, one for each way of sharing. `measure` runs each on one and on two workers in
-//! turn. [`model`] has the Universal Scalability Law and models of a lock. The models of a lock are fitted to a sweep
-//! over the share of work under the lock, and checked at points of the sweep that are left out of the fit. `predict`
-//! applies them, `report` and `plot` show the results.
+//! `cases` lists the configurations, one for each way of sharing. `measure` runs each configuration on one and on two
+//! workers in turn. [`model`] has the Universal Scalability Law and models of a lock. The models of a lock are fitted
+//! to a sweep over the share of work under the lock, and checked at points of the sweep that are left out of the fit.
+//! `predict` computes the throughput with more workers. `report` and `plot` show the results.
 
 mod cases;
 mod measure;
@@ -27,9 +27,9 @@ use measure::{Round, quiet, rounds};
 use model::{Machine, Meeting, Point, Work, error, fit_handover};
 use std::time::Duration;
 
-/// The shares of work under a lock, in percent, at which the hand-over time of the models is fitted.
+/// The shares of work under a lock, in percent, from which the hand-over time of the lock models is fitted.
 const FITTED: [f64; 4] = [5.0, 15.0, 33.0, 60.0];
-/// Further shares, at which the fit is checked.
+/// Further shares, in percent, at which the fitted models are checked.
 const LEFT_OUT: [f64; 3] = [10.0, 25.0, 45.0];
 
 /// Options of the measurement.
@@ -41,7 +41,7 @@ pub struct Settings {
     pub rounds: usize,
     /// The machine for which throughput is predicted.
     pub machine: Machine,
-    /// Configurations to measure besides those of the benchmark.
+    /// Configurations that `castanet new` writes, to be measured in addition to those of `cases`.
     pub shipped: Vec<Shipped>,
 }
 
@@ -50,7 +50,7 @@ pub struct Settings {
 pub struct Shipped {
     /// The configuration.
     pub case: Case,
-    /// The elements that two workers share or lock.
+    /// The names of the elements that two workers share or lock, as text for the report.
     pub sharing: String,
 }
 
@@ -91,7 +91,7 @@ pub fn frame(to: [u8; 6], from: [u8; 6], source: [u8; 4], destination: [u8; 4]) 
 /// The results for one configuration.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its name.
+    /// The name of the configuration.
     pub name: String,
     /// The model that predicts the throughput with more workers.
     pub model: Model,
@@ -157,7 +157,7 @@ pub struct Fit {
     pub handover: f64,
     /// The error at the points of the fit, relative to the measurement (root mean square).
     pub fitted: f64,
-    /// The same error at the points left out of the fit.
+    /// The root mean square of the relative errors at the points left out of the fit.
     pub left_out: f64,
 }
 
@@ -166,7 +166,7 @@ pub struct Fit {
 pub struct Results {
     /// The number of rounds.
     pub rounds: usize,
-    /// The results for the kinds of sharing.
+    /// The results for the configurations of `cases`, one for each way of sharing.
     pub kinds: Vec<Row>,
     /// The results of the sweep over the share of work under a lock, in increasing order of the share.
     pub sweep: Vec<Row>,
@@ -204,8 +204,8 @@ fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     let empty = time(0, true)?;
     let element = ((time(ELEMENTS, true)? - empty) / ELEMENTS as f64).max(0.1);
     let step = ((time(0, false)? - empty) / f64::from(STEPS)).max(0.01);
-    // Without elements outside, this work under the lock has a share of about 64 percent, more than the largest share
-    // of the sweep.
+    // Without elements outside the lock, this amount of work has a share of about 64 percent. That is more than the
+    // largest share of the sweep.
     let under = empty * 1.8;
     let steps = (under / step).ceil().min(1e4);
     let elements = |share: f64| ((under / share * 100.0 - under - empty) / element).round().max(0.0) as usize;
@@ -224,7 +224,7 @@ pub fn run(settings: &Settings, mut tell: impl FnMut(&str)) -> Result<Results, S
     let count: usize = kinds.iter().map(phases).sum::<usize>()
         + (FITTED.len() + LEFT_OUT.len()) * 3
         + settings.shipped.len() * 2;
-    // A phase also has a warm-up of a quarter of its length. The calibration has nine phases.
+    // A phase is preceded by a warm-up of a quarter of its length. The calibration has nine phases.
     let all = (count * settings.rounds.max(1) + 9) as f64 * 1.25;
     let length = Duration::from_secs_f64((settings.seconds / all).max(0.002));
     let mut measure = |case: &Case| {
@@ -241,7 +241,7 @@ pub fn run(settings: &Settings, mut tell: impl FnMut(&str)) -> Result<Results, S
     Ok(analyse(settings, kinds, sweep, shipped))
 }
 
-/// Fits the models and predicts.
+/// Fits the models of the lock, and predicts the throughput with more workers.
 fn analyse(settings: &Settings, kinds: Vec<Row>, sweep: Vec<Row>, shipped: Vec<(Row, String)>) -> Results {
     let points = |fitted: bool| -> Vec<Point> {
         let is_fitted = |r: &&Row| {
@@ -266,8 +266,9 @@ fn analyse(settings: &Settings, kinds: Vec<Row>, sweep: Vec<Row>, shipped: Vec<(
             two.median - one.median
         })
     };
-    // The extra cost of one hand-over after which the other worker frees the buffer, minus half the extra cost of two
-    // hand-overs after which the first worker frees it.
+    // In `CROSS`, a packet is handed over once, and the other worker frees its buffer. In `RETURN`, it is handed over
+    // twice, and the worker that made it frees its buffer. So the extra cost of `CROSS`, minus half that of `RETURN`,
+    // is the cost of freeing another worker's buffer.
     let freed_elsewhere = extra(CROSS) - extra(RETURN) / 2.0;
     let mut results = Results {
         rounds: settings.rounds.max(1),

@@ -59,7 +59,8 @@ pub enum Meeting {
     Always,
     /// The times between acquisitions are random (a closed queue, solved by mean value analysis).
     Random,
-    /// Workers acquire the lock in turn. They wait only if the lock is in use all the time.
+    /// Workers acquire the lock one after the other, in a fixed order. They wait only if the lock is in use all the
+    /// time.
     Never,
 }
 
@@ -119,7 +120,7 @@ impl Work {
 pub struct Point {
     /// The parts of the work, measured with one worker.
     pub work: Work,
-    /// The worker time per packet, measured with two workers.
+    /// The worker time per packet in nanoseconds, measured with two workers.
     pub cost: f64,
 }
 
@@ -158,7 +159,7 @@ pub fn fit_handover(points: &[Point], meeting: Meeting) -> f64 {
 pub struct Machine {
     /// The number of cores per socket.
     pub socket: usize,
-    /// The cost of communication between sockets, relative to that within one.
+    /// The cost of communication between sockets, relative to that within a socket.
     pub factor: f64,
 }
 

@@ -13,7 +13,7 @@ pub const CORES: [usize; 5] = [4, 8, 16, 32, 64];
 pub struct Prediction {
     /// The name of the configuration.
     pub name: String,
-    /// The measured throughput of two workers.
+    /// The measured throughput of two workers, relative to one worker.
     pub two: f64,
     /// The lowest and the highest predicted throughput for each of [`CORES`].
     pub cores: Vec<[f64; 2]>,
@@ -34,12 +34,13 @@ fn predict(row: &Row, fit: Option<&Fit>, machine: Machine) -> Prediction {
         match row.model {
             // All loss is contention. The range is from the slowest to the fastest measured round.
             Model::Nothing => [row.left.min, row.left.max].map(|left| usl(left, n)[0]),
-            // The lowest value takes all loss of the slowest round as coherence, the highest all loss of the fastest
-            // round as contention.
+            // The lowest value assumes that all loss of the slowest round is coherence. The highest value assumes that
+            // all loss of the fastest round is contention.
             Model::Shared => [usl(row.left.min, n)[1], usl(row.left.max, n)[0]],
             Model::Pairs => [row.left.min, row.left.max].map(|left| left * n as f64),
             Model::SerialBase | Model::SerialRest => {
-                // The lowest value adds the extra cost to the serial part, the highest adds it to the parallel part.
+                // The second worker adds the cost `extra` per packet. The lowest value counts it as serial work, the
+                // highest value as parallel work.
                 let work = row.work();
                 let extra = extra * factor;
                 let outside = super::Work { outside: work.outside + extra, ..work };

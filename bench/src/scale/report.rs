@@ -53,7 +53,7 @@ pub fn table(results: &Results) -> String {
     out
 }
 
-// Writing to a string cannot fail, here and below.
+// Writing to a string cannot fail, so the results of `write!` in this file are ignored.
 fn costs<'r>(out: &mut String, head: &str, rows: impl Iterator<Item = &'r Row>) {
     let _ = writeln!(
         out,

@@ -2,11 +2,11 @@
 //! Compares a Castanet router with the kernel's router, between the same two hosts: how much of the offered
 //! load each of them forwards.
 //!
-//! A sender, two routers and a receiver are network namespaces connected by veth (`world`). Packets pass the
-//! routers alternately, so that other load affects both. The generator ([`generator`]) has one CPU, and the
-//! router another. Over veth the sender's CPU also executes the receive path of the router's host: up to the
-//! packet socket of Castanet, or through the whole router of the kernel. This work can be moved to the router's
-//! CPU ([`Settings::steer`]).
+//! A sender, two routers and a receiver are network namespaces connected by veth (`world`). Trials alternate between
+//! the routers, so that other load on the machine affects both. The generator ([`generator`]) has one CPU, and the
+//! router another. Over veth the sender's CPU also executes the receive path of the router's host: up to the packet
+//! socket of Castanet, or through the whole router of the kernel. This work can be moved to the router's CPU
+//! ([`Settings::steer`]).
 
 pub mod generator;
 pub mod part;
@@ -29,7 +29,7 @@ pub const WHO: [&str; 2] = ["kernel", "castanet"];
 const STEPS: usize = 7;
 /// The number of trials that determine the maximum sending rate.
 const FLOODS: usize = 10;
-/// The highest offered rate, as a multiple of the peak.
+/// The highest offered rate, as a multiple of the highest rate that a router forwarded.
 const BEYOND: f64 = 2.2;
 /// The largest acceptable share of a trial spent waiting for other programs.
 const CALM: f64 = 0.03;
@@ -39,10 +39,10 @@ const AROUND: f64 = 0.05;
 /// Options of the measurement.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// This program.
+    /// The path of this program.
     pub program: PathBuf,
-    /// The subcommand of the program that performs parts, as words; the arguments of a part follow it. The
-    /// subcommand must call [`part::run`].
+    /// The subcommand, as words, with which the program performs a part of the measurement. The arguments of the part
+    /// are appended. The subcommand must call [`part::run`].
     pub part: Vec<String>,
     /// The router's configuration.
     pub configuration: String,
@@ -78,9 +78,9 @@ struct Trial {
 /// A router at one offered rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// Packets per second sent to it.
+    /// Packets per second sent to the router.
     pub offered: f64,
-    /// Packets per second that it forwarded.
+    /// Packets per second that the router forwarded.
     pub forwarded: Spread,
     /// The share of packets lost.
     pub lost: f64,
@@ -90,7 +90,7 @@ pub struct Cell {
     pub disturbed: f64,
 }
 
-/// Both routers at one offered rate.
+/// The results of both routers at one offered rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
     /// The requested packets per second; 0 for as many as possible.
@@ -159,7 +159,7 @@ fn trial(world: &mut World, who: usize, rate: f64, seconds: f64) -> Result<Trial
     })
 }
 
-/// Combines the trials that were not disturbed. If these are less than a third of all trials, combines the
+/// Combines the trials that other programs did not disturb. If these are less than a third of all trials, combines the
 /// least disturbed third.
 fn cell(trials: &[Trial]) -> Cell {
     let mut trials = trials.to_vec();
@@ -208,7 +208,7 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     let seconds = settings.trial();
     let mut limit = [f64::MAX, 0.0];
     for who in 0..WHO.len() {
-        // The first trial is a warm-up.
+        // This trial is a warm-up: its result is not used.
         trial(&mut world, who, 0.0, seconds)?;
         let mut best = Trial::default();
         for _ in 0..FLOODS {

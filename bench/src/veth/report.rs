@@ -21,7 +21,7 @@ pub fn table(r: &Results) -> String {
         WHO[1],
         "offered"
     );
-    // Writing to a string cannot fail, here and below.
+    // Writing to a string cannot fail, so the results of `write!` in this function are ignored.
     for _ in WHO {
         let _ = write!(out, "  {:>9}  {:>7}  {:>7}", "forwarded", "lost", "ns");
     }

@@ -78,8 +78,8 @@ impl World {
         let router =
             launcher.castanet(&castanet, Some(processor), &["--expression", &settings.configuration])?;
 
-        // The CPU time of a process is exact. The busy time of a CPU includes other programs, but is necessary
-        // if receive processing is steered to it.
+        // The CPU time of a process is exact. The busy time of a CPU includes other programs, but is necessary if that
+        // CPU also executes the receive path.
         let worker = |who: usize| match (settings.steer, who) {
             (true, _) => ("cpu", cpu[1].clone()),
             (false, 0) => ("self", "0".into()),
@@ -130,7 +130,7 @@ impl World {
         Ok(world)
     }
 
-    /// Sends a few packets at a time until some arrive.
+    /// Sends a few packets repeatedly, until some arrive at the receiver.
     fn await_router(&mut self, who: usize, name: &str) -> Result<(), String> {
         let deadline = Instant::now() + PATIENCE;
         while self.send(who, 1000.0, Duration::from_millis(10))?.1 == 0 {

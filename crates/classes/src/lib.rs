@@ -51,7 +51,7 @@ impl Registry {
             self.0.insert(name, def);
         }
     }
-    /// Every class once, by name.
+    /// Every class, sorted by name. A class with aliases appears once.
     pub fn classes(&self) -> Vec<&'static ClassSpec> {
         let mut all: Vec<_> =
             self.0.iter().filter(|(n, d)| **n == d.spec.name).map(|(_, d)| d.spec).collect();

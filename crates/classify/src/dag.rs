@@ -6,14 +6,15 @@ use std::collections::HashMap;
 use crate::expr::{Atom, BASES, ETHER, Expr, NETWORK, TRANSPORT};
 use crate::program::OffsetBase;
 
-/// Marks a reference as an output instead of a node.
+/// This bit marks a target as the number of an output, not the index of a node.
 pub(crate) const LEAF: u32 = 1 << 31;
 /// The output number that means "drop".
 pub(crate) const DROP: u32 = LEAF - 1;
 /// Limit on the number of tests in a program. Larger programs are refused.
 pub(crate) const MAX_NODES: usize = 1 << 17;
 
-/// The number of the header that a coded offset lies in: 0 Ethernet header or plain packet data, 1 IP, 2 transport.
+/// The number of the header in which an offset (coded as [`OffsetBase`] says) lies: 0 Ethernet header or plain packet
+/// data, 1 IP, 2 transport.
 pub(crate) fn base(kind: OffsetBase, offset: u32) -> usize {
     match kind {
         OffsetBase::Data => 0,
@@ -23,7 +24,7 @@ pub(crate) fn base(kind: OffsetBase, offset: u32) -> usize {
     }
 }
 
-/// The coded offset of the first byte of a header.
+/// The offset of the first byte of a header, coded as [`OffsetBase`] says.
 pub(crate) fn first(kind: OffsetBase, header: usize) -> u32 {
     match (kind, header) {
         (OffsetBase::Ip, 0) => ETHER,

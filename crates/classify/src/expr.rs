@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of aligned 4-byte words, and boolean expressions of such tests.
+//! Tests of aligned 4-byte words, and boolean expressions of such tests. Offsets are coded: one number gives the header
+//! and the offset in it, as [`OffsetBase`](crate::program::OffsetBase) says.
 
-/// First coded offset of the Ethernet header in programs of kind `Ip`. It is 2, so that the header of 14 bytes ends at
-/// a word boundary and each Ethernet address lies in two words.
+/// The coded offset at which the Ethernet header starts in programs of kind `Ip`. It is 2, so that the header of 14
+/// bytes ends at a word boundary and each Ethernet address lies in two words.
 pub(crate) const ETHER: u32 = 2;
-/// First coded offset of the IP header in programs of kind `Ip`. Lower offsets are in the Ethernet header.
+/// The coded offset at which the IP header starts in programs of kind `Ip`. Lower offsets are in the Ethernet header.
 pub(crate) const NETWORK: u32 = 256;
-/// First coded offset of the transport header in programs of kind `Ip`.
+/// The coded offset at which the transport header starts in programs of kind `Ip`.
 pub(crate) const TRANSPORT: u32 = 512;
-/// First coded offset of each header.
+/// The lowest coded offset of the Ethernet (or only) header, of the IP header and of the transport header.
 pub(crate) const BASES: [u32; 3] = [0, NETWORK, TRANSPORT];
 
-/// True if the packet has all bytes before `need`, and the word at `offset` equals `value` under `mask`. Words are read
-/// in network order. A zero mask tests only the length.
+/// A test. It is true if the packet has all bytes before `need`, and the word at `offset` equals `value` under `mask`.
+/// Words are read in network order. A zero mask tests only the length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Atom {
     pub(crate) offset: u32,
@@ -22,7 +23,7 @@ pub(crate) struct Atom {
     pub(crate) need: u32,
 }
 
-/// A boolean expression over atoms.
+/// A boolean expression of tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expr {
     Const(bool),
@@ -54,7 +55,7 @@ impl Expr {
     }
 }
 
-/// A number in some bits of an aligned word.
+/// A header field: an unsigned number in consecutive bits of an aligned word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     /// Coded offset of the aligned word.
@@ -62,7 +63,7 @@ pub(crate) struct Field {
     /// Position of the field's lowest bit in the word.
     pub(crate) shift: u32,
     pub(crate) bits: u32,
-    /// Coded end of the field's last byte.
+    /// End of the field's last byte, coded like `offset`.
     pub(crate) need: u32,
 }
 
@@ -73,8 +74,8 @@ impl Field {
         Field { offset: pos & !3, shift: 32 - end * 8, bits: len * 8, need: pos + len }
     }
 
-    /// `len` bytes (1 to 4) at `pos` of the Ethernet header, within one word that is aligned to the start or to the end
-    /// of the header.
+    /// `len` bytes (1 to 4) from byte `pos` of the Ethernet header on. They lie within one word, which is aligned to
+    /// the start or to the end of the header.
     pub(crate) const fn ether(pos: u32, len: u32) -> Field {
         if Field::ends_aligned(pos, len) {
             return Field::bytes(ETHER + pos, len);
@@ -83,7 +84,8 @@ impl Field {
         Field { offset: f.offset + ETHER, need: f.need + ETHER, ..f }
     }
 
-    /// Whether bytes of the Ethernet header lie within one word that is aligned to the end of the header.
+    /// Whether the `len` bytes from byte `pos` of the Ethernet header on lie within one word that is aligned to the end
+    /// of the header.
     pub(crate) const fn ends_aligned(pos: u32, len: u32) -> bool {
         ((ETHER + pos) & 3) + len <= 4
     }
@@ -113,7 +115,7 @@ impl Field {
         self.equals(0, 0)
     }
 
-    /// `(field & mask) REL value`; false if the field is missing.
+    /// The test `(field & mask) RELATION value`. It is false if the field is missing.
     pub(crate) fn compare(self, mask: u32, relation: Relation, value: u32) -> Expr {
         let mask = mask & self.max();
         let there = |e: Expr| Expr::And(vec![Expr::Atom(self.present()), e]);
@@ -140,8 +142,8 @@ impl Field {
         if value >= mask {
             return Expr::Const(false);
         }
-        // INVARIANT: the masked field has bits only in `mask`. So the largest such number that is at most `value` is
-        // an equivalent bound.
+        // INVARIANT: the masked field has bits only in `mask`. So `value` can be replaced by the largest number that is
+        // at most `value` and has bits only in `mask`.
         let floor = floor_under_mask(mask, value);
         let zeros = mask & !floor;
         let Some(next) = next_under_mask(mask, floor) else {
@@ -165,8 +167,7 @@ impl Field {
 /// The largest number with bits only in `mask` that is at most `value`, given `value < mask`.
 fn floor_under_mask(mask: u32, value: u32) -> u32 {
     // The loop goes from the highest bit down. At the first set bit of `value` outside the mask, the result has
-    // a 0, so it is smaller than `value` whatever its lower bits are. It therefore gets all lower
-    // bits of the mask.
+    // a 0. It is then smaller than `value` whatever its lower bits are, so it gets all lower bits of the mask.
     let mut floor = 0;
     for i in (0..32).rev() {
         let bit = 1u32 << i;

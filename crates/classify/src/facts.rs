@@ -16,8 +16,9 @@ struct Unequal {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Word {
     offset: u32,
-    /// The known bits and their values.
+    /// The bits whose values are known.
     mask: u32,
+    /// The values of these bits.
     value: u32,
     unequal: Vec<Unequal>,
 }
@@ -26,15 +27,16 @@ struct Word {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Facts {
     kind: OffsetBase,
-    /// For each header, the least and the greatest possible end of the packet's bytes, as coded offsets.
+    /// For each header, the least possible end of the packet's bytes, as a coded offset.
     min: [u32; 3],
+    /// For each header, the greatest possible end of the packet's bytes, as a coded offset.
     max: [u32; 3],
-    /// Sorted by offset.
+    /// What is known about each word, sorted by offset.
     words: Vec<Word>,
 }
 
 impl Facts {
-    /// No facts, except that all bytes are present if `all_present` is set.
+    /// Makes an empty set of facts. With `all_present`, it contains one fact: all bytes are present.
     pub(crate) fn new(kind: OffsetBase, all_present: bool) -> Facts {
         let min = if all_present { u32::MAX } else { 0 };
         Facts { kind, min: [min; 3], max: [u32::MAX; 3], words: Vec::new() }
@@ -108,7 +110,7 @@ impl Facts {
     }
 
     /// Drops facts that no later test depends on. `asked` returns the bits that later tests read from the word at an
-    /// offset, and `ends` holds the end of the bytes that they need in each header.
+    /// offset. For each header, `ends` holds the end of the bytes that later tests need.
     pub(crate) fn restrict(&mut self, asked: impl Fn(u32) -> u32, ends: [u32; 3]) {
         for word in &mut self.words {
             let mask = asked(word.offset);
@@ -141,8 +143,8 @@ impl Word {
                 u.mask &= !mask;
                 u.value &= u.mask;
                 if u.mask == 0 {
-                    // The known bits equal the value, so the inequality can only hold because bytes are
-                    // missing.
+                    // The known bits equal the excluded value, so the inequality can only hold because bytes
+                    // are missing.
                     *max = (*max).min(u.need.saturating_sub(1).max(min));
                     return false;
                 }

@@ -7,7 +7,7 @@ use crate::dag::{Dag, LEAF, Node, TooLarge, base};
 use crate::facts::Facts;
 
 /// The optimiser's levels: the number of inequalities per word that a path may remember. They are tried in order until
-/// one stays within the budget.
+/// the search stays within its budget of facts.
 const LEVELS: [usize; 4] = [16, 4, 1, 0];
 /// Limit on the facts held by one search. It bounds the memory and time of the search, whatever the patterns are.
 const MAX_FACTS: usize = 400_000;
@@ -18,8 +18,8 @@ const MAX_TABLE: usize = 1 << 21;
 /// Returns an equivalent tree with fewer tests on each path. With `all_present` the tree is valid only for packets
 /// that contain every byte it tests.
 ///
-/// Pruning by facts can duplicate branches, so each level has a budget. If all levels exceed it, no facts are used.
-/// The tree then has at most as many nodes as before.
+/// Pruning by facts can duplicate branches, so the number of facts in one search has a limit, the budget. If the
+/// searches of all levels exceed it, no facts are used. The tree then has at most as many nodes as before.
 pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
     let asked = Asked::new(dag);
     let budget = (dag.nodes.len() * 16 + 20_000).min(MAX_FACTS);
@@ -33,7 +33,7 @@ pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, 
     without_facts(dag, root, all_present)
 }
 
-/// Used when all levels exceed the budget: merges only adjacent tests.
+/// Merges only adjacent tests. Used when the searches of all levels exceed the budget.
 fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
     let mut out = Dag::new(dag.kind);
     let mut placed: Vec<u32> = Vec::with_capacity(dag.nodes.len());
@@ -55,7 +55,7 @@ fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), 
 struct Asked {
     columns: HashMap<u32, usize>,
     masks: Vec<u32>,
-    /// Whether one row serves all nodes, instead of one row per node.
+    /// Whether `masks` has one row for all nodes, because a row for each node would take too much memory.
     shared: bool,
     ends: Vec<[u32; 3]>,
 }

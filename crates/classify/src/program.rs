@@ -93,7 +93,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Coded end of the last byte that has bits in the mask.
+    /// End of the last byte that has bits in the mask, coded like `offset`.
     fn end(&self) -> u32 {
         self.offset + 4 - (self.mask.trailing_zeros() / 8).min(4)
     }
@@ -283,7 +283,8 @@ impl Program {
         self.checked.root
     }
 
-    /// Coded end of the last byte whose bits [`Program::steps`] compare, as the text of the program shows it.
+    /// End of the last byte whose bits [`Program::steps`] compare, coded like [`Step::offset`].
+    /// [`Program::program_text`] prints this number.
     pub fn safe_length(&self) -> u32 {
         self.safe_length
     }

@@ -40,8 +40,8 @@ pub enum What {
     /// Differentiated services: output rates of four streams over the input rate.
     #[command(long_about = curves::DIFFSERV, after_help = curves::EXAMPLES)]
     Diffserv(curves::Curve),
-    /// Strict priority with a rate limit, packets classified after and before the processor: output rates of three
-    /// classes over the input rate.
+    /// Strict priority with a rate limit, for packets classified late (after the processor) and early (before it):
+    /// output rates of three classes over the input rate.
     #[command(long_about = curves::PRIORITY, after_help = curves::EXAMPLES)]
     Priority(curves::Curve),
     /// RED before one queue, before several and behind one: drop rate, plotted over the average queue length.
@@ -66,7 +66,7 @@ pub struct Fig8 {
     pub instructions: bool,
     #[command(flatten)]
     pub results: Results,
-    /// Perform one run whose instructions callgrind counts; `--instructions` passes this option.
+    /// Perform only this run, under callgrind, which counts its instructions; `--instructions` passes this option.
     #[arg(long, hide = true, value_name = "RUN", value_parser = run)]
     pub count: Option<instructions::Run>,
 }

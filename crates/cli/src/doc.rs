@@ -54,7 +54,7 @@ fn known(packages: &[String]) -> Result<WithPackages, String> {
     Ok(classes)
 }
 
-/// Returns the families in order, then the packages.
+/// Returns the families in the order of the manual, then the packages.
 fn families(known: &WithPackages) -> Vec<Family> {
     let all = castanet_classes::families().into_iter();
     let packages = known.libraries().iter().filter_map(|library| {

@@ -29,7 +29,7 @@ pub struct Source {
     pub defines: Vec<(String, String)>,
     /// Packages from the command line.
     pub packages: Vec<String>,
-    /// Which libraries and packages it may require.
+    /// Which libraries and packages the configuration may require.
     pub reach: Reach,
 }
 
@@ -115,9 +115,9 @@ pub struct Loaded {
     pub graph: Graph,
     /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// Errors of the graph that are left out because of errors of the language.
+    /// Errors of the graph. They are kept here, and not reported, if there are errors of the language.
     pub held_back: Vec<Diagnostic>,
-    /// Whether there are errors of the language.
+    /// Whether there are errors of the language, such as syntax errors.
     pub misread: bool,
     /// The text of the configuration.
     pub text: String,
@@ -132,7 +132,7 @@ impl Loaded {
     }
 }
 
-/// Elaborates a source.
+/// Elaborates a source: parses it, and expands compounds and variables.
 pub fn elaborate(
     source: &Source,
     clickpath: Option<&str>,

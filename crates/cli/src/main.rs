@@ -49,7 +49,7 @@ fn help_of_run() -> ExitCode {
 }
 
 fn main() -> ExitCode {
-    // Called by a classic name, the binary accepts the options of that tool.
+    // If the binary is called by the name of a classic tool, it accepts the options of that tool.
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
     let name =

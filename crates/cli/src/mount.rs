@@ -17,7 +17,7 @@ const UNMOUNTER: &str = "unmount-after-run";
 pub struct Unmounter {
     /// The folder.
     folder: PathBuf,
-    /// The source of the mount; other mounts are left alone.
+    /// The mount source of the router's mount; only a mount with this source is unmounted.
     source: String,
 }
 

@@ -51,7 +51,7 @@ fn user(name: &str) -> Result<User, String> {
     found.map_err(|e| format!("--user {name}: {e}"))?.ok_or_else(|| format!("--user {name}: no such user"))
 }
 
-/// The privileges that are still to be dropped.
+/// The settings for dropping privileges, which [`Held::give_up`] applies.
 #[must_use]
 pub struct Held {
     user: Option<User>,
@@ -80,8 +80,8 @@ impl Privileges {
             command.arg(format!("--devices={}", devices.join(",")));
         }
         command.arg("--").arg(std::process::id().to_string());
-        // The process gets a process group of its own, so that Ctrl-C reaches the router only. It ends by itself after
-        // the router has ended.
+        // The process that opens devices gets its own process group, so that Ctrl-C reaches the router only. It ends by
+        // itself after the router has ended.
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.spawn().map_err(failed)?;
         opener::install(ours);
@@ -89,7 +89,7 @@ impl Privileges {
     }
 }
 
-/// Drops all capabilities except these, on every thread.
+/// Drops all capabilities except `keep`, on every thread.
 fn keep_only(keep: CapabilitySet) -> Result<(), String> {
     privilege::keep_only(keep).map_err(|e| {
         format!(
@@ -108,7 +108,7 @@ impl Held {
     /// protect the files of the system, because root owns them. With `--keep-privileges` nothing is dropped.
     ///
     /// # Errors
-    /// When a thread still has other privileges, or the user cannot be changed.
+    /// When a thread keeps more privileges than these, or the user cannot be changed.
     pub fn give_up(self) -> Result<(), String> {
         if self.keep {
             return Ok(());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processors {
     list: Vec<usize>,
-    /// The option that named them, for messages.
+    /// The option that named the processors, such as `--affinity 2`, for messages.
     option: String,
 }
 
@@ -52,7 +52,7 @@ impl Processors {
     /// Checks that the list has a processor for each worker, and that this process may run on these processors.
     ///
     /// # Errors
-    /// When the list is too short, or this process may not run on one of them.
+    /// When the list is too short, or names a processor on which this process may not run.
     pub fn check(&self, workers: usize) -> Result<(), String> {
         let Processors { list, option } = self;
         if workers > list.len() {

@@ -13,7 +13,7 @@ const FEATURES: &[&str] = &[
     std::env::consts::ARCH,
 ];
 
-/// What to look for.
+/// Which names to look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kinds {
     /// Classes and features.

@@ -13,8 +13,8 @@ pub struct Answers {
     pub errors: Vec<String>,
 }
 
-/// Returns a function that tests whether a text matches `glob`, which may have `*`, `?` and `[...]`. If `glob` is not
-/// a valid glob, such as `[`, only the same text matches.
+/// Returns a function that tests whether a text matches `glob`, which may have `*`, `?` and `[...]`. If `glob` is
+/// invalid, for example `[`, only an equal text matches.
 pub fn matcher(glob: &str) -> impl Fn(&str) -> bool {
     let found = Glob::new(glob).map(|g| g.compile_matcher());
     let glob = glob.to_string();
@@ -71,8 +71,8 @@ fn elements(router: &Router, pattern: &str) -> Result<(Vec<Found>, bool), String
     Ok((all.into_iter().map(|(found, _)| found).collect(), true))
 }
 
-/// Answers requests in order. A single request for one element prints the raw value; several requests, or a
-/// pattern, print blocks.
+/// Answers requests in order. A single request for one element prints the raw value. Several requests, or a pattern,
+/// print one block for each value: the handler's name and a colon, the value, and an empty line.
 pub fn answer(router: &mut Router, requests: &[String]) -> Answers {
     let mut out = Answers::default();
     let mut values: Vec<(String, String)> = Vec::new();

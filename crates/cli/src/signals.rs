@@ -17,7 +17,7 @@ impl Handle {
     /// Also catches the signals that elements of a router watch.
     pub fn catch(&self, shared: &Shared) {
         for signal in watched(shared) {
-            // A signal that cannot be caught is no error: the element never receives it.
+            // If a signal cannot be caught, that is no error. The element then never receives it.
             let _ = self.0.add_signal(signal);
         }
     }
@@ -51,9 +51,9 @@ fn watched(shared: &Shared) -> impl Iterator<Item = i32> {
 }
 
 /// Passes signals to the current router. The first and second SIGINT or SIGTERM request a stop, and the third
-/// ends the router. The fourth ends the process, because a worker may be blocked in a system call, for
-/// example on a pipe, and not see that the router has ended. Signals that elements watch go to these
-/// elements. SIGHUP calls `hangup`, unless an element watches it.
+/// ends the router. The fourth ends the process: a worker that is blocked in a system call, for example on a pipe,
+/// may not see that the router has ended. Signals that elements watch go to these elements. SIGHUP calls `hangup`,
+/// unless an element watches it.
 ///
 /// With `patient`, requests to stop are counted as in Click: a SIGINT or SIGTERM ends the router only if two
 /// earlier requests are still unanswered.

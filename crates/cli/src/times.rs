@@ -13,7 +13,7 @@ pub struct Times {
     at: Instant,
 }
 
-/// A span of time.
+/// The user, system and real time between two points in time.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Took {
     user: Duration,

@@ -108,7 +108,7 @@ impl Access {
             None => self.look_up(Some(element), handler, name),
         };
         match found {
-            // The names of some global handlers have a dot, so look for the whole name.
+            // Some global handlers have a dot in their names, so look for a global handler with the whole name.
             Err(Refusal(code::NO_ELEMENT, text)) => {
                 self.look_up(None, name, name).map_err(|_| Refusal(code::NO_ELEMENT, text))
             }

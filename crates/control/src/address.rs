@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The maximum number of waiting connections (the backlog of listen(2)).
 const WAITING: i32 = 1024;
-/// How long to wait for the lock while another program replaces the same file.
+/// How long to wait for the lock on the folder while another program replaces a socket file in it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// An address that a server listens on.
@@ -73,11 +73,11 @@ pub struct Listening {
     /// Whether the descriptor is a connection, not a listening socket.
     pub(crate) connected: bool,
     pub(crate) port: Option<u16>,
-    /// The file, which is removed when this is dropped.
+    /// The file of a Unix socket. Dropping this value removes the file.
     pub(crate) file: Option<SocketFile>,
 }
 
-/// The file of a Unix socket. It is removed when this is dropped, unless another file has replaced it.
+/// The file of a Unix socket. Dropping this value removes the file, unless another file has replaced it.
 pub(crate) struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
@@ -86,7 +86,7 @@ pub(crate) struct SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if identity(&self.path) == Some(self.identity) {
-            // If it cannot be removed, the next server finds it stale and replaces it.
+            // If the file cannot be removed, the next server finds it stale and replaces it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -239,7 +239,7 @@ impl ListenAddress {
 }
 
 impl Listening {
-    /// The TCP port.
+    /// The TCP port of the socket; `None` for other sockets.
     pub fn port(&self) -> Option<u16> {
         self.port
     }

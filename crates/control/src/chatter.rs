@@ -21,7 +21,7 @@ impl Waker {
     pub fn new() -> std::io::Result<Waker> {
         Ok(Waker(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
-    /// Wakes the thread.
+    /// Wakes the server's thread.
     pub fn wake(&self) {
         // The write fails only when the counter is at its maximum; a wake-up is pending then anyway.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
@@ -56,8 +56,8 @@ pub struct Received {
 }
 
 impl Subscriber {
-    /// Creates a buffer of at most `most` bytes. It wakes the thread when a message arrives in the empty
-    /// buffer.
+    /// Creates a buffer of at most `most` bytes. The first message in the empty buffer wakes the server's thread
+    /// by `waker`.
     pub fn new(waker: std::sync::Arc<Waker>, most: usize) -> Subscriber {
         Subscriber { waker, most, received: Mutex::default() }
     }

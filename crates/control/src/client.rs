@@ -97,7 +97,7 @@ pub struct Client {
     stream: BufReader<Box<dyn Stream>>,
 }
 
-/// Largest length of a line of a reply.
+/// Largest length of one line of a reply, in bytes.
 const LINE: u64 = 1 << 20;
 /// Largest number of lines of a reply.
 const LINES: usize = 1_000_000;

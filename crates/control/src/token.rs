@@ -8,9 +8,9 @@ use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Minimum length; a shorter token could be guessed.
+/// Minimum length of a token, in characters. A shorter token could be guessed.
 const SHORTEST: usize = 16;
-/// Maximum length.
+/// Maximum length of a token, in characters.
 const LONGEST: usize = 1024;
 
 /// Why there is no token.

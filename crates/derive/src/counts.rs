@@ -189,7 +189,7 @@ impl Own {
     fn handler(&self) -> Option<TokenStream> {
         let Own { name, unit, doc, .. } = self;
         let kind = Ident::new(if self.label.is_some() { "Table" } else { "Counter" }, Span::call_site());
-        // All replicas have the same number of a shared count.
+        // All replicas see the same value of a shared count, so the values are not added.
         let merge = Ident::new(if self.shared { "First" } else { "Sum" }, Span::call_site());
         (!self.hidden).then(|| {
             quote!(::castanet_element::spec::HandlerSpec {

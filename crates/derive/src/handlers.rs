@@ -62,7 +62,7 @@ fn attribute(a: &Attribute) -> syn::Result<Attr> {
 /// A handler, declared by a read method, a write method, or both.
 struct Handler {
     name: String,
-    /// The position of the name of its first method.
+    /// The position of its first method's name, for errors.
     at: Span,
     read: Option<Read>,
     write: Option<TokenStream>,

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// The errors in the configuration of an element, one for each fault.
+/// The errors in the configuration string of an element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfigError(pub Vec<ArgError>);
 
@@ -27,7 +27,7 @@ impl From<ArgError> for ConfigError {
     }
 }
 
-/// An error that concerns the configuration string as a whole.
+/// Makes an error about the configuration string as a whole.
 impl From<String> for ConfigError {
     fn from(message: String) -> Self {
         ConfigError(vec![ArgError::new(message, 0..usize::MAX)])
@@ -52,14 +52,15 @@ impl From<ElementError> for ConfigError {
     }
 }
 
-/// The error for a wrong value at `range`, which messages call `name`.
+/// Returns the error for a wrong value at `range` of the configuration string. Its message calls the value `name`.
 fn wrong_at(range: Range<usize>, name: &str, error: &ValueError) -> ArgError {
     let (help, meant) = error.mend();
     let replacement = meant.map(String::from);
     ArgError { replacement, ..ArgError::new(error.about(name), range).help(help) }
 }
 
-/// State that replicas of one element share.
+/// The state that the replicas of an element share, by element number (`u32::MAX` for state of the whole router) and
+/// type. See [`BuildCx::share_as`].
 pub type Shared = HashMap<(u32, TypeId), Arc<dyn Any + Send + Sync>>;
 
 /// The context that an element is built with.
@@ -76,7 +77,7 @@ pub struct BuildCx<'a> {
     pub written_class: &'a str,
     /// The element's configuration string.
     pub config: &'a str,
-    /// Names that the configuration defines.
+    /// The names that the configuration defines: addresses, ports, annotations, elements.
     pub names: &'a Names,
     /// Number of inputs in use.
     pub inputs: usize,
@@ -86,17 +87,18 @@ pub struct BuildCx<'a> {
     pub input_push: &'a [bool],
     /// For each output, whether it is push.
     pub output_push: &'a [bool],
-    /// The source of the run's random numbers.
+    /// The seed of all random numbers in this run of the router.
     pub seed: Seed,
     /// The maximum number of packets in a batch.
     pub batch: usize,
-    /// The index of this replica of the element, and the number of replicas.
+    /// The index of this replica of the element, from 0, and the number of replicas.
     pub replica: (usize, usize),
-    /// Warnings about the configuration.
+    /// The warnings about the configuration string so far.
     pub warnings: Vec<ArgError>,
-    /// The state that replicas share.
+    /// The state that replicas share. All elements of the router use this one map.
     pub shared: &'a mut Shared,
-    /// The driver: the element that decides when the router stops, if one has claimed this role.
+    /// The number of the driver: the element that decides when the router stops. None if no element has claimed this
+    /// role.
     pub driver: &'a mut Option<u32>,
     /// The operating-system signals that elements watch, as pairs of element and signal number.
     pub signals: &'a mut Vec<(u32, i32)>,
@@ -107,18 +109,18 @@ impl<'a> BuildCx<'a> {
     pub fn arg_cx(&self) -> ArgCx<'a> {
         ArgCx { scope: self.scope, names: self.names, origin: self.names.origin() }
     }
-    /// Returns the ranges of all values of an argument in the configuration string.
+    /// Returns the byte ranges of all values of an argument in the configuration string.
     fn places_of(&self, argument: &str) -> Vec<Range<usize>> {
         let index = self.spec.args.iter().position(|a| a.name == argument);
         index.map_or(Vec::new(), |i| Parser::new(self.config, self.spec.args, self.arg_cx()).places(i))
     }
-    /// Returns where an argument stands in the configuration string, for errors; the whole string if the argument was
-    /// not given.
+    /// Returns the byte range of an argument in the configuration string, for errors. If the argument was not given,
+    /// this is the range of the whole string.
     pub fn place_of(&self, argument: &str) -> Range<usize> {
         self.places_of(argument).pop().unwrap_or(0..usize::MAX)
     }
-    /// Returns the errors about values of an argument that takes several, each with the number of the value. `what` is
-    /// the word for one of them in messages.
+    /// Returns the errors about an argument that takes several values. Each error comes with the index of its value.
+    /// Messages call a value `what`, such as `address`.
     pub fn wrong_items(&self, argument: &str, what: &str, errors: Vec<(usize, ValueError)>) -> ConfigError {
         let places = self.places_of(argument);
         let each = errors.into_iter().map(|(n, e)| {
@@ -127,11 +129,11 @@ impl<'a> BuildCx<'a> {
         });
         ConfigError(each.collect())
     }
-    /// Returns an error about the value of an argument, at its place.
+    /// Returns an error about the value of an argument. The error points to the value in the configuration string.
     pub fn wrong_value(&self, argument: &str, error: ValueError) -> ConfigError {
         wrong_at(self.place_of(argument), argument, &error).into()
     }
-    /// Returns the error for an argument that requires `wanted` outputs, while another number of outputs is in use.
+    /// Returns the error for an argument that requires `wanted` outputs if another number of outputs is in use.
     pub fn wrong_outputs(&self, argument: &str, wanted: u32) -> ConfigError {
         let text = format!("{argument}: {wanted} outputs wanted, but {} in use", self.outputs);
         let help = match wanted.saturating_sub(1) {
@@ -144,11 +146,13 @@ impl<'a> BuildCx<'a> {
     pub fn random_seed(&self) -> Seed {
         self.names.seed().map_or(self.seed, Seed::Fixed)
     }
-    /// Returns the element's own random number generator.
+    /// Returns the element's own random number generator. With a fixed seed, all replicas of the element draw the same
+    /// numbers.
     pub fn random(&self) -> Random {
         Random::of(self.random_seed(), self.name)
     }
-    /// Returns a random number generator that also differs between the replicas of the element.
+    /// Returns the element's own random number generator. Each replica of the element draws different numbers, even
+    /// with a fixed seed.
     pub fn random_of_replica(&self) -> Random {
         let seed = match self.random_seed() {
             Seed::System => Seed::System,
@@ -156,18 +160,18 @@ impl<'a> BuildCx<'a> {
         };
         Random::of(seed, self.name)
     }
-    /// Returns the element's own generator of numbers that others must not predict, even if they see some of
-    /// them. A seed in the configuration does not affect this generator.
+    /// Returns the element's own generator of numbers that an attacker must not predict from earlier ones. A seed in
+    /// the configuration does not affect this generator.
     pub fn secret(&self) -> Secret {
         Secret::of(self.seed, self.name)
     }
-    /// Returns the state that all replicas of this element share. The first replica makes it with `make`.
+    /// Returns the state that all replicas of this element share. The first replica to be built makes it with `make`.
     pub fn share<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> T) -> Arc<T> {
         self.share_as(self.me, make)
     }
-    /// Returns the shared state that belongs to `owner`. `owner` is the number of an element whose state this element
-    /// uses (for example, the element `other` in an argument `TABLE other`), or `u32::MAX` for state of the whole
-    /// router. `make` makes the state if there is none yet.
+    /// Returns the shared state that belongs to `owner`: the number of an element, or `u32::MAX` for state of the whole
+    /// router. An element may use the state of another element, for example of `other` in an argument `TABLE other`. If
+    /// the state does not exist yet, `make` makes it.
     pub fn share_as<T: Send + Sync + 'static>(&mut self, owner: u32, make: impl FnOnce() -> T) -> Arc<T> {
         let any = self.shared.entry((owner, TypeId::of::<T>())).or_insert_with(|| Arc::new(make())).clone();
         match any.downcast::<T>() {
@@ -176,8 +180,8 @@ impl<'a> BuildCx<'a> {
             Err(_) => unreachable!("shared state is kept by type"),
         }
     }
-    /// Claims the role of the driver, which decides when the router stops. Returns false if another element
-    /// has claimed it.
+    /// Makes this element the driver, which decides when the router stops. Returns false if another element is the
+    /// driver already.
     pub fn claim_driver(&mut self) -> bool {
         match *self.driver {
             Some(d) if d != self.me => false,
@@ -195,37 +199,41 @@ impl<'a> BuildCx<'a> {
     pub fn is_push_output(&self, port: usize) -> bool {
         self.output_push.get(port).copied().unwrap_or(false)
     }
-    /// Shows a message while the element is configured, if other elements are refused. If none is, the element shows it
-    /// itself when it is initialised.
+    /// Adds a message that is shown together with the errors of other elements, if the configuration is refused. If it
+    /// is accepted, this message is discarded, and the element must show it again when it is initialised.
     pub fn tell_beside_errors(&mut self, text: &str) {
         let message = ArgError::warning(text, 0..usize::MAX);
         self.warnings.push(ArgError { classic: Some(text.into()), beside_errors: true, ..message });
     }
-    /// Warns about a range of the configuration string.
+    /// Adds a warning about the configuration string.
     pub fn warn(&mut self, warning: ArgError) {
         self.warnings.push(ArgError { warning: true, ..warning });
     }
 }
 
-/// Flow-based router context: finds the nearest elements that have a capability, during initialisation.
+/// Finds the elements with a capability that are nearest to an element, upstream or downstream (flow-based router
+/// context).
 pub trait Wiring {
-    /// Returns the element's own notifier for a capability, if it has one.
+    /// Returns the notifier of an element for a capability, if the element has one.
     fn note(&self, element: u32, capability: Capability) -> Option<Note>;
-    /// Returns the notifiers of `capability` that are nearest upstream of an input. The second value is true if a
-    /// path to the input has no such notifier.
+    /// Returns the numbers of the notifiers of `capability` that are nearest upstream of an input. The second value is
+    /// true if some path to the input has no such notifier.
     fn upstream(&self, element: u32, input: usize, capability: Capability) -> (Vec<u32>, bool);
-    /// Returns the notifiers of `capability` that are nearest downstream of an output. The second value is true if a
-    /// path from the output has no such notifier.
+    /// Returns the numbers of the notifiers of `capability` that are nearest downstream of an output. The second value
+    /// is true if some path from the output has no such notifier.
     fn downstream(&self, element: u32, output: usize, capability: Capability) -> (Vec<u32>, bool);
-    /// Returns the gauge of an element with capability Storage. By default, no element has a gauge.
+    /// Returns the gauge of an element with capability Storage: the number of packets that it stores. By default, no
+    /// element has a gauge.
     fn gauge(&self, _element: u32) -> Option<Gauge> {
         None
     }
-    /// Returns the storages nearest upstream of an input. By default, there are none.
+    /// Returns the numbers of the nearest elements with capability Storage upstream of an input. By default, there are
+    /// none.
     fn storages_upstream(&self, _element: u32, _input: usize) -> Vec<u32> {
         Vec::new()
     }
-    /// Returns the storages nearest downstream of an output. By default, there are none.
+    /// Returns the numbers of the nearest elements with capability Storage downstream of an output. By default, there
+    /// are none.
     fn storages_downstream(&self, _element: u32, _output: usize) -> Vec<u32> {
         Vec::new()
     }
@@ -238,7 +246,7 @@ pub struct InitCx<'a> {
     pub(crate) wiring: &'a dyn Wiring,
     /// Whether the element's task is scheduled from the start.
     pub scheduled: bool,
-    /// Notifiers that wake this element's task.
+    /// The numbers of the notifiers that wake this element's task.
     pub(crate) listens: Vec<u32>,
     pub(crate) inherits: bool,
 }
@@ -248,14 +256,14 @@ impl InitCx<'_> {
     pub fn now(&mut self) -> i64 {
         self.core.clock.now()
     }
-    /// This element's notifier, if its class declares the capability.
+    /// Returns this element's notifier for a capability. None if the class does not declare the capability.
     pub fn note(&self, capability: Capability) -> Option<Note> {
         self.wiring.note(self.me, capability)
     }
     /// Returns the signal that a task pulling from this input sleeps on. When one of the signal's notifiers is turned
     /// on, the element gets a turn ([`Element::task`](crate::Element::task)), even if its class declares no task. An
-    /// element that delays packets on a pull path and has a notifier of its own must turn that notifier on in this
-    /// turn.
+    /// element that delays packets on a pull path and has a notifier of its own must turn its notifier on in this turn,
+    /// so that the task that pulls from it wakes too.
     ///
     /// The signal is never on if no packets can arrive. It is always on if a path leads to an element that may have
     /// packets but has no notifier.
@@ -264,7 +272,7 @@ impl InitCx<'_> {
         self.listens.extend(&notes);
         Signal::new(notes, open)
     }
-    /// Returns the same signal as [`InitCx::upstream`], but its notifiers do not give the element turns.
+    /// Returns the same signal as [`InitCx::upstream`], but the signal's notifiers do not wake this element's task.
     pub fn signal_of(&self, input: usize) -> Signal {
         let (notes, open) = self.wiring.upstream(self.me, input, Capability::EmptyNotifier);
         Signal::new(notes, open)
@@ -273,32 +281,32 @@ impl InitCx<'_> {
     pub fn is_woken_by(&self, note: Note) -> bool {
         self.listens.iter().any(|&n| Note::new(n) == note)
     }
-    /// Returns the signal that a source pushing to an output sleeps on. It is off while everything downstream is full.
-    /// If no element downstream has a notifier, it is always on.
+    /// Returns the signal that a source pushing to an output sleeps on. The signal is off while all queues downstream
+    /// are full. If no element downstream has a notifier, the signal is always on.
     pub fn downstream(&mut self, output: usize) -> Signal {
         let (notes, _) = self.wiring.downstream(self.me, output, Capability::FullNotifier);
         let always = notes.is_empty();
         self.listens.extend(&notes);
         Signal::new(notes, always)
     }
-    /// Returns this element's gauge, if its class declares the capability Storage. The element must keep it
-    /// up to date.
+    /// Returns this element's gauge: the number of packets that it stores, which the element must keep up to date. Only
+    /// for classes that declare the capability Storage.
     pub fn gauge(&self) -> Gauge {
         self.gauge_of(self.me).unwrap_or_default()
     }
-    /// The gauge of another element, if its class declares the capability Storage.
+    /// Returns the gauge of another element. None if its class does not declare the capability Storage.
     pub fn gauge_of(&self, element: u32) -> Option<Gauge> {
         self.wiring.gauge(element)
     }
-    /// The elements of capability Storage nearest upstream of an input.
+    /// Returns the numbers of the nearest elements with capability Storage upstream of an input.
     pub fn storages_upstream(&self, input: usize) -> Vec<u32> {
         self.wiring.storages_upstream(self.me, input)
     }
-    /// The elements of capability Storage nearest downstream of an output.
+    /// Returns the numbers of the nearest elements with capability Storage downstream of an output.
     pub fn storages_downstream(&self, output: usize) -> Vec<u32> {
         self.wiring.storages_downstream(self.me, output)
     }
-    /// Registers a descriptor. Waiting starts with [`InitCx::wait`] or [`Cx::wait`](crate::Cx::wait).
+    /// Registers a descriptor, without waiting for it. Call [`InitCx::wait`] or [`Cx::wait`](crate::Cx::wait) to wait.
     pub fn watch(&mut self, fd: Arc<OwnedFd>, interest: Interest) -> Watch {
         self.core.watches.add(self.me, fd, interest)
     }
@@ -306,7 +314,7 @@ impl InitCx<'_> {
     pub fn wait(&mut self, watch: Watch) {
         self.core.watches.wait(watch);
     }
-    /// Sets timer `id` of this element.
+    /// Sets timer `id` of this element to expire at router time `at`, in nanoseconds since 1970.
     pub fn set_timer(&mut self, id: u16, at: i64) {
         self.core.timers.schedule((self.me, id), at);
     }
@@ -314,8 +322,8 @@ impl InitCx<'_> {
     pub fn set_note(&mut self, note: Note) {
         self.core.set_note(note);
     }
-    /// Sets the queue whose free space a notifier of this element reports, if several workers share the
-    /// queue. See [`Cx::room`](crate::Cx::room).
+    /// Sets the queue whose free space notifier `note` of this element reports. Needed only if several workers share
+    /// the queue. See [`Cx::room`](crate::Cx::room).
     pub fn measure(&mut self, note: Note, queue: Arc<dyn Room>) {
         self.core.notes.measure(note, queue);
     }
@@ -327,7 +335,7 @@ impl InitCx<'_> {
     pub fn name(&self) -> &str {
         self.core.name(self.me)
     }
-    /// Where the element is declared: `FILE:LINE`. Empty if that is not known.
+    /// Where the element is declared: `FILE:LINE`. Empty if this is not known.
     pub fn place(&self) -> &str {
         self.core.place(self.me)
     }
@@ -352,7 +360,7 @@ impl InitCx<'_> {
     pub fn message(&self, text: &str) {
         self.core.outside.message(text);
     }
-    /// Sends `times` requests to stop the router. The driver decides about them.
+    /// Sends the driver `times` requests to stop the router. The driver decides whether the router stops.
     pub fn stop(&self, times: u32) {
         self.core.outside.stop(times);
     }
@@ -360,8 +368,8 @@ impl InitCx<'_> {
     pub fn schedule(&mut self) {
         self.core.wakes.push(self.me);
     }
-    /// Whether the resource that this element [`holds`](crate::Lifecycle::holds) is open in the running router. If so,
-    /// the element must not open the resource, because the hot swap will hand it over.
+    /// Whether the running router has open what this element [`holds`](crate::Lifecycle::holds). If so, this element
+    /// must not open it, because the hot swap will hand it over.
     pub fn inherits(&self) -> bool {
         self.inherits
     }

@@ -15,28 +15,28 @@ use std::any::Any;
 pub enum Verdict {
     /// The packet continues through output 0.
     Next,
-    /// The packet leaves by a side output, 1 or above. It is dropped there if nothing is connected.
+    /// The packet leaves by a side output, 1 or above. If nothing is connected to the output, the packet is dropped.
     Out(u16),
     /// The packet is dropped.
     Drop(Reason),
-    /// The packet continues, after the copies that were emitted for it and before the packets that were put
-    /// behind it ([`Cx::behind`]). Only classes that declare `copies` may return this.
+    /// The packet continues through output 0. The copies that were emitted for it go first, and the packets that were
+    /// put behind it ([`Cx::behind`]) follow it. Only classes that declare `copies` may return this.
     Several,
 }
 
-/// What a task does next, returned at the end of its turn.
+/// What a task wants next. The task returns this at the end of its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The task gets another turn after the other tasks have had theirs.
     Again,
-    /// The same turn continues at once. It was split only because [`Cx::limit`] is smaller than the task's
-    /// burst.
+    /// The scheduler continues this turn at once. The turn was split only because [`Cx::limit`] is smaller than the
+    /// task's burst.
     More,
     /// The task sleeps until a notifier, a timer or a handler wakes it.
     Sleep,
 }
 
-/// The decision of a driver script about a request to stop.
+/// The driver script's answer to a request to stop the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
     /// The router continues to run.
@@ -61,9 +61,9 @@ pub enum Drive {
 /// ([`Counts`]).
 ///
 /// A field with `#[engine]` holds the part that the class shares with other classes ([`Engine`]). With
-/// `#[engine(handlers_first)]`, the handlers of the engine stand before those of the class in lists; otherwise they
-/// follow them. With `#[engine(element)]`, the engine also processes the packets: it implements [`Element`], and
-/// the class delegates `Element` to it.
+/// `#[engine(handlers_first)]`, lists show the handlers of the engine before those of the class. Without it, they show
+/// them after those of the class. With `#[engine(element)]`, the engine also processes the packets: it implements
+/// [`Element`], and the class delegates `Element` to it.
 pub trait Class: Object + Handlers {
     /// The arguments of the class.
     type Args: Args;
@@ -74,40 +74,38 @@ pub trait Class: Object + Handlers {
 /// The operations that every element has, whatever its class. The run loop, hot swap and packages access
 /// elements through this trait. `#[derive(Class)]` implements it.
 pub trait Object: Lifecycle + Any + Send {
-    /// Returns the value of a read handler that the class declares; none if it declares no such handler.
+    /// Returns the value of a read handler that the class declares. Returns none if the class declares no such handler.
     fn read_handler(
         &mut self,
         handler: &str,
         parameters: &str,
         cx: &mut Cx<'_>,
     ) -> Option<Result<String, HandlerError>>;
-    /// Writes a handler that the class declares. Returns none if it declares no such handler.
+    /// Writes a handler that the class declares. Returns none if the class declares no such handler.
     fn write_handler(
         &mut self,
         handler: &str,
         value: &str,
         cx: &mut Cx<'_>,
     ) -> Option<Result<(), HandlerError>>;
-    /// Returns names and flags of the handlers that only this element has, in addition to those that its class
-    /// declares for all: [indexed](castanet_spec::ClassSpec::indexed) and
-    /// [dynamic](Lifecycle::dynamic_handlers) ones.
+    /// Returns names and flags of the handlers that this element has beyond those of its class:
+    /// [indexed](castanet_spec::ClassSpec::indexed) and [dynamic](Lifecycle::dynamic_handlers) handlers.
     fn own_handlers(&self) -> Vec<(String, &'static str)>;
-    /// Calls `visit` with each count of the element, including those of its engine, and with the declaration
-    /// of each. `visit` may change the counts.
+    /// Calls `visit` with each count of the element and of its engine, and with the declaration of the count. `visit`
+    /// may change the counts.
     fn each_count(&mut self, visit: &mut CountVisitor<'_>);
-    /// Calls [`Lifecycle::take_over`] with an element of the same class; does nothing if `old` is of another
-    /// class.
+    /// Calls [`Lifecycle::take_over`] with `old`, if `old` is an element of the same class. Does nothing if it is not.
     fn take_over_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError>;
-    /// Calls [`Lifecycle::take_state`] with an element of the same class; does nothing if `old` is of another
-    /// class.
+    /// Calls [`Lifecycle::take_state`] with `old`, if `old` is an element of the same class. Does nothing if it is not.
     fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError>;
 }
 
 /// Makes an element from its arguments. `#[derive(Class)]` implements this trait unless the class says `build`. The
-/// derived implementation stores the arguments in their field, and fills all other fields of the struct with their
-/// defaults.
+/// derived implementation stores the arguments in the field `args`, and gives all other fields their default
+/// values.
 pub trait Build: Class {
-    /// Makes the element, or returns the errors in its configuration. Building must have no outside effect.
+    /// Makes the element, or returns the errors in its configuration. Building must not open files or devices, show
+    /// messages or have other outside effects.
     fn build(args: Self::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError>;
 }
 
@@ -123,21 +121,21 @@ pub trait Engine: Lifecycle + Handlers + Counts {
     fn args(&mut self) -> &mut Self::Args;
 }
 
-/// The operations of an element other than packet processing. `#[derive(Class)]` writes an empty
-/// implementation unless the class says `lifecycle`.
+/// All operations of an element except packet processing. `#[derive(Class)]` writes an empty implementation unless the
+/// class says `lifecycle`.
 #[allow(unused_variables)]
 pub trait Lifecycle {
-    /// Called once when every element of the router is built. Here the element requests notifiers, opens files
-    /// and schedules its task.
+    /// Called once, when all elements of the router are built. Here the element requests notifiers, opens files and
+    /// schedules its task.
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Called once when the router has stopped. Here the element writes out data that it has buffered.
+    /// Called once, when the router has stopped. Here the element writes out the data that it has buffered.
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Returns names and flags of handlers that the element's configuration defines, such as the handlers of a
-    /// script. The name `*` stands for any name.
+    /// Returns names and flags of the handlers that this element's configuration defines, such as the handlers of a
+    /// script. The name `*` means that the element accepts any handler name.
     fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
         Vec::new()
     }
@@ -154,12 +152,13 @@ pub trait Lifecycle {
     fn write_dynamic(&mut self, handler: &str, value: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         Err("write handler not implemented".into())
     }
-    /// Called after an argument was changed through its handler. `#[derive(Args)]` defines a constant for the name of
-    /// each such handler, for example `Args::RATE`.
+    /// Called after a write to the handler of an argument has changed the argument. `handler` is the name of this
+    /// handler. `#[derive(Args)]` defines a constant for each such name, for example `Args::RATE`.
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         Ok(())
     }
-    /// Returns the outside effects that this element has with its configuration. `declared` are those of its class.
+    /// Returns the outside effects of this element, given its configuration. `declared` are the effects that its class
+    /// declares.
     fn effects(&self, declared: Effects) -> Effects {
         declared
     }
@@ -170,23 +169,23 @@ pub trait Lifecycle {
     fn holds(&self) -> Option<String> {
         None
     }
-    /// Returns how many packets the element holds now, out of those that it received or made. If the replicas
-    /// of a class share their state, only one replica is asked. A class that implements this method declares
-    /// `ledger(holds)`.
+    /// Returns how many packets the element holds now. Packets count only if the element received or made them. If the
+    /// replicas of an element share their state, only one replica is asked. A class that implements this method
+    /// declares `ledger(holds)`.
     fn held(&self) -> u64 {
         0
     }
-    /// Takes over the open resource from the element in the old router that [`holds`](Lifecycle::holds) it (hot swap).
-    /// Called before [`take_state`](Lifecycle::take_state). If the swap fails later, this method is called on the old
-    /// element, which takes the resource back.
+    /// Takes over the open resource from `old`, the element in the old router that [`holds`](Lifecycle::holds) it (hot
+    /// swap). Called before [`take_state`](Lifecycle::take_state). If the swap fails later, this method is called on
+    /// the old element, which takes the resource back.
     fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError>
     where
         Self: Sized,
     {
         Ok(())
     }
-    /// Takes over the state of the element of the same class that this one replaces (hot swap). The counts have been
-    /// moved already. If there are several old replicas, this method is called for each of them. If the swap fails
+    /// Takes over the state of `old`, the element of the same class that this one replaces (hot swap). The counts have
+    /// been moved already. If there are several old replicas, this method is called for each of them. If the swap fails
     /// later, this method is called on the old element, which takes the state back.
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError>
     where
@@ -206,13 +205,11 @@ pub trait Action: Object {
     /// method only if the class can process a whole batch at less cost than its packets one by one.
     #[inline]
     fn action_batch(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        // The loop is written here and not in a shared function, so that the compiler inlines the action into
-        // it.
+        // The loop is not in a shared function, so that the compiler inlines the action into it.
         let mut left = None;
         for (i, p) in batch.iter_mut().enumerate() {
             let v = self.action(p, cx);
-            // Matching a pattern reads only the discriminant; comparing values would also read what they
-            // hold.
+            // `matches!` reads only the discriminant. A comparison with `==` would also read the fields of the verdict.
             if !matches!(v, Verdict::Next) {
                 left = Some((i, v));
                 break;
@@ -227,7 +224,8 @@ pub trait Action: Object {
 /// An element that is not an [`Action`]: a classifier, table, queue, tee, source, sink or scheduler.
 #[allow(unused_variables)]
 pub trait Element {
-    /// Takes packets that arrive on a push input. Whatever is left in the batch is dropped as [`Reason::Discarded`].
+    /// Takes packets that arrive on a push input. The run loop drops the packets that are left in the batch as
+    /// [`Reason::Discarded`].
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {}
     /// Takes one packet that arrives on a push input. Override this method only if the class can take one packet at
     /// less cost than a batch of one.
@@ -237,8 +235,8 @@ pub trait Element {
         self.push(port, &mut batch, cx);
         cx.return_batch(batch);
     }
-    /// Appends to `into` at most `max` packets that are pulled from an output. These are the packets that single pulls
-    /// would return, up to the first pull that returns none.
+    /// Appends to `into` at most `max` packets from a pull output. The packets must be those that single pulls would
+    /// return, up to the first pull that returns none.
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {}
     /// Returns one packet for a pull output. Override this method only if the class can return one packet at less cost
     /// than a batch of one.
@@ -257,34 +255,34 @@ pub trait Element {
     fn timer(&mut self, id: u16, cx: &mut Cx<'_>) {}
     /// Called when a signal that the element watches arrives.
     fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {}
-    /// Called when the driver gets a request to stop, if this element is the driver script. Returns whether
-    /// the router stops.
+    /// Called on the driver script for each request to stop the router. Returns whether the router stops.
     fn drive(&mut self, cx: &mut Cx<'_>) -> Drive {
         Drive::Stop
     }
 }
 
-/// An [`Element`] with the operations of an [`Object`]. All elements have both; an [`Engine`] implements `Element` alone.
+/// An [`Element`] with the operations of an [`Object`]. Every element has both. An [`Engine`] may implement `Element`
+/// alone.
 pub trait AnyElement: Element + Object {}
 impl<T: Element + Object> AnyElement for T {}
 
 /// An element that was built.
 pub enum Instance {
-    /// An element that can be linked into a chain.
+    /// An element that implements [`Action`]. It can be linked into a chain.
     Action(Box<dyn Action>),
-    /// Any other element.
+    /// An element that implements [`Element`].
     Element(Box<dyn AnyElement>),
 }
 
 impl Instance {
-    /// Returns the operations that both kinds have.
+    /// Returns the element as an [`Object`].
     pub fn common(&mut self) -> &mut dyn Object {
         match self {
             Instance::Action(a) => a.as_mut(),
             Instance::Element(e) => e.as_mut(),
         }
     }
-    /// Returns the operations that both kinds have, read-only.
+    /// Returns the element as an [`Object`], read-only.
     pub fn common_ref(&self) -> &dyn Object {
         match self {
             Instance::Action(a) => a.as_ref(),
@@ -293,39 +291,42 @@ impl Instance {
     }
 }
 
-/// A function that makes an element from its configuration string. It is not a plain function pointer, because the
-/// closure for a class from a shared library keeps a reference to that library.
+/// A function that makes an element from its configuration string. It is not a plain function pointer: for a class from
+/// a shared library, the function is a closure that holds a reference to the library.
 pub type Make = dyn Fn(&str, &mut BuildCx<'_>) -> Result<Instance, ConfigError> + Sync;
 
-/// A function that defines the names that an information class provides ([`Information::inform`]).
+/// The function of an information class that defines names ([`Information::inform`]).
 pub type Inform = dyn Fn(&str, &str, &mut Names) -> Result<(), ConfigError> + Sync;
 
-/// A class as the runtime sees it.
+/// The declaration of a class, and the functions that make its elements.
 #[derive(Clone, Copy)]
 pub struct ClassDef {
     /// The declaration.
     pub spec: &'static ClassSpec,
-    /// Makes an element from its configuration string.
+    /// Makes an element of the class from a configuration string.
     pub build: &'static Make,
-    /// Defines the names that an information class provides, before any element is built.
+    /// Defines the names that an element of an information class provides, before any element is built. None for other
+    /// classes.
     pub inform: Option<&'static Inform>,
 }
 
-/// The classes that a router is built from. Their names are sorted.
+/// The classes that a router can be built from, sorted by name.
 pub trait Classes: ClassSpecs + Send + Sync {
-    /// The class of that name or alias.
+    /// Returns the class with this name or alias.
     fn get(&self, name: &str) -> Option<ClassDef>;
-    /// Returns the lookup of device addresses, for names such as `eth0:eth`; none if there are no devices.
+    /// Returns the function that looks up the addresses of devices, for names such as `eth0:eth`. None if there are no
+    /// devices.
     fn devices(&self) -> Option<castanet_spec::names::Devices> {
         None
     }
 }
 
-/// A class whose elements carry no packets. They only provide information that other elements are configured
-/// with.
+/// A class whose elements carry no packets. Its elements only define names that other elements use in their
+/// configuration.
 pub trait Information: Build + Element {
-    /// Adds to `names` the information in the configuration string of an element in `scope`. Called for all
-    /// information elements, in order, before any element is built. The names of all elements are defined by then.
+    /// Adds to `names` what the configuration string `config` of an element in `scope` defines. Called for all
+    /// information elements, in the order of the configuration, before any element is built. `names` already contains
+    /// the names of all elements.
     fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError>;
 }
 

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clocks: the machine's time, simulated time, or time that passes faster or slower.
+//! Clocks: real time, simulated time, and real time that is sped up or slowed down.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A source of time in nanoseconds since 1970.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The machine's time; it never runs backwards within a router.
+    /// Real time of this machine. It never runs backwards within a router.
     Real {
         /// When the clock was made.
         start: Instant,
         /// The time at `start`, in nanoseconds since 1970.
         epoch: i64,
     },
-    /// Time that advances a little with each reading, and jumps to the next timer when nothing is left to do.
+    /// Simulated time. It advances by `tick` with each reading, and jumps to the next timer when no task is ready.
     Simulated {
         /// The current time, in nanoseconds since 1970.
         now: i64,
         /// How far each reading advances the time, in nanoseconds.
         tick: i64,
     },
-    /// The machine's time, which passes faster or slower by a factor from `start` on.
+    /// Real time that is sped up or slowed down by a factor, from `start` on.
     Warped {
-        /// When the warp began.
+        /// When the factor was set.
         start: Instant,
         /// The router time at `start`, in nanoseconds since 1970.
         epoch: i64,
@@ -73,7 +73,7 @@ impl Clock {
             }
         }
     }
-    /// Returns the time for measurements: unlike [`Clock::now`], it does not advance simulated time.
+    /// Returns the time in nanoseconds since 1970, without advancing simulated time.
     #[inline]
     pub fn peek(&mut self) -> i64 {
         match self {
@@ -85,13 +85,13 @@ impl Clock {
     pub fn is_simulated(&self) -> bool {
         matches!(self, Clock::Simulated { .. })
     }
-    /// Moves simulated time forward to `t`, unless `t` has passed.
+    /// Sets simulated time to `t`, unless it is later than `t` already.
     pub fn jump(&mut self, t: i64) {
         if let Clock::Simulated { now, .. } = self {
             *now = t.max(*now);
         }
     }
-    /// How long the machine has to wait until router time `t`.
+    /// Returns how long the machine has to wait, in real time, until router time `t`.
     pub fn until(&mut self, t: i64) -> std::time::Duration {
         let ns = t.saturating_sub(self.now()).max(0);
         match self {

@@ -6,7 +6,7 @@ use castanet_spec::{CountSpec, HandlerSpec, Show, ValueKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number of packets, bytes or events. It wraps at 64 bits.
+/// A number of packets, bytes or events. It wraps at 2^64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count(u64);
 
@@ -37,8 +37,8 @@ impl Show for Count {
     }
 }
 
-/// A count that several replicas of an element add to. All clones have the same number. If each replica can have its
-/// own number, a [`Count`] is cheaper.
+/// A count that several replicas of an element add to. All clones share one number. If each replica can have a number
+/// of its own, use a [`Count`], which is cheaper.
 #[derive(Clone, Debug, Default)]
 pub struct SharedCount(Arc<AtomicU64>);
 
@@ -55,7 +55,8 @@ impl SharedCount {
     pub fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
-    /// Calls `visit` with the number, which it may change. What other workers add meanwhile is not lost.
+    /// Calls `visit` with the number, which `visit` may change. Additions by other workers during the call are not
+    /// lost.
     pub fn with(&self, visit: impl FnOnce(&mut Count)) {
         let mut count = Count(self.0.swap(0, Ordering::Relaxed));
         visit(&mut count);
@@ -70,37 +71,37 @@ impl Show for SharedCount {
     }
 }
 
-/// A function that is called once for each count of an element, with the declaration of the count and its
-/// numbers. The slice holds one number, or one for each value of the label.
+/// A function that is called for each count of an element, with the declaration and the numbers of the count. A count
+/// with a label has one number for each value of the label, any other count has one number.
 pub type CountVisitor<'a> = dyn FnMut(&'static CountSpec, &mut [Count]) + 'a;
 
-/// The counts of a class, an engine or another part of a class. `#[derive(Counts)]` and `#[derive(Class)]`
-/// implement this.
+/// The counts of a class, of an engine, or of another struct that elements contain. `#[derive(Counts)]` and
+/// `#[derive(Class)]` implement this trait.
 ///
-/// `#[count(unit = "packets")]` stands on each field of type [`Count`] or [`SharedCount`], and on `[Count; N]`, which
-/// also needs a label with its values: `label(reason = REASONS)`. The count becomes a read handler that is named like
-/// the field or as `name = "..."` says, unless the count is `hidden`. The counts in a field with `#[counts]` belong
-/// to the element too.
+/// `#[count(unit = "packets")]` marks a field of type [`Count`] or [`SharedCount`] as a count. A field of type `[Count;
+/// N]` also needs a label with its values: `label(reason = REASONS)`. Each count has a read handler, unless it is
+/// `hidden`. The handler has the name of the field, or the name in `name = "..."`. `#[counts]` marks a field whose own
+/// counts belong to the element too.
 #[allow(unused_variables)]
 pub trait Counts {
-    /// The declarations of the counts, in order.
+    /// The declarations of the counts, in the order of the fields.
     const COUNTS: &'static [CountSpec] = &[];
     /// The handlers that show the counts.
     const COUNT_HANDLERS: &'static [HandlerSpec] = &[];
-    /// Calls `visit` with each of these counts. `visit` may change them.
+    /// Calls `visit` with each count of this struct. `visit` may change the counts.
     fn own_counts(&mut self, visit: &mut CountVisitor<'_>) {}
-    /// Returns the value of a handler that shows a count; none if there is no such handler.
+    /// Returns the value of the handler `handler` that shows a count. None if there is no such handler.
     fn read_count(&self, handler: &str) -> Option<String> {
         None
     }
 }
 
-/// Formats several counts as text, one per line: the number, a tab and the value of the label.
+/// Formats the counts of a label as text. Each line has a count, a tab and the value of the label.
 pub fn table(counts: &[Count], values: &[&str]) -> String {
     counts.iter().zip(values).map(|(n, value)| format!("{}\t{value}\n", n.get())).collect()
 }
 
-/// Moves the counts of `from` to `to`, which adds them to its own. Counts that `to` does not have stay in
+/// Adds the counts of `from` to those of `to`, and resets those of `from` to 0. Counts that `to` does not have stay in
 /// `from`.
 pub fn move_counts(from: &mut dyn Object, to: &mut dyn Object) {
     let mut wanted = Vec::new();

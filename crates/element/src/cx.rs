@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The context that elements work with. This file has time, notifiers, timers, descriptors and messages. The files in
-//! `cx/` have outputs, inputs, and handlers of other elements.
+//! The context that elements work with. This file holds its methods for time, notifiers, timers, descriptors and
+//! messages. The files in `cx/` hold those for outputs, inputs, and handlers of other elements.
 
 mod calls;
 mod emit;
@@ -40,14 +40,13 @@ impl Cx<'_> {
     pub fn now(&mut self) -> i64 {
         self.core.clock.now()
     }
-    /// Returns the time at which the run loop last read the clock. This costs nothing. Use it for timeouts and other
-    /// purposes for which a few milliseconds do not matter. Simulated time is exact.
+    /// Returns the time at which the run loop last read the clock, in nanoseconds since 1970. This costs nothing, but
+    /// the time may be a few milliseconds old. Simulated time is exact.
     #[inline]
     pub fn recent(&mut self) -> i64 {
         if self.core.clock.is_simulated() { self.core.clock.peek() } else { self.core.recent }
     }
-    /// Returns the time in nanoseconds since 1970. Under simulated time, this is the last reading, and time
-    /// does not advance.
+    /// Returns the time in nanoseconds since 1970, without advancing simulated time.
     #[inline]
     pub fn peek(&mut self) -> i64 {
         self.core.clock.peek()
@@ -57,7 +56,8 @@ impl Cx<'_> {
     pub fn is_simulated(&self) -> bool {
         self.core.clock.is_simulated()
     }
-    /// Blocks the worker for `time` nanoseconds. Simulated time jumps ahead instead.
+    /// Blocks the worker for `time` nanoseconds. Under simulated time, moves the clock forward by `time` and does not
+    /// block.
     pub fn block(&mut self, time: i64) {
         let clock = &mut self.core.clock;
         let end = clock.peek().saturating_add(time);
@@ -66,11 +66,11 @@ impl Cx<'_> {
             std::thread::sleep(clock.until(end));
         }
     }
-    /// When timer `id` of this element expires; none if it is not set.
+    /// When timer `id` of this element expires, in nanoseconds since 1970. None if the timer is not set.
     pub fn timer(&self, id: u16) -> Option<i64> {
         self.core.timers.time((self.out.range.me, id))
     }
-    /// The descriptions of all elements of the router, by number.
+    /// The descriptions of all elements of the router, in the order of their numbers.
     pub fn elements(&self) -> &[Info] {
         &self.core.info
     }
@@ -78,7 +78,7 @@ impl Cx<'_> {
     pub fn info(&self) -> Option<&Info> {
         self.core.info.get(self.out.range.me as usize)
     }
-    /// Names that the configuration defines.
+    /// The names that the configuration defines: addresses, ports, annotations, elements.
     pub fn names(&self) -> &Names {
         &self.core.names
     }
@@ -87,15 +87,16 @@ impl Cx<'_> {
     pub fn limit(&self) -> usize {
         self.core.budget.limit
     }
-    /// Returns how many turns the task may take in this call, at most [`Cx::limit`]. It is above 1 only if no
-    /// other task could have a turn in between. This lets a class without a BURST move a batch.
+    /// Returns how many turns the task may take in this call, at most [`Cx::limit`]. The number is above 1 only if no
+    /// other task could have a turn in between. It lets a class without an argument BURST move a whole batch in one
+    /// call.
     #[inline]
     pub fn turns(&self) -> usize {
         self.core.budget.turns
     }
-    /// Reports how many turns the task took in this call: the number that the same work would take if each call were
-    /// one turn. Without a report, one turn is counted. The run loop checks timers after a fixed number of turns, so
-    /// all turns must be counted.
+    /// Reports how many turns the task took in this call: the number of calls that the same work would take at one turn
+    /// each. Without a report, the run loop counts one turn. It checks timers after a fixed number of turns, so all
+    /// turns must be counted.
     #[inline]
     pub fn took_turns(&mut self, n: usize) {
         self.core.budget.taken = n;
@@ -106,8 +107,8 @@ impl Cx<'_> {
         f(&ArgCx { scope, names: &self.core.names, origin: self.core.caller.origin })
     }
 
-    /// Runs `f` with the rights of the configuration, even within a handler call of a client. Use this only for what
-    /// the configuration itself specifies.
+    /// Runs `f` with the rights of the configuration, even if a client's handler call is in progress. Use this only for
+    /// actions that the configuration itself specifies.
     pub fn as_configuration<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         let caller = std::mem::replace(&mut self.core.caller.origin, self.core.home);
         let out = f(self);
@@ -120,14 +121,13 @@ impl Cx<'_> {
     pub fn set_note(&mut self, note: Note) {
         self.core.set_note(note);
     }
-    /// Whether a notifier of this element is on already, so that [`Cx::set_note`] would change nothing.
+    /// Whether a notifier of this element is on already. If it is, [`Cx::set_note`] would change nothing.
     #[inline]
     pub fn is_set(&self, note: Note) -> bool {
         self.core.notes.seems_on(note)
     }
-    /// Turns a notifier of this element off. Another worker may have added packets or freed space in the
-    /// meantime, so the caller must check once more for packets or free space, and call [`Cx::set_note`] if
-    /// there are any.
+    /// Turns a notifier of this element off. Another worker may have added packets or freed space in the meantime. So
+    /// the caller must check once more afterwards, and call [`Cx::set_note`] if there are packets or free space.
     #[inline]
     pub fn clear_note(&mut self, note: Note) {
         self.core.notes.clear(note);
@@ -138,9 +138,9 @@ impl Cx<'_> {
         signal.is_on(&self.core.notes)
     }
     /// Returns how many of `want` packets a source may send now. If `signal` reports no free space downstream, returns
-    /// the next turn of the source as an error. A burst that has `begun` continues, and may overfill a queue. But a
-    /// source never overfills a queue that several workers share if the queue has no other source, and the source no
-    /// other queue.
+    /// an error: the [`Turn`] that the source's task must return. If a burst has `begun`, it continues although the
+    /// signal is off, and may overfill a queue. It never overfills a queue that several workers share if the queue has
+    /// only this source and the source only this queue.
     #[inline]
     pub fn room(&mut self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
         match signal.room(&self.core.notes, want, begun) {
@@ -152,7 +152,8 @@ impl Cx<'_> {
     pub fn schedule(&mut self) {
         self.core.wakes.push(self.out.range.me);
     }
-    /// Sets timer `id` of this element to a time, replacing an earlier setting.
+    /// Sets timer `id` of this element to expire at time `at`, in nanoseconds since 1970. This replaces an earlier
+    /// setting.
     pub fn set_timer(&mut self, id: u16, at: i64) {
         self.core.timers.schedule((self.out.range.me, id), at);
     }
@@ -160,7 +161,7 @@ impl Cx<'_> {
     pub fn clear_timer(&mut self, id: u16) {
         self.core.timers.cancel((self.out.range.me, id));
     }
-    /// Registers a descriptor. Waiting starts with [`Cx::wait`].
+    /// Registers a descriptor, without waiting for it. Call [`Cx::wait`] to wait.
     pub fn watch(&mut self, fd: Arc<OwnedFd>, interest: Interest) -> Watch {
         self.core.watches.add(self.out.range.me, fd, interest)
     }
@@ -176,8 +177,8 @@ impl Cx<'_> {
     pub fn stop(&mut self, times: u32) {
         self.core.outside.stop(times);
     }
-    /// Reports that the addresses of `device` have changed. If the configuration uses these addresses, the
-    /// router reads it again. Returns whether that will happen.
+    /// Reports that the addresses of `device` have changed. Returns true if the configuration uses these addresses. In
+    /// that case, the router reads the configuration again.
     pub fn device_changed(&self, device: &str) -> bool {
         self.core.outside.device_changed(device)
     }
@@ -185,11 +186,12 @@ impl Cx<'_> {
     pub fn message(&self, text: &str) {
         self.core.outside.message(text);
     }
-    /// Records that a handler call failed in a script that runs by itself: neither a caller nor a packet started it.
+    /// Records that a handler call failed in a script that neither a caller nor a packet started, so nobody receives
+    /// the error.
     pub fn call_failed(&self) {
         self.core.outside.call_failed();
     }
-    /// Shows a message on a named channel only.
+    /// Shows a message only to the listeners of a named channel.
     pub fn message_on(&self, channel: &str, text: &str) {
         self.core.outside.message_on(channel, text);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of elements outside their handlers: at initialisation, in hot swaps and at the end.
+//! The errors of elements, except those of handlers: errors at initialisation, in hot swaps and at cleanup.
 
 use crate::handler::HandlerError;
 use castanet_spec::ValueError;
@@ -10,24 +10,24 @@ use std::{io, iter};
 /// resources in a hot swap, or its cleanup.
 #[derive(Debug, thiserror::Error)]
 pub enum ElementError {
-    /// The element cannot work as it is configured, in this router or on this system.
+    /// The configuration of the element cannot work in this router or on this system.
     #[error("{0}")]
     Config(String),
-    /// The operating system refused a file, a device or a socket.
+    /// The operating system returned an error for a file, a device or a socket.
     #[error("{}", about(subject, source))]
     System {
-        /// The name of the file, if the text of `source` does not contain it; empty otherwise.
+        /// The name of the file, device or socket. Empty if the text of `source` contains the name already.
         subject: String,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The element ended before all of its input was read, or before all of its output was written. A message
-    /// has given the reason.
+    /// The element stopped before it had read all of its input or written all of its output. It has shown the reason in
+    /// a message.
     #[error("{0}")]
     Incomplete(String),
 }
 
-/// The text of an error of the operating system, without Rust's ` (os error N)`.
+/// The text of an operating-system error, without the suffix ` (os error N)` that Rust adds.
 pub fn reason(e: &io::Error) -> String {
     let mut text = e.to_string();
     if let Some(number) = e.raw_os_error()
@@ -43,16 +43,16 @@ fn about(subject: &str, source: &io::Error) -> String {
 }
 
 impl ElementError {
-    /// An error about a file, a device or a socket. The text of the error must already contain the name of
-    /// the file, device or socket.
+    /// Makes an error about a file, a device or a socket. The text of `e` must already contain the name of the file,
+    /// device or socket.
     pub fn refused<E: Into<io::Error>>(e: E) -> ElementError {
         ElementError::System { subject: String::new(), source: e.into() }
     }
-    /// Returns a function that makes the error from an error of the operating system about the file `subject`.
+    /// Returns a function that turns an operating-system error about the file `subject` into an [`ElementError`].
     pub fn system(subject: impl Into<String>) -> impl FnOnce(io::Error) -> ElementError {
         move |source| ElementError::System { subject: subject.into(), source }
     }
-    /// Returns Click's message for this error, if it differs from ours.
+    /// Returns the text of Click's message for this error. None if castanet uses the same text.
     pub(crate) fn classic(&self) -> Option<&'static str> {
         match self {
             ElementError::System { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
@@ -61,9 +61,9 @@ impl ElementError {
             _ => None,
         }
     }
-    /// Returns advice for common errors of files; empty for any other error. The advice depends on the errno of the
-    /// error or of one of its causes. The [`io::ErrorKind`] is not enough: [`io::ErrorKind::PermissionDenied`] also
-    /// stands for EPERM, and permissions on the file do not help against EPERM.
+    /// Returns advice for common file errors. Empty for all other errors. The advice depends on the errno of the error
+    /// or of one of its causes. The [`io::ErrorKind`] is not enough: [`io::ErrorKind::PermissionDenied`] also stands
+    /// for EPERM, where a change of file permissions does not help.
     pub(crate) fn help(&self) -> &'static str {
         const ENOENT: i32 = 2;
         const EACCES: i32 = 13;
@@ -76,9 +76,8 @@ impl ElementError {
             _ => "",
         }
     }
-    /// Returns the same error, free of everything that belongs to the shared library it comes from. An
-    /// [`io::Error`] may refer to code and constants of the library, which may be unloaded before the error
-    /// is dropped.
+    /// Returns the same error without references into a shared library. An [`io::Error`] may refer to code and
+    /// constants of the library that made it, and the library may be unloaded before the error is dropped.
     pub(crate) fn detached(self) -> ElementError {
         match self {
             ElementError::System { subject, source } => {
@@ -88,7 +87,7 @@ impl ElementError {
                 };
                 ElementError::System { subject, source }
             }
-            // These variants hold only text.
+            // These variants hold only text, so they refer to no library.
             ElementError::Config(_) | ElementError::Incomplete(_) => self,
         }
     }
@@ -115,7 +114,7 @@ impl From<ValueError> for ElementError {
     }
 }
 
-/// Lets handlers return the errors of code that they share with other operations of an element.
+/// Lets a handler use `?` on code that returns [`ElementError`].
 impl From<ElementError> for HandlerError {
     fn from(e: ElementError) -> Self {
         HandlerError::Failed(e.to_string())

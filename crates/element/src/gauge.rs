@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gauges: how full a storage is, for elements that find it by flow-based router context.
+//! Gauges: how many packets an element with capability Storage holds. Other elements find the gauge by flow-based
+//! router context.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,17 +16,18 @@ impl Gauge {
     pub fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
-    /// Sets the number of packets. For elements where only one worker changes the number.
+    /// Sets the number of packets. Only for elements where a single worker changes the number.
     #[inline]
     pub fn set(&self, n: usize) {
         self.0.store(n, Ordering::Relaxed);
     }
-    /// Adds `n`. For elements where several workers change the number.
+    /// Adds `n` packets. For elements where several workers change the number.
     #[inline]
     pub fn add(&self, n: usize) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
-    /// Subtracts `n`. A packet may be subtracted before it is added, and then the number wraps for a moment.
+    /// Subtracts `n` packets. One worker may subtract a packet before another adds it. The number then wraps for a
+    /// moment.
     #[inline]
     pub fn sub(&self, n: usize) {
         self.0.fetch_sub(n, Ordering::Relaxed);

@@ -11,15 +11,15 @@ pub enum HandlerError {
     /// The value that was written, or a parameter of a read, is not valid for the handler.
     #[error("{0}")]
     Value(String),
-    /// The value is valid, but the element cannot apply it now.
+    /// The value is valid, but the element cannot use it in its present state.
     #[error("{0}")]
     Failed(String),
-    /// The value would be added under a key for which a different value already exists.
+    /// The value cannot be added, because its key already exists with another value.
     #[error("{0}")]
     Exists(String),
 }
 
-/// Lets handlers return the error of a text that is not a valid value.
+/// Lets handlers return the error of text that does not parse as a value.
 impl From<ValueError> for HandlerError {
     fn from(e: ValueError) -> Self {
         HandlerError::Value(e.into())
@@ -42,21 +42,20 @@ impl From<HandlerError> for String {
     }
 }
 
-/// The handlers of a class that are implemented as methods; by default there are none.
-/// [`#[handlers]`](crate::handlers) on an `impl` block implements this trait, and `#[derive(Class)]`
-/// implements it without handlers unless the class says `handlers`.
+/// The handlers of a class that are methods. By default, there are none. [`#[handlers]`](crate::handlers) on an `impl`
+/// block implements this trait. If the class does not say `handlers`, `#[derive(Class)]` implements it without methods.
 #[allow(unused_variables)]
 pub trait Handlers: Sized {
-    /// The declarations of these handlers, in order.
+    /// The declarations of the handlers that have a fixed name, in the order of the methods.
     const METHODS: &'static [HandlerSpec] = &[];
-    /// The declarations of the [indexed](castanet_spec::ClassSpec::indexed) handlers, in order. An element has several
-    /// handlers for each of these declarations.
+    /// The declarations of the [indexed](castanet_spec::ClassSpec::indexed) handlers, in the order of the methods. Each
+    /// declaration stands for several handlers with numbered names.
     const INDEXED: &'static [HandlerSpec] = &[];
-    /// Returns the number of handlers that entry `i` of [`INDEXED`](Handlers::INDEXED) stands for.
+    /// Returns how many handlers an element has for declaration `i` in [`INDEXED`](Handlers::INDEXED).
     fn count_of(&self, i: usize) -> usize {
         0
     }
-    /// Calls the method of a read handler. Returns none if no method has that name.
+    /// Calls the method of a read handler. Returns none if no method implements `handler`.
     fn read_method(
         &mut self,
         handler: &str,
@@ -65,7 +64,7 @@ pub trait Handlers: Sized {
     ) -> Option<Result<String, HandlerError>> {
         None
     }
-    /// Calls the method of a write handler. Returns none if no method has that name.
+    /// Calls the method of a write handler. Returns none if no method implements `handler`.
     fn write_method(
         &mut self,
         handler: &str,
@@ -76,7 +75,7 @@ pub trait Handlers: Sized {
     }
 }
 
-/// Appends the names and flags of all handlers that the indexed handlers of `e` stand for.
+/// Appends names and flags of all indexed handlers of element `e`.
 pub fn list_indexed<E: Handlers>(e: &E, into: &mut Vec<(String, &'static str)>) {
     for (i, h) in E::INDEXED.iter().enumerate() {
         into.extend((0..e.count_of(i)).map(|n| (format!("{}{n}", h.name), h.flags)));
@@ -88,7 +87,7 @@ pub fn parse<T: ArgValue>(text: &str, cx: &Cx<'_>) -> Result<T, HandlerError> {
     cx.with_args(|a| T::parse(text.trim(), a)).map_err(HandlerError::from)
 }
 
-/// Reads a handler of an element: one that its class declares, or one of its [own](Object::own_handlers).
+/// Reads a handler that the class of an element declares, or one of the element's [own handlers](Object::own_handlers).
 pub fn read<E: Object + ?Sized>(
     e: &mut E,
     handler: &str,
@@ -101,7 +100,8 @@ pub fn read<E: Object + ?Sized>(
     }
 }
 
-/// Writes a handler of an element: one that its class declares, or one of its [own](Object::own_handlers).
+/// Writes a handler that the class of an element declares, or one of the element's [own
+/// handlers](Object::own_handlers).
 pub fn write<E: Object + ?Sized>(
     e: &mut E,
     handler: &str,
@@ -114,16 +114,17 @@ pub fn write<E: Object + ?Sized>(
     }
 }
 
-/// Why a handler could not be called.
+/// Why a handler call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// There is nothing to call: `no 'x' read handler`, `no element named 'x'`.
+    /// The element or the handler does not exist. The text is, for example, `no 'x' read handler` or `no element named
+    /// 'x'`.
     Missing(String),
-    /// The element is running already, further up the call stack.
+    /// The element is already running, further up the call stack, so its handler cannot be called now.
     Busy(String),
     /// The handler refused the call.
     Failed(String),
-    /// The handler refused the call, because something already exists where the value would be added.
+    /// The handler refused the call, because the key of the value already exists.
     Exists(String),
     /// The caller has no right to call the handler.
     Denied(String),
@@ -138,7 +139,7 @@ impl From<HandlerError> for CallError {
     }
 }
 
-/// Lets a handler call other handlers and return their errors.
+/// Lets a handler that calls other handlers use `?` on their errors.
 impl From<CallError> for HandlerError {
     fn from(e: CallError) -> Self {
         match e {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The test kit: runs one element on its own and lets a test control everything around it.
+//! The test kit: runs a single element without a router, and lets a test control its surroundings.
 
 mod around;
 
@@ -32,17 +32,17 @@ pub struct Kit<T: Object> {
     warnings: Vec<String>,
     wiring: OneElement,
     first: u32,
-    /// Packets given to the element.
+    /// The number of packets that the test gave to the element.
     given: u64,
-    /// Packets taken from its outputs.
+    /// The number of packets that the test took from the element's outputs.
     taken: u64,
-    /// The change that calls of [`Kit::with`] and [`Kit::handed_over`] made to the balance of the ledger, in packets.
-    /// The check ignores this change.
+    /// The number of packets by which calls of [`Kit::with`] and [`Kit::handed_over`] have changed the balance of the
+    /// ledger. The ledger check ignores this change.
     beside: i64,
     spec: &'static ClassSpec,
 }
 
-/// Checks the ledger when a test ends: each packet that was received or made must be accounted for.
+/// Checks the ledger when a test ends: the element must account for each packet that it received or made.
 impl<T: Object> Drop for Kit<T> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
@@ -52,8 +52,8 @@ impl<T: Object> Drop for Kit<T> {
 }
 
 impl<T: Object> Kit<T> {
-    /// Returns how many packets are unaccounted for: those that the element received or made, minus those that
-    /// left it, were dropped or are still in it.
+    /// Returns the number of unaccounted packets: those that the element received or made, minus those that left it,
+    /// were dropped or are still in it.
     fn missing(&self) -> i64 {
         let of = |entry| self.core.entries_of(0).filter(|e| e.0 == entry).map(|e| e.1).sum::<u64>();
         let waiting = self.edges.iter().map(|e| e.batch.len()).sum::<usize>() + self.core.behind.len();
@@ -62,6 +62,8 @@ impl<T: Object> Kit<T> {
         // No test moves enough packets to overflow an `i64`.
         begun as i64 - ended as i64
     }
+    /// Checks that the ledger balances and that the class declares its ledger entries.
+    ///
     /// # Panics
     /// When the ledger does not balance, or the class makes an entry that it does not declare.
     fn check_ledger(&self) {
@@ -87,26 +89,27 @@ impl<T: Object> Kit<T> {
             "{class} does not declare that it holds packets"
         );
     }
-    /// Packets that the kernel dropped before the element could read them, as counted at cleanup.
+    /// The number of packets that the kernel dropped before the element could read them. The element reports it at
+    /// cleanup.
     pub fn missed(&self) -> u64 {
         self.core.entries_of(0).filter(|e| e.0 == Entry::Missed).map(|e| e.1).sum()
     }
-    /// Packets dropped for any reason.
+    /// The number of packets dropped, for all reasons together.
     pub fn all_dropped(&self) -> u64 {
         self.core.all_drops().map(|d| d.2).sum()
     }
-    /// Declares that another element has taken over the packets that this element held. The check of the ledger
-    /// then does not report them as missing.
+    /// Tells the ledger check that another element has taken over the packets of this element. The check then does not
+    /// report them as missing.
     pub fn handed_over(&mut self) {
         self.beside = self.missing();
     }
 }
 
-/// The data that is needed to build an element and comes from outside the element.
+/// The data from outside an element that is needed to build it.
 pub struct Site {
     /// The state that replicas share.
     pub shared: Shared,
-    /// The source of random numbers.
+    /// The seed of the element's random numbers.
     pub seed: Seed,
     driver: Option<u32>,
     signals: Vec<(u32, i32)>,
@@ -119,8 +122,8 @@ impl Default for Site {
 }
 
 impl Site {
-    /// Returns the context to build element `e`, which has number 0 and is the only replica. Each slice has an entry
-    /// for each port: true if the port is push.
+    /// Returns the context to build element `e`, which has number 0 and is the only replica. The two slices tell for
+    /// each input and each output whether it is push.
     pub fn cx<'a>(
         &'a mut self,
         spec: &'static ClassSpec,
@@ -153,26 +156,27 @@ impl Site {
 }
 
 impl<T: Build> Kit<T> {
-    /// Builds and initialises an element with the fewest ports that its class allows. Agnostic ports are
-    /// push. The error lists the faults of the configuration.
+    /// Builds and initialises an element with the fewest ports that its class allows. Agnostic ports are push. An error
+    /// lists the faults of the configuration string.
     pub fn new(config: &str) -> Result<Kit<T>, Vec<String>> {
         let ports = Ports::parse(T::SPEC.ports).unwrap_or(Ports::ANY);
         Kit::with_ports(config, ports.inputs.min, ports.outputs_for(ports.inputs.min).min)
     }
 
-    /// Like [`Kit::new`], with these numbers of ports.
+    /// Like [`Kit::new`], with the given numbers of inputs and outputs.
     pub fn with_ports(config: &str, inputs: usize, outputs: usize) -> Result<Kit<T>, Vec<String>> {
         Kit::with_names(config, inputs, outputs, Names::new())
     }
 
-    /// Like [`Kit::new`], with random numbers from this seed.
+    /// Like [`Kit::new`], with random numbers from `seed`.
     pub fn with_seed(config: &str, seed: Seed) -> Result<Kit<T>, Vec<String>> {
         let ports = Ports::parse(T::SPEC.ports).unwrap_or(Ports::ANY);
         let (inputs, site) = (ports.inputs.min, Site { seed, ..Site::default() });
         Kit::on(site, config, inputs, ports.outputs_for(inputs).min, Names::new())
     }
 
-    /// Like [`Kit::with_ports`], with names that the configuration defines. Element `e` has number 0.
+    /// Like [`Kit::with_ports`], with `names` as the names that the configuration defines. The element `e` has number
+    /// 0.
     pub fn with_names(
         config: &str,
         inputs: usize,
@@ -234,7 +238,7 @@ impl<T: Build> Kit<T> {
         })
     }
 
-    /// Calls `f` with the element and its run-time context. The ledger ignores the changes that `f` makes.
+    /// Calls `f` with the element and its run-time context. The ledger check ignores what `f` changes.
     pub fn with<R>(&mut self, f: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
         let before = self.missing();
         let out = self.lend(f);
@@ -246,7 +250,7 @@ impl<T: Build> Kit<T> {
         let edges = self.edges.get_mut(skip..).unwrap_or_default();
         f(&mut self.element, &mut Cx::new(edges, &mut self.core, Some(&mut self.around), 0, self.first))
     }
-    /// Records the handler calls that the element deferred, in order.
+    /// Records the handler calls that the element requested with [`Cx::call`], in order.
     fn deferred(&mut self) {
         for (_, call) in std::mem::take(&mut self.core.deferred) {
             self.around.calls.push((
@@ -273,19 +277,19 @@ impl<T: Build> Kit<T> {
     pub fn at(&mut self, ns: i64) {
         self.core.clock.jump(1_000_000_000_000 + ns);
     }
-    /// Adds a packet that pulls through an input will return, and turns the input's notifier on.
+    /// Adds a packet to those that can be pulled through an input, and turns the input's notifier on.
     pub fn supply(&mut self, input: usize, p: Packet) {
         if let Some(s) = self.around.supply.get_mut(input) {
             s.push_back(p);
         }
         self.core.set_note(Note(2 + u32::try_from(input).unwrap_or(0)));
     }
-    /// Returns the gauge of a storage: 0 is this element's own, 1 that of the storage downstream, 2 that of
-    /// the storage upstream.
+    /// Returns a gauge by the number of its storage: 0 is this element, 1 is the storage downstream, 2 is the storage
+    /// upstream.
     pub fn gauge(&self, storage: usize) -> Gauge {
         self.wiring.gauges.get(storage).cloned().unwrap_or_default()
     }
-    /// Whether the element waits for a descriptor.
+    /// Whether the element is waiting for a descriptor.
     pub fn waits(&self) -> bool {
         self.core.watches.any()
     }
@@ -293,7 +297,7 @@ impl<T: Build> Kit<T> {
     pub fn read(&mut self, handler: &str) -> Result<String, HandlerError> {
         self.read_with(handler, "")
     }
-    /// Returns the value of a read handler for these parameters.
+    /// Returns the value of a read handler, called with `parameters`.
     pub fn read_with(&mut self, handler: &str, parameters: &str) -> Result<String, HandlerError> {
         self.lend(|e, cx| handler::read(e, handler, parameters, cx))
     }
@@ -301,17 +305,17 @@ impl<T: Build> Kit<T> {
     pub fn write(&mut self, handler: &str, value: &str) -> Result<(), HandlerError> {
         self.lend(|e, cx| handler::write(e, handler, value, cx))
     }
-    /// Sets the value that a handler of any other element returns.
+    /// Sets the value that all other elements return for the read handler `handler`.
     pub fn answer(&mut self, handler: &str, value: &str) {
         self.around.values.push((handler.into(), value.into()));
     }
-    /// Returns the handler calls that the element has made since the last call of this function, in order: element,
-    /// handler, value.
+    /// Returns the handler calls that the element has made since the last call of this function, in order. Each has the
+    /// number of the element, the handler and the value.
     pub fn calls(&mut self) -> Vec<(Option<u32>, String, String)> {
         self.deferred();
         std::mem::take(&mut self.around.calls)
     }
-    /// Packets dropped for a reason.
+    /// The number of packets dropped for `reason`.
     pub fn dropped(&self, reason: Reason) -> u64 {
         self.core.drops(0, reason)
     }
@@ -323,23 +327,23 @@ impl<T: Build> Kit<T> {
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
-    /// How often the driver was asked to stop.
+    /// The number of stop requests to the driver so far.
     pub fn stops(&self) -> u32 {
         *self.outside.stops.lock()
     }
-    /// Whether the element requested a turn since the last call of this function.
+    /// Whether the element has requested a turn of its task since the last call of this function.
     pub fn woken(&mut self) -> bool {
         !std::mem::take(&mut self.core.wakes).is_empty()
     }
-    /// When the element's timer `id` expires, in nanoseconds after the start; none if it is not set.
+    /// When the element's timer `id` expires, in nanoseconds after the start. None if the timer is not set.
     pub fn next_timer(&self) -> Option<i64> {
         self.core.timers.next().map(|(t, _)| t - 1_000_000_000_000)
     }
-    /// Whether the element's notifier of that capability is on.
+    /// Whether the element's notifier for `capability` is on.
     pub fn note(&self, capability: Capability) -> bool {
         self.core.notes.is_on(usize::from(capability == Capability::FullNotifier))
     }
-    /// Moves counts and state from the element of another kit, as a hot swap does.
+    /// Moves counts and state from the element of `old` to this kit's element, as a hot swap does.
     pub fn take_state_of(&mut self, old: &mut Kit<T>) -> Result<(), ElementError> {
         crate::count::move_counts(&mut old.element, &mut self.element);
         self.with(|e, cx| e.take_state(&mut old.element, cx))
@@ -351,7 +355,7 @@ impl<T: Build> Kit<T> {
 }
 
 impl<T: Build + Action> Kit<T> {
-    /// Runs the action on packets. Returns each packet with its output, output 0 first.
+    /// Runs the action on packets. Returns each packet with the number of its output, in the order of the outputs.
     pub fn act(&mut self, packets: impl IntoIterator<Item = Packet>) -> Vec<(usize, Packet)> {
         let mut batch: Batch = packets.into_iter().collect();
         self.given += batch.len() as u64;
@@ -366,8 +370,8 @@ impl<T: Build + Action> Kit<T> {
     /// Runs the action on one packet. Returns its verdict and the packet.
     pub fn act1(&mut self, mut p: Packet) -> (Verdict, Packet) {
         self.first = 1;
-        // This packet is not counted as given to the element, because the caller gets it back, even if the
-        // verdict is to drop it.
+        // The ledger check does not count this packet as given, because the caller gets it back, even if the verdict is
+        // to drop it.
         let v = self.lend(|e, cx| e.action(&mut p, cx));
         self.first = 0;
         (v, p)
@@ -375,7 +379,8 @@ impl<T: Build + Action> Kit<T> {
 }
 
 impl<T: Build + Element> Kit<T> {
-    /// Pushes packets to an input. Returns each emitted packet with its output, in the order of outputs.
+    /// Pushes packets to an input. Returns each emitted packet with the number of its output, in the order of the
+    /// outputs.
     pub fn push(&mut self, port: usize, packets: impl IntoIterator<Item = Packet>) -> Vec<(usize, Packet)> {
         let mut batch: Batch = packets.into_iter().collect();
         self.given += batch.len() as u64;
@@ -392,21 +397,21 @@ impl<T: Build + Element> Kit<T> {
         self.taken += batch.len() as u64;
         batch.drain().collect()
     }
-    /// Runs one turn of the task. Returns its result, and the emitted packets with their outputs.
+    /// Runs one turn of the task. Returns its result, and each emitted packet with the number of its output.
     pub fn task(&mut self) -> (Turn, Vec<(usize, Packet)>) {
         let turn = self.lend(|e, cx| e.task(cx));
         (turn, self.outputs())
     }
-    /// Sends the element, which is the driver script, a request to stop. Returns the decision of the element.
+    /// Sends a request to stop to the element, which must be the driver script. Returns the element's decision.
     pub fn drive(&mut self) -> Drive {
         self.lend(|e, cx| e.drive(cx))
     }
-    /// Sends a signal to the element.
+    /// Sends operating-system signal `signal` to the element.
     pub fn signal(&mut self, signal: i32) {
         self.lend(|e, cx| e.signal(signal, cx));
     }
-    /// Moves time forward to the next timer and lets it expire. Returns the emitted packets; none if no timer
-    /// is set.
+    /// Moves time forward to the element's next timer and lets the timer expire. Returns the emitted packets. None if
+    /// no timer is set.
     pub fn expire(&mut self) -> Option<Vec<(usize, Packet)>> {
         let (t, _) = self.core.timers.next()?;
         self.core.clock.jump(t);

@@ -67,7 +67,7 @@ pub use remote::{Listener, Remote};
 pub use router::{Info, Messages};
 pub use watch::{Interest, Watch};
 
-/// What an element file needs.
+/// What the source file of a class imports.
 pub mod prelude {
     pub use crate::spec::arg::{ArgCx, ArgError, Args as _};
     pub use crate::spec::value::{Bandwidth, Capacity, Data, Interval, Nanos, Word};

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notifiers: an element turns a notifier on when it has packets, or free space for packets. The tasks of
-//! other elements sleep until then.
+//! Notifiers tell sleeping tasks that an element has packets, or free space for packets. The element turns its notifier
+//! on, and this wakes the tasks.
 //!
-//! The element turns its notifier off when no packets, or no free space, are left. Another worker may have
-//! added packets or freed space in the meantime, so the element checks once more afterwards. If it finds
-//! packets or free space, it turns the notifier on again.
+//! The element turns its notifier off when no packets, or no free space, are left. Another worker may have added
+//! packets or freed space in the meantime, so the element checks once more afterwards. If it finds packets or free
+//! space, it turns the notifier on again.
 
 use castanet_tables::Flag;
 use std::sync::{Arc, OnceLock};
 
-/// A notifier of an element, by its number in the router.
+/// The number of a notifier in its router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note(pub(crate) u32);
 
 impl Note {
-    /// The notifier of that number.
+    /// The notifier with this number.
     pub fn new(number: u32) -> Note {
         Note(number)
     }
 }
 
-/// A queue that several workers use, as seen by the sources that fill it.
+/// The free space of a queue that several workers share, for the sources that fill the queue.
 pub trait Room: Send + Sync {
-    /// Returns how many of `want` packets the queue takes now. These packets are certain to fit if nothing
-    /// else fills the queue meanwhile.
+    /// Returns how many of `want` packets fit into the queue now. They still fit later, unless another source fills the
+    /// queue.
     fn room(&self, want: usize) -> usize;
     /// Whether the queue is full. For a short time, this may be false although [`Room::room`] returns 0.
     fn is_full(&self) -> bool;
@@ -35,7 +35,7 @@ struct State {
     on: Flag,
     /// The queue whose free space the notifier reports, if several workers use the queue.
     room: OnceLock<Arc<dyn Room>>,
-    /// (worker, element) of each listening task.
+    /// The worker and the element of each task to wake.
     listeners: OnceLock<Vec<(u32, u32)>>,
 }
 
@@ -54,24 +54,24 @@ impl Notes {
     pub fn new(n: usize) -> Notes {
         Notes((0..n).map(|_| State::default()).collect())
     }
-    /// Sets the tasks that listen to a notifier. To be called once.
+    /// Sets the tasks that a notifier wakes, as pairs of worker and element. Must be called once per notifier.
     pub fn listen(&self, note: usize, listeners: Vec<(u32, u32)>) {
         if let Some(s) = self.0.get(note) {
-            // A second call is a mistake of the caller; the first list stays.
+            // A second call would be a bug in the caller. The first list stays.
             let _ = s.listeners.set(listeners);
         }
     }
-    /// Sets the queue whose free space a notifier reports. To be called once. Not needed for a queue of one
-    /// worker, whose notifier is exact.
+    /// Sets the queue whose free space a notifier reports. Must be called once per notifier. Not needed for a queue of
+    /// a single worker, whose notifier is on exactly when the queue has free space.
     pub fn measure(&self, note: Note, queue: Arc<dyn Room>) {
         if let Some(s) = self.0.get(note.0 as usize) {
-            // All replicas of a queue element set the queue that they share, so later calls can be ignored.
+            // Each replica of a queue element sets the same shared queue, so calls after the first are ignored.
             let _ = s.room.set(queue);
         }
     }
-    /// Returns how many of `want` packets the queue of a notifier takes: 0 if the notifier is off, else all.
-    /// In the middle of a burst (`begun`), the notifier counts as on. A queue that several workers share takes
-    /// only as many packets as its free space holds.
+    /// Returns how many of `want` packets a source may send to the queue of a notifier. If the notifier is off, this is
+    /// 0, except in the middle of a burst (`begun`). If several workers share the queue, this is at most its free
+    /// space. For other queues, it is `want`.
     #[inline]
     pub fn room(&self, note: usize, want: usize, begun: bool) -> usize {
         match self.0.get(note) {
@@ -79,7 +79,7 @@ impl Notes {
             _ => 0,
         }
     }
-    /// Whether the queue of a notifier is full. Always false for a queue that only one worker uses.
+    /// Whether the queue of a notifier is full. Always false for a queue of a single worker.
     pub fn is_full(&self, note: Note) -> bool {
         self.0.get(note.0 as usize).and_then(|s| s.room.get()).is_some_and(|queue| queue.is_full())
     }
@@ -88,12 +88,12 @@ impl Notes {
     pub fn is_on(&self, note: usize) -> bool {
         self.0.get(note).is_some_and(|s| s.on.is_up())
     }
-    /// Whether a notifier seems to be on already, so that [`Notes::set`] would change nothing.
+    /// Whether a notifier seems to be on already. If it is, [`Notes::set`] would change nothing.
     #[inline]
     pub fn seems_on(&self, note: Note) -> bool {
         self.0.get(note.0 as usize).is_none_or(|s| s.on.is_up())
     }
-    /// Turns a notifier on. If it was off, calls `wake` for each listener.
+    /// Turns a notifier on. If it was off, calls `wake` with the worker and the element of each listening task.
     #[inline]
     pub fn set(&self, note: Note, mut wake: impl FnMut(u32, u32)) {
         let Some(s) = self.0.get(note.0 as usize) else { return };
@@ -104,8 +104,8 @@ impl Notes {
             wake(w, e);
         }
     }
-    /// Turns a notifier off. Another worker may have added packets or freed space in the meantime, so the
-    /// caller must check once more for packets or free space, and call [`Notes::set`] if there are any.
+    /// Turns a notifier off. Another worker may have added packets or freed space in the meantime. So the caller must
+    /// check once more afterwards, and call [`Notes::set`] if there are packets or free space.
     #[inline]
     pub fn clear(&self, note: Note) {
         if let Some(s) = self.0.get(note.0 as usize) {
@@ -114,16 +114,17 @@ impl Notes {
     }
 }
 
-/// The OR of notifiers, on which a task sleeps. It is always on if a path leads to an element without a notifier.
+/// The condition that a sleeping task waits for: the logical OR of some notifiers. The signal is always on if a path
+/// leads to an element without a notifier.
 #[derive(Clone, Debug)]
 pub struct Signal {
-    /// The notifier to test first; often the only one. `NONE` if the signal has no notifier.
+    /// The notifier that is tested first. `NONE` if the signal has no notifier.
     first: u32,
     rest: Vec<u32>,
     always: bool,
 }
 
-/// No notifier has this number.
+/// Stands for "no notifier" in [`Signal`].
 const NONE: u32 = u32::MAX;
 
 impl Default for Signal {
@@ -138,7 +139,7 @@ impl Signal {
     pub fn always() -> Signal {
         Signal::new(Vec::new(), true)
     }
-    /// The OR of notifiers, by number; with `always`, never off.
+    /// The OR of the notifiers with these numbers. If `always` is true, the signal is never off.
     pub fn new(notes: Vec<u32>, always: bool) -> Signal {
         match notes.split_first() {
             Some((&first, rest)) => Signal { first, rest: rest.to_vec(), always },
@@ -150,8 +151,8 @@ impl Signal {
     pub fn is_on(&self, notes: &Notes) -> bool {
         self.always || notes.is_on(self.first as usize) || self.is_on_besides(notes)
     }
-    /// Returns how many of `want` packets a source that sleeps on this signal may send: as many as the queue
-    /// with the most free space takes.
+    /// Returns how many of `want` packets a source that sleeps on this signal may send: as many as fit into the queue
+    /// with the most free space. `begun` means that the source is in the middle of a burst.
     #[inline]
     pub fn room(&self, notes: &Notes, want: usize, begun: bool) -> usize {
         if self.always {

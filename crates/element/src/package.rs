@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Packages: crates of classes that become shared libraries, which a running castanet can load.
 //!
-//! [`package!`](crate::package!) lists the classes of such a crate. `castanet build-package` generates the
-//! crate of the shared library. The library exports the classes and a [`header`], which can be read without
-//! running any code.
+//! [`package!`](crate::package!) lists the classes of such a crate. `castanet build-package` generates the crate of the
+//! shared library. The library exports the classes and a [`header`]. castanet can read the header without running code
+//! of the library.
 //!
-//! A shared library contains its own copies of this crate, of the other API crates, and of the standard
-//! library. Types are the same on both sides, statics are not. This has two consequences. Packets must
-//! come from the pools of the program ([`Host::pools`]). A panic can be caught only by the standard library
-//! that raised it, so it is caught in the library and raised again in the program ([`Guard`]).
+//! A shared library contains its own copies of this crate, of the other API crates, and of the standard library. The
+//! library and the program have the same types, but each has its own statics. This has two consequences. Packets must
+//! come from the pools of the program ([`Host::pools`]). And only the copy of the standard library that raised a panic
+//! can catch it, so the library catches its panics and raises them again in the program ([`Guard`]).
 
 mod wrapped;
 
@@ -28,11 +28,11 @@ use std::sync::OnceLock;
 pub const HEADER_SYMBOL: &str = "CASTANET_PACKAGE_HEADER";
 /// The symbol of the [`Package`] in a shared library.
 pub const PACKAGE_SYMBOL: &str = "CASTANET_PACKAGE";
-/// The first bytes of a header. They are followed by the length of the whole header in bytes, as a
-/// little-endian `u32`, and by lines `KEY=VALUE`.
+/// The first bytes of a header. After them come the length of the whole header in bytes, as a little-endian `u32`, and
+/// lines `KEY=VALUE`.
 pub const MAGIC: &[u8; 16] = b"castanet-package";
 
-/// The facts about the build of this crate, as lines of a header.
+/// The build facts of this crate (compiler, API, target and others), as lines `KEY=VALUE` of a header.
 pub const BUILT: &str = concat!(
     "castanet=",
     env!("CARGO_PKG_VERSION"),
@@ -50,7 +50,7 @@ pub const BUILT: &str = concat!(
     env!("CASTANET_PROFILE"),
     "\n"
 );
-/// Flags that the compiler was given when this crate was built, separated by spaces.
+/// The flags that the compiler was given when this crate was built, separated by spaces.
 pub const FLAGS: &str = env!("CASTANET_FLAGS");
 
 /// Returns the length in bytes of the header of package `name`.
@@ -58,7 +58,7 @@ pub const fn header_length(name: &str) -> usize {
     MAGIC.len() + 4 + "name=\n".len() + name.len() + BUILT.len()
 }
 
-/// Returns the header of a package; `N` must be its [`header_length`].
+/// Returns the header of package `name`. `N` must be the package's [`header_length`].
 pub const fn header<const N: usize>(name: &str) -> [u8; N] {
     let mut out = [0; N];
     let length = (N as u32).to_le_bytes();
@@ -76,14 +76,14 @@ pub const fn header<const N: usize>(name: &str) -> [u8; N] {
     out
 }
 
-/// The functions that the program provides to the libraries that it loads.
+/// The functions and pools that castanet provides to the libraries that it loads.
 #[derive(Clone, Copy)]
 pub struct Host {
-    /// Prints the text of a panic, before the panic is caught.
+    /// Prints the text of a panic in a library, before the library catches the panic.
     pub report: fn(&str),
-    /// Starts a panic in the program, with this text as its message.
+    /// Panics in the program, with the given text as the panic message.
     pub raise: fn(String) -> !,
-    /// The pools that packets come from.
+    /// The packet pools of the program, from which the library takes its packets.
     pub pools: pool::Lender,
 }
 
@@ -91,21 +91,21 @@ static HOST: OnceLock<Host> = OnceLock::new();
 
 /// What a shared library exports.
 pub struct Package {
-    /// Types of the API crates. They must be the same on both sides, or values passed between them would be
-    /// misinterpreted.
+    /// The type ids of some API types, as the library sees them. castanet compares them with its own. If they differ,
+    /// values passed between library and program would be misinterpreted.
     pub types: [TypeId; 3],
     /// The classes of the package.
     pub classes: &'static [ClassDef],
-    /// Whether the library is never unloaded.
+    /// Whether the library stays loaded when no router uses it any more.
     pub stays: bool,
-    /// Called before anything else, with the functions of the program and the name of the package.
+    /// The function that castanet calls first, with its own functions and the name of the package.
     pub start: fn(Host, &str),
-    /// Called last, before the library is unloaded.
+    /// The function that castanet calls last, before it unloads the library.
     pub end: fn(),
 }
 
 impl Package {
-    /// Makes a package of these classes.
+    /// Makes the export of a shared library with these classes.
     pub const fn new(classes: &'static [ClassDef], stays: bool) -> Package {
         Package { types: types(), classes, stays, start, end }
     }
@@ -115,8 +115,8 @@ fn start(host: Host, name: &str) {
     HOST.get_or_init(|| host);
     pool::borrow(host.pools);
     let name = name.to_string();
-    // The default hook would use the library's copy of the standard library, which cannot name the program's
-    // threads.
+    // The default panic hook of the library cannot name the threads of the program, because the library has its own
+    // copy of the standard library.
     std::panic::set_hook(Box::new(move |panic| {
         let trace = Backtrace::capture();
         let trace =
@@ -139,7 +139,7 @@ fn raise(panic: Box<dyn Any + Send>) -> ! {
     (host.raise)(text)
 }
 
-/// Returns types of the API crates, as this copy of the crates sees them.
+/// The type ids of some API types, as the code that contains this copy of the crate sees them.
 pub const fn types() -> [TypeId; 3] {
     [TypeId::of::<Core>(), TypeId::of::<Packet>(), TypeId::of::<ArgCx<'static>>()]
 }
@@ -164,7 +164,7 @@ macro_rules! package {
         $crate::package! { @ true, $($classes)+ }
     };
     (@ $stays:literal, $($kind:ident :: <$class:ty> ()),+ $(,)?) => {
-        /// The classes of this crate.
+        /// The classes of this crate, for a program that the crate is linked into.
         pub const CLASSES: &[$crate::ClassDef] = &[$($crate::$kind::<$class>()),+];
         /// What a shared library of this crate exports.
         pub const PACKAGE: $crate::package::Package =

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random numbers. Each element has a generator of its own, derived from a seed and the name of the element. So
-//! the numbers of an element do not depend on how many numbers other elements draw.
+//! Random numbers. Each element has a generator of its own, whose seed depends on the router's seed and the name of the
+//! element. So an element's numbers do not change if other elements draw more or fewer numbers.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The source of all random numbers of a run.
+/// The seed of all random numbers in one run of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seed {
-    /// Fresh bytes from the kernel for each generator, so that others cannot predict hashes, ports and
+    /// Each generator is seeded with new random bytes from the kernel, so that nobody can predict hashes, ports and
     /// identifiers.
     System,
-    /// The same numbers in every run.
+    /// Each generator is seeded with this number and the element's name, so every run draws the same numbers.
     Fixed(u64),
 }
 
-/// Returns words from the kernel's generator (getrandom, which waits until the kernel has collected entropy).
+/// Returns random words from the kernel (getrandom, which waits until the kernel has collected entropy).
 fn system_words<const N: usize>() -> [u64; N] {
     std::array::from_fn(|i| {
-        // The call fails only where the kernel forbids it. The keys of standard hash maps are then the best
-        // source.
+        // getrandom fails only where the kernel forbids it, as in a sandbox. The random keys of standard hash maps are
+        // then the best source.
         getrandom::u64().unwrap_or_else(|_| RandomState::new().hash_one(i))
     })
 }
 
-/// Returns a number below `n` without bias, from a source of 64 random bits. If `n` is 0, returns 0 and draws
-/// nothing.
+/// Returns a uniform random number below `n`. `draw` returns 64 random bits. If `n` is 0, returns 0 without calling
+/// `draw`.
 #[inline]
 fn below(n: u64, mut draw: impl FnMut() -> u64) -> u64 {
     if n == 0 {
         return 0;
     }
     let wide = u128::from(draw()) * u128::from(n);
-    // Lemire 2019: draws that would bias the result are rare and are repeated. All of them have a product whose low
-    // half is below `n`, so the division that finds them is rarely needed.
+    // The method of Lemire (2019). Results are uniform only if a few draws are rejected and repeated. In all of these,
+    // the low half of the product is below `n`, so this test rarely leads to the division in the slow path.
     if (wide as u64) < n {
         return redrawn(wide, n, draw);
     }
     (wide >> 64) as u64
 }
 
-/// The slow path of [`below`]: draws again while the low half lies below 2^64 mod `n`, where results would be
-/// biased.
+/// The slow path of [`below`]: repeats the draw as long as the low half is below 2^64 mod `n`. Without the repetition,
+/// some results would be more frequent than others.
 #[cold]
 fn redrawn(mut wide: u128, n: u64, mut draw: impl FnMut() -> u64) -> u64 {
     let threshold = n.wrapping_neg().checked_rem(n).unwrap_or(0);
@@ -50,8 +50,9 @@ fn redrawn(mut wide: u128, n: u64, mut draw: impl FnMut() -> u64) -> u64 {
     (wide >> 64) as u64
 }
 
-/// A small generator (xoshiro256++, Blackman and Vigna 2018, seeded by splitmix64 as they advise). Its state
-/// can be computed from its output. So numbers that others see but must not predict come from [`Secret`].
+/// A small generator (xoshiro256++ by Blackman and Vigna 2018, seeded by splitmix64 as they advise). Its state can be
+/// computed from its output, so its numbers are predictable. Use [`Secret`] for numbers that an attacker sees but must
+/// not predict.
 #[derive(Clone, Debug)]
 pub struct Random([u64; 4]);
 
@@ -60,7 +61,7 @@ impl Random {
     pub fn of(seed: Seed, name: &str) -> Random {
         match seed {
             Seed::Fixed(seed) => Random::new(seed, name),
-            // A generator whose state is all zeros would never leave this state.
+            // xoshiro must not start with a state of all zeros, because it would never leave it.
             Seed::System => match system_words() {
                 [0, 0, 0, 0] => Random::new(0, name),
                 words => Random(words),
@@ -69,7 +70,7 @@ impl Random {
     }
     /// Makes a generator from a fixed seed and the name of the element.
     pub fn new(seed: u64, name: &str) -> Random {
-        // FNV-1a over the name tells elements apart.
+        // FNV-1a over the name, so that each element has another state.
         let mut h = 0xcbf2_9ce4_8422_2325_u64;
         for b in name.bytes() {
             h = (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3);
@@ -97,7 +98,7 @@ impl Random {
     pub fn next_u32(&mut self) -> u32 {
         (self.next_u64() >> 32) as u32
     }
-    /// Returns a number below `n` without bias. If `n` is 0, returns 0 and draws nothing.
+    /// Returns a uniform random number below `n`. If `n` is 0, returns 0 and draws nothing.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         below(n, || self.next_u64())
@@ -108,16 +109,16 @@ impl Random {
     }
 }
 
-/// Random numbers that others see but must not predict: ports, identifiers, keys of hashes. No number reveals
-/// anything about another one, because each is SipHash-2-4 (Aumasson and Bernstein 2012) of a count under a
-/// secret key.
+/// A generator of numbers that an attacker sees but must not predict: ports, identifiers, hash keys. Each number
+/// is SipHash-2-4 (Aumasson and Bernstein 2012) of a counter under a secret key, so no number reveals anything about
+/// another one.
 #[derive(Clone)]
 pub struct Secret {
     key: [u64; 2],
     drawn: u64,
 }
 
-/// Does not show the key, because debug output may end up in logs.
+/// Leaves out the key, because debug output may end up in logs.
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Secret").finish_non_exhaustive()
@@ -141,7 +142,7 @@ impl Secret {
         self.drawn = self.drawn.wrapping_add(1);
         siphash(self.key, self.drawn)
     }
-    /// Returns a number below `n` without bias. If `n` is 0, returns 0 and draws nothing.
+    /// Returns a uniform random number below `n`. If `n` is 0, returns 0 and draws nothing.
     pub fn below(&mut self, n: u64) -> u64 {
         below(n, || self.next_u64())
     }
@@ -155,7 +156,7 @@ fn siphash([k0, k1]: [u64; 2], word: u64) -> u64 {
         k0 ^ 0x6c79_6765_6e65_7261,
         k1 ^ 0x7465_6462_7974_6573,
     ];
-    // The word, and a last block with the length of the message in bytes (8) in its top byte.
+    // The message: `word`, and the final block with the message length in bytes (8) in its top byte.
     for m in [word, 8 << 56] {
         v[3] ^= m;
         v = sip_round(sip_round(v));

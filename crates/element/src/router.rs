@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an element can reach: the other elements of its router, other workers, the driver, and readers of messages.
+//! What an element can access besides its own state: the other elements of its router, other workers, the driver, and
+//! the listeners that receive messages.
 
 use crate::handler::CallError;
 use crate::remote::Remote;
@@ -10,32 +11,33 @@ use std::sync::Arc;
 /// The description of an element for messages and tools.
 #[derive(Clone, Debug, Default)]
 pub struct Info {
-    /// Full name.
+    /// The full name of the element.
     pub name: String,
-    /// The name of its class as the configuration writes it.
+    /// The name of its class, as the configuration writes it.
     pub class: String,
     /// Its configuration string.
     pub config: String,
-    /// `FILE:LINE` of its declaration; empty if unknown.
+    /// Where the element is declared: `FILE:LINE`. Empty if this is not known.
     pub place: String,
-    /// The scope prefix of its name.
+    /// The scope prefix of the element's name.
     pub scope: String,
 }
 
-/// The connection from one worker to other workers, the driver, and readers of messages.
+/// The connection of one worker to other workers, to the driver, and to the listeners that receive messages.
 pub trait Messages: Send + Sync {
-    /// Shows one message; it may have several lines and ends without a line end.
+    /// Shows one message. It may have several lines, and has no newline at its end.
     fn message(&self, text: &str);
     /// Shows one message to the listeners of a named channel. By default, a channel has no listeners.
     fn message_on(&self, _channel: &str, _text: &str) {}
-    /// Records that a handler call failed in a script that runs by itself, so that no caller receives the error.
+    /// Records that a handler call failed in a script that neither a caller nor a packet started, so nobody receives
+    /// the error.
     fn call_failed(&self) {}
     /// Sends `times` stop requests to the driver.
     fn stop(&self, times: u32);
     /// Wakes the task of an element on another worker.
     fn wake(&self, worker: u32, element: u32);
-    /// Reports that the addresses of `_device` have changed. If the configuration uses these addresses, it is
-    /// read again. Returns whether that will happen.
+    /// Reports that the addresses of `_device` have changed. Returns true if the configuration uses these addresses. In
+    /// that case, the router reads the configuration again.
     fn device_changed(&self, _device: &str) -> bool {
         false
     }
@@ -45,11 +47,11 @@ pub trait Messages: Send + Sync {
     }
 }
 
-/// The access of the running element to the other elements of its router.
+/// The access of a running element to the other elements of its router.
 pub trait Router {
-    /// Pulls at most `max` packets through an input of `me`.
+    /// Pulls at most `max` packets through an input of element `me`.
     fn pull(&mut self, core: &mut Core, me: u32, input: usize, max: usize, into: &mut Batch);
-    /// Pulls one packet through an input of `me`.
+    /// Pulls one packet through an input of element `me`.
     fn pull_one(&mut self, core: &mut Core, me: u32, input: usize) -> Option<Packet> {
         let mut batch = core.spare.pop().unwrap_or_default();
         self.pull(core, me, input, 1, &mut batch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The types that run loops and elements share, and the functions with which run loops make contexts. Elements do not
-//! import this module: they reach the rest of the router only through the methods of [`Cx`] and [`InitCx`].
+//! import this module. They reach the rest of the router only through the methods of [`Cx`] and [`InitCx`].
 
 mod accounts;
 mod core;
@@ -20,8 +20,8 @@ use castanet_spec::Reason;
 
 /// The methods of contexts that only run loops use.
 pub trait Internals<'a>: Sized {
-    /// Makes a context for element `me`. The first of `edges` belongs to output `first`: 0, or 1 for an
-    /// action.
+    /// Makes a context for element `me`. `edges` are the edges of its outputs, from output `first` on: 0 for an
+    /// element, 1 for an action, whose output 0 is the next action of its chain.
     fn new(
         edges: &'a mut [Edge],
         core: &'a mut Core,
@@ -29,9 +29,9 @@ pub trait Internals<'a>: Sized {
         me: u32,
         first: u32,
     ) -> Self;
-    /// Makes a context for several elements that run one after the other. [`Outputs::enter`] selects the
-    /// running element and those of `edges` that belong to it. With `single`, a single packet is moved, without
-    /// a batch.
+    /// Makes a context for the elements of one node, which run one after the other. `edges` are the edges of the node.
+    /// [`Outputs::enter`] selects the running element and its edges. `single` means that a single packet is moved,
+    /// without a batch.
     fn over(
         edges: &'a mut [Edge],
         core: &'a mut Core,
@@ -43,7 +43,7 @@ pub trait Internals<'a>: Sized {
     fn outputs(&mut self) -> &mut Outputs<'a>;
     /// The state that the elements of a worker share.
     fn core(&mut self) -> &mut Core;
-    /// Puts a packet on the edge with index `i`, followed by the packets that were put behind it.
+    /// Puts a packet on the edge with index `i`, and then the packets that were put behind the packet ([`Cx::behind`]).
     fn park_one(&mut self, i: usize, p: Packet);
 }
 
@@ -84,8 +84,8 @@ impl<'a> Internals<'a> for Cx<'a> {
                 e.batch.push(p);
                 e.batch.append(&mut self.core.behind);
             }
-            // Without an edge `i`, the packets have nowhere to go. This happens if the action's class does
-            // not declare `copies`.
+            // There is no edge `i`, so the packets cannot go on. This happens if the action's class does not declare
+            // `copies`.
             None => {
                 let mut rest = std::mem::replace(&mut self.core.behind, Batch::empty());
                 self.drop(p, Reason::Discarded);
@@ -95,9 +95,9 @@ impl<'a> Internals<'a> for Cx<'a> {
     }
 }
 
-/// Initialises element `me` by calling `f`. Returns the result of `f`, whether the element's task is
-/// scheduled from the start, and the notifiers that wake this task. With `inherits`, the running router will
-/// hand over what the element holds.
+/// Calls `f` to initialise element `me`. Returns the result of `f`, whether the element's task is scheduled from the
+/// start, and the numbers of the notifiers that wake this task. `inherits` means that the running router will hand over
+/// the resource that the element holds.
 pub fn initialise<R>(
     core: &mut Core,
     me: u32,

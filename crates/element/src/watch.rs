@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Descriptors that elements wait for: sockets and devices, until packets can be read or written.
+//! Watches of descriptors. An element waits for a socket or device until it can read from it or write to it.
 //!
-//! An element requests a [`Watch`] once, and calls [`wait`](Watches::wait) each time it finds its descriptor
-//! idle. When the descriptor is ready, the element's task is scheduled once. To be woken again, the element
-//! calls `wait` again. The run loop registers the descriptors with the kernel, according to
-//! [`Watches::changes`], and reports those that are ready with [`Watches::ready`].
+//! An element requests a [`Watch`] once, and calls [`wait`](Watches::wait) each time it cannot read or write. When the
+//! descriptor is ready, the element's task is scheduled once. To be woken again, the element calls `wait` again. The
+//! run loop passes the changes in [`Watches::changes`] to the kernel (epoll), and reports ready descriptors with
+//! [`Watches::ready`].
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use std::sync::Arc;
 /// The event that a descriptor is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Reading: there is something to read, or the other end has closed.
+    /// The descriptor is readable: there is data, or the peer has closed the connection.
     Read,
-    /// Writing: the buffer has free space.
+    /// The descriptor is writable: its buffer has free space.
     Write,
 }
 
-/// A watch of a descriptor, as an element holds it.
+/// The identifier that an element has for one of its watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     slot: u32,
-    /// Counts the uses of the slot. It distinguishes this watch from earlier ones in the same slot.
+    /// How often the slot was used before. It distinguishes this watch from earlier ones in the same slot.
     turn: u32,
 }
 
@@ -33,12 +33,13 @@ struct Slot {
     waiting: bool,
 }
 
-/// A change that the run loop must make to the watched descriptors.
+/// A change that the run loop must pass to the kernel.
 #[derive(Debug)]
 pub enum Change {
-    /// Report once when the descriptor is ready. Holds the key of the watch, the descriptor and the event.
+    /// Report once when the descriptor is ready. The fields are the key of the watch, the descriptor, and the event to
+    /// wait for.
     Wait(u64, Arc<OwnedFd>, Interest),
-    /// Stop watching the descriptor. Holds the key of the watch and the descriptor.
+    /// Stop watching the descriptor. The fields are the key of the watch and the descriptor.
     Forget(u64, Arc<OwnedFd>),
 }
 
@@ -58,7 +59,7 @@ impl Watch {
 }
 
 impl Watches {
-    /// Watches a descriptor for an element.
+    /// Adds a watch of a descriptor for an element, without waiting for it yet.
     pub fn add(&mut self, element: u32, fd: Arc<OwnedFd>, interest: Interest) -> Watch {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
@@ -70,12 +71,12 @@ impl Watches {
         });
         Watch { slot, turn }
     }
-    /// Returns the slot of a watch, if the watch still owns it.
+    /// Returns the slot of the watch with this key. None if the watch has ended.
     fn slot(&mut self, key: u64) -> Option<&mut Slot> {
         let slot = self.slots.get_mut((key & 0xffff_ffff) as usize)?;
         (u64::from(slot.turn) == key >> 32).then_some(slot)
     }
-    /// Starts waiting for a descriptor, unless its watch waits already.
+    /// Starts waiting for the descriptor of a watch, unless the watch is waiting already.
     pub fn wait(&mut self, watch: Watch) {
         let key = watch.key();
         let Some(slot) = self.slot(key).filter(|s| !s.waiting) else { return };
@@ -95,25 +96,25 @@ impl Watches {
         self.free.push(watch.slot);
         self.changes.push(Change::Forget(watch.key(), fd));
     }
-    /// Whether there are changes to be passed to the kernel.
+    /// Whether there are changes that must be passed to the kernel.
     pub fn has_changes(&self) -> bool {
         !self.changes.is_empty()
     }
-    /// Whether a watch waits for its descriptor.
+    /// Whether a watch is waiting for its descriptor.
     pub fn waits(&self, watch: Watch) -> bool {
         self.slots.get(watch.slot as usize).is_some_and(|s| s.turn == watch.turn && s.waiting)
     }
-    /// Takes the changes to be passed to the kernel, in order.
+    /// Takes the changes that must be passed to the kernel, in order.
     pub fn changes(&mut self) -> std::vec::Drain<'_, Change> {
         self.changes.drain(..)
     }
-    /// Whether some element waits.
+    /// Whether any watch is waiting for its descriptor.
     #[inline]
     pub fn any(&self) -> bool {
         self.waiting > 0
     }
-    /// Marks a descriptor as ready. Returns the element whose task to wake, if the element waited for the
-    /// descriptor.
+    /// Reports that the descriptor of the watch with this key is ready. Returns the element whose task must be woken.
+    /// None if the watch was not waiting.
     pub fn ready(&mut self, key: u64) -> Option<u32> {
         let slot = self.slot(key).filter(|s| s.waiting)?;
         slot.waiting = false;

@@ -5,7 +5,7 @@ use castanet_element::Watch;
 use castanet_element::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// Warns that state of the old router is lost.
+/// Prints a warning that state of the old router is lost.
 pub(crate) fn warn(warning: &str, cx: &mut Cx<'_>) {
     let place = cx.info().map_or(String::new(), |i| i.place.clone());
     let place = if place.is_empty() { place } else { format!("{place}: ") };
@@ -15,7 +15,7 @@ pub(crate) fn warn(warning: &str, cx: &mut Cx<'_>) {
     ));
 }
 
-/// Returns a path that is the same for all names of a file, for use as a key. The file need not exist.
+/// Returns a path that is the same for all names of a file, to be used as a key. The file need not exist.
 pub(crate) fn file_key(name: &str) -> PathBuf {
     let path = Path::new(name);
     if name == "-" {
@@ -31,18 +31,18 @@ pub(crate) fn file_key(name: &str) -> PathBuf {
     }
 }
 
-/// Returns the key of an input that can be read only once, such as standard input or a pipe. Returns `None` for a
-/// file that can be opened again.
+/// Returns a key for an input that can be read only once, such as standard input or a pipe. Returns `None` for a file
+/// that can be opened again.
 pub(crate) fn once_readable(name: &str) -> Option<String> {
     let once = name == "-" || std::fs::metadata(name).is_ok_and(|m| !m.is_file() && !m.is_dir());
     once.then(|| format!("input {}", file_key(name).display()))
 }
 
-/// The number of the timer that [`has_run`] uses. Elements do not use this number for timers of their own. The
-/// timer expires as soon as the router runs. In a router that is only prepared, it never expires.
+/// The number of the timer that [`has_run`] uses. Elements must not use this number for their own timers. The timer
+/// expires as soon as the router runs. In a router that is prepared for a hot swap but never runs, it does not expire.
 const RUNS: u16 = u16::MAX;
 
-/// Sets the timer that [`has_run`] uses. Elements that call `has_run` must call this function at initialisation.
+/// Sets the timer that [`has_run`] uses. An element that calls `has_run` must call this function at initialisation.
 pub(crate) fn watch_for_run(cx: &mut InitCx<'_>) {
     cx.set_timer(RUNS, i64::MIN);
 }
@@ -60,18 +60,18 @@ pub(crate) fn unmake(name: &str) {
     }
 }
 
-/// The old router's watch of a descriptor that was handed to the new router. Only the router that made a watch
-/// can end it, so the watch stays with the old element. If the swap fails and the descriptor comes back, the old
-/// element ends the watch.
+/// The watch of a descriptor that the old element has handed to the new router. Only the router that made a watch can
+/// end it, so the watch stays with the old element. If the swap fails and the old element gets the descriptor back, it
+/// ends this watch.
 #[derive(Debug, Default)]
 pub(crate) struct Left(Option<Watch>);
 
 impl Left {
-    /// Keeps the watch of a descriptor that another element takes over.
+    /// Keeps a watch whose descriptor another element takes over.
     pub(crate) fn keep(&mut self, watch: Watch) {
         self.0 = Some(watch);
     }
-    /// Ends the watch that was kept, before the descriptor is watched again.
+    /// Ends the kept watch. Must be called before the descriptor is watched again.
     pub(crate) fn end(&mut self, cx: &mut Cx<'_>) {
         if let Some(watch) = self.0.take() {
             cx.unwatch(watch);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The element classes, one file each, in folders called families.
 #![forbid(unsafe_code)]
-// Tests open files whose names they choose themselves.
+// Tests open files by name, which Clippy's configuration forbids elsewhere.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 use castanet_element::ClassDef;
@@ -27,7 +27,7 @@ pub mod storage;
 pub mod trace;
 pub mod transport;
 
-/// Every family's classes.
+/// The classes of all families.
 pub const FAMILIES: &[&[ClassDef]] = &[
     basic::CLASSES,
     source::CLASSES,

@@ -14,7 +14,7 @@ pub(crate) struct LineOutput {
     name: Option<Filename>,
     channel: Option<Word>,
     file: Arc<OutFile>,
-    /// Whether the file did not exist before, so that initialisation created it.
+    /// Whether this element created the file at initialisation.
     made: bool,
 }
 
@@ -67,26 +67,25 @@ impl Lifecycle for LineOutput {
     }
 }
 
-/// The file that all replicas print to.
+/// The output file of an element, which all its replicas print to.
 #[derive(Default)]
 struct OutFile(Mutex<Sink>);
 
 #[derive(Default)]
 enum Sink {
-    /// The file is not open yet. It is opened and emptied when the first line is written, so a router that never runs
-    /// does not touch it.
+    /// The file is not open yet. The first write opens and empties it. A router that never runs leaves it untouched.
     #[default]
     Closed,
     Open(Box<dyn Write + Send>),
     /// Writing to the file has failed, and the failure has been reported.
     Failed,
-    /// Another router has taken over the file.
+    /// The router that replaces this one has taken over the file.
     Gone,
 }
 
 impl Sink {
-    /// Opens the file if it is not open yet. Its name has been checked, as the argument OUTFILE has the type
-    /// `Filename`.
+    /// Opens the file if it is not open yet. Clippy's ban on `File::create` is lifted here, because OUTFILE has the
+    /// type `Filename`, which checks the name.
     #[allow(clippy::disallowed_methods)]
     fn open(&mut self, name: &str) -> std::io::Result<()> {
         if matches!(self, Sink::Closed) {

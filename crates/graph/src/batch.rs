@@ -18,7 +18,8 @@ pub enum Constraint {
     TwoPaths(usize),
     /// The task reaches an element with outside effects that is inside or downstream of a cycle.
     Cycle(usize),
-    /// The task reaches an element that calls handlers. Earlier packets must have left before the call.
+    /// The task reaches an element that calls handlers. A call must find the router as it is when all earlier packets
+    /// have passed through it.
     Calls(usize),
     /// The task reaches an element that reads state which earlier packets change.
     ReadsState(usize),
@@ -106,14 +107,14 @@ const REACHED: u8 = u8::MAX;
 struct Paths<'a> {
     calls: &'a Calls,
     order: &'a Order,
-    /// The number of paths that lead to each state, up to `MANY`.
+    /// The number of paths that lead to each state of the call graph, up to `MANY`.
     count: Vec<u8>,
     /// For each state, whether one of these paths contains a cycle.
     cyclic: Vec<bool>,
 }
 
 impl Paths<'_> {
-    /// The reason why `task` must move one packet at a time.
+    /// The reason why `task` must move one packet at a time; `None` if it may move batches.
     fn constraint(
         &mut self,
         graph: &Graph,
@@ -134,7 +135,8 @@ impl Paths<'_> {
         why
     }
 
-    /// Returns the states that `starts` lead to. Outside cycles, each state comes before the states that it calls.
+    /// Returns the states of the call graph that can be reached from `starts`. Outside cycles, each state comes before
+    /// the states that it calls.
     fn reach(&mut self, starts: &HashSet<usize>) -> Vec<usize> {
         let mut reached = Vec::new();
         let mut stack: Vec<usize> = starts.iter().copied().collect();

@@ -57,7 +57,7 @@ impl Calls {
         Calls { next: Csr::new(owner.len(), &edges), owner, points: points.hub_start() }
     }
 
-    /// The number of states.
+    /// The number of states of the call graph.
     pub(crate) fn len(&self) -> usize {
         self.owner.len()
     }
@@ -67,12 +67,12 @@ impl Calls {
     pub(crate) fn owner(&self, state: usize) -> usize {
         self.owner[state]
     }
-    /// The states where an element's task starts: its push outputs and its pull inputs.
+    /// The states of the call graph at which an element's task starts: its push outputs and its pull inputs.
     pub(crate) fn starts<'a>(&self, graph: &'a Graph, e: usize) -> impl Iterator<Item = usize> + 'a {
         let outputs = graph.points.outputs(e).filter(|&p| graph.kind(p) == PortKind::Push);
         outputs.chain(graph.points.inputs(e).filter(|&p| graph.kind(p) == PortKind::Pull))
     }
-    /// Whether a call enters its element at this state: a push at an input, or a pull at an output.
+    /// Whether this state of the call graph is a call into an element: a push at an input, or a pull at an output.
     pub(crate) fn enters(&self, graph: &Graph, state: usize) -> bool {
         state < self.points
             && (graph.points.side(state) == Side::Input) == (graph.kind(state) == PortKind::Push)

@@ -106,7 +106,7 @@ fn out_of_range(graph: &Graph, out: &mut Vec<Diagnostic>) {
                 ),
                 _ => format!("{} has {}", element.class, numbered(count, word)),
             };
-            // As in `Strip[14]`.
+            // The port number may be meant as an argument, as in `Strip[14]` instead of `Strip(14)`.
             let takes_argument =
                 graph.spec(end.element).and_then(|s| s.args.first()).is_some_and(|a| a.mandatory);
             let help = match takes_argument && element.config.is_empty() {

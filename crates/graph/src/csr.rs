@@ -63,7 +63,7 @@ impl<T: Copy> Csr<T> {
     }
 }
 
-/// Counts steps in tests; does nothing otherwise.
+/// Counts a step in tests. Does nothing outside tests.
 #[inline(always)]
 fn count(_steps: usize) {
     #[cfg(test)]

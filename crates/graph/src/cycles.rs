@@ -13,7 +13,7 @@ struct Frame {
 struct Search<'a> {
     graph: &'a Graph,
     seen: Vec<bool>,
-    /// For inputs and hubs: the number of push outputs that they lead to and that are on the search stack.
+    /// For each input and hub, the number of push outputs on the search stack that it leads to.
     open: Vec<u32>,
     back: Vec<bool>,
     stack: Vec<Frame>,

@@ -10,10 +10,10 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(crate) struct Codes {
     pub(crate) ports: Ports,
-    /// `None` for an unknown class: every port is agnostic and independent of the others.
+    /// The processing code. `None` for an unknown class, whose ports are all agnostic and independent of each other.
     processing: Option<ProcessingCode>,
     flow: Option<Flow>,
-    /// From this port number on, all ports of one side behave alike, except where the flow code has a `#`.
+    /// From this port number on, all inputs behave alike, and all outputs, except where the flow code has a `#`.
     distinct: usize,
 }
 

@@ -43,14 +43,14 @@ pub struct Graph {
     class_of: Vec<usize>,
     pub(crate) points: Points,
     kinds: Vec<PortKind>,
-    /// The connected ports of each input or output.
+    /// For each input and output, the ports that it is connected to.
     peers: Csr<PortRef>,
     pub(crate) peer_connections: Csr<usize>,
     names: HashMap<String, usize>,
 }
 
-/// Port numbers of an element must be less than `FREE_PORTS` plus `GAP` times the number of its connections on
-/// that side. The limit keeps a huge port number from allocating memory.
+/// Input numbers of an element must be less than `FREE_PORTS` plus `GAP` times the number of connections to its inputs.
+/// The same holds for outputs. The limit keeps a huge port number from allocating memory.
 const GAP: usize = 16;
 const FREE_PORTS: usize = 64;
 
@@ -106,11 +106,11 @@ impl Graph {
     pub fn is_empty(&self) -> bool {
         self.flat.elements.is_empty()
     }
-    /// The element with this index.
+    /// The element with this index; `None` if there is none.
     pub fn element(&self, e: usize) -> Option<&Element> {
         self.flat.elements.get(e)
     }
-    /// The class of an element, if known.
+    /// The class of an element; `None` if it is unknown.
     pub fn spec(&self, e: usize) -> Option<&'static ClassSpec> {
         self.specs.get(e).copied().flatten()
     }
@@ -118,7 +118,7 @@ impl Graph {
     pub fn declaration(&self, e: usize) -> String {
         self.element(e).map(Element::declaration).unwrap_or_default()
     }
-    /// The name of an element.
+    /// The full name of an element; empty if there is no element with this index.
     pub fn name(&self, e: usize) -> &str {
         self.element(e).map_or("", |e| &e.name)
     }
@@ -159,7 +159,7 @@ impl Graph {
     pub fn flows(&self, e: usize, input: usize, output: usize) -> bool {
         input < self.inputs(e) && output < self.outputs(e) && self.codes(e).connects(input, output)
     }
-    /// The element with this full name.
+    /// The index of the element with this full name; `None` if there is none.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.names.get(name).copied()
     }

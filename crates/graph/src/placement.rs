@@ -233,7 +233,7 @@ fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// For each worker, the states it reaches and the first state that enters each element.
+/// For each worker, the states of the call graph that it reaches, and for each element the first state that enters it.
 struct Paths {
     by_worker: Vec<(Reach, Vec<Option<usize>>)>,
 }

@@ -59,8 +59,8 @@ fn described(graph: &Graph, way: Vec<usize>) -> Diagnostic {
     if elements.len() > 1 && elements.first() == elements.last() {
         elements.pop();
     }
-    // Rotated to start at the lowest element, so that the message does not depend on where the search entered
-    // the cycle.
+    // Rotate the cycle to start at the element with the lowest index, so that the message does not depend on
+    // where the search entered the cycle.
     let first = elements.iter().enumerate().min_by_key(|e| e.1).map_or(0, |e| e.0);
     elements.rotate_left(first);
     let mut names: Vec<_> = elements.iter().map(|&e| graph.name(e)).collect();

@@ -13,9 +13,9 @@ const NONE: usize = usize::MAX;
 pub(crate) struct Resolved {
     kind: Vec<Option<PortKind>>,
     parent: Vec<usize>,
-    /// The fixed port from which the kind was propagated.
+    /// For each point, the fixed port from which its kind was propagated.
     root: Vec<usize>,
-    /// The number of elements that the kind passed through.
+    /// For each point, the number of elements that its kind passed through on the way from the fixed port.
     depth: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ impl Resolved {
     pub(crate) fn root(&self, point: usize) -> usize {
         self.root[point]
     }
-    /// The number of elements that the kind passed through.
+    /// The number of elements that a point's kind passed through on the way from the fixed port.
     pub(crate) fn depth(&self, point: usize) -> usize {
         self.depth[point]
     }
@@ -118,7 +118,7 @@ pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize>
     })
 }
 
-/// Whether an agnostic port is linked to a hub. A hub that is linked only to push and pull ports has nothing to decide.
+/// Whether an agnostic port is linked to a hub. A hub that is linked only to push and pull ports passes on no kind.
 fn serves_agnostic(graph: &Graph, hub: usize) -> bool {
     let points = &graph.points;
     let agnostic = |p: usize| points.side(p) != Side::Hub && graph.agnostic(p);

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkType(pub u32);
 
-/// The `ENCAP` words, each with its number.
+/// The values of `ENCAP` arguments, each with the link type that it stands for.
 const WORDS: [(&str, u32); 12] = [
     ("ETHER", 1),
     ("IP", 101),
@@ -22,7 +22,7 @@ const WORDS: [(&str, u32); 12] = [
     ("RADIOTAP", 127),
 ];
 
-/// Names of other link types that occur in practice, from the registry of link types
+/// Names of link types that occur in practice but have no `ENCAP` word, from the registry of link types
 /// (<https://www.tcpdump.org/linktypes.html>).
 const NAMES: [(&str, u32); 31] = [
     ("AX25", 3),

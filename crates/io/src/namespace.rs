@@ -28,7 +28,7 @@ fn failed<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Nam
     move |e| NamespaceError { doing: doing.into(), source: e.into() }
 }
 
-/// The user namespace of a new host.
+/// The user namespace of a new host (a network namespace).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A new user namespace. Any user, even without privileges, may create a host in it.
@@ -80,8 +80,8 @@ fn join(pid: u32, name: &str, kind: LinkNameSpaceType) -> Result<(), NamespaceEr
     move_into_link_name_space(file.as_fd(), Some(kind)).map_err(failed(format!("enter {path}")))
 }
 
-/// Creates a host, prints `ready` on standard output, and keeps the host in existence until standard input or the
-/// parent process ends.
+/// Moves this process into a new network namespace (a host) and prints `ready` on standard output. The namespace exists
+/// until standard input or the parent process ends.
 ///
 /// # Errors
 /// When namespaces are not permitted.
@@ -102,7 +102,8 @@ pub fn hold(origin: Origin) -> Result<(), NamespaceError> {
     io::stdin().lock().read_to_end(&mut Vec::new()).map(drop).map_err(failed("standard input"))
 }
 
-/// Enters the host that another process holds. Processes that this process starts afterwards run there too.
+/// Enters the network namespace that process `pid` keeps open by [`hold`]. Processes that this process starts
+/// afterwards run there too.
 ///
 /// # Errors
 /// When the kernel refuses.

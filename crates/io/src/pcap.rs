@@ -2,9 +2,9 @@
 //! The record layer of classic pcap files.
 //!
 //! The reader of the crate pcap-file is not sufficient. It cannot distinguish a truncated last record from an
-//! invalid one, has no offsets for messages and repositioning, and refuses the modified format. It also rejects
-//! packets longer than the header's snapshot length, which real files contain. The tests compare this reader with
-//! pcap-file.
+//! invalid one. It does not return the offsets of records, which messages and repositioning need. It refuses the
+//! modified pcap format, whose record headers are longer. It also rejects packets longer than the header's snapshot
+//! length, which real files contain. The tests compare this reader with pcap-file.
 use crate::source::Source;
 use crate::{CaptureError, LinkType, MAX_CAPTURED};
 

@@ -57,8 +57,8 @@ enum Step {
     Cut,
 }
 
-/// Returns `Step::Cut` from the surrounding function if the expression is false. False means that the input has
-/// ended.
+/// Returns `Step::Cut` from the surrounding function if the expression, the result of a read, is false. False means
+/// that the input has ended.
 macro_rules! or_cut {
     ($whole:expr) => {
         if !$whole {
@@ -274,7 +274,7 @@ impl PcapNgLayout {
     }
 }
 
-/// The unread body of a block.
+/// The part of a block's body that has not been read yet.
 struct Block<'a> {
     source: &'a mut Source,
     at: u64,

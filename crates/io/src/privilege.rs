@@ -22,12 +22,12 @@ const NUMBERS: u64 = 64;
 /// How long all threads together may take to drop their capabilities. No thread needs long: the signal also wakes
 /// threads that sleep in the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// An unused argument, in the width that prctl(2) reads.
+/// The value of unused arguments of prctl(2), in the width that it reads.
 const ZERO: libc::c_ulong = 0;
 /// Largest number of threads that are interrupted in one pass of the loop in [`interrupt`].
 const MOST: usize = 64;
 
-/// The capabilities that threads keep, as bits.
+/// The capabilities that threads keep. Bit `n` is the capability with number `n`.
 static KEEP: AtomicU64 = AtomicU64::new(0);
 /// The IDs of the threads that have dropped their capabilities in the current pass.
 static DONE: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];

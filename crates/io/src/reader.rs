@@ -102,8 +102,8 @@ impl CaptureReader {
         }
     }
 
-    /// Returns the link type. In pcapng this is the link type of the section's first interface, or `None` if
-    /// no interface was read yet.
+    /// Returns the link type. In pcapng this is the link type of the first interface of the current section, or
+    /// `None` if no interface was read yet.
     pub fn link(&self) -> Option<LinkType> {
         match &self.layout {
             Layout::Pcap(layout) => Some(layout.link()),
@@ -116,7 +116,7 @@ impl CaptureReader {
         self.source.name()
     }
 
-    /// Whether the input ended inside a record.
+    /// Whether the input ended inside a record, so that the last record is missing.
     pub fn truncated(&self) -> bool {
         self.truncated
     }

@@ -141,9 +141,9 @@ impl Source {
             return Err(CaptureError::io(&name, io::ErrorKind::BrokenPipe.into()));
         };
         if let (Some(mut raw), Some(mut stdin)) = (feed, stdin) {
-            // A source that is not a regular file is copied to the child by a thread. The thread ends when its input or
-            // the child ends. It ignores errors, because an incomplete input makes the child fail, and the exit status
-            // of the child shows this.
+            // A thread copies a source that is not a regular file to the child. The thread ends when its input or the
+            // child ends. It ignores errors: an incomplete input makes the child fail, and the exit status of the
+            // child shows this.
             thread::spawn(move || {
                 let _ = stdin
                     .write_all(&head)
@@ -176,7 +176,7 @@ impl Source {
         self.size
     }
 
-    /// The first bytes, up to six.
+    /// The first bytes of the input, at most six, which identify its format.
     pub(crate) fn head(&self) -> &[u8] {
         &self.head
     }
@@ -299,7 +299,7 @@ impl ConsumeAll for BufReader<Raw> {
     }
 }
 
-/// The program that decompresses data starting with `head`.
+/// The program that decompresses data starting with `head`; `None` if the data are not compressed.
 fn compressed_by(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x1f, 0x8b, ..] => Some("gzip"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In-memory reader and writer for `ar` archives, the form in which a configuration travels with its packages.
+//! In-memory reader and writer for `ar` archives. Such an archive holds a configuration and its packages in one file.
 //!
 //! Archives are untrusted input. A member name that is not a plain file name is an error, and so is a member
 //! size that reaches beyond the end of the archive.

@@ -15,9 +15,9 @@ use crate::text::{Unit, at_comment, byte, comment_end, hex_end, is_space, quoted
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Splits a configuration string at commas outside quotes, comments and `\<…>`. Parentheses do not protect
-/// commas. Each range is trimmed of blanks and comments. A trailing empty argument is dropped; empty arguments
-/// before it stay.
+/// Returns the byte range of each argument of a configuration string. Commas separate arguments, also commas inside
+/// parentheses, but not those inside quotes, comments and `\<…>`. Blanks and comments around an argument are not part
+/// of its range. An empty argument at the end is dropped, but other empty arguments are kept.
 pub fn split(config: &str) -> Vec<Range<usize>> {
     let bytes = config.as_bytes();
     let mut all = Vec::new();
@@ -65,7 +65,8 @@ pub fn cleaned(config: &str, range: Range<usize>) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Splits an argument at blanks and comments outside quotes and `\<…>`.
+/// Returns the byte range of each word of an argument. Blanks and comments separate words, except inside quotes and
+/// `\<…>`.
 pub fn words(arg: &str) -> Vec<Range<usize>> {
     let bytes = arg.as_bytes();
     let (mut all, mut first, mut at) = (Vec::new(), None, 0);
@@ -82,9 +83,9 @@ pub fn words(arg: &str) -> Vec<Range<usize>> {
     all
 }
 
-/// Splits an argument into a leading keyword and the range of the rest. A keyword is a letter or `_`, followed by
-/// any number of `A-Za-z0-9_:.?!`. Blanks or comments and more text must follow it. The class decides whether the
-/// word really is one of its keywords.
+/// Splits an argument into its leading keyword and the byte range of the rest. Returns `None` if there is no keyword.
+/// A keyword is a letter or `_`, followed by any number of `A-Za-z0-9_:.?!`. Blanks or comments and more text must
+/// follow it. The class decides whether the word really is one of its keywords.
 pub fn keyword(arg: &str) -> Option<(&str, Range<usize>)> {
     let bytes = arg.as_bytes();
     let start = bytes.iter().position(|&b| !is_space(b))?;

@@ -17,12 +17,12 @@ use std::borrow::Cow;
 /// The first two bytes of the UTF-8 form of every escape character.
 const LEAD: [u8; 2] = [0xf4, 0x8f];
 
-/// The escape character of a byte from 0x80 on.
+/// The escape character for a byte, which must be 0x80 or greater.
 fn escape(byte: u8) -> char {
     char::from_u32(0x10_ff00 | u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// The byte that a character stands for, if it is an escape character.
+/// The byte that an escape character stands for; `None` for any other character.
 fn escaped(c: char) -> Option<u8> {
     let offset = u32::from(c).checked_sub(0x10_ff00)?;
     u8::try_from(offset).ok().filter(|b| *b >= 0x80)
@@ -34,7 +34,7 @@ pub fn has_escapes(text: &str) -> bool {
     text.as_bytes().contains(&LEAD[0]) && text.chars().any(|c| escaped(c).is_some())
 }
 
-/// Bytes as text.
+/// Returns bytes as text. An escape character stands for each byte that is not valid UTF-8.
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes)
         && !has_escapes(text)
@@ -54,7 +54,7 @@ pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Bytes as text, like [`decode`], without a copy of valid UTF-8.
+/// Like [`decode`], but takes a vector and does not copy valid UTF-8.
 pub fn decode_vec(bytes: Vec<u8>) -> String {
     match String::from_utf8(bytes) {
         Ok(text) if !has_escapes(&text) => text,

@@ -46,9 +46,9 @@ pub struct Diagnostic {
     pub kind: Kind,
     /// The message: one line, without its position, such as `undeclared element 'Foo'`.
     pub message: String,
-    /// The line that the classic format shows, if it differs from the severity followed by `message`.
+    /// The line that the classic format (that of Click) shows; `None` if it is the severity followed by `message`.
     pub classic: Option<String>,
-    /// The action that failed, with its position: `While configuring 'x :: Strip':`.
+    /// The action that failed, such as `While configuring 'x :: Strip':`, and its position. `None` if none is shown.
     pub context: Option<(String, Option<Span>)>,
     /// The primary position. `None` if the diagnostic concerns no source text.
     pub span: Option<Span>,
@@ -95,7 +95,7 @@ impl Diagnostic {
     pub fn warning(message: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message, span) }
     }
-    /// Sets what the diagnostic reports.
+    /// Sets the subject of the diagnostic.
     pub fn kind(mut self, kind: Kind) -> Diagnostic {
         self.kind = kind;
         self
@@ -160,7 +160,7 @@ impl Diagnostic {
 /// diagnostic takes far longer than finding it, which is why there is a limit. Warnings are left out before
 /// errors.
 pub fn shown(all: &[Diagnostic]) -> Cow<'_, [Diagnostic]> {
-    // One more is allowed, because the elaborator may append a summary line to its [`MAX_ERRORS`] errors.
+    // Allow one diagnostic more: the elaborator may append a summary line to its [`MAX_ERRORS`] errors.
     if all.len() <= MAX_ERRORS + 1 {
         return Cow::Borrowed(all);
     }

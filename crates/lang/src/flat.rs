@@ -116,7 +116,7 @@ pub struct Flat {
 }
 
 impl Flat {
-    /// The index of the element with this full name.
+    /// The index of the element with this full name; `None` if there is none.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.elements.iter().position(|e| e.name == name)
     }

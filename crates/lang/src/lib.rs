@@ -4,10 +4,10 @@
 //!
 //! Modules, bottom up: [`bytes`] (texts that hold any bytes), [`source`] (files and positions), [`diagnostic`]
 //! (errors, positions, fixes), [`args`] (splitting and quoting configuration strings), [`look_alike`] (characters that
-//! look like others), [`archive`] (`ar` files that hold a configuration),
-//! [`syntax`] (lexer, parser, lossless tree), [`flat`] (the flat configuration), [`elaborate`] (syntax to
-//! flat), [`read`] (reading files with a limit), [`library`] (finding required files), [`print`](mod@print)
-//! (flat configuration to text), [`render`] (diagnostics to text).
+//! look like others), [`archive`] (`ar` files that hold a configuration), [`syntax`] (lexer, parser, lossless tree),
+//! [`flat`] (the flat configuration), [`elaborate`] (from the syntax to the flat configuration), [`read`] (reading
+//! files with a limit), [`library`] (finding required files), [`print`](mod@print) (flat configuration to text),
+//! [`render`] (diagnostics to text).
 #![forbid(unsafe_code)]
 
 pub mod archive;

@@ -57,7 +57,7 @@ impl Library for SearchPath {
 /// file. Also returns `None` if any user may write to a directory on the path, because that user could put a link
 /// there before the file is opened.
 pub fn below(folder: &Path, name: &Path) -> Option<PathBuf> {
-    // Checked before the file system is accessed, because responses could reveal which files exist outside `folder`.
+    // Check this before accessing the file system. Otherwise, answers could reveal which files exist outside `folder`.
     if !name.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
         return None;
     }

@@ -83,7 +83,7 @@ fn report<'a>(sources: &'a Sources, d: &'a Diagnostic) -> Vec<Group<'a>> {
     let mut notes = Vec::new();
     for (text, span) in &d.notes {
         match span {
-            // A note with a position of its own that is not shown yet.
+            // The note has its own position, which is not shown yet.
             Some(s) if d.span != Some(*s) && !text.starts_with("  ") && !text.ends_with(':') => {
                 let mut note = Group::with_title(Level::NOTE.secondary_title(printable(text)));
                 for element in snippet(sources, &window(sources, *s), &[(*s, "", AnnotationKind::Primary)]) {
@@ -184,8 +184,8 @@ fn snippet<'a>(sources: &'a Sources, w: &Window, marks: &[Mark<'a>]) -> Vec<Elem
     vec![origin.into(), snippet.into()]
 }
 
-/// Renders the format that scripts parse: `FILE:LINE: TEXT`. A context is printed once, and its messages are
-/// indented below it.
+/// Renders the classic format, which scripts parse: `FILE:LINE: TEXT`. Consecutive messages with the same context are
+/// indented below one line with this context.
 pub fn render_classic(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
     let mut out = String::new();
     let mut context: Option<&(String, Option<Span>)> = None;

@@ -24,11 +24,11 @@ impl Span {
         let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Span { file, start: clamp(range.start), end: clamp(range.end.max(range.start)) }
     }
-    /// The bytes it covers.
+    /// The range of bytes that the span covers.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
-    /// The smallest span that covers both; `self` when they lie in different files.
+    /// The smallest span that covers both spans; `self` if they lie in different files.
     pub fn to(self, other: Span) -> Span {
         if self.file != other.file {
             return self;

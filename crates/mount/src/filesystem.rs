@@ -88,9 +88,10 @@ impl Filesystem for Handlers {
     fn open(&self, request: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self.open_file(request, inode, flags) {
             Ok(handle) => {
-                // Direct I/O bypasses the page cache. The page cache would end all reads at the reported size, 0.
+                // Direct I/O bypasses the page cache. The page cache would end all reads at the file's reported size,
+                // which is 0.
                 let mut how = FopenFlags::FOPEN_DIRECT_IO;
-                // Without writes there is nothing to flush when a descriptor is closed.
+                // A descriptor opened only for reading has no writes to flush when it is closed.
                 how.set(FopenFlags::FOPEN_NOFLUSH, flags.acc_mode() == OpenAccMode::O_RDONLY);
                 reply.opened(FileHandle(handle), how);
             }
@@ -159,7 +160,7 @@ impl Filesystem for Handlers {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        // No process waits for the reply, so errors are only reported as messages.
+        // No process waits for the reply to this request, so an error of the handler can only be reported as a message.
         reply.ok();
         if let Some(Open::File(file, pending)) = self.open.close(handle.0).as_deref() {
             match pending.take() {

@@ -46,8 +46,8 @@ impl Handlers {
         // A router that has ended has no elements. The old tree stays for processes with open files.
         if tree.generation != swaps && !self.remote.has_ended() {
             let elements = self.remote.elements();
-            // If the router was swapped after `swaps` was read, these are the elements of the next
-            // configuration. The next request then finds a higher number of swaps, and builds the tree again.
+            // If the router was swapped after `swaps` was read, the elements read here are those of the next
+            // configuration. In that case, the next request finds a higher number of swaps and builds the tree again.
             let mut numbers = self.numbers.lock();
             *tree = Arc::new(Tree::new(swaps, &elements, &mut numbers));
         }

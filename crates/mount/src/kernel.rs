@@ -46,7 +46,7 @@ fn failed(folder: &Path, source: io::Error) -> MountError {
     MountError::Refused { folder: folder.display().to_string(), source }
 }
 
-/// Starts the mount helper, whichever version is installed.
+/// Starts the first mount helper of `HELPERS` that is installed. `arrange` completes its command.
 fn helper(
     folder: &Path,
     arrange: impl Fn(&mut Command) -> io::Result<()>,

@@ -24,5 +24,5 @@ mod watchdog;
 pub use mount::{Mount, MountError, Options};
 pub use watchdog::watch;
 
-/// Shows a message about a failed write, or about a mount that was cleaned up.
+/// A function that shows a message about a failed write, or about a mount that was cleaned up.
 pub type Report = Box<dyn Fn(&str) + Send + Sync>;

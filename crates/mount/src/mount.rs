@@ -46,7 +46,7 @@ pub enum MountError {
     Taken {
         /// The folder.
         folder: String,
-        /// The source of that mount, which ends in the process id of the router.
+        /// The source of the other router's mount, which ends in the process id of that router.
         mounted: String,
     },
     /// The directory has a mount whose program has ended.
@@ -76,7 +76,7 @@ pub enum MountError {
         /// The folder.
         folder: String,
     },
-    /// The kernel refused.
+    /// The kernel refused to mount.
     #[error("{folder}: {source}")]
     Refused {
         /// The folder.
@@ -95,7 +95,7 @@ pub struct Options<'a> {
     pub folder: &'a Path,
     /// The router.
     pub remote: Arc<dyn Remote>,
-    /// The receiver of messages.
+    /// The function that shows messages.
     pub report: Report,
     /// The command that runs [`watch`](crate::watch). The directory and the name of the mount are appended as
     /// its last arguments. With `None`, a dead mount remains if the router is killed.
@@ -150,7 +150,8 @@ impl Drop for Mount {
                 w.dismiss();
             }
         } else if let Some(w) = self.watchdog.take() {
-            // This process may have dropped the privilege to unmount. The watchdog process may still have it.
+            // This process may have dropped the privilege to unmount. The watchdog process may still have it, so it
+            // unmounts instead.
             w.unmount();
         }
         let Some(session) = self.session.take() else { return };
@@ -159,7 +160,7 @@ impl Drop for Mount {
             std::thread::sleep(Duration::from_millis(2));
         }
         if session.is_finished() {
-            // A failure of the session does not matter any more.
+            // The mount is gone, so it does not matter how the session ended.
             let _ = session.join();
         }
     }

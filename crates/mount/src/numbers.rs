@@ -9,9 +9,9 @@ pub(crate) const ROOT: u64 = 1;
 /// Directory numbers are less than this: an inode number has 24 bits for the directory.
 const MOST_FOLDERS: usize = 1 << 24;
 /// The maximum number of handler names. An inode number has 16 bits for the handler name, but values below [`FIRST`]
-/// mean other parts.
+/// stand for other parts of a directory.
 const MOST_NAMES: usize = (1 << 16) - FIRST as usize;
-/// The number of the first handler name; 0 is the directory itself, 1 the link to it.
+/// The lowest number of a handler name. 0 stands for the directory itself, 1 for the link to the directory.
 const FIRST: u16 = 2;
 
 /// The part of a directory that an inode number refers to.
@@ -19,7 +19,7 @@ const FIRST: u16 = 2;
 pub(crate) enum Part {
     /// The directory itself.
     Folder,
-    /// The symbolic link to it, named after the number of its element.
+    /// The symbolic link to the directory, named after the number of its element.
     Link,
     /// The handler with this number.
     Handler(u16),
@@ -71,8 +71,8 @@ impl Numbers {
             *self = Numbers { epoch: self.epoch.wrapping_add(1), ..Numbers::default() };
         }
     }
-    /// The number of the directory with this path, which is assigned if it is new; `None` if all numbers are in use.
-    /// The number 0 is reserved for the mount point.
+    /// The number of the directory with this path. A new path gets a new number; `None` if all numbers are in use. The
+    /// number 0 is reserved for the mount point.
     pub(crate) fn folder(&mut self, path: &str) -> Option<u32> {
         if let Some(known) = self.folders.get(path) {
             return Some(*known);
@@ -82,7 +82,7 @@ impl Numbers {
         self.folders.insert(path.to_string(), number);
         Some(number)
     }
-    /// The number of a handler name, which is assigned if it is new; `None` if all numbers are in use.
+    /// The number of a handler name. A new name gets a new number; `None` if all numbers are in use.
     pub(crate) fn name(&mut self, name: &str) -> Option<u16> {
         if let Some(known) = self.names.get(name) {
             return Some(*known);

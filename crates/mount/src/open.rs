@@ -120,7 +120,7 @@ impl Pending {
         let at = match offset.checked_sub(c.base).and_then(|at| usize::try_from(at).ok()) {
             _ if append => c.text.len(),
             Some(at) if at <= c.text.len() => at,
-            // A gap would have to be filled with zeros, which no handler expects.
+            // A gap between two writes would have to be filled with zeros, which no handler expects.
             _ => return Err(Errno::EINVAL),
         };
         let end = at.checked_add(data.len()).filter(|&end| end <= LONGEST_WRITE).ok_or(Errno::EFBIG)?;
@@ -213,7 +213,7 @@ impl OpenFiles {
         self.lock().open.remove(&handle).map(|o| o.0)
     }
 
-    /// The permissions of an open file, by inode number.
+    /// The permissions of an open file with this inode number; `None` if no such file is open.
     pub(crate) fn mode(&self, inode: u64) -> Option<u16> {
         self.lock().open.values().find_map(|o| match &*o.0 {
             Open::File(f, _) if f.inode == inode => Some(f.mode),

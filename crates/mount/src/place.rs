@@ -21,7 +21,7 @@ pub(crate) struct Mounted {
 }
 
 impl Mounted {
-    /// Whether a router mounted it.
+    /// Whether a router made this mount.
     fn is_routers(&self) -> bool {
         self.source.as_bytes().starts_with(SOURCE.as_bytes())
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files of a configuration.
+//! The tree of directories and files that represents a configuration.
 
 use crate::numbers::{self, Numbers, Part};
 use castanet_element::CallError;
@@ -12,20 +12,20 @@ use std::time::SystemTime;
 /// The longest file name (Linux's NAME_MAX).
 const LONGEST: usize = 255;
 
-/// A handler, as described by the `handlers` listing.
+/// A handler, as its element's handler `handlers` lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Handler {
     pub(crate) name: String,
-    /// The number that stands for its name in inode numbers.
+    /// The number of the handler's name, which inode numbers contain.
     pub(crate) number: u16,
     pub(crate) read: bool,
     pub(crate) write: bool,
-    /// Whether its value is transferred byte for byte. Other values are lines.
+    /// Whether the value of the handler is transferred byte for byte. Other values are lines of text.
     pub(crate) raw: bool,
 }
 
 impl Handler {
-    /// The permissions of its file.
+    /// The permissions of the handler's file.
     pub(crate) fn mode(&self) -> u16 {
         match (self.read, self.write) {
             (true, true) => 0o644,
@@ -47,7 +47,7 @@ pub(crate) struct Folder {
     handlers: OnceLock<Vec<Handler>>,
 }
 
-/// The meaning of an inode number: the index of a directory, and a part of it.
+/// What an inode number refers to: the index of a directory, and a part of that directory.
 pub(crate) type Node = (u32, Part);
 
 /// The files of one configuration.
@@ -57,7 +57,7 @@ pub(crate) struct Tree {
     pub(crate) made: SystemTime,
     epoch: u64,
     folders: Vec<Folder>,
-    /// The index in `folders` of each directory. The key is the number that stands for the directory in inode numbers.
+    /// Maps the number of a directory in inode numbers to its index in `folders`.
     indices: HashMap<u32, u32>,
     /// The directory of each element, in configuration order; `None` if its name is not a valid path.
     numbered: Vec<Option<u32>>,
@@ -120,7 +120,7 @@ impl Tree {
         numbers::inode(self.epoch, self.folder(folder).map_or(0, |f| f.number), part)
     }
 
-    /// The meaning of an inode number, if its directory still exists.
+    /// The directory and the part of it that an inode number refers to; `None` if the directory no longer exists.
     pub(crate) fn place(&self, inode: u64) -> Option<Node> {
         let (number, part) = numbers::meaning(self.epoch, inode)?;
         Some((*self.indices.get(&number)?, part))

@@ -58,14 +58,15 @@ impl Watchdog {
     }
 }
 
-/// Runs in a process of its own. Waits until the router, which holds the other end of standard input, is gone.
-/// Then unmounts the directory, if the router's mount is still the topmost one on it.
+/// Runs in a process of its own. Waits until the router, which holds the other end of standard input, has ended. Then
+/// unmounts the directory, if the router's mount is still the topmost one on it.
 ///
 /// # Errors
 /// A system call failed.
 pub fn watch(folder: &Path, source: &str) -> io::Result<()> {
-    // Signals that end the router (hang-up of a terminal, Ctrl-C, a service manager) may reach this process too
-    // and must not end it first. `setsid` fails if a shell has already made it a group leader.
+    // Signals that end the router (hang-up of a terminal, Ctrl-C, a service manager) may also reach this process, and
+    // must not end it before the router. `setsid` gives it a session of its own, or fails if a shell has already made
+    // it a group leader.
     let _ = rustix::process::setsid();
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;

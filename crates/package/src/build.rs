@@ -32,11 +32,11 @@ pub struct Options {
 /// The result of a build.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// The file.
+    /// The path of the package file.
     pub file: PathBuf,
-    /// Its size in bytes.
+    /// The size of the package file in bytes.
     pub bytes: usize,
-    /// The names of its classes.
+    /// The names of the package's classes.
     pub classes: Vec<&'static str>,
     /// The compiler's warnings.
     pub warnings: String,
@@ -48,7 +48,7 @@ pub enum BuildError {
     /// A file or directory cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Its name.
+        /// The path of the file or directory.
         path: PathBuf,
         /// The error.
         source: io::Error,
@@ -59,9 +59,9 @@ pub enum BuildError {
     /// The manifest of the crate is invalid, or asks for something that packages cannot have.
     #[error("{}: {what}", path.display())]
     Manifest {
-        /// Its name.
+        /// The path of the manifest.
         path: PathBuf,
-        /// The reason.
+        /// What is invalid or not allowed.
         what: String,
     },
     /// The compiler cannot be run.
@@ -70,7 +70,7 @@ pub enum BuildError {
         Header::own().get("compiler")
     )]
     NoCompiler {
-        /// The program.
+        /// The name of the compiler's program.
         program: String,
         /// The error.
         source: io::Error,
@@ -94,12 +94,12 @@ pub enum BuildError {
          {refusal}", folder.display()
     )]
     OtherCrates {
-        /// Their directory.
+        /// The directory of the compiled crates.
         folder: PathBuf,
         /// Why a package built against these crates cannot be loaded.
         refusal: Refusal,
     },
-    /// The crate does not compile: the compiler's output.
+    /// The crate does not compile. The text is the compiler's output.
     #[error("{0}")]
     Compile(String),
 }
@@ -220,7 +220,7 @@ fn entry(manifest: &Manifest) -> String {
 }
 
 /// The compiler's error codes for compiled crates that do not fit together. The directory may contain several compiled
-/// `castanet-element` crates. After such an error, the next of them is tried.
+/// `castanet-element` crates. After such an error, the build tries the next one.
 const MIXED: [&str; 5] = ["E0460", "E0462", "E0463", "E0464", "E0514"];
 
 /// The compiler's messages about a crate that does not compile.
@@ -239,7 +239,7 @@ impl Compile<'_> {
     fn rustc(&self, element: &Path) -> Command {
         let mut c = rustc();
         c.args(["--edition", &self.manifest.edition, "--cap-lints", "warn"]).args(FLAGS.split_whitespace());
-        // Messages use file names relative to the crate, wherever its directory is.
+        // Makes the compiler print file names relative to the crate, wherever the crate's directory is.
         c.arg(remapped(self.folder)).arg(remapped(self.scratch));
         c.arg("-C").arg(format!("panic={}", Header::own().get("panic")));
         c.arg("--target").arg(Header::own().get("target"));
@@ -301,8 +301,8 @@ impl Compile<'_> {
     }
 }
 
-/// The newest file of a crate, by its Rust name; `None` if packages may not use the crate. They may use only the
-/// crates that `castanet sdk` copies, even if the directory contains others.
+/// The newest file of a crate, by its Rust name; `None` if packages may not use the crate. Packages may use only the
+/// crates that `castanet sdk` copies, even if the directory contains other crates.
 fn offered<'a>(sdk: &'a Sdk, name: &str) -> Option<&'a Path> {
     if CRATES.contains(&name) { sdk.newest(name) } else { None }
 }

@@ -15,9 +15,9 @@ const LONGEST: usize = 64 << 10;
 pub struct Refusal {
     /// The file, and what is wrong with it.
     pub message: String,
-    /// Details, such as differing build parameters or the places searched.
+    /// Details, such as differing build parameters or the directories searched.
     pub notes: Vec<String>,
-    /// How to fix it; may be empty.
+    /// How to fix the problem; may be empty.
     pub help: String,
 }
 

@@ -16,8 +16,8 @@ use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::sync::{Arc, Weak};
 
-/// A class of a library, for use outside the library. It is never freed. If a library with the same content
-/// is loaded again, it gets the same exported classes.
+/// An exported class: a class of a library in a form for use outside the library. It is never freed. A library with
+/// the same content that is loaded later reuses it.
 #[derive(Clone, Copy)]
 pub(crate) struct ExportedClass {
     def: ClassDef,
@@ -162,19 +162,19 @@ impl Library {
         Ok((library, content))
     }
 
-    /// The name that configurations require.
+    /// The package name that configurations require.
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// The file that it was loaded from.
+    /// The file that the library was loaded from.
     pub fn file(&self) -> &str {
         &self.file
     }
-    /// Its build parameters.
+    /// The build parameters of the library.
     pub fn header(&self) -> &Header {
         &self.header
     }
-    /// Whether it must never be unloaded, because its classes start threads that may outlive their elements.
+    /// Whether the library must never be unloaded, because its classes start threads that may outlive their elements.
     pub(crate) fn stays(&self) -> bool {
         self.stays
     }
@@ -186,7 +186,7 @@ impl Library {
         let named = |s: &ClassSpec| s.name == name || s.aliases.contains(&name);
         self.exported.iter().find(|c| named(c.def.spec)).map(|c| c.def)
     }
-    /// Its classes, sorted by name.
+    /// The classes of the library, sorted by name.
     pub fn classes(&self) -> Vec<&'static ClassSpec> {
         let mut all: Vec<_> = self.exported.iter().map(|c| c.def.spec).collect();
         all.sort_by_key(|s| s.name);

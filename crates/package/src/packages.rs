@@ -109,7 +109,7 @@ impl Packages {
     pub fn load(&self, name: &str, configuration: &str) -> Result<Arc<Library>, Refusal> {
         let path = match self.find(name, configuration) {
             Ok(path) => path,
-            // The file may have been removed after the package was loaded.
+            // The file may have been removed after the package was loaded. In that case, the loaded package is used.
             Err(missing) => return self.alive().into_iter().rev().find(|l| l.name() == name).ok_or(missing),
         };
         self.open(&path)
@@ -191,7 +191,7 @@ impl Packages {
     }
 
     /// Loads the packages that a configuration requires and adds them to its classes. Returns an error for each
-    /// that is not available.
+    /// package that is not available.
     pub fn require(
         &self,
         flat: &Flat,
@@ -206,8 +206,8 @@ impl Packages {
                 Ok(library) => classes.add(library),
                 Err(refusal) => {
                     let d = diagnostic(name, refusal);
-                    // The position of the requirement is given as a label, because the classic format must not show it
-                    // and shows no labels.
+                    // The diagnostic gives the position of the requirement as a label. The classic format must not
+                    // show this position, and it shows no labels.
                     errors.push(match flat.required_at.get(i) {
                         Some(at) => d.label("required here", *at),
                         None => d,

@@ -53,10 +53,10 @@ pub const CRATES: [&str; 37] = [
 /// Why castanet's compiled crates were not found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SdkError {
-    /// They are not in the directory that was named.
+    /// The compiled crates are not in the directory that was named.
     #[error("{}: it does not contain castanet's compiled crates", .0.display())]
     Named(PathBuf),
-    /// They are in none of the default locations.
+    /// The compiled crates are in none of the default locations.
     #[error(
         "the compiled crates of this castanet are not there (looked in {}): keep them with 'castanet sdk' in the \
          folder in which castanet was built, or name their folder with --sdk",
@@ -117,7 +117,7 @@ impl Sdk {
     /// location.
     ///
     /// # Errors
-    /// The places searched, and what to do.
+    /// The error has the directories searched, and what to do.
     pub fn find(given: Option<&Path>) -> Result<Sdk, SdkError> {
         let named = std::env::var_os("CASTANET_SDK").filter(|v| !v.is_empty()).map(PathBuf::from);
         if let Some(folder) = given.or(named.as_deref()) {

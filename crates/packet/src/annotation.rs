@@ -14,7 +14,7 @@ pub enum PacketType {
     Host = 0,
     /// Sent to all hosts.
     Broadcast = 1,
-    /// Sent to a group.
+    /// Sent to a multicast group.
     Multicast = 2,
     /// Sent to another host.
     OtherHost = 3,
@@ -60,8 +60,8 @@ impl Packet {
         let m = self.meta();
         let mut bytes = m.anno.get(offset..).and_then(|a| a.first_chunk()).copied().unwrap_or([0; N]);
         if offset.saturating_add(N) > HOT && m.flags & COLD == 0 {
-            // Without [`COLD`], the second cache line holds values of an earlier packet, so its bytes are returned
-            // as zeros.
+            // Without the flag [`COLD`], the second cache line holds values of an earlier packet, so its bytes are
+            // returned as zeros.
             let from = HOT.saturating_sub(offset);
             bytes.iter_mut().skip(from).for_each(|b| *b = 0);
         }

@@ -21,7 +21,7 @@ impl Batch {
     pub fn new() -> Batch {
         Batch(Vec::with_capacity(64))
     }
-    /// An empty batch without memory. It costs nothing until a packet is added.
+    /// An empty batch without memory. Memory is allocated when the first packet is added.
     pub const fn empty() -> Batch {
         Batch(Vec::new())
     }

@@ -21,15 +21,15 @@ pub(crate) const OFFLOAD: u8 = 4;
 
 /// The head of a chunk, followed by its buffer.
 ///
-/// No reference ever covers a whole head. [`Meta`] belongs to the handle, which may hold an exclusive reference
-/// to it while other handles use [`Shared`]. All access goes through [`ChunkPtr`].
+/// No reference ever covers a whole head. [`Meta`] belongs to the handle (the [`crate::Packet`]), which may hold an
+/// exclusive reference to it while other handles use [`Shared`]. All access goes through [`ChunkPtr`].
 #[repr(C, align(64))]
 struct Head {
     meta: Meta,
     shared: Shared,
 }
 
-/// The part that only the chunk's handle accesses. Forwarding touches only the first 64 bytes.
+/// The part of a chunk's head that only the chunk's handle accesses. Forwarding touches only its first 64 bytes.
 #[repr(C)]
 pub(crate) struct Meta {
     /// The start of the buffer that holds the packet's data. The buffer is the chunk's own or, in a clone, that of
@@ -70,7 +70,7 @@ pub(crate) struct Meta {
     pub offload_kind: u8,
 }
 
-/// The part that clones and the pool access too; all fields are atomic.
+/// The part of a chunk's head that clones and the pool access too. All fields are atomic.
 #[repr(C)]
 pub(crate) struct Shared {
     /// While [`SHARED`] is set: the chunk that owns the buffer. While this chunk is in the list [`Returned`]: the
@@ -81,11 +81,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The linked chunk.
+    /// The chunk that the link points to; `None` for no chunk.
     pub fn link(&self) -> Option<ChunkPtr> {
         ChunkPtr::from_raw(self.link.load(Ordering::Relaxed))
     }
-    /// Links to a chunk. Called only by the handle of this chunk, or by the thread that adds this chunk to a list.
+    /// Makes the link point to a chunk, or to none. Called only by the handle of this chunk, or by the thread that adds
+    /// this chunk to a list.
     pub fn set_link(&self, to: Option<ChunkPtr>) {
         self.link.store(ChunkPtr::raw(to), Ordering::Relaxed);
     }
@@ -145,7 +146,7 @@ impl ChunkPtr {
         // `meta` is the first field of the head; an assertion below checks this.
         self.0.cast()
     }
-    /// The part that other handles access too.
+    /// The part of the head that other handles access too.
     ///
     /// # Safety
     /// The chunk's pool lives for `'a`.
@@ -204,7 +205,8 @@ impl Returned {
 }
 
 impl Meta {
-    /// Copies the offload fields of another packet, except for `offload_start`.
+    /// Copies the offload fields of another packet. The caller sets `offload_start`, because the data may be at another
+    /// offset in the new buffer.
     pub fn copy_offload(&mut self, from: &Meta) {
         self.offload_field = from.offload_field;
         self.offload_size = from.offload_size;

@@ -31,8 +31,8 @@ impl Packet {
     }
     #[inline(always)]
     pub(crate) fn meta_mut(&mut self) -> &mut Meta {
-        // SAFETY: as above, and only the handle accesses this part of its chunk. Clones use the part that
-        // `shared` returns.
+        // SAFETY: as in `meta`, and only the handle accesses this part of its chunk. Clones use the part that `shared`
+        // returns.
         unsafe { self.0.meta().as_mut() }
     }
     /// The [`Shared`] part of the chunk that owns the buffer; it holds the reference count. `None` if no
@@ -202,7 +202,7 @@ impl Packet {
         if !self.has_room::<N>() && !self.make_room(N) {
             return None;
         }
-        // SAFETY: the room was checked above.
+        // SAFETY: `has_room` or `make_room` has ensured the headroom, and that the buffer is not shared.
         Some(unsafe { self.grow_front() })
     }
 
@@ -212,12 +212,12 @@ impl Packet {
         if !self.has_room::<N>() {
             return None;
         }
-        // SAFETY: the room was checked above.
+        // SAFETY: `has_room` has checked the headroom, and that the buffer is not shared.
         Some(unsafe { self.grow_front() })
     }
 
-    /// Whether there is room for a header of `N` bytes before the data, in a buffer that is certainly not
-    /// shared.
+    /// Whether a header of `N` bytes fits before the data without a copy: the headroom suffices, and the buffer is
+    /// certainly not shared.
     #[inline(always)]
     fn has_room<const N: usize>(&self) -> bool {
         let m = self.meta();
@@ -285,7 +285,7 @@ impl Packet {
         true
     }
 
-    /// Moves the data so that there are at least `n` bytes before it.
+    /// Moves the packet to a new chunk, with at least `n` bytes before the data.
     #[cold]
     fn regrow(&mut self, n: usize) -> bool {
         self.rebuffer(n.saturating_add(DEFAULT_HEADROOM), 0)

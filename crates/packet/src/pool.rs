@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// The default limit of a pool in bytes. Beyond it, [`crate::Packet::new`] fails.
 pub const DEFAULT_LIMIT: usize = 1 << 30;
 
-/// The part that only the pool's thread accesses.
+/// The part of a pool that only the pool's thread accesses.
 struct Local {
     free: [Vec<ChunkPtr>; CLASSES.len()],
     slabs: Vec<NonNull<SlabHeader>>,
@@ -42,8 +42,8 @@ thread_local! {
     static CURRENT: Cell<*mut Inner> = const { Cell::new(std::ptr::null_mut()) };
     /// Releases the pool when the thread ends.
     static GUARD: Guard = const { Guard };
-    /// The number of packets that this thread dropped, minus the number of chunks that these drops added to the free
-    /// lists of the thread's own pool. See [`dropped`].
+    /// The number of packets that this thread dropped, minus the number of chunks that these drops returned to the
+    /// thread's own free lists. See [`dropped`].
     static DROPPED_ELSEWHERE: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -59,7 +59,7 @@ pub struct Lender {
     copy: usize,
     /// The pool of the calling thread, created if necessary.
     current: fn() -> NonNull<Inner>,
-    /// The pool of the calling thread, or null if the thread has none.
+    /// The pool of the calling thread; null if the thread has none.
     seen: fn() -> *mut Inner,
 }
 
@@ -68,11 +68,10 @@ pub fn lender() -> Lender {
     Lender { copy: (&raw const LENDER).addr(), current, seen: || CURRENT.get() }
 }
 
-/// Makes this copy of the crate use the pools of another copy. Each shared library has a copy of its own; both must be
-/// built from the same source by the same compiler.
-/// A thread then has one pool, whichever copy creates and drops its packets, and this copy leaves nothing
-/// behind on a thread when it is unloaded. Only the first call has an effect. A call with this copy's own
-/// pools is ignored.
+/// Makes this copy of the crate use the pools of another copy. Each shared library contains its own copy. The two
+/// copies must be built from the same source by the same compiler. A thread then has one pool, whichever copy creates
+/// and drops its packets, and this copy leaves nothing behind on a thread when it is unloaded. Only the first call has
+/// an effect. A call with this copy's own pools is ignored.
 pub fn borrow(from: Lender) {
     // Borrowing from itself would recurse forever.
     if from.copy == (&raw const LENDER).addr() {
@@ -185,7 +184,7 @@ pub(crate) fn at_hand(class: usize) -> Option<ChunkPtr> {
 #[cold]
 #[inline(never)]
 fn refill(local: &mut Local, inner: NonNull<Inner>, class: usize, strict: bool) -> Option<ChunkPtr> {
-    // SAFETY: this thread's own pool is alive. The reference is to a part that threads share.
+    // SAFETY: this thread's own pool is alive. The reference covers only `returns`, which all threads share.
     let mut next = unsafe { &(*inner.as_ptr()).returns }.take_all();
     while let Some(chunk) = next {
         // SAFETY: the whole list was taken over, so no other thread uses the chunk. This pool is alive.
@@ -274,7 +273,7 @@ fn grow_free(free: &mut Vec<ChunkPtr>, chunk: ChunkPtr) {
 }
 
 /// # Safety
-/// As [`give`], for a pool of another thread.
+/// As for [`give`]; the chunk may belong to another thread's pool.
 #[cold]
 #[inline(never)]
 unsafe fn give_remote(pool: NonNull<Inner>, chunk: ChunkPtr) {

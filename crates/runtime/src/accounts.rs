@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws up the ledger's accounts for the elements of one configuration.
+//! Makes the ledger accounts of the elements of one configuration.
 
 use crate::ledger::{Account, Ledger};
 use crate::node::Body;
@@ -10,8 +10,8 @@ use castanet_spec::{LedgerRole, Reason, Workers};
 use std::collections::BTreeMap;
 
 impl Account {
-    /// Returns the account of an element. `held(worker, element)` returns the number of packets that the element's
-    /// replica on that worker holds.
+    /// Returns the ledger account of an element. `held(worker, element)` returns how many packets the element's replica
+    /// on that worker holds.
     pub(crate) fn of<'a>(
         shared: &Shared,
         element: u32,
@@ -36,8 +36,8 @@ impl Account {
     }
 }
 
-/// Returns the number of packets that an element holds, summed over its replicas. If the replicas share their
-/// state, they all hold the same packets, so only the first replica is counted.
+/// Returns how many packets an element holds, summed over its replicas. If the replicas share their state, they all
+/// report the same packets, so only the first replica is asked.
 pub(crate) fn held_by(shared: &Shared, element: u32, held: impl Fn(usize, u32) -> u64) -> u64 {
     let share = shared.spec(element).is_some_and(|s| s.workers == Workers::Share);
     let workers = shared.workers_of(element).iter().take(if share { 1 } else { usize::MAX });
@@ -45,8 +45,8 @@ pub(crate) fn held_by(shared: &Shared, element: u32, held: impl Fn(usize, u32) -
 }
 
 impl Ledger {
-    /// Returns the accounts of all elements of a router. `held(worker, element)` returns the number of packets that
-    /// the element's replica on that worker holds.
+    /// Returns the ledger with the accounts of all elements of a router. `held(worker, element)` returns how many
+    /// packets the element's replica on that worker holds. `waiting` is the number of packets on edges.
     pub(crate) fn new<'a>(
         shared: &Shared,
         cores: impl Iterator<Item = &'a Core> + Clone,
@@ -76,7 +76,7 @@ pub(crate) fn table(shared: &Shared, drops: Vec<(u32, Reason, u64)>) -> String {
 }
 
 impl Nodes {
-    /// The number of packets that the replica of an element on this worker holds.
+    /// Returns how many packets the replica of an element on this worker holds.
     pub(crate) fn held(&self, element: u32) -> u64 {
         let Some(&(n, member)) = self.places.get(element as usize) else { return 0 };
         match self.nodes.get(n as usize).map(|n| &n.body) {
@@ -86,7 +86,7 @@ impl Nodes {
             Some(Body::Busy) | None => 0,
         }
     }
-    /// Returns the number of packets that an element has emitted and that still wait on its edges.
+    /// Returns how many packets wait on the edges of an element, which has emitted them.
     pub(crate) fn waiting_of(&self, element: u32) -> u64 {
         let Some(node) = self.node_of(element).and_then(|n| self.nodes.get(n)) else { return 0 };
         let edges = self.edges.iter().skip(node.base as usize).take(node.count as usize);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The second phase of building: elements that were built are linked and initialised.
+//! The second phase of building a router: links and initialises elements that were built.
 
 use crate::assembly::Assembly;
 use crate::errors::failed;
@@ -16,8 +16,8 @@ use castanet_lang::Diagnostic;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Takes the locked elements (those that several workers run) from the lists of their home workers, and gives each
-/// element a lock.
+/// Gives a lock to each locked element (an element that several workers run), and removes it from the element list of
+/// its home worker.
 fn lock(shared: &Shared, workers: &mut [Vec<(usize, Instance)>]) -> Vec<Arc<Locked>> {
     let is_locked = |e: usize| matches!(shared.placement.mode(e), Mode::Locked(_));
     let each = workers.iter_mut().enumerate().flat_map(|(home, list)| {
@@ -28,8 +28,8 @@ fn lock(shared: &Shared, workers: &mut [Vec<(usize, Instance)>]) -> Vec<Arc<Lock
     each.collect()
 }
 
-/// Links and initialises elements that were built. `inherited` returns the elements that take over open
-/// resources from an old router.
+/// Links and initialises elements that were built. `inherited` returns the elements that take over open resources from
+/// the router that this one replaces.
 pub(crate) fn assemble(
     prepared: Prepared,
     inherited: impl FnOnce(&Shared) -> HashSet<u32>,
@@ -55,7 +55,8 @@ pub(crate) fn assemble(
     let inherited = inherited(&shared);
     initialise(&mut assembly, &inherited, &mut diagnostics);
     if failed(&diagnostics) {
-        // Close what was opened. Errors of the cleanup are dropped, because the first error is what counts.
+        // Close the files and devices that were opened. Ignore errors of the cleanup, because the first error is the
+        // one to report.
         assembly.cleanup();
         return Err(diagnostics);
     }

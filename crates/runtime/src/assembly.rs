@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All workers of one configuration, while they do not run.
+//! All workers of one configuration, before and after they run.
 
 use crate::accounts::{self, held_by};
 use crate::global_handlers::GlobalRead;
@@ -14,7 +14,7 @@ use castanet_spec::Reason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// All workers of one configuration, with their elements linked. An assembly is run at most once.
+/// All workers of one configuration, with their elements linked. An assembly runs at most once.
 pub(crate) struct Assembly {
     // The workers must be dropped first, because `shared` may keep the code of their elements loaded.
     pub workers: Vec<Worker>,
@@ -23,8 +23,9 @@ pub(crate) struct Assembly {
 
 impl Drop for Assembly {
     fn drop(&mut self) {
-        // Dropping the elements also drops the message listeners that they own. The session still has weak references
-        // to these listeners. Remove the references before the code of the classes can be unloaded.
+        // Elements may own message listeners, which are dropped with them. The session still has weak references to
+        // these listeners, which refer to the code of the classes. Remove the references before this code can be
+        // unloaded.
         self.workers.clear();
         self.shared.session.remove_dead_listeners();
     }
@@ -35,9 +36,9 @@ impl Assembly {
         Assembly { workers: Vec::new(), shared }
     }
 
-    /// Moves the counts of `other`, a router that does not run again, to the ledger of this router. `pairs` gives the
-    /// element of this router that gets the counts of an element of `other`. Packets that are still in `other` are
-    /// counted later, by [`Assembly::settle_ledger`].
+    /// Adds the ledger counts of `other` to the ledger of this router, and resets those of `other` to 0. `other` must
+    /// not run again. `pairs` tells which element of this router gets the counts of an element of `other`.
+    /// [`Assembly::settle_ledger`] later counts the packets that are still in `other`.
     pub fn inherit_ledger(&mut self, other: &mut Assembly, pairs: &Pairs) {
         for e in 0..other.shared.graph.len() as u32 {
             let cores = other.workers.iter().map(|w| &w.core);
@@ -56,7 +57,7 @@ impl Assembly {
         other.workers.iter_mut().for_each(|w| w.core.clear_ledger());
     }
 
-    /// Closes the ledger of a router that does not run again, after its cleanup: adds the router's counts since
+    /// Closes the ledger of a router that does not run again. Called after its cleanup. Adds the router's counts since
     /// [`Assembly::inherit_ledger`] to the session, and counts the packets that are still in the router as dropped.
     pub fn settle_ledger(&self) {
         for e in 0..self.shared.graph.len() as u32 {
@@ -71,8 +72,8 @@ impl Assembly {
         self.workers.get(worker).map_or(0, |w| w.nodes.held(element))
     }
 
-    /// Returns the ledger: where packets came from and what became of them. It includes elements that hot
-    /// swaps removed.
+    /// Returns the ledger: where packets came from and what became of them. The ledger includes elements that hot swaps
+    /// removed.
     pub fn ledger(&self) -> Ledger {
         let cores = self.workers.iter().map(|w| &w.core);
         let mut ledger = Ledger::new(&self.shared, cores, |w, e| self.held(w, e), self.waiting());
@@ -86,7 +87,7 @@ impl Assembly {
         self.cleanup_of(|_| true)
     }
 
-    /// Cleans up the elements that `which` selects, as [`Assembly::cleanup`] does.
+    /// Cleans up the elements for which `which` returns true. The result is that of [`Assembly::cleanup`].
     pub fn cleanup_of(&mut self, which: impl Fn(u32) -> bool) -> Vec<(String, String)> {
         let mut errors = Vec::new();
         for e in (0..self.shared.graph.len() as u32).filter(|&e| which(e)) {
@@ -102,7 +103,7 @@ impl Assembly {
         errors
     }
 
-    /// Packets dropped, by element and reason, over all workers.
+    /// The number of dropped packets, by element and reason, over all workers.
     pub fn drops(&self) -> BTreeMap<(u32, Reason), u64> {
         let mut out = BTreeMap::new();
         for (e, r, n) in self.workers.iter().flat_map(|w| w.core.all_drops()) {
@@ -111,7 +112,7 @@ impl Assembly {
         out
     }
 
-    /// Returns the number of packets that wait between elements. It is 0 when every task has returned.
+    /// Returns the number of packets that wait on edges. It is 0 when no task is in the middle of a turn.
     pub fn waiting(&self) -> usize {
         self.workers.iter().map(|w| w.nodes.waiting()).sum()
     }

@@ -11,15 +11,15 @@ const LOOK: Duration = Duration::from_micros(50);
 
 #[derive(Default)]
 struct State {
-    /// The number of workers that wait now.
+    /// The number of workers that are waiting now.
     waiting: usize,
-    /// Set as soon as all workers wait at the same time. From then on no worker runs an element, so no worker sends a
-    /// request to another one.
+    /// Set as soon as all workers wait at the same time. From then on, no worker runs an element, so no worker sends a
+    /// request to another.
     over: bool,
 }
 
-/// A barrier for all workers. A waiting worker answers requests of the others until all of them wait. From then on,
-/// no worker sends a request.
+/// A barrier for all workers of a configuration. A waiting worker still answers requests of other workers, until all of
+/// them wait.
 #[derive(Default)]
 pub(crate) struct Barrier {
     state: Mutex<State>,
@@ -27,8 +27,8 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// Waits until all workers wait here, or until `ended` returns true. Calls `answer` when worker `me` has
-    /// mail.
+    /// Waits until all workers wait here, or until `ended` returns true. `me` is the number of the calling worker.
+    /// Calls `answer` each time this worker has mail.
     pub fn wait(&self, inboxes: &[Inbox], me: usize, ended: impl Fn() -> bool, mut answer: impl FnMut()) {
         let mail = || inboxes.get(me).is_some_and(|i| i.full.load(Ordering::SeqCst));
         let mut state = self.state.lock();
@@ -42,8 +42,8 @@ impl Barrier {
                 return;
             }
             if mail() {
-                // To answer, this worker may have to send a request itself, so it does not count as waiting
-                // meanwhile.
+                // This worker may have to send a request to another worker in order to answer. So it does not count as
+                // waiting while it answers.
                 state.waiting -= 1;
                 drop(state);
                 answer();
@@ -54,7 +54,7 @@ impl Barrier {
             }
         }
     }
-    /// Resets the barrier for the next use.
+    /// Resets the barrier, so that it can be used again.
     pub fn open(&self) {
         *self.state.lock() = State::default();
     }

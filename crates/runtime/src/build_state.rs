@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data that elements were built with. Live reconfiguration needs it, and changes some of it.
+//! The parameters with which elements were built. Live reconfiguration builds elements from them, and changes some of
+//! them.
 
 use castanet_element::build::Shared as Replicas;
 use castanet_element::notify::Notes;
@@ -13,24 +14,24 @@ use std::collections::HashMap;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The state that the replicas of an element share, by element and type. The references are weak: the state
-/// ends with the last replica that uses it.
+/// The states that replicas share, by element and type. The references are weak, so a state is freed with the last
+/// replica that uses it.
 type Reused = HashMap<(u32, TypeId), Weak<dyn Any + Send + Sync>>;
 
-/// The data that elements were built with, and the data that live reconfiguration may change.
+/// The parameters with which elements were built, and data that live reconfiguration changes.
 pub(crate) struct BuildState {
     pub seed: Seed,
     pub batch: usize,
     pub notes: Notes,
-    /// The number of each notifier, by its element and its capability (empty or full notifier).
+    /// The number of each notifier, by element and capability (EmptyNotifier or FullNotifier).
     pub notes_of: HashMap<(u32, Capability), u32>,
     pub gauges: HashMap<u32, Gauge>,
-    /// By element: the maximum number of packets that its task may move at once.
+    /// For each element, the maximum number of packets that its task may move at once.
     pub limits: Box<[AtomicU32]>,
     effects: Mutex<Vec<Effects>>,
     replicas: Mutex<Reused>,
-    /// The current configurations of elements that have been reconfigured. The graph still has the original
-    /// ones.
+    /// The current configuration string of each element that has been reconfigured. The graph still has the original
+    /// strings.
     configs: RwLock<HashMap<u32, String>>,
 }
 
@@ -42,7 +43,7 @@ fn has(graph: &Graph, element: u32, capability: Capability) -> bool {
     graph.spec(element as usize).is_some_and(|s| s.has(capability))
 }
 
-/// Numbers the notifiers of all elements.
+/// Gives a number to each notifier, by element and capability.
 fn number_notes(graph: &Graph) -> HashMap<(u32, Capability), u32> {
     let notifiers = [Capability::EmptyNotifier, Capability::FullNotifier];
     let each = elements(graph).flat_map(|e| notifiers.map(|c| (e, c)));
@@ -54,7 +55,7 @@ fn weak(replicas: &Replicas) -> Reused {
 }
 
 impl BuildState {
-    /// Creates the state from the effects of all elements (`effects`) and the states that replicas share (`replicas`).
+    /// Makes the build state. `effects` are the effects of all elements, and `replicas` the states that replicas share.
     pub fn new(
         graph: &Graph,
         tasks: &[usize],
@@ -86,7 +87,7 @@ impl BuildState {
             }
         }
     }
-    /// Sets the effects of an element that was reconfigured, and updates the packet limits of the tasks.
+    /// Sets the effects of an element after a reconfiguration, and updates the packet limits of the tasks.
     pub fn set_effects(&self, graph: &Graph, tasks: &[usize], element: u32, new: Effects) {
         let mut effects = self.effects.lock();
         let Some(x) = effects.get_mut(element as usize).filter(|x| **x != new) else { return };
@@ -97,7 +98,7 @@ impl BuildState {
         let effects = self.effects.lock();
         effects.get(element as usize).copied().unwrap_or_default()
     }
-    /// Runs `f` with the states that replicas share. `f` may add states.
+    /// Calls `f` with the states that replicas share. `f` may add states.
     pub fn with_replicas<R>(&self, f: impl FnOnce(&mut Replicas) -> R) -> R {
         let mut reused = self.replicas.lock();
         let mut replicas: Replicas = reused.iter().filter_map(|(&k, s)| Some((k, s.upgrade()?))).collect();
@@ -105,11 +106,11 @@ impl BuildState {
         *reused = weak(&replicas);
         out
     }
-    /// The current configuration of an element; none if it was not reconfigured.
+    /// The current configuration string of an element. None if the element has not been reconfigured.
     pub fn config(&self, element: u32) -> Option<String> {
         self.configs.read().get(&element).cloned()
     }
-    /// The current configuration of each element that was reconfigured.
+    /// The current configuration string of each element that has been reconfigured.
     pub fn configs(&self) -> HashMap<u32, String> {
         self.configs.read().clone()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads and writes handlers on a worker. Calls to elements of other workers are sent to these workers.
+//! Reads and writes handlers on a worker. If the element is on another worker, sends the call to that worker.
 
 use crate::accounts;
 use crate::global_handlers::{GlobalRead, GlobalWrite, requests};
@@ -20,8 +20,9 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 impl Nodes {
-    /// Runs `f` on an element. Meanwhile the element can reach all other elements. Returns none if the element is not
-    /// on this worker. Returns an error if the element is already running further up the call stack, or if it panics.
+    /// Calls `f` with an element, which can access all other elements during the call. Returns none if the element is
+    /// not on this worker. Returns an error if the element is already running further up the call stack, or if it
+    /// panics.
     pub(crate) fn with<R>(
         &mut self,
         core: &mut Core,
@@ -76,15 +77,14 @@ impl Nodes {
             return Some(h.flags);
         }
         let own = self.with(core, element, |e, _| e.own_handlers())?.ok()?;
-        // An element's own handler `*` answers to any name, except those of the handlers that the runtime
-        // provides.
+        // A dynamic handler `*` accepts any name, but it must not replace a handler that the runtime provides.
         let shared = self.shared.clone();
         let any = || own.iter().find(|h| h.0 == "*" && !shared.provided(element).any(|s| s.0 == handler));
         own.iter().find(|h| h.0 == handler).or_else(any).map(|h| h.1)
     }
 
-    /// Returns the value of the handler `handlers`. The handlers that were declared last come first, as
-    /// clients expect.
+    /// Returns the value of the handler `handlers`: the list of an element's handlers, in the reverse order of their
+    /// declaration, as clients of Click expect.
     fn listing(&mut self, core: &mut Core, element: u32) -> String {
         let mut out = String::new();
         let own = match self.with(core, element, |e, _| e.own_handlers()) {
@@ -107,15 +107,15 @@ impl Nodes {
         for h in declared.iter().rev().filter(|h| !is_standard(h.name)) {
             let _ = writeln!(out, "{}\t{}", h.name, h.flags);
         }
-        // Standard handlers that the class itself declares, such as `config`, were left out above. All standard
-        // handlers are listed here, each once.
+        // The loop above left out the standard handlers, even those that the class declares itself, such as `config`.
+        // List each of them once here.
         for h in standard() {
             let _ = writeln!(out, "{}\t{}", h.name, flags(h.name, h.flags));
         }
         out
     }
 
-    /// Reads a handler of the replica on this worker.
+    /// Reads a handler of the element's replica on this worker.
     pub(crate) fn read_here(
         &mut self,
         core: &mut Core,
@@ -139,7 +139,7 @@ impl Nodes {
         Ok(read.ok_or_else(|| missing(&name, "read"))???)
     }
 
-    /// Returns the value of a handler that the runtime provides; none if there is no such handler.
+    /// Returns the value of a handler that the runtime provides for an element. None if there is no such handler.
     fn provided(&mut self, core: &mut Core, element: u32, handler: &str) -> Option<String> {
         Some(match handler {
             LISTING => self.listing(core, element),
@@ -153,7 +153,7 @@ impl Nodes {
         })
     }
 
-    /// Writes a handler of the replica on this worker.
+    /// Writes a handler of the element's replica on this worker.
     pub(crate) fn write_here(
         &mut self,
         core: &mut Core,
@@ -179,7 +179,8 @@ impl Nodes {
         let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
         done.ok_or_else(|| missing(&name, "write"))???;
         if self.shared.shows_config(element) {
-            // The class itself writes the text of `config`, so read the handler again after the write.
+            // The class computes the text of `config` itself. Read the handler again, because the write may have
+            // changed the text.
             let config = self.with(core, element, |e, cx| handler::read(e, "config", "", cx));
             if let Some(Ok(Ok(config))) = config {
                 self.shared.build_state.set_config(element, &config);
@@ -204,7 +205,7 @@ impl Nodes {
                         self.write(core, None, &handler, &value).map(|()| String::new())
                     }
                 });
-                // The caller may have given up.
+                // This fails if the caller has stopped waiting for the answer.
                 let _ = reply.send(answer);
             }
             Mail::Drops(reply) => drop(reply.send(Ok(core.all_drops().collect()))),
@@ -218,7 +219,7 @@ impl Nodes {
         }
     }
 
-    /// Returns the table of packets that all elements dropped on all workers.
+    /// Returns a table of the packets that the elements dropped, summed over all workers.
     fn all_drops(&mut self, core: &mut Core) -> Result<String, CallError> {
         let mut all: Vec<_> = core.all_drops().collect();
         let shared = self.shared.clone();
@@ -243,8 +244,8 @@ impl Nodes {
         self.ask(core, worker, |reply| Mail::Call(call, reply))
     }
 
-    /// Sends a request to another worker and waits for the answer. Meanwhile this worker answers the calls of other
-    /// workers, so that two workers that wait for each other do not hang.
+    /// Sends a request to another worker and waits for the answer. While this worker waits, it answers calls of other
+    /// workers. Otherwise two workers that wait for each other would hang.
     fn ask<T>(
         &mut self,
         core: &mut Core,
@@ -351,8 +352,8 @@ impl Router for Nodes {
         if let Some(h) = self.shared.provided(e).find(|h| h.0 == handler) {
             return of(h.1);
         }
-        // The class does not declare such a handler, so only the element itself can list it. A running element cannot
-        // be asked, so it counts as having none.
+        // The class does not declare such a handler, so ask the element itself for its own handlers. If the element is
+        // running, it cannot be asked, so it counts as having none.
         let member = self.places.get(e as usize).map_or(0, |p| p.1 as usize);
         let own = match self.node_of(e).and_then(|n| self.nodes.get(n)).map(|n| &n.body) {
             Some(Body::Element(x) | Body::Reaching(x, _)) => x.own_handlers(),

@@ -12,15 +12,15 @@ use castanet_element::{AnyElement, Cx, Turn};
 use castanet_packet::Packet;
 
 impl Nodes {
-    /// Gives an element's task a turn. Then moves the packets that it emitted until each is stored, sent or
+    /// Gives an element's task a turn. Then moves each packet that the task emitted until it is stored, sent or
     /// dropped.
     #[inline(always)]
     pub(crate) fn run_task(&mut self, core: &mut Core, element: u32) -> Turn {
         self.run(core, element, |e, cx| e.task(cx)).unwrap_or(Turn::Sleep)
     }
 
-    /// Calls an element that is not in a chain, then moves the packets that it emitted until each is
-    /// stored, sent or dropped.
+    /// Calls an element that is not in a chain. Then moves each packet that the element emitted until it is stored,
+    /// sent or dropped.
     #[inline(always)]
     pub(crate) fn run<R>(
         &mut self,
@@ -71,9 +71,9 @@ impl Nodes {
         Some(out)
     }
 
-    /// Called after node `n` has run with access to other elements. If the node emitted exactly one packet
-    /// (`emitted`), moves this packet on. Otherwise records the node's `touched` edges in `rest`. Returns true if
-    /// nothing is left to move.
+    /// Moves on what node `n` has emitted. If the node emitted exactly one packet (`emitted`), moves this packet on. If
+    /// not, records the node's `touched` edges in `rest`. Returns true if nothing is left to move. Called after a node
+    /// has run that can access other elements.
     #[inline(always)]
     fn go(&mut self, core: &mut Core, n: usize, emitted: Option<(usize, Packet)>, touched: u64) -> bool {
         let Nodes { nodes, edges, rest, .. } = self;

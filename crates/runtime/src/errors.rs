@@ -5,7 +5,8 @@ use castanet_element::ConfigError;
 use castanet_graph::Graph;
 use castanet_lang::Diagnostic;
 
-/// Converts the errors of one element to diagnostics, each at its place in the configuration string.
+/// Converts the errors of element `e` to diagnostics. Each diagnostic points to a range of the element's configuration
+/// string. `doing` says what the router was doing when the errors occurred.
 pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError) -> Vec<Diagnostic> {
     let Some(element) = graph.element(e) else { return Vec::new() };
     let context = format!("While {doing} '{}':", element.declaration());
@@ -28,7 +29,7 @@ pub(crate) fn explain(graph: &Graph, e: usize, doing: &str, errors: ConfigError)
     each.collect()
 }
 
-/// Whether at least one diagnostic is an error, not a warning.
+/// Whether any of the diagnostics is an error, not just a warning.
 pub(crate) fn failed(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(Diagnostic::is_error)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The global handlers: what they are, and what a read and a write of each does.
+//! The global handlers: their declarations, and what a read or a write of each does.
 
 use crate::driver_elements::DriverElement;
 use crate::handlers::{DROP_REASONS, denied, missing};
@@ -9,9 +9,9 @@ use castanet_spec::{HandlerSpec, Merge, Origin, ValueKind};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-/// The version of Click whose language and interfaces the router follows. Clients compare it.
+/// The version of Click whose language and interfaces castanet follows. Clients check this version.
 pub const CLICK_VERSION: &str = "2.1";
-/// A global handler.
+/// A global handler: its declaration, and how it is read and written.
 struct GlobalHandler {
     spec: HandlerSpec,
     read: Option<GlobalRead>,
@@ -21,22 +21,23 @@ struct GlobalHandler {
 /// How the value of a global handler is computed.
 #[derive(Clone, Copy)]
 pub(crate) enum GlobalRead {
-    /// From what all workers share. Any thread can do that.
+    /// Any thread can compute the value from the data that all workers share.
     Anywhere(fn(&Shared) -> String),
-    /// The speed of the clock. A worker does that.
+    /// The value is the speed of the clock. A worker must read it from its own clock.
     Timewarp,
-    /// The drops of all workers. A worker does that: it asks the others.
+    /// The value is the table of all drops. A worker must compute it, because it asks the other workers.
     Drops,
 }
 
 /// What a write to a global handler does.
 #[derive(Clone, Copy)]
 pub(crate) enum GlobalWrite {
-    /// Sends requests to stop to the driver.
+    /// The driver gets requests to stop.
     Stop,
     /// Changes the speed of the clock.
     Timewarp,
-    /// Changes the configuration, or says how it would change.
+    /// A client's command about the next configuration: replace the current one, load a package, or show the plan of a
+    /// swap.
     Swap(SwapCommand),
 }
 
@@ -50,7 +51,7 @@ const fn swap(name: &'static str, doc: &'static str, command: SwapCommand) -> Gl
     GlobalHandler { spec, read: None, write: Some(GlobalWrite::Swap(command)) }
 }
 
-/// The handlers of every router.
+/// The global handlers that every router has.
 static ALWAYS: [GlobalHandler; 13] = [
     value("version", "The version of Click whose language and interfaces this program has.", |_| {
         CLICK_VERSION.to_string()
@@ -118,7 +119,7 @@ static ALWAYS: [GlobalHandler; 13] = [
     },
 ];
 
-/// The additional handlers of a router that allows hot swaps.
+/// The additional global handlers of a router that allows hot swaps.
 static OF_SWAPS: [GlobalHandler; 3] = [
     swap(
         "hotconfig",
@@ -130,8 +131,8 @@ static OF_SWAPS: [GlobalHandler; 3] = [
         "Loads a package of classes, by name or file, for later configurations.",
         SwapCommand::LoadPackage,
     ),
-    // It changes nothing, but it loads the files that the text requires. It is a write handler, because the caller's
-    // right to load files is checked for write handlers only.
+    // `swapplan` only returns a text, but it loads the files that the written configuration requires. So it is a write
+    // handler: the caller's right to load files is checked for write handlers only.
     swap(
         "swapplan",
         "Returns the changes that a hot swap to the written configuration would make.",
@@ -143,7 +144,8 @@ fn all(swaps: bool) -> impl Iterator<Item = &'static GlobalHandler> {
     ALWAYS.iter().chain(if swaps { &OF_SWAPS[..] } else { &[] })
 }
 
-/// Returns the global handlers: those of every router, and, if `swaps`, those of a router that allows hot swaps.
+/// Returns the global handlers that every router has. If `swaps` is true, also returns those of a router that allows
+/// hot swaps.
 pub fn global(swaps: bool) -> impl Iterator<Item = &'static HandlerSpec> {
     all(swaps).map(|h| &h.spec)
 }
@@ -162,18 +164,18 @@ fn lines<T: std::fmt::Display>(all: impl IntoIterator<Item = T>) -> String {
 }
 
 impl Shared {
-    /// Returns the global handler of a name; none if the router has no such handler.
+    /// Returns the global handler with this name. None if the router has no such handler.
     fn global_handler(&self, name: &str) -> Option<&'static GlobalHandler> {
         all(self.supervisor.allows_swaps()).find(|h| h.spec.name == name)
     }
-    /// Returns how a global handler is read; none if there is no such read handler.
+    /// Returns how a global handler is read. None if there is no such handler, or if it cannot be read.
     pub(crate) fn global_read(&self, name: &str) -> Option<GlobalRead> {
         self.global_handler(name)?.read
     }
     /// Returns what a write to a global handler does.
     ///
     /// # Errors
-    /// When there is no such write handler, or `from` may not write it.
+    /// When there is no such handler, it cannot be written, or the origin `from` may not write it.
     pub(crate) fn global_write(&self, from: Origin, name: &str) -> Result<GlobalWrite, CallError> {
         let handler = self.global_handler(name);
         match handler.and_then(|h| Some((h, h.write?))) {
@@ -187,7 +189,7 @@ impl Shared {
         global(self.supervisor.allows_swaps())
     }
     /// Returns the value of a global read handler, or of `ELEMENT.HANDLER` for an element of the driver. Returns none
-    /// if there is no such handler, or if only a worker can compute the value.
+    /// if there is no such handler, or if only a worker can compute its value.
     pub fn global(&self, handler: &str) -> Option<String> {
         match self.global_handler(handler) {
             Some(h) => match h.read? {
@@ -197,7 +199,7 @@ impl Shared {
             None => self.of_driver(handler),
         }
     }
-    /// Returns the flat configuration, including live reconfigurations.
+    /// Returns the flat configuration, with the changes of live reconfigurations.
     fn flat_config(&self) -> String {
         let configs = self.build_state.configs();
         if configs.is_empty() {
@@ -211,7 +213,7 @@ impl Shared {
         }
         castanet_lang::print::driver(&flat)
     }
-    /// Returns the value of the handler `workers`.
+    /// Returns the value of the global handler `workers`.
     fn workers(&self) -> String {
         let mut out = String::new();
         for (w, inbox) in self.inboxes.iter().enumerate() {
@@ -221,23 +223,23 @@ impl Shared {
         }
         out
     }
-    /// Returns the names of the configuration's elements, then those of the driver's elements.
+    /// Returns the names of all elements: first those of the configuration, then those of the driver.
     pub(crate) fn all_names(&self) -> Vec<String> {
         let mut names: Vec<_> = (0..self.graph.len()).map(|e| self.graph.name(e).to_string()).collect();
         names.extend(self.driver_elements().into_iter().map(|e| e.name));
         names
     }
-    /// Returns the elements of the driver that no element of the configuration hides.
+    /// Returns the elements of the driver, except those whose name an element of the configuration has too.
     pub fn driver_elements(&self) -> Vec<DriverElement> {
         let all = self.supervisor.driver_elements().into_iter();
         all.filter(|e| self.find(&e.name).is_none()).collect()
     }
-    /// Returns the value of `ELEMENT.HANDLER` for an element of the driver; none if there is no such handler.
+    /// Returns the value of `ELEMENT.HANDLER` for an element of the driver. None if there is no such handler.
     fn of_driver(&self, name: &str) -> Option<String> {
         let (element, handler) = name.rsplit_once('.')?;
         self.driver_elements().iter().find(|e| e.name == element)?.read(handler, "").ok()
     }
-    /// Returns the number of requests to stop that the driver has not answered yet.
+    /// Returns the number of stop requests that the driver has not answered yet.
     pub fn requests(&self) -> u32 {
         self.requests.load(Ordering::SeqCst)
     }

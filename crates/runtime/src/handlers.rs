@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handlers that the runtime adds to those of an element's class.
+//! The handlers that the runtime adds to the handlers of an element's class.
 
 use crate::driver_elements::DriverElement;
 use crate::shared::Shared;
@@ -9,12 +9,13 @@ use castanet_lang::PortRef;
 use castanet_spec::{HandlerSpec, Merge, ValueKind};
 use std::fmt::Write as _;
 
-/// A handler that every element has, also the elements of the driver.
+/// A handler that every element has, including the elements of the driver.
 struct StandardHandler {
     spec: HandlerSpec,
-    /// Computes the value for an element of the configuration. None if only the element's worker can do that.
+    /// Returns the value for an element of the configuration. `None` if only the element's worker can compute the
+    /// value.
     read: Option<fn(&Shared, usize) -> String>,
-    /// Computes the value for an element of the driver.
+    /// Returns the value for an element of the driver.
     read_driver: fn(&DriverElement) -> String,
 }
 
@@ -41,23 +42,23 @@ static STANDARD: [StandardHandler; 5] = [
 /// The name of the handler that lists the handlers of an element.
 pub(crate) const LISTING: &str = "handlers";
 
-/// Returns the handlers that every element has.
+/// Returns the declarations of the handlers that every element has.
 pub fn standard() -> impl Iterator<Item = &'static HandlerSpec> {
     STANDARD.iter().map(|h| &h.spec)
 }
-/// Whether every element has a handler of this name.
+/// Whether a handler is one of those that every element has.
 pub(crate) fn is_standard(handler: &str) -> bool {
     standard().any(|h| h.name == handler)
 }
 
-/// The flags of the handler `config` if the class allows live reconfiguration.
+/// The flags of the handler `config` in a class that allows live reconfiguration.
 pub const LIVE: &str = "rw.";
-/// Handlers of elements to which the run loop gives turns.
+/// The additional handlers of an element with a task.
 pub const TASK: &[HandlerSpec] = &[HOME_THREAD, TICKETS, SCHEDULED];
-/// The handler for the worker of a task.
+/// The handler that shows which worker runs a task.
 pub(crate) const HOME_THREAD: HandlerSpec =
     HandlerSpec::new("home_thread", "rw", "The worker that runs the element's task.", ValueKind::Gauge);
-/// The handler for the tickets of a task.
+/// The handler that shows and sets the number of tickets of a task.
 pub(crate) const TICKETS: HandlerSpec = HandlerSpec::new(
     "tickets",
     "rw",
@@ -67,7 +68,7 @@ pub(crate) const TICKETS: HandlerSpec = HandlerSpec::new(
 /// The handler that shows whether a task is scheduled.
 pub(crate) const SCHEDULED: HandlerSpec =
     HandlerSpec::new("scheduled", "r", "Whether the task is in the run queue.", ValueKind::Flag);
-/// The handler of elements whose class may drop packets: the number of dropped packets for each reason.
+/// The additional handler of an element whose class may drop packets: how many packets it dropped for each reason.
 pub const DROPS: &[HandlerSpec] = &[HandlerSpec {
     unit: "packets",
     merge: Merge::Sum,
@@ -78,13 +79,13 @@ pub const DROPS: &[HandlerSpec] = &[HandlerSpec {
         ValueKind::Table,
     )
 }];
-/// The name of the handler in [`DROPS`], and of the global handler that covers all elements.
+/// The name of the handler in [`DROPS`]. The global handler that covers all elements has the same name.
 pub(crate) const DROP_REASONS: &str = "drop_reasons";
 
 /// The name and the flags of a handler.
 type Listed = (&'static str, &'static str);
-/// Returns the handlers that the runtime adds to those of an element's class: the task handlers if `task`, the drop
-/// handlers if `drops`, and the handlers of every element.
+/// Returns the handlers that the runtime adds to those of an element's class: the task handlers if `task` is true, the
+/// drop handler if `drops` is true, and the handlers that every element has.
 pub fn provided(task: bool, drops: bool) -> impl Iterator<Item = &'static HandlerSpec> {
     let task = if task { TASK } else { &[] };
     let drops = if drops { DROPS } else { &[] };
@@ -96,7 +97,7 @@ pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
     CallError::Missing(format!("no '{handler}' {kind} handler"))
 }
 
-/// Checks that a call of a read handler that takes no parameters has none.
+/// Checks that a read call has no parameters. For read handlers that take none.
 pub(crate) fn without_parameters(handler: &str, parameters: &str) -> Result<(), CallError> {
     match parameters.is_empty() {
         true => Ok(()),
@@ -104,18 +105,18 @@ pub(crate) fn without_parameters(handler: &str, parameters: &str) -> Result<(), 
     }
 }
 
-/// Returns the error for a call of an element that is running already.
+/// Returns the error for a handler call to an element that is already running.
 pub(crate) fn busy(element: &str) -> CallError {
     CallError::Busy(format!("element '{element}' is busy"))
 }
 
-/// Returns the error for a handler that exists but that the caller may not write.
+/// Returns the error for a write to a handler that exists, if the caller has no right to write it.
 pub(crate) fn denied(handler: &str) -> CallError {
     CallError::Denied(format!("permission denied for '{handler}'"))
 }
 
 impl Shared {
-    /// Returns the full name of a handler, for messages.
+    /// Returns the full name of a handler as messages show it.
     pub fn handler_name(&self, element: Option<u32>, handler: &str) -> String {
         match element {
             Some(e) => format!("{}.{handler}", self.graph.name(e as usize)),
@@ -125,26 +126,25 @@ impl Shared {
     pub(crate) fn has_task(&self, element: u32) -> bool {
         self.tasks.binary_search(&(element as usize)).is_ok()
     }
-    /// Whether an element has the handlers of tasks. True if it has a task, or if its class declares a task but this
-    /// element gets no turns because of how it is connected.
+    /// Whether an element has the task handlers. True if the element has a task. Also true if its class declares a
+    /// task, but the element gets no turns because of how it is connected.
     pub(crate) fn shows_task(&self, element: u32) -> bool {
         self.has_task(element) || self.spec(element).is_some_and(|s| s.task)
     }
-    /// Returns the name and the flags of each handler that the runtime adds to those of the element's class.
+    /// Returns the name and the flags of each handler that the runtime adds to the handlers of an element's class.
     pub(crate) fn provided(&self, element: u32) -> impl Iterator<Item = Listed> {
         let drops = self.spec(element).is_some_and(|s| !s.drops.is_empty());
         provided(self.shows_task(element), drops).map(|h| (h.name, h.flags))
     }
-    /// Whether a handler is the `drop_reasons` of the runtime, which counts the drops on each worker separately. False
-    /// if the class declares a handler of that name.
+    /// Whether a handler is the `drop_reasons` that the runtime provides. Its value must be summed over the workers.
+    /// False if the class declares a handler of that name itself.
     pub(crate) fn counts_drops(&self, element: u32, handler: &str) -> bool {
         handler == DROP_REASONS && self.declared(element, handler).is_none()
     }
     pub(crate) fn declared(&self, element: u32, handler: &str) -> Option<&'static HandlerSpec> {
         self.spec(element)?.all_handlers().find(|h| h.name == handler)
     }
-    /// Returns the value of a standard handler that can be computed without calling the element; none for any other
-    /// handler.
+    /// Returns the value of a standard handler if any thread can compute it. None for all other handlers.
     pub(crate) fn standard(&self, element: u32, handler: &str) -> Option<String> {
         let e = element as usize;
         if handler == HOME_THREAD.name && self.shows_task(element) {
@@ -164,9 +164,9 @@ impl Shared {
         let changed = u32::try_from(e).ok().and_then(|e| self.build_state.config(e));
         changed.or_else(|| Some(self.info.get(e)?.config.clone())).unwrap_or_default()
     }
-    /// Returns the value of the handler `home_thread`, which is normally the worker that runs the element's task. Under
-    /// simulated time there is only one worker, even if more were requested. In that case, returns the home that the
-    /// configuration assigns, if its number is below the requested number of workers.
+    /// Returns the value of the handler `home_thread`. This is normally the worker that runs the element's task. Under
+    /// simulated time, all tasks run on one worker, even if the user requested more. In that case, this is the home
+    /// that the configuration assigns, if its number is below the requested number of workers.
     pub(crate) fn home_thread(&self, e: usize) -> usize {
         let requested = self.names.workers().unwrap_or(1);
         match self.names.home(e) {
@@ -207,10 +207,10 @@ impl Shared {
 }
 
 impl DriverElement {
-    /// Reads a handler.
+    /// Reads a handler of an element of the driver.
     ///
     /// # Errors
-    /// When there is no such handler, or it takes no parameters.
+    /// When there is no such handler, or the call has parameters that the handler does not take.
     pub fn read(&self, handler: &str, parameters: &str) -> Result<String, CallError> {
         let name = format!("{}.{handler}", self.name);
         let own = || self.values.iter().find(|v| v.0 == handler).map(|v| v.1.clone());

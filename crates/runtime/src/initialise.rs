@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Initialises elements that were built and linked: they get their router context, open their files and
-//! devices, and their tasks are scheduled.
+//! Initialises elements that were built and linked. Elements find their notifiers, open their files and devices, and
+//! have their tasks scheduled.
 
 use crate::assembly::Assembly;
 use crate::build_state::BuildState;
@@ -13,7 +13,7 @@ use castanet_lang::Diagnostic;
 use castanet_spec::Capability;
 use std::collections::{HashMap, HashSet};
 
-/// Flow-based router context for the initialisation of elements.
+/// The flow-based router context that elements use during initialisation.
 pub(crate) struct Context<'a> {
     pub graph: &'a Graph,
     pub notes: &'a HashMap<(u32, Capability), u32>,
@@ -51,8 +51,8 @@ impl Wiring for Context<'_> {
     }
 }
 
-/// Initialises all elements, in order, and schedules their tasks. Elements in `inherited` open no resource,
-/// because they will take it over from the old router.
+/// Initialises all elements, in order, and schedules their tasks. Elements in `inherited` do not open their resource,
+/// because they will take it over from the router that this one replaces.
 pub(crate) fn initialise(
     assembly: &mut Assembly,
     inherited: &HashSet<u32>,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ledger of a router: where each packet came from and what became of it.
 //!
-//! A packet begins where it enters the router or is made from another packet. It ends where it leaves the
-//! router or is dropped. In between, it is held by an element or waits between two elements. Elements count
-//! the packets that begin and end ([`Entry`], drops) and report how many they hold. Packets that only pass
-//! through are not counted, so the ledger costs them nothing.
+//! A packet begins when it enters the router, or when an element makes it from another packet. It ends when it leaves
+//! the router or is dropped. In between, an element holds it, or it waits on an edge. Elements count the packets that
+//! begin and end ([`Entry`], drops), and report how many they hold. Elements that only pass packets on count nothing,
+//! so the ledger costs them no time.
 
 use castanet_element::run_loop::Entry;
 use castanet_spec::{ClassSpec, LedgerRole, Reason};
@@ -12,42 +12,42 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The account of one element.
+/// The ledger account of one element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// The name of the element.
     pub element: String,
-    /// Its class, as written in the configuration.
+    /// The class of the element, as written in the configuration.
     pub class: String,
-    /// Its configuration string.
+    /// The configuration string of the element.
     pub config: String,
-    /// Whether a hot swap removed it.
+    /// Whether a hot swap has removed the element.
     pub gone: bool,
-    /// The kinds of entries that its class declares.
+    /// The kinds of ledger entries that the element's class declares.
     pub ledger_role: LedgerRole,
-    /// Packets that entered the router through it.
+    /// The number of packets that entered the router through the element.
     pub entered: u64,
-    /// Packets that it made from other packets.
+    /// The number of packets that the element made from other packets.
     pub made: u64,
-    /// Packets that left the router through it.
+    /// The number of packets that left the router through the element.
     pub left: u64,
-    /// Packets that it holds.
+    /// The number of packets that the element holds.
     pub held: u64,
-    /// Packets that the kernel dropped before the element could read them, counted when the element was
-    /// cleaned up. They never entered the router.
+    /// The number of packets that the kernel dropped before the element could read them. They never entered the router.
+    /// The element reports this number at cleanup.
     pub missed: u64,
-    /// Packets that it dropped, by reason. If its class declares a reason as one of its `ends`, drops for this reason
-    /// count as `left` instead.
+    /// The number of packets that the element dropped, by reason. If its class declares a reason as one of its `ends`,
+    /// packets dropped for this reason are in `left` instead.
     pub drops: BTreeMap<Reason, u64>,
 }
 
 /// The ledger of a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// The accounts of the current elements, in order of declaration, then those of elements that hot swaps
-    /// removed, by name.
+    /// The accounts of the current elements, in the order of their declaration. After them, the accounts of elements
+    /// that hot swaps removed, in the order of their names.
     pub accounts: Vec<Account>,
-    /// Packets that wait between elements.
+    /// The number of packets that wait on edges.
     pub waiting: u64,
 }
 
@@ -60,20 +60,20 @@ impl Account {
     pub(crate) fn is_empty(&self) -> bool {
         self.entered + self.made + self.left + self.held + self.missed + self.dropped() == 0
     }
-    /// Closes the account of an element that a hot swap removes. The `n` packets that the element still has
-    /// are booked as dropped.
+    /// Closes the account of an element that a hot swap removes. The `n` packets that the element still has count as
+    /// dropped.
     pub(crate) fn end(mut self, n: u64) -> Account {
         if n > 0 {
             *self.drops.entry(Reason::Stopped).or_default() += n;
         }
         Account { gone: true, ..self }
     }
-    /// Returns the account of the same element with all counts 0.
+    /// Returns an account of the same element with all counts set to 0.
     pub(crate) fn without_counts(&self) -> Account {
         let Account { element, class, config, gone, ledger_role, .. } = self.clone();
         Account { element, class, config, gone, ledger_role, ..Account::default() }
     }
-    /// Adds the counts of another account.
+    /// Adds the counts of another account to this one.
     pub(crate) fn add(&mut self, other: &Account) {
         self.entered += other.entered;
         self.made += other.made;
@@ -105,33 +105,33 @@ impl Ledger {
     fn sum(&self, f: impl Fn(&Account) -> u64) -> u64 {
         self.accounts.iter().map(f).sum()
     }
-    /// Packets that entered the router.
+    /// The number of packets that entered the router.
     pub fn entered(&self) -> u64 {
         self.sum(|a| a.entered)
     }
-    /// Packets that elements made from other packets.
+    /// The number of packets that elements made from other packets.
     pub fn made(&self) -> u64 {
         self.sum(|a| a.made)
     }
-    /// Packets that left the router.
+    /// The number of packets that left the router.
     pub fn left(&self) -> u64 {
         self.sum(|a| a.left)
     }
-    /// Packets that were dropped.
+    /// The number of packets that were dropped.
     pub fn dropped(&self) -> u64 {
         self.sum(Account::dropped)
     }
-    /// Packets that are still in the router.
+    /// The number of packets that are still in the router: held by elements or waiting on edges.
     pub fn held(&self) -> u64 {
         self.sum(|a| a.held) + self.waiting
     }
-    /// The number of packets that are unaccounted for: they began, but neither ended nor are held. It is
-    /// negative if more packets ended than began. It is 0 unless a class miscounts.
+    /// The number of unaccounted packets: those that began, but have neither ended nor are still in the router.
+    /// Negative if more packets ended than began. A number other than 0 means that a class counts wrongly.
     pub fn missing(&self) -> i64 {
         let begun = self.entered().wrapping_add(self.made());
         begun.wrapping_sub(self.left() + self.dropped() + self.held()) as i64
     }
-    /// Returns a line of text for each entry that a class makes but does not declare.
+    /// Returns a line of text for each kind of entry that an element made although its class does not declare it.
     pub fn undeclared(&self) -> Vec<String> {
         let found = self.accounts.iter().flat_map(|a| {
             [
@@ -148,10 +148,10 @@ impl Ledger {
         });
         found.collect()
     }
-    /// Checks that the ledger balances and that classes declare all entries that they make. For tests.
+    /// Checks that the ledger balances and that classes declare all kinds of entries that they make. For tests.
     ///
     /// # Panics
-    /// When the ledger does not balance, or a class makes entries that it does not declare.
+    /// When the ledger does not balance, or a class makes an entry that it does not declare.
     #[track_caller]
     pub fn check(&self) {
         assert!(self.missing() == 0, "{self}");
@@ -160,7 +160,7 @@ impl Ledger {
     }
 }
 
-/// Prints the sums and all accounts that are not zero, to help find a missing packet.
+/// Prints the sums and all accounts that are not zero, so that a miscounting class can be found.
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -191,7 +191,7 @@ impl fmt::Display for Ledger {
     }
 }
 
-/// Accounts of elements that hot swaps removed, by name and class.
+/// The accounts of elements that hot swaps removed, by name and class.
 #[derive(Default)]
 pub(crate) struct Former(Mutex<BTreeMap<(String, String), Account>>);
 
@@ -206,20 +206,20 @@ impl Former {
             self.lock().entry(key).or_insert_with(|| account.without_counts()).add(&account);
         }
     }
-    /// All accounts.
+    /// The accounts of all removed elements.
     pub fn accounts(&self) -> Vec<Account> {
         self.lock().values().cloned().collect()
     }
 }
 
-/// Formats the drops of an element. Each line is a reason, a tab and the number of packets. Reasons that the class
+/// Formats the drops of an element. Each line has a reason, a tab and the number of packets. Reasons that the class
 /// declares as `ends` are left out.
 pub(crate) fn reasons(spec: Option<&ClassSpec>, drops: impl Iterator<Item = (Reason, u64)>) -> String {
     let is_end = |r: &Reason| spec.is_some_and(|s| s.ends.contains(r));
     drops.filter(|d| !is_end(&d.0)).fold(String::new(), |out, (r, n)| out + &format!("{r}\t{n}\n"))
 }
 
-/// Adds up the drop tables of the replicas of one element.
+/// Adds up the drop tables of the replicas of one element, and returns the sum as a table.
 pub(crate) fn merge_reasons(tables: &[String]) -> String {
     let mut all: BTreeMap<&str, u64> = BTreeMap::new();
     for line in tables.iter().flat_map(|t| t.lines()) {

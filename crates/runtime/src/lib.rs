@@ -2,17 +2,17 @@
 //! The runtime: builds and links elements, moves packets, runs tasks and timers, and answers handler calls.
 //!
 //! Each file uses only files that come before it in this list:
-//! - [`options`], `errors`, [`ledger`], `session`: the options of a router, and its reports: errors, ledger,
-//!   messages.
+//! - [`options`], `errors`, [`ledger`], `session`: the options of a router, the diagnostics of its errors, its ledger,
+//!   and the state that hot swaps keep, such as the listeners to messages.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, how workers send requests to each
 //!   other, and how they wait for each other at a swap.
 //! - `build_state`, [`driver_elements`], [`shared`]: the data of one configuration, and the elements that the driver
-//!   adds to it. [`handlers`] and [`global_handlers`] have the handlers that no class declares. `replicas` decides which
-//!   workers get a handler call, and combines their answers.
+//!   adds to it. [`handlers`] and [`global_handlers`] have the handlers that no class declares. `replicas` decides
+//!   which workers get a handler call, and combines their answers.
 //! - `lock`, `node`, `unwind`, `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
 //!   worker, and how packets move among them.
 //! - `task_handlers`, `dispatch` answer reads and writes. `worker` is the run loop of tasks, timers and mail.
-//! - `pairs` finds out which element of a new configuration replaces which element of the old one.
+//! - `pairs` decides which element of a new configuration replaces which element of the old one.
 //! - `assembly` is all workers of one configuration. `prepare`, `link`, `initialise` and `assemble` make it from
 //!   a checked graph. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
 //! - [`swap`], [`running`], `remote`: access to the router for threads that are not workers, and replacement

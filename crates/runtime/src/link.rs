@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Linking: the elements of one worker become nodes; maximal runs of actions become chains.
+//! Links the elements of one worker: maximal runs of actions become chains, and each other element becomes a node of
+//! its own.
 
 use crate::lock::Locked;
 use crate::node::{Body, Member, NONE, Node};
@@ -17,14 +18,15 @@ fn port(element: usize, port: usize) -> PortRef {
     PortRef { element, port }
 }
 
-/// Returns the element whose input 0 is connected to output 0 of `e`, if neither port has another connection.
+/// Returns the element whose input 0 is connected to output 0 of `e`. None if one of these two ports has another
+/// connection too.
 fn follower(graph: &Graph, e: usize) -> Option<usize> {
     let &[to] = graph.downstream(port(e, 0)) else { return None };
     (to.port == 0 && graph.upstream(to).len() == 1).then_some(to.element)
 }
 
-/// Links the elements of one worker: its own, and those that it shares with others under a lock. `back` tells
-/// for each connection whether it closes a cycle.
+/// Links the elements of one worker: its own elements, and the locked elements that it shares with other workers.
+/// `back` tells for each connection whether it closes a cycle.
 pub(crate) fn link(
     shared: &Arc<Shared>,
     instances: Vec<(usize, Instance)>,
@@ -36,8 +38,8 @@ pub(crate) fn link(
     let order: Vec<usize> = instances.iter().map(|i| i.0).collect();
     let mut linker = Linker::new(graph, instances, back, effects);
     let follows = linker.followers(&order);
-    // Chains start at the actions that follow no other action. After that, only cycles of actions are left. They have
-    // no first action, so each cycle is cut at an arbitrary action and becomes a chain.
+    // Make chains that start at the actions which continue no other chain. After that, the actions left are in cycles
+    // of actions. Such a cycle has no first action, so cut it at an arbitrary action and make a chain of it.
     let (later, first): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|e| follows.contains(e));
     for e in first.into_iter().chain(later) {
         match linker.take(e) {
@@ -48,7 +50,7 @@ pub(crate) fn link(
     }
     for l in locked {
         let e = l.element as usize;
-        // As in a chain, the copies that an action emits to its side outputs go before the packet itself.
+        // The copies that an action emits to its side outputs go before the packet itself, as in a chain.
         let sides_first = l.is_action();
         linker.add_element(e, Body::locked(l, graph.outputs(e) as u32), sides_first);
     }
@@ -57,17 +59,17 @@ pub(crate) fn link(
     Nodes::new(nodes, edges, places, shared.clone())
 }
 
-/// The nodes and edges made so far, and the elements that are not linked yet.
+/// The nodes and edges that have been made, and the elements that are not linked yet.
 struct Linker<'a> {
     graph: &'a Graph,
     effects: &'a [Effects],
-    /// The outputs whose connection closes a cycle.
+    /// The push outputs whose connection closes a cycle.
     back: HashSet<PortRef>,
-    /// By element: its instance, until it becomes part of a node.
+    /// For each element, its instance. None once the instance is part of a node, or if this worker does not have it.
     left: Vec<Option<Instance>>,
     nodes: Vec<Node>,
     edges: Vec<Edge>,
-    /// By element: its node, and its place in the node's chain.
+    /// For each element, its node, and its index in the node's chain.
     places: Vec<(u32, u32)>,
 }
 
@@ -105,24 +107,24 @@ impl<'a> Linker<'a> {
     fn pushes(&self, e: usize) -> bool {
         self.graph.outputs(e) > 0 && self.graph.output_kind(e, 0) == PortKind::Push
     }
-    /// Returns the action that continues the chain of action `a`, if any.
+    /// Returns the action that continues the chain of action `a`. None if the chain ends with `a`.
     ///
-    /// An action that calls handlers is a chain of its own, so that the calls are carried out before its packets
-    /// go on. An action that emits copies ends its chain if packets are pulled through it. If packets are pushed
-    /// through it, the chain continues after it: the packets wait on the action's `resume` edge until the copies
-    /// have been stored, sent or dropped.
+    /// An action that calls handlers is a chain of its own, so that the calls are carried out before its packets go on.
+    /// An action that emits copies ends its chain if it is on a pull path. On a push path, the chain continues after
+    /// the action, but the packets wait on the action's `resume` edge until the copies have been stored, sent or
+    /// dropped.
     fn next_in_chain(&self, a: usize) -> Option<usize> {
         let ends = self.calls(a)
             || self.copies(a) && !self.pushes(a)
             || self.back.contains(&PortRef { element: a, port: 0 });
         follower(self.graph, a).filter(|&b| !ends && self.is_action(b) && !self.calls(b))
     }
-    /// Returns the actions that continue the chain of another action.
+    /// Returns all actions that continue the chain of another action.
     fn followers(&self, order: &[usize]) -> HashSet<usize> {
         order.iter().filter(|&&a| self.is_action(a)).filter_map(|&a| self.next_in_chain(a)).collect()
     }
 
-    /// Makes the edges of the outputs of an element, from `first` on.
+    /// Makes the edges for the outputs of element `e`, from output `first` on.
     fn add_edges(&mut self, e: usize, first: usize) {
         let (graph, back) = (self.graph, &self.back);
         self.edges.extend((first..graph.outputs(e)).map(|p| edge(graph, e, p, back)));
@@ -134,7 +136,8 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// Makes a node of one element. With `sides_first`, its higher outputs are followed before output 0.
+    /// Makes a node from a single element. `sides_first` means that packets on its higher outputs move before those on
+    /// output 0.
     fn add_element(&mut self, e: usize, body: Body, sides_first: bool) {
         self.place(e, 0);
         let base = self.edges.len() as u32;
@@ -153,7 +156,7 @@ impl<'a> Linker<'a> {
         });
     }
 
-    /// Makes a node of the chain that begins with action `first`.
+    /// Makes a node from the chain that begins with action `first`.
     fn add_chain(&mut self, first: usize, action: Box<dyn Action>) {
         let mut chain = vec![(first, action)];
         while let Some(next) = chain.last().and_then(|c| self.next_in_chain(c.0))
@@ -193,28 +196,30 @@ impl<'a> Linker<'a> {
         });
     }
 
-    /// Makes an edge that leads back into a chain. Packets wait on it until the copies that action `e` has emitted have
-    /// been stored, sent or dropped. `i` is the number of the action in the chain. Returns the index of the edge;
-    /// `NONE` if the action needs no such edge.
+    /// Makes the `resume` edge of action `e`, which leads back into the chain, to the action after `e`. The packets of
+    /// the chain wait on it until the copies that `e` has emitted have been stored, sent or dropped. `first` is the
+    /// first action of the chain, and `i` the index of `e` in it. Returns the index of the edge. Returns `NONE` if `e`
+    /// needs no such edge.
     fn resume(&mut self, first: usize, e: usize, i: usize) -> u32 {
         if !(self.copies(e) && self.pushes(e)) {
             return NONE;
         }
-        // Until all nodes are known, the field `node` of an edge holds the number of an element: here the first
-        // action of this chain.
+        // The field `node` of an edge holds the number of an element until all nodes are known. Here this is the first
+        // action of the chain.
         let back_into = Edge { node: first as u32, port: i as u32 + 1, from: e as u32, ..Edge::default() };
         self.edges.push(back_into);
         self.edges.len() as u32 - 1
     }
 }
 
-/// Whether packets may leave a chain at an action, by a side output or a drop. If the graph does not know the class
-/// of the action, the action counts as one that may drop packets.
+/// Whether packets may leave a chain at action `e`, by a side output or a drop. If the graph does not know the class of
+/// the action, returns true.
 fn loses(graph: &Graph, e: usize) -> bool {
     graph.outputs(e) > 1 || graph.spec(e).is_none_or(|s| !s.drops.is_empty())
 }
 
-/// Makes the edge of an output. Its `node` is the number of an element until all nodes are known.
+/// Makes the edge of output `p` of element `e`. Its field `node` holds the number of an element until all nodes are
+/// known.
 fn edge(graph: &Graph, e: usize, p: usize, back: &HashSet<PortRef>) -> Edge {
     let mut out = Edge { node: NONE, from: e as u32, ..Edge::default() };
     if graph.output_kind(e, p) == PortKind::Push
@@ -226,8 +231,8 @@ fn edge(graph: &Graph, e: usize, p: usize, back: &HashSet<PortRef>) -> Edge {
     out
 }
 
-/// Replaces element numbers by node numbers. Determines for each pull input the output that it pulls from, and which
-/// nodes reach others.
+/// Replaces element numbers in edges by node numbers. Determines for each pull input the node and output that it pulls
+/// from, and which nodes need access to other nodes ([`Body::Reaching`]).
 fn resolve(
     graph: &Graph,
     nodes: &mut [Node],
@@ -266,8 +271,8 @@ fn resolve(
             other => other,
         };
     }
-    // Only an element that reaches no other element can be pulled from directly. Its emissions then wait in
-    // the outbox of the task that pulls.
+    // A task may pull from a node directly only if the node is an element that needs no access to other nodes. The
+    // packets that this element emits wait in the outbox of the task.
     let plain: Vec<Option<u32>> =
         nodes.iter().map(|n| matches!(n.body, Body::Element(_)).then_some(n.count)).collect();
     for node in nodes {

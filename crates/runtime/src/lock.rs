@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Elements that several workers reach although their class allows one instance only: the instance, its lock, its
-//! timers and its descriptors.
+//! Locked elements: several workers reach them although their class allows one instance only. Each has an instance, a
+//! lock, timers and descriptors.
 
 use castanet_element::Instance;
 use castanet_element::run_loop::Core;
@@ -10,34 +10,37 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of the timer that a home worker sets for the earliest timer of a locked element. No class uses this
-/// number.
+/// The number of the timer that the home worker sets for the earliest timer of a locked element. No class uses this
+/// number for its own timers.
 pub(crate) const TIMER: u16 = u16::MAX;
 
-/// An element with a lock.
+/// A locked element: one instance that several workers run, one at a time.
 pub(crate) struct Locked {
     pub element: u32,
-    /// The worker that runs its task and timers and answers its handlers.
+    /// The worker that runs the element's task and timers, and answers its handlers.
     pub home: usize,
     state: Mutex<State>,
-    /// The worker that holds the lock. If the lock is free, the last worker that held it.
+    /// The worker that holds the lock. While the lock is free, the last worker that held it.
     pub holder: AtomicUsize,
 }
 
-/// The instance, its timers and its descriptors.
+/// The part of a locked element that the lock protects.
 pub(crate) struct State {
     pub instance: Instance,
-    /// The instance that has panicked, if a substitute has replaced it.
+    /// The original instance, if it has panicked and a substitute that drops all packets is in its place. None
+    /// otherwise.
     pub disabled: Option<Instance>,
-    /// The timers of the element. During a call, the worker uses these timers instead of its own.
+    /// The timers of the element. While a worker runs the element, these timers replace those of the worker.
     timers: TimerQueue<(u32, u16)>,
-    /// The earliest expiry that the home worker has been told of; none if it has not been told of any.
+    /// The earliest expiry of the element's timers that the home worker knows of. None if it knows of no timer.
     announced: Option<i64>,
-    /// The descriptors that the element waits for. During a call, the worker uses these watches instead of its own.
+    /// The descriptors that the element watches. While a worker runs the element, these watches replace those of the
+    /// worker.
     watches: Watches,
-    /// The home worker's watch for each descriptor, by the key of the element's own watch.
+    /// For each descriptor of the element, the watch with which the home worker waits for it. The index is the key of
+    /// the element's own watch.
     registered: HashMap<u64, Watch>,
-    /// The latest value of [`Core::recent`] that the element may have seen.
+    /// The latest time ([`Core::recent`]) on any worker that has run the element.
     recent: i64,
 }
 
@@ -54,8 +57,8 @@ impl Locked {
         };
         Arc::new(Locked { element, home, state: Mutex::new(state), holder: AtomicUsize::new(home) })
     }
-    /// Returns the state; none while a worker holds the lock. After a panic it returns none until
-    /// [`Locked::recover`], because the worker on which the element panicked must decide first how to continue.
+    /// Returns the state. None while a worker holds the lock. Also none from a panic of the element until
+    /// [`Locked::recover`]: first, the worker on which the element panicked must decide how to continue.
     pub fn state(&self) -> Option<MutexGuard<'_, State>> {
         self.state.try_lock().ok()
     }
@@ -74,8 +77,8 @@ impl Locked {
 }
 
 impl State {
-    /// Whether the home worker must be told that a timer is set for an earlier time, or that descriptors have
-    /// changed.
+    /// Whether the home worker must update its timer or its descriptors: the element has set an earlier timer, or has
+    /// changed its descriptors.
     pub fn has_news(&mut self) -> bool {
         let next = self.timers.next_time();
         let sooner = next.is_some_and(|t| self.announced.is_none_or(|a| t < a));
@@ -84,8 +87,8 @@ impl State {
         }
         sooner || self.watches.has_changes()
     }
-    /// Sets a timer of the home worker to the earliest timer of `element`, and has the home worker wait for the
-    /// element's descriptors.
+    /// Updates the home worker: sets its timer to the earliest timer of `element`, and starts or stops its waits for
+    /// the element's descriptors.
     pub fn register(&mut self, element: u32, core: &mut Core) {
         self.announced = self.timers.next_time();
         match self.announced {
@@ -106,8 +109,8 @@ impl State {
             }
         }
     }
-    /// Marks as ready the descriptors that the home worker no longer waits for. It stopped waiting for them because
-    /// they became ready.
+    /// Marks the ready descriptors of the element as ready. These are the descriptors that the home worker has stopped
+    /// waiting for.
     pub fn look(&mut self, core: &mut Core) {
         for (&key, &watch) in &self.registered {
             if !core.watches().waits(watch) {
@@ -117,18 +120,19 @@ impl State {
     }
 }
 
-/// Why a worker calls a locked element.
+/// The purpose of a call to a locked element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To push packets. They can stay on their edge if the element is in use.
+    /// To push packets. If another worker runs the element, the packets can stay on their edge.
     Push,
-    /// To pull packets, or to give a task or a timer its turn.
+    /// To pull packets, or to run a task or a timer.
     Turn,
     /// To call a handler.
     Handler,
 }
 
-/// A call of a locked element. The worker uses the timers and descriptors of the element meanwhile.
+/// The period during which a worker runs a locked element. The worker uses the timers and descriptors of the element in
+/// place of its own.
 pub(crate) struct Visit<'a> {
     pub core: &'a mut Core,
     pub state: &'a mut State,
@@ -136,7 +140,8 @@ pub(crate) struct Visit<'a> {
 
 impl<'a> Visit<'a> {
     pub fn new(core: &'a mut Core, state: &'a mut State) -> Visit<'a> {
-        // Each worker caches the time. Advance this worker's cache, so that time never runs backwards for the element.
+        // Each worker keeps a time of its own that may be old. Advance this worker's time to the latest that the
+        // element has seen, so that time never runs backwards for the element.
         core.advance_recent(state.recent);
         core.exchange(&mut state.timers, &mut state.watches);
         Visit { core, state }

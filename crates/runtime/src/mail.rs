@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages to workers, and the inboxes they go to.
+//! Messages to workers, and the inboxes that receive them.
 
 use crate::sleep::Waker;
 use castanet_element::CallError;
@@ -9,30 +9,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
-/// Packets dropped, by element and reason.
+/// The numbers of dropped packets, by element and reason.
 pub type Dropped = Vec<(u32, Reason, u64)>;
 
-/// A call of a handler of an element's replica, or of a global handler.
+/// A handler call to an element's replica, or to a global handler.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The source of the call, which decides its rights.
+    /// The origin of the call, which decides its rights.
     pub from: Origin,
-    /// Whether a worker waits for the answer.
+    /// Whether another worker waits for the answer.
     pub urgent: bool,
-    /// The number of the element; none for a global handler.
+    /// The number of the element. None for a global handler.
     pub element: Option<u32>,
     /// The name of the handler.
     pub handler: String,
-    /// Whether the handler is read or written, and with which text.
+    /// A read with its parameters, or a write with its value.
     pub access: Access,
 }
 
-/// Reading or writing of a handler.
+/// Whether a handler call is a read or a write.
 #[derive(Clone, Debug)]
 pub enum Access {
-    /// Reads it, with these parameters.
+    /// A read with these parameters.
     Read(String),
-    /// Writes this value to it.
+    /// A write of this value.
     Write(String),
 }
 
@@ -40,13 +40,14 @@ pub enum Access {
 pub enum Mail {
     /// Schedule the task of an element.
     Wake(u32),
-    /// Look at the timers and descriptors of a locked element, because a call on another worker has changed them.
+    /// Update the home worker's timer and descriptors for a locked element, because a call on another worker has
+    /// changed them.
     Attend(u32),
-    /// Call a handler, and send the answer here: the value of a read, nothing for a write.
+    /// Make a handler call, and send the result to this channel: the value of a read, or an empty text for a write.
     Call(Call, SyncSender<Result<String, CallError>>),
-    /// Report the packets that elements dropped on this worker.
+    /// Send the numbers of packets that elements dropped on this worker to this channel.
     Drops(SyncSender<Result<Dropped, CallError>>),
-    /// A signal of the operating system has arrived. Holds the elements that watch it, and the number of the signal.
+    /// Deliver an operating-system signal. The fields are the elements that watch the signal, and the signal's number.
     Signal(Vec<u32>, i32),
 }
 
@@ -54,18 +55,18 @@ pub enum Mail {
 pub struct Inbox {
     pub(crate) sender: Mutex<Sender<Mail>>,
     pub(crate) waker: Arc<Waker>,
-    /// Whether there is mail. The worker reads this flag in every round of its run loop, so reading it must be
-    /// cheap.
+    /// Whether there is mail. The worker reads this flag in every round of its run loop, so it is an atomic, which is
+    /// cheap to read.
     pub(crate) full: AtomicBool,
     /// The number of rounds that the worker's run loop has made so far. Only the worker writes it.
     pub(crate) rounds: AtomicU64,
-    /// Whether the worker waits for another one: for a lock, or for the answer to a handler call.
+    /// Whether the worker is waiting for another worker: for its lock, or for its answer to a handler call.
     pub(crate) waiting: AtomicBool,
 }
 
 impl Mail {
-    /// Whether a worker waits for the answer. If so, this mail is answered even while its receiver waits for another
-    /// worker.
+    /// Whether another worker waits for the answer. A worker answers such mail even while it waits for another worker
+    /// itself.
     pub(crate) fn is_urgent(&self) -> bool {
         match self {
             Mail::Call(call, _) => call.urgent,
@@ -90,7 +91,7 @@ impl Inbox {
     }
     /// Sends mail and wakes the worker.
     pub fn send(&self, mail: Mail) {
-        // Sending fails only if the worker is gone; then the mail is not needed.
+        // Sending fails only if the worker has ended. In that case, the mail is not needed.
         let _ = self.sender.lock().send(mail);
         self.full.store(true, Ordering::SeqCst);
         self.waker.wake();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The naive interpreter: one packet at a time, recursive, obvious. Tests compare the fast run loop with it.
+//! The naive interpreter moves one packet at a time, recursively. It is simple, so that tests can compare the fast run
+//! loop with it.
 //!
-//! Elements, graph, and the order of tasks and timers are those of the run loop. Only the movement of packets
-//! differs. An element gets one packet. Each packet that it emits is moved until it is stored, sent or dropped;
-//! only then is the next one moved. Packets of output 0 are moved first, or those of the last output if the class
-//! declares `descending`. But packets that an action emits by side outputs are moved before the packet that the
-//! action passes on. Pulls request one packet at a time. There are no chains, no batches and no stacks of waiting
-//! packets.
+//! It has the same elements, the same graph, and the same order of tasks and timers as the run loop. Only the movement
+//! of packets differs. An element gets one packet. Each packet that it emits is moved until it is stored, sent or
+//! dropped, before the next one is moved. Normally, packets on output 0 move first. If the class declares
+//! `descending`, packets on the last output move first. Packets that an action emits to side outputs always move before
+//! the packet that the action passes on. Pulls request one packet at a time. There are no chains, no batches and no
+//! stacks of waiting packets.
 
 use crate::build_state::BuildState;
 use crate::errors::{explain, failed};
@@ -30,18 +31,18 @@ use std::sync::atomic::Ordering;
 
 mod net;
 
-/// The number of task turns between two checks of timers, as in the run loop.
+/// The number of task turns between two checks of timers. It is the same as in the run loop.
 const TURNS: usize = 128;
 
-/// A router that is interpreted naively, in simulated time and on one worker.
+/// A router that the naive interpreter runs, under simulated time and as a single worker.
 pub struct Naive {
     net: Net,
     core: Core,
 }
 
 impl Naive {
-    /// Builds and initialises a router from a graph whose checks have passed. The options' batch size and
-    /// number of workers are ignored. Time must be simulated.
+    /// Builds and initialises a router from a graph whose checks have passed. Ignores the batch size and the number of
+    /// workers in `options`. The clock must be simulated.
     ///
     /// # Errors
     /// Those of [`crate::build()`].
@@ -97,14 +98,14 @@ impl Naive {
         }
     }
 
-    /// Runs until nothing is left to do, the router is stopped, or tasks and timers have had `max_turns`
-    /// turns. Returns false in the last case.
+    /// Runs until nothing is left to do, until the router is stopped, or until `max_turns` turns of tasks and timers
+    /// are over. Returns false if the turns were over first.
     ///
     /// # Errors
-    /// When a thread with a large enough stack cannot be started.
+    /// When the thread with a large stack cannot be started.
     pub fn run_until_idle(&mut self, max_turns: usize) -> std::io::Result<bool> {
-        // Pushes recurse, with stack frames for each element on the path, and a packet may go round a cycle
-        // 1000 times (`HOPS`).
+        // Run on a thread with a large stack. Pushes recurse, with stack frames for each element on the path, and a
+        // packet may go round a cycle 1000 times (`HOPS`).
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new()
                 .stack_size(4 * STACK)
@@ -148,7 +149,7 @@ impl Naive {
         }
     }
 
-    /// Calls an element, and moves on the packets that it emits until each is stored, sent or dropped.
+    /// Calls an element. Then moves each packet that it emits until it is stored, sent or dropped.
     fn turn<R>(&mut self, element: u32, f: impl FnOnce(&mut dyn AnyElement, &mut Cx<'_>) -> R) -> Option<R> {
         let e = element as usize;
         self.core.set_limit(1);
@@ -220,7 +221,7 @@ impl Naive {
         self.net.read(&mut self.core, Some(element), handler, "")
     }
 
-    /// Packets dropped, by element and reason.
+    /// The number of dropped packets, by element and reason.
     pub fn drops(&self) -> BTreeMap<(u32, Reason), u64> {
         self.core.all_drops().map(|(e, r, n)| ((e, r), n)).collect()
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The linked elements of one worker, and the edges on which packets wait between them.
+//! The linked elements of one worker, and the edges between them on which packets wait.
 //!
-//! The run loop owns every element and calls one at a time with `&mut`, so push does not recurse. A node is a
-//! chain of actions or one element. After a node has run, its first output with packets is followed at once;
-//! the other outputs wait on a stack. So everything downstream of output 0 runs before output 1, as when
-//! packets are pushed one by one.
+//! The run loop owns all elements and calls one at a time with `&mut`, so a push does not recurse. A node is a chain of
+//! actions or a single element. After a node has run, the run loop follows the node's first output with packets at
+//! once, and puts the other outputs on a stack. So everything downstream of output 0 runs before output 1, in the same
+//! order as if packets were pushed one by one.
 
 use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};
@@ -18,48 +18,49 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// The maximum nesting depth of handler calls that lead to further handler calls.
+/// The maximum nesting depth of deferred handler calls: calls that lead to further calls.
 const CALLS: u32 = 64;
 
-/// The elements of one worker.
+/// The linked elements of one worker, and the state of its packet movement.
 pub struct Nodes {
     pub(crate) nodes: Vec<Node>,
     /// The edges of all nodes.
     pub(crate) edges: Vec<Edge>,
-    /// For each element of the router, its node and its place in the node's chain. The node is `u32::MAX` if
-    /// the element is not on this worker.
+    /// For each element of the router, its node, and its index in the node's chain. The node is `u32::MAX` if the
+    /// element is not on this worker.
     pub(crate) places: Vec<(u32, u32)>,
-    /// Edges with waiting packets. The last edge is followed first.
+    /// The edges on which packets wait. The last one is followed first.
     pub(crate) stack: Vec<u32>,
-    /// Edges that are set aside, with their packets. They come back when the packets that re-entered a cycle have
-    /// been stored, sent or dropped.
+    /// Edges that wait until the packets in a cycle have been stored, sent or dropped, each with its packets. Each call
+    /// of [`Nodes::suspend`] adds one list.
     suspended: Vec<Vec<(u32, Batch)>>,
-    /// Edges with packets for an element that is still running.
+    /// Edges on which packets wait for an element that is still running on this worker.
     pub(crate) parked: Vec<u32>,
-    /// Edges to locked elements that other workers are running. Their packets wait until this worker holds no lock.
+    /// Edges on which packets wait for a locked element that another worker is running. The packets wait until this
+    /// worker holds no lock.
     pub(crate) contended: Vec<u32>,
     /// The number of locks that this worker holds.
     pub(crate) locks: u32,
-    /// The nesting depth of waits for other workers. A worker waits for a lock, or for the answer to a handler call.
+    /// The nesting depth of waits of this worker for other workers: for a lock, or for the answer to a handler call.
     pub(crate) waits: u32,
-    /// The nesting depth of the handler calls that this worker answers while it waits.
+    /// The nesting depth of handler calls that this worker is answering while it waits for another worker.
     pub(crate) answering: u32,
-    /// Mail that was received but is not answered yet.
+    /// Mail that this worker has received but not answered.
     pub(crate) inbox: VecDeque<Mail>,
-    /// The batch that is being moved.
+    /// The batch that is on its way to the next node.
     pub(crate) current: Batch,
-    /// What remains to be done when a packet cannot be moved further without a batch.
+    /// The work that is left when the single-packet path cannot move a packet any further.
     pub(crate) rest: Option<Rest>,
-    /// Empty batches for pulls.
+    /// Empty batches, which pulls use.
     pub(crate) spare: Vec<Batch>,
     pub(crate) rounds: u64,
     /// The current nesting depth of handler calls.
     pub(crate) calls: u32,
-    /// Elements that have panicked.
+    /// The elements that have panicked on this worker.
     pub(crate) panicked: PanickedElements,
-    /// Scheduled tasks.
+    /// The tasks that are scheduled on this worker.
     pub(crate) tasks: Tasks,
-    /// The receiver of the inbox, from which this worker takes its mail.
+    /// The channel through which the inbox delivers mail to this worker.
     pub(crate) mail: Option<Receiver<Mail>>,
     pub(crate) shared: Arc<Shared>,
 }
@@ -96,7 +97,7 @@ impl Nodes {
         }
     }
 
-    /// The node of an element.
+    /// Returns the number of the node that has an element. None if the element is not on this worker.
     #[inline]
     pub(crate) fn node_of(&self, element: u32) -> Option<usize> {
         self.places.get(element as usize).filter(|p| p.0 != NONE).map(|p| p.0 as usize)
@@ -107,7 +108,7 @@ impl Nodes {
         self.node_of(element).and_then(|n| self.nodes.get(n)).is_some_and(|n| matches!(n.body, Body::Busy))
     }
 
-    /// Carries out the handler calls that elements have deferred until after their return.
+    /// Makes the handler calls that elements have deferred until after their return.
     #[inline]
     pub(crate) fn settle(&mut self, core: &mut Core) {
         if core.has_deferred() {
@@ -129,13 +130,13 @@ impl Nodes {
         self.calls += 1;
         for (from, call) in core.take_deferred() {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
-            // The target is still running further up the call stack, because it pulls. Call its handler after it
-            // has returned.
+            // The target of the call is still running, further up the call stack. Make the call after it has returned.
             if element.is_some_and(|e| self.is_busy(e)) {
                 core.defer(from, call);
                 continue;
             }
-            // The call has the rights of the client that configured it, not of the element that makes it.
+            // The call has the rights of the origin that specified it (the configuration, or a client that wrote an
+            // argument), not those of the running element.
             let done =
                 core.with_origin(call.origin, |core| self.write(core, element, &call.handler, &call.value));
             if let Err(e) = done {
@@ -146,8 +147,8 @@ impl Nodes {
         self.calls -= 1;
     }
 
-    /// Returns the edge of node `n` to follow next, and pushes its other edges that hold packets onto the stack. The
-    /// bits of `touched` say on which of its edges the node has put packets.
+    /// Returns the edge of node `n` to follow next, and puts the node's other edges with packets on the stack. The bits
+    /// of `touched` are the edges on which the node has put packets.
     #[inline(always)]
     pub(crate) fn next_of(&mut self, n: usize, touched: u64) -> Option<usize> {
         if touched == 0 {
@@ -162,7 +163,7 @@ impl Nodes {
         self.pending(n)
     }
 
-    /// Marks as pending all edges of a node that have packets. Returns the first of these edges, and puts the others on
+    /// Marks all edges of a node that have packets as pending. Returns the edge to follow first, and puts the others on
     /// the stack.
     #[inline]
     fn pending(&mut self, n: usize) -> Option<usize> {
@@ -178,8 +179,8 @@ impl Nodes {
                 stack.push(later);
             }
         };
-        // The edge that is marked last is followed first. A chain's main edges are marked first, because a
-        // copy that left the chain by a side output must go before the packet itself.
+        // The edge that is marked last is followed first. The main edges of a chain are marked before those of its side
+        // outputs, because a copy that left the chain by a side output must move before the packet itself.
         let (base, end) = (node.base, node.base + node.count);
         let sides = if node.descending { end } else { base + node.mains };
         (base..sides).for_each(&mut mark);
@@ -187,14 +188,14 @@ impl Nodes {
         next.map(|x| x as usize)
     }
 
-    /// Puts those edges of a node that have packets onto the stack.
+    /// Puts all edges of a node that have packets on the stack.
     pub(crate) fn defer(&mut self, n: usize) {
         if let Some(x) = self.pending(n) {
             self.stack.push(x as u32);
         }
     }
 
-    /// Follows the edges on the stack until no packets wait.
+    /// Follows the edges on the stack until none is left, then those that `suspend` has taken away.
     pub(crate) fn drain(&mut self, core: &mut Core) {
         loop {
             while let Some(x) = self.stack.pop() {
@@ -207,8 +208,9 @@ impl Nodes {
         self.rounds = 0;
     }
 
-    /// Takes waiting packets off their edges, so that packets that re-enter a cycle do not queue up behind
-    /// them. When packets move one by one, each packet must be stored, sent or dropped before the next one moves.
+    /// Takes all waiting packets off their edges, and keeps them until `resume`. Used when packets move one by one and
+    /// one of them re-enters a cycle: it must be stored, sent or dropped before the next packet moves, so it must not
+    /// queue up behind the waiting packets.
     #[cold]
     pub(crate) fn suspend(&mut self) {
         let Nodes { edges, stack, suspended, .. } = self;
@@ -220,7 +222,7 @@ impl Nodes {
         suspended.push(taken.collect());
     }
 
-    /// Puts the packets of the last `suspend` back on their edges. Returns false if no packets are suspended.
+    /// Puts the packets that the last `suspend` took away back on their edges. Returns false if there are none.
     fn resume(&mut self) -> bool {
         let Some(taken) = self.suspended.pop() else { return false };
         for (x, mut batch) in taken {
@@ -233,8 +235,7 @@ impl Nodes {
         true
     }
 
-    /// Returns the number of packets on edges, including suspended ones, for accounting when the router
-    /// stops.
+    /// Returns the number of packets on edges, including those that `suspend` has taken away. For the ledger.
     pub fn waiting(&self) -> usize {
         let suspended = self.suspended.iter().flatten().map(|s| s.1.len()).sum::<usize>();
         suspended + self.edges.iter().map(|e| e.batch.len()).sum::<usize>()

@@ -7,50 +7,50 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A function that the thread of each worker calls with the number of the worker, before the worker runs.
+/// A function that each worker's thread calls with the number of the worker before it runs the worker.
 pub type ThreadStart = Arc<dyn Fn(u32) + Send + Sync>;
 
 /// The function that receives the messages of elements.
 pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The reaction of a router to an element that panics while it handles a packet, in its task or in a timer.
+/// How a router continues after an element has panicked while it handled a packet, ran its task or ran a timer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPanic {
-    /// Stop in an orderly way.
-    // An element that panicked may be inconsistent. A run that stops is noticed; a run that continues may
-    // give wrong results unnoticed.
+    /// The router stops in an orderly way.
+    // This is the default, because the state of an element that has panicked may be inconsistent. A stop is noticed,
+    // but a router that continues may give wrong results without notice.
     #[default]
     Stop,
-    /// Continue without the element, which drops its packets from then on.
+    /// The router continues, and drops all packets that reach the element.
     Disable,
-    /// Continue with the element.
+    /// The router continues, and still uses the element.
     Continue,
 }
 
-/// How a router is to be built.
+/// The options with which a router is built.
 pub struct Options {
-    /// Number of workers.
+    /// The number of workers.
     pub workers: usize,
     /// The maximum number of packets in a batch, 1 to 256.
     pub batch: usize,
-    /// Seed of random numbers. Without it, random numbers come from the kernel, so that nobody can predict
-    /// them; under simulated time the seed is 1, so that every run gives the same result. A seed that is
-    /// given here overrides the one in the configuration (RandomSeed).
+    /// The seed of random numbers, which overrides the seed in the configuration (RandomSeed). If neither is given,
+    /// random numbers come from the kernel, so that nobody can predict them. Under simulated time, the seed is then 1,
+    /// so that every run gives the same result.
     pub seed: Option<u64>,
     /// The clock. Under simulated time there is only one worker.
     pub clock: Clock,
     /// The function that receives the messages of elements.
     pub printer: Printer,
-    /// The reaction to elements that panic.
+    /// How the router continues after an element has panicked.
     pub on_panic: OnPanic,
     /// The text of the configuration, for the handler `config`.
     pub config: String,
-    /// The folder below which clients with the token may name files. If there is none, they may name no
-    /// files.
+    /// The folder below which clients that have shown the operator's token may name files. If there is none, they may
+    /// name no files.
     pub client_files: Option<PathBuf>,
-    /// Whether scripts report variables that are not defined.
+    /// Whether scripts show a message about variables that are not defined.
     pub report_undefined: bool,
-    /// What the thread of each worker calls first, for example to bind itself to a processor.
+    /// A function that each worker's thread calls first, for example to bind itself to a processor.
     pub on_start: Option<ThreadStart>,
 }
 
@@ -73,30 +73,31 @@ impl Default for Options {
     }
 }
 
-/// Options that all configurations of a running router have in common.
+/// Options that all configurations of a running router share.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub workers: usize,
-    /// The number of workers that was requested. Under simulated time there is only one, whatever was
-    /// requested.
+    /// The number of workers that the user requested. Under simulated time, only one worker runs, whatever this number
+    /// is.
     pub requested: usize,
     pub batch: usize,
     pub seed: Seed,
-    /// Whether a seed was given on the command line, which overrides the seed of the configuration.
+    /// Whether the command line gives a seed. This seed overrides the one in the configuration.
     pub seed_given: bool,
     pub clock: Clock,
-    /// The source of the configuration, which decides its rights.
+    /// The origin of the configuration, which decides its rights.
     pub origin: Origin,
-    /// The folder below which clients with the token may name files. If there is none, they may name no files.
+    /// The folder below which clients that have shown the operator's token may name files. If there is none, they may
+    /// name no files.
     pub folder: Option<Arc<Path>>,
-    /// Whether scripts report variables that are not defined.
+    /// Whether scripts show a message about variables that are not defined.
     pub report_undefined: bool,
     pub on_start: Option<ThreadStart>,
     pub on_panic: OnPanic,
 }
 
 impl Options {
-    /// Returns the source of random numbers.
+    /// Returns the seed of random numbers.
     pub(crate) fn seed(&self) -> Seed {
         match self.seed {
             Some(n) => Seed::Fixed(n),
@@ -104,8 +105,8 @@ impl Options {
             None => Seed::System,
         }
     }
-    /// Splits the options into the settings that later configurations share, the printer, and the text of
-    /// this configuration.
+    /// Splits the options into the settings that later configurations share, the function that receives messages, and
+    /// the text of this configuration.
     pub(crate) fn split(self) -> (Settings, Printer, String) {
         let (seed, seed_given) = (self.seed(), self.seed.is_some());
         let Options {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decides which element of the new configuration replaces which element of the old one.
 //!
-//! Elements with a name are paired by name and class. The name `Class@N` of an element without a name depends
-//! on how many elements stand before it in the text, so such elements are paired by class, configuration and
-//! neighbours instead, in steps:
+//! Named elements are paired by name and class. An unnamed element has a generated name `Class@N`, which changes when
+//! elements before it in the text are added or removed. So unnamed elements are paired by class, configuration string
+//! and neighbours, in these steps:
 //!
 //! 1. Elements that hold the same open resource, such as a device.
-//! 2. Elements with the same class and configuration that are connected to a paired element by the same
-//!    ports. This is repeated for the new pairs, and so spreads from neighbour to neighbour.
-//! 3. Elements that are the only one of their class and configuration string in both routers, and unconnected
-//!    elements that are the only one of their class. Elements with a named neighbour are left out, because
-//!    step 2 has already compared the neighbours of named elements.
-//! 4. Groups of connected elements that are the same in both configurations, in the order of the text. If the
-//!    number of equal groups differs between the configurations, none of them are paired.
+//! 2. Elements with the same class and configuration string that are connected to a paired element by the same ports.
+//!    This step is repeated for the neighbours of new pairs.
+//! 3. Elements that are the only one of their class and configuration string in each configuration, and unconnected
+//!    elements that are the only one of their class. Elements with a named neighbour are left out, because step 2 has
+//!    already compared the neighbours of named elements.
+//! 4. Groups of connected elements that are equal in both configurations, in the order of the text. If the two
+//!    configurations do not have the same number of equal groups, none of these groups is paired.
 //! 5. As step 2, but the two elements may have different configuration strings.
 //!
-//! Steps other than 4 pair two elements only if each is the only candidate for the other. Elements without a
-//! pair start with empty state.
+//! Steps 2, 3 and 5 pair two elements only if each is the only candidate for the other. Elements of the new
+//! configuration without a pair start with empty state.
 
 use castanet_graph::Graph;
 use castanet_lang::PortRef;
@@ -25,18 +25,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// The pairs of two configurations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pairs {
-    /// For each element of the new configuration, the old element that it replaces.
+    /// For each element of the new configuration, the element of the old configuration that it replaces. None for an
+    /// added element.
     old_of: Vec<Option<u32>>,
-    /// For each element of the old configuration, the new element that replaces it.
+    /// For each element of the old configuration, the element of the new configuration that replaces it. None for a
+    /// removed element.
     new_of: Vec<Option<u32>>,
 }
 
-/// Identifies a neighbour: whether an output of the element leads to it, the port of the element, the port of the
-/// neighbour, and the neighbour's kind and configuration. The configuration is empty if it need not match.
+/// Identifies a neighbour of an element, to compare neighbours in the two configurations. The fields are: whether the
+/// neighbour is downstream, the port of the element, the port of the neighbour, and the neighbour's kind and
+/// configuration string. The configuration string is "" if it may differ.
 type NeighbourKey<'a> = (bool, usize, usize, &'a ElementKind, &'a str);
 
 impl Pairs {
-    /// Pairs the elements of two configurations. `held` lists pairs (old, new) of elements that hold the same
+    /// Pairs the elements of two configurations. `held` lists the pairs (old, new) whose elements hold the same open
     /// resource.
     pub fn new(old: &Graph, new: &Graph, held: &[(u32, u32)]) -> Pairs {
         let mut matcher = Matcher::new(old, new);
@@ -58,43 +61,45 @@ impl Pairs {
         }
         Pairs { old_of: matcher.new.twins, new_of: matcher.old.twins }
     }
-    /// Returns the old element that an element of the new configuration replaces.
+    /// Returns the element of the old configuration that an element of the new one replaces. None for an added element.
     pub fn old_of(&self, new: u32) -> Option<u32> {
         self.old_of.get(new as usize).copied().flatten()
     }
-    /// Returns the new element that replaces an element of the old configuration.
+    /// Returns the element of the new configuration that replaces an element of the old one. None for a removed
+    /// element.
     pub fn new_of(&self, old: u32) -> Option<u32> {
         self.new_of.get(old as usize).copied().flatten()
     }
-    /// Whether an element has no name of its own.
+    /// Whether the configuration gives an element no name, so that its name was generated.
     pub fn is_unnamed(graph: &Graph, e: usize) -> bool {
         kind(graph, e).is_some()
     }
-    /// The pairs in the other direction.
+    /// Returns the pairs with old and new exchanged.
     pub fn reversed(&self) -> Pairs {
         Pairs { old_of: self.new_of.clone(), new_of: self.old_of.clone() }
     }
 }
 
-/// Whether one part of a name was generated for an unnamed element or compound of this class. The name of a
-/// compound without a class is `@N`.
+/// Whether one part of a full name was generated, because the element or compound of this class has no name in the
+/// configuration. A compound without a class has the generated name `@N`.
 fn is_unnamed(part: &str, class: &str) -> bool {
     let number = part.strip_prefix(class).unwrap_or(part).strip_prefix('@');
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The class of an unnamed element, and its generated name without the numbers.
+/// The class of an unnamed element, and its full name without the generated numbers.
 type ElementKind = (&'static str, String);
 
-/// A connection of an element: whether it is an output, the port, and the connected port of the peer.
+/// A connection of an element: whether it is at an output, the port of the element, and the connected port of the
+/// neighbour.
 type Edge = (bool, usize, PortRef);
 
-/// One of the two configurations.
+/// The old or the new configuration, and the state of its elements.
 struct Side<'a> {
     graph: &'a Graph,
-    /// The kinds of unnamed elements; none for an element with a name.
+    /// For each element, its kind. None if the configuration names the element.
     kinds: Vec<Option<ElementKind>>,
-    /// For each element, the element of the other side that it is paired with.
+    /// For each element, the element of the other configuration that it is paired with. None if it is not paired.
     twins: Vec<Option<u32>>,
 }
 
@@ -110,7 +115,7 @@ impl<'a> Side<'a> {
         let kind = self.kinds.get(e)?.as_ref()?;
         (self.twins.get(e) == Some(&None)).then_some(kind)
     }
-    /// The unnamed elements that are not paired.
+    /// The unnamed elements that are not paired yet, with their kinds.
     fn all_open(&self) -> impl Iterator<Item = (usize, &ElementKind)> {
         (0..self.graph.len()).filter_map(|e| Some((e, self.open(e)?)))
     }
@@ -126,7 +131,7 @@ impl<'a> Side<'a> {
     fn beside_name(&self, e: usize) -> bool {
         self.edges(e).any(|(_, _, peer)| self.kinds.get(peer.element) == Some(&None))
     }
-    /// Whether a neighbour has a name but no pair. Such a neighbour was renamed, added or removed.
+    /// Whether a neighbour has a name but is not paired. Such a neighbour was renamed, added or removed.
     fn beside_stranger(&self, e: usize) -> bool {
         let stranger = |p: usize| self.kinds.get(p) == Some(&None) && self.twins.get(p) == Some(&None);
         self.edges(e).any(|(_, _, peer)| stranger(peer.element))
@@ -138,8 +143,8 @@ fn kind(graph: &Graph, e: usize) -> Option<ElementKind> {
     let mut unnamed = false;
     let mut parts: Vec<&str> = element.name.split('/').collect();
     let classes = element.origin.iter().map(|o| o.class.as_str()).chain([element.class.as_str()]);
-    // A name in a flat configuration, such as `a/b`, has more parts than the element has known compounds. So compare
-    // only the last parts, which belong to the known compounds (`origin`) and to the element.
+    // In a flat configuration, a name such as `a/b` is a plain element name, whose compounds are unknown. So compare
+    // only the last parts of the name: those of the known compounds (`origin`) and of the element itself.
     let first = parts.len().saturating_sub(element.origin.len() + 1);
     for (part, class) in parts.iter_mut().skip(first).zip(classes) {
         if is_unnamed(part, class) {
@@ -150,16 +155,16 @@ fn kind(graph: &Graph, e: usize) -> Option<ElementKind> {
     unnamed.then(|| (spec.name, parts.join("/")))
 }
 
-/// The two configurations, and the pairs found so far.
+/// The old and the new configuration, and the pairs found so far.
 struct Matcher<'a> {
     old: Side<'a>,
     new: Side<'a>,
-    /// Pairs whose neighbours have not been compared yet. The first list is for step 2, where the neighbours'
-    /// configuration strings must be equal, and the second for step 5, where they may differ.
+    /// Pairs whose neighbours have not been compared yet. The first list is for step 2, where the configuration strings
+    /// of the neighbours must be equal. The second list is for step 5, where they may differ.
     fresh: [Vec<(u32, u32)>; 2],
 }
 
-/// For each element of one side, its candidates on the other side.
+/// For each element of one configuration, the elements of the other that it may be paired with.
 type Candidates = BTreeMap<u32, BTreeSet<u32>>;
 
 impl<'a> Matcher<'a> {
@@ -192,8 +197,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Pairs the neighbours of pairs by the ports that connect them, then the neighbours of the new pairs,
-    /// and so on. With `same`, pairs only elements with the same configuration. Returns whether there are new
+    /// Pairs elements that are connected to a pair by the same ports, then elements that are connected to the new
+    /// pairs, and so on. If `same` is true, the configuration strings must be equal. Returns whether it has found
     /// pairs.
     fn along_connections(&mut self, same: bool) -> bool {
         let mut any = false;
@@ -208,14 +213,15 @@ impl<'a> Matcher<'a> {
             }
             any |= self.pair_single(&of_old, &of_new);
             if !same && any {
-                // Return, so that the caller first looks for pairs of the same configuration near the new ones.
+                // Return after each round, so that the caller first pairs elements with equal configuration strings
+                // near the new pairs.
                 return any;
             }
         }
     }
 
-    /// Makes the neighbours of a pair candidates for each other if they have the same [`NeighbourKey`] on both
-    /// sides.
+    /// Makes neighbours of a pair candidates for each other, if they have the same [`NeighbourKey`] in both
+    /// configurations.
     fn compare(&self, o: usize, e: usize, same: bool, of_old: &mut Candidates, of_new: &mut Candidates) {
         let mut places: HashMap<NeighbourKey<'_>, [Vec<u32>; 2]> = HashMap::new();
         for (i, (side, element)) in [(&self.old, o), (&self.new, e)].into_iter().enumerate() {
@@ -237,7 +243,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Pairs two elements if each is the only candidate for the other. Returns whether there are new pairs.
+    /// Pairs two elements if each is the only candidate for the other. Returns whether it has found pairs.
     fn pair_single(&mut self, of_old: &Candidates, of_new: &Candidates) -> bool {
         let only =
             |set: Option<&BTreeSet<u32>>| set.filter(|s| s.len() == 1).and_then(|s| s.first().copied());
@@ -251,8 +257,8 @@ impl<'a> Matcher<'a> {
         any
     }
 
-    /// Pairs elements whose class and configuration occur once on each side, and unconnected elements whose
-    /// class occurs once on each side. Returns whether there are new pairs.
+    /// Pairs elements whose class and configuration string occur once in each configuration, and unconnected elements
+    /// whose class occurs once in each. Returns whether it has found pairs.
     fn single(&mut self) -> bool {
         let mut places: HashMap<(&ElementKind, Option<&str>), [Vec<u32>; 2]> = HashMap::new();
         for (i, side) in [&self.old, &self.new].into_iter().enumerate() {
@@ -275,8 +281,8 @@ impl<'a> Matcher<'a> {
         found.into_iter().fold(false, |any, (o, e)| self.pair(o, e) || any)
     }
 
-    /// Pairs groups of connected elements that occur in both configurations, and equally often. Returns
-    /// whether there are new pairs.
+    /// Pairs equal groups of connected elements, if each configuration has the same number of these groups. Returns
+    /// whether it has found pairs.
     fn groups(&mut self) -> bool {
         let mut same: BTreeMap<Vec<String>, [Vec<Vec<u32>>; 2]> = BTreeMap::new();
         for (i, side) in [&self.old, &self.new].into_iter().enumerate() {
@@ -295,9 +301,8 @@ impl<'a> Matcher<'a> {
         any
     }
 
-    /// Describes each element of a group: its kind, configuration and connections. Two groups have equal
-    /// descriptions if one can replace the other. Returns none if the group has a named neighbour that only
-    /// one side has.
+    /// Describes each element of a group by its kind, configuration string and connections. Groups with equal
+    /// descriptions can replace each other. Returns none if a named neighbour of the group is not paired.
     fn described(&self, side: &Side<'_>, group: &[u32]) -> Option<Vec<String>> {
         let index: HashMap<u32, usize> = group.iter().enumerate().map(|(i, &e)| (e, i)).collect();
         let is_old = std::ptr::eq(side, &raw const self.old);
@@ -309,7 +314,8 @@ impl<'a> Matcher<'a> {
             for (output, port, peer) in side.edges(e as usize) {
                 let p = peer.element as u32;
                 let twin = if is_old { Some(p) } else { side.twins.get(peer.element).copied().flatten() };
-                // A neighbour outside the group has a pair. The number of the old element identifies this pair.
+                // A neighbour outside the group is paired. Describe it by the number of the old element, which is the
+                // same for both configurations.
                 let end = index.get(&p).map_or(format!("paired {twin:?}"), |i| format!("own {i}"));
                 edges.push(format!("{output} {port} {} {end}", peer.port));
             }
@@ -320,7 +326,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// The groups of unnamed elements that are not paired and are connected with each other, in the order of the text.
+/// Returns the groups of connected elements that are unnamed and not paired, in the order of the configuration text.
 fn groups_of(side: &Side<'_>) -> Vec<Vec<u32>> {
     let mut seen = vec![false; side.graph.len()];
     let mut groups = Vec::new();

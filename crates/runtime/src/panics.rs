@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Panics of elements: they are caught around a worker's run loop, the lost packets are counted, and then
-//! [`OnPanic`] decides whether the router continues.
+//! Panics of elements. They are caught around a worker's run loop. The worker counts the lost packets as dropped, and
+//! [`OnPanic`] tells whether the router continues.
 
 use crate::node::{Body, Rest};
 use crate::nodes::Nodes;
@@ -19,9 +19,9 @@ use std::any::Any;
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
 
-/// The substitute for a disabled element. It drops all packets.
+/// The element that replaces an element that has panicked. It drops all packets.
 struct Disabled {
-    /// The number of its inputs.
+    /// The number of inputs of the element.
     inputs: usize,
 }
 
@@ -56,8 +56,8 @@ impl Element for Disabled {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         cx.drop_all(batch, Reason::Panicked);
     }
-    // While packets wait upstream, the notifier there stays on, so the task that pulls gets turn after turn.
-    // Pull and drop the packets, so that this task can sleep.
+    // Pulls all packets and drops them. If they stayed upstream, the notifier there would stay on, and the task that
+    // pulls would get turn after turn without moving a packet.
     fn pull(&mut self, _: usize, max: usize, _: &mut Batch, cx: &mut Cx<'_>) {
         for input in 0..self.inputs {
             let mut batch = cx.spare_batch();
@@ -69,8 +69,9 @@ impl Element for Disabled {
 }
 
 impl Nodes {
-    /// Puts the bodies that ran during the panic back into their nodes, and counts the lost packets. Returns
-    /// the element that panicked, the number of lost packets, and the message.
+    /// Puts the node bodies that were running during the panic back into their nodes, and counts the lost packets as
+    /// dropped. Returns the element that panicked, the number of lost packets, and the panic message. `caller` is the
+    /// element that is assumed to have panicked if the report names none.
     fn collect(
         &mut self,
         core: &mut Core,
@@ -80,7 +81,7 @@ impl Nodes {
         let culprit = report.culprit.or(caller);
         let mut lost = report.dropped.map_or(0, |before| pool::dropped().wrapping_sub(before)) as u64;
         for (n, body) in report.bodies {
-            // A locked element other than the culprit is intact: it only called the element that panicked. Workers may
+            // A locked element that did not panic itself only called the element that did. It is intact, so workers may
             // use it again.
             if let Body::Locked(lock, _) = &body
                 && Some(lock.element) != culprit
@@ -97,8 +98,8 @@ impl Nodes {
         (culprit, lost, report.message)
     }
 
-    /// Drops the packets that were between two elements when the panic left the run loop, and returns their
-    /// number. Packets that wait on edges are kept.
+    /// Drops the packets that were on their way between two elements when the panic left the run loop, and returns
+    /// their number. Packets that wait on edges stay there.
     fn abandon(&mut self, core: &mut Core) -> u64 {
         let mut lost = self.current.len() + core.abandon();
         self.current.clear();
@@ -117,8 +118,8 @@ impl Nodes {
         lost as u64
     }
 
-    /// Calls `f` for element `me` outside the packet path: for a handler, initialisation, cleanup or a swap.
-    /// A panic becomes an error.
+    /// Calls `f` for element `me` and turns a panic into an error. For calls outside the packet path: handlers,
+    /// initialisation, cleanup and hot swaps.
     pub(crate) fn guard<R>(
         &mut self,
         core: &mut Core,
@@ -128,10 +129,11 @@ impl Nodes {
         let (caller, calls) = (core.caller(), self.calls);
         let (locks, waits, answering) = (self.locks, self.waits, self.answering);
         caught(|| f(self, core)).map_err(|(report, _)| {
-            // The rights of the interrupted call must not carry over to the next call.
+            // The panic has interrupted a handler call. Restore the rights from before this call, so that the next call
+            // does not run with them.
             core.restore_caller(Some(caller));
             self.calls = calls;
-            // The locks that the interrupted call held are free again.
+            // The panic has also released the locks of the interrupted call.
             self.unwind_to(core, (locks, waits, answering));
             let (culprit, _, what) = self.collect(core, report, Some(me));
             self.recover(culprit.unwrap_or(me));
@@ -140,7 +142,7 @@ impl Nodes {
         })
     }
 
-    /// Takes an element out of service: its packets are dropped from now on, and its task and timers do nothing.
+    /// Disables an element: from now on, its packets are dropped, and its task and timers do nothing.
     fn disable(&mut self, element: u32) {
         let inputs = self.shared.graph.inputs(element as usize);
         if self.disable_locked(element, || Box::new(Disabled { inputs })) {
@@ -157,8 +159,8 @@ impl Nodes {
 }
 
 impl Worker {
-    /// Runs until the router has ended, or until all workers wait at the barrier for a hot swap. When an
-    /// element panics, [`OnPanic`] decides how to continue.
+    /// Runs until the router has ended, or until all workers wait at the barrier for a hot swap. If an element panics,
+    /// [`OnPanic`] tells how to continue.
     pub(crate) fn run(&mut self) {
         while let Err((report, panic)) = caught(|| self.run_loop()) {
             self.nodes.unwind_to(&self.core, (0, 0, 0));
@@ -170,8 +172,8 @@ impl Worker {
             };
             let policy = shared.session.on_panic;
             let times = self.nodes.panicked.count(culprit);
-            // A sender may repeat the packet that causes the panic: report only the 1st, 2nd, 4th, 8th panic
-            // and so on.
+            // A sender may send the packet that causes the panic again and again. So print a message only for the 1st,
+            // 2nd, 4th, 8th panic of an element, and so on.
             if times.is_power_of_two() {
                 let who = shared.declared_at(culprit);
                 let again = if times > 1 { format!(" {times} times, the last time") } else { String::new() };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first phase of building: places and builds the elements of a checked graph, but initialises none.
+//! The first phase of building a router: builds the elements of a checked graph and assigns them to workers, but does
+//! not initialise them.
 
 use crate::barrier::Barrier;
 use crate::build_state::BuildState;
@@ -21,8 +22,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::Receiver;
 
-/// Returns the elements to which the run loop gives turns. Elements with a pull output get none. Of the others, these
-/// get turns:
+/// Returns the elements with a task, to which the run loop gives turns. Elements with a pull output have none. Of the
+/// other elements, these have a task:
 /// - Elements with outputs but no inputs (sources).
 /// - Elements without push inputs, if their class has a task.
 /// - Elements with push inputs, if their class has a task and if packets from the inputs never reach one of the
@@ -36,7 +37,7 @@ pub(crate) fn tasks_of(graph: &Graph) -> Vec<usize> {
     (0..graph.len()).filter(|&e| !pulled(e) && (task(e) && (!pushed(e) || own(e)) || source(e))).collect()
 }
 
-/// Collects the names of all elements, and the names that information elements define.
+/// Returns the names of all elements, and the names that information elements define.
 fn names_of(
     graph: &Graph,
     classes: &dyn Classes,
@@ -65,26 +66,26 @@ fn names_of(
 }
 
 pub(crate) struct Built {
-    /// Per worker: element and instance.
+    /// For each worker, its elements: their numbers and instances.
     pub workers: Vec<Vec<(usize, Instance)>>,
     pub effects: Vec<Effects>,
     driver: Option<u32>,
     signals: Vec<(u32, i32)>,
-    /// The state that replicas share.
+    /// The states that replicas share, by element and type.
     replicas: Replicas,
 }
 
-/// What an element is built from, besides its configuration.
+/// The data that is needed to build an element, besides its configuration string.
 pub(crate) struct Site<'a> {
     pub graph: &'a Graph,
     pub names: &'a Names,
     pub seed: Seed,
     pub batch: usize,
-    /// The index of the replica, and the number of replicas.
+    /// The index of the replica, from 0, and the number of replicas.
     pub replica: (usize, usize),
 }
 
-/// Builds element `e` from a configuration. The second return value holds the warnings.
+/// Builds element `e` from the configuration string `config`. The second return value holds the warnings.
 pub(crate) fn build_one(
     site: &Site<'_>,
     e: usize,
@@ -177,7 +178,7 @@ fn build_elements(
     built
 }
 
-/// Assigns the tasks of a router to `workers` workers, and computes which worker reaches which elements.
+/// Assigns the tasks of a router to `workers` workers, and computes which workers reach which elements.
 pub fn place(graph: &Graph, classes: &dyn Classes, workers: usize) -> (Placement, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let names = names_of(graph, classes, Some(workers), &mut diagnostics);
@@ -188,9 +189,10 @@ fn place_named(graph: &Graph, names: &Names, workers: usize) -> Placement {
     Placement::new(graph, workers, &|e| names.home(e), &tasks_of(graph))
 }
 
-/// Builds the elements of a graph without initialising them, and returns all errors and warnings.
+/// Builds the elements of a graph, and returns all errors and warnings. Does not initialise the elements.
 pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<Diagnostic> {
-    // Insert elements that complete offloads upstream of elements whose class cannot handle offloaded packets.
+    // If the class of an element cannot handle offloaded packets (super-packets, missing checksums), insert elements
+    // upstream that complete the offloads.
     let (graph, mut diagnostics) = offload::complete(graph, classes.as_ref());
     if failed(&diagnostics) {
         return diagnostics;
@@ -204,8 +206,8 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     diagnostics
 }
 
-/// Returns the errors in the arguments of all elements. Unlike [`check`], this function accepts a graph that has
-/// errors itself.
+/// Returns the errors in the arguments of all elements. In contrast to [`check`], this function accepts a graph whose
+/// own checks have failed.
 pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut names = names_of(&graph, classes, None, &mut diagnostics);
@@ -217,7 +219,7 @@ pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The elements after building, and everything else that a run loop needs.
+/// The built elements of a router, and everything else that run loops need.
 pub(crate) struct Prepared {
     pub built: Built,
     pub shared: Arc<Shared>,
@@ -228,7 +230,7 @@ pub(crate) struct Prepared {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Returns the resources outside the router that elements have open, or will open when they are initialised.
+/// Returns the resources outside the router that elements have open, or will open at initialisation.
 fn held(graph: &Graph, built: &Built) -> Held {
     let mut held = Held::new();
     for (e, instance) in built.workers.iter().flatten() {
@@ -237,14 +239,14 @@ fn held(graph: &Graph, built: &Built) -> Held {
         }
     }
     for elements in held.values_mut() {
-        // Replicas count as one element.
+        // All replicas of an element together count as one element.
         elements.sort_unstable();
         elements.dedup();
     }
     held
 }
 
-/// Describes the elements for messages and tools.
+/// Returns the descriptions of all elements, for messages and tools.
 fn infos(graph: &Graph, sources: &Sources) -> Arc<[Info]> {
     let info = |e: &castanet_lang::flat::Element| {
         let place = sources.place(e.span);
@@ -259,7 +261,7 @@ fn infos(graph: &Graph, sources: &Sources) -> Arc<[Info]> {
     graph.flat.elements.iter().map(info).collect()
 }
 
-/// Builds the elements of a graph whose checks have passed, and initialises none.
+/// Builds the elements of a graph whose checks have passed. Does not initialise the elements.
 pub(crate) fn prepare(
     graph: Graph,
     classes: Arc<dyn Classes>,
@@ -268,7 +270,8 @@ pub(crate) fn prepare(
     settings: Settings,
     config: String,
 ) -> Result<Prepared, Vec<Diagnostic>> {
-    // Insert elements that complete offloads upstream of elements whose class cannot handle offloaded packets.
+    // If the class of an element cannot handle offloaded packets (super-packets, missing checksums), insert elements
+    // upstream that complete the offloads.
     let (graph, mut diagnostics) = offload::complete(graph, classes.as_ref());
     if failed(&diagnostics) {
         return Err(diagnostics);
@@ -303,7 +306,7 @@ pub(crate) fn prepare(
     let held = held(&graph, &built);
     let build_state = BuildState::new(&graph, &tasks, (seed, batch), built.effects.clone(), &built.replicas);
     let info = infos(&graph, sources);
-    // From here on, only the elements keep their shared state alive.
+    // Drop these references, so that shared state is freed with the last element that uses it.
     built.replicas.clear();
     let shared = Arc::new(Shared {
         graph,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moves packets by pull: a request goes upstream as far as the element that stores packets.
+//! Moves packets by pull. A pull goes upstream to the element that stores the packets.
 
 use crate::node::{Body, NONE, Node};
 use crate::nodes::Nodes;
@@ -9,13 +9,14 @@ use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
 use castanet_element::{CallError, Cx};
 use castanet_packet::{Batch, Packet};
 
-/// The router as seen by a task that pulls from a single element and calls no handlers.
+/// The access to other elements for a task that pulls from only one element and calls no handlers.
 pub(crate) struct Direct<'a> {
     pub node: &'a mut Node,
-    /// Packets that the pulled element emits wait here until the task has returned.
+    /// Edges for the packets that the other element emits while it is pulled from. They wait here until the task has
+    /// returned.
     pub outbox: &'a mut [Edge],
     pub port: usize,
-    /// Whether the pull left packets on edges.
+    /// Whether a pull has put packets into `outbox`.
     pub left: bool,
 }
 
@@ -47,8 +48,8 @@ impl castanet_element::run_loop::Router for Direct<'_> {
 }
 
 impl Nodes {
-    /// Pulls up to `max` packets through an output of a node. The result is the same as if the packets were
-    /// pulled one at a time, up to the first pull that returns none.
+    /// Pulls at most `max` packets through an output of a node. The result is the same as that of single pulls, up to
+    /// the first pull that returns none.
     fn pull_node(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
         let Nodes { nodes, edges, .. } = self;
         let Some(node) = nodes.get_mut(n) else { return };
@@ -85,19 +86,19 @@ impl Nodes {
             Body::Locked(..) => {
                 spoiled(into, |into| self.pull_locked(core, n, port, max, into));
             }
-            // The node is running, further up the call stack. The graph refuses pull cycles, so this pull
-            // comes from a handler that was called while the node ran. The pull returns no packets.
+            // The node is running, further up the call stack. This is not a pull cycle, because the graph refuses
+            // those: while the node ran, it called a handler, and the handler pulls. This pull returns no packets.
             Body::Busy => return,
         }
         self.settle(core);
-        // Packets that left the pull path are moved on, until they are stored, sent or dropped, before the
-        // pulled packets go on.
+        // The pull may have emitted packets to other outputs. Move each of them until it is stored, sent or dropped,
+        // before the pulled packets continue.
         self.defer(n);
         self.drain(core);
     }
 
-    /// Like `pull_node`, but pulls the packets one at a time. If a chain does not pass a packet on, the burst ends
-    /// there, and the packets after it stay upstream.
+    /// Pulls at most `max` packets like `pull_node`, but one at a time. For chains that may drop packets: if the chain
+    /// does not pass on a packet, the burst ends, and the packets behind it stay upstream.
     #[cold]
     fn pull_singly(&mut self, core: &mut Core, n: usize, port: usize, max: usize, into: &mut Batch) {
         let mut one = self.spare.pop().unwrap_or_default();
@@ -111,7 +112,7 @@ impl Nodes {
         self.spare.push(one);
     }
 
-    /// Runs a chain over packets that were pulled.
+    /// Runs a chain on a batch of packets that was pulled.
     fn run_pulled(&mut self, core: &mut Core, n: usize, batch: &mut Batch) {
         let Nodes { nodes, edges, .. } = self;
         if let Some(Node { body: Body::Chain(members), .. }) = nodes.get_mut(n) {
@@ -128,7 +129,7 @@ impl Nodes {
         max: usize,
         into: &mut Batch,
     ) {
-        // Packets that earlier pulls emitted are moved on before the next pull.
+        // Earlier pulls of this task may have emitted packets. Move these packets first.
         if !self.stack.is_empty() {
             self.drain(core);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moves packets by push: in batches, or a single packet without a batch.
+//! Moves packets by push: batches, and also single packets, which need no batch.
 
 use crate::lock::Purpose;
 use crate::node::{Body, Member, NONE, Node, Rest};
@@ -10,25 +10,25 @@ use castanet_element::{Cx, Instance, Verdict};
 use castanet_packet::{Batch, Packet};
 use castanet_spec::Reason;
 
-/// The maximum number of rounds that one packet may take through cycles.
+/// The maximum number of times that one packet may go round cycles.
 pub(crate) const HOPS: u16 = 1000;
-/// The limit on rounds through cycles in one turn is this number times the number of packets that the turn may emit.
-/// It applies to all packets of the turn together, including copies. Copies in a cycle multiply, so [`HOPS`] alone
-/// would not bound them.
+/// The limit on how often packets may go round cycles in one turn, for each packet that the turn may emit. It applies
+/// to all packets of the turn together, including copies. [`HOPS`] alone is not enough, because copies in a cycle
+/// multiply.
 pub(crate) const ROUNDS: u64 = 20_000;
 
-/// Where an edge leads.
+/// The node and input that an edge leads to.
 struct Target {
     node: usize,
-    /// The input of the node's element. In a chain: the number of the action to begin with.
+    /// The input of the node's element. If the node is a chain, the index of the action to begin with.
     port: usize,
-    /// The element that the edge comes from.
+    /// The number of the element that the edge comes from.
     from: u32,
 }
 
 impl Nodes {
-    /// Follows an edge, and then the first pending edge of each node that it reaches, until a node has no
-    /// packets to pass on.
+    /// Moves the packets on edge `x` to its node. Then follows the first edge on which this node has put packets, and
+    /// so on, until a node has put packets on no edge. The other edges with packets wait on the stack.
     pub(crate) fn follow(&mut self, core: &mut Core, mut x: usize) {
         while let Some(target) = self.take_off(core, x)
             && let Some((n, touched)) = self.run_node(core, x, target)
@@ -41,7 +41,7 @@ impl Nodes {
         }
     }
 
-    /// Takes the packets off an edge, and returns where the edge leads.
+    /// Takes the packets off an edge to `current`, and returns where the edge leads.
     #[inline(always)]
     fn take_off(&mut self, core: &mut Core, x: usize) -> Option<Target> {
         let edge = self.edges.get_mut(x)?;
@@ -49,8 +49,8 @@ impl Nodes {
         std::mem::swap(&mut self.current, &mut edge.batch);
         let target = Target { node: edge.node as usize, port: edge.port as usize, from: edge.from };
         if core.limit() == 1 && self.current.len() > 1 {
-            // Packets must move one by one here. If an element made several packets from one, put all but the
-            // first back, until the first has been stored, sent or dropped.
+            // The batch limit is 1, so packets must move one by one. If an element has made several packets from one,
+            // put all but the first back on the edge, until the first has been stored, sent or dropped.
             edge.batch.extend(self.current.as_mut_vec().drain(1..));
             edge.pending = true;
             self.stack.push(x as u32);
@@ -64,9 +64,9 @@ impl Nodes {
         Some(target)
     }
 
-    /// Pushes the packets that came over edge `x` to a node. If that leaves packets only on the main output of a
-    /// chain, continues with the next node at once, without marking the edge between them. Returns the last node that
-    /// ran, and the edges on which it put packets, as bits. Returns none if the packets wait or were dropped.
+    /// Pushes the packets that came over edge `x` to a node. If the node is a chain and leaves packets only on its main
+    /// output, continues with the next node at once. Returns the last node that ran, and the edges on which it has put
+    /// packets, as bits. Returns none if the packets wait or were dropped.
     #[inline(always)]
     fn run_node(&mut self, core: &mut Core, mut x: usize, mut target: Target) -> Option<(usize, u64)> {
         loop {
@@ -107,15 +107,16 @@ impl Nodes {
                 Body::Locked(..) => match self.push_reaching(core, n, port) {
                     Some(touched) => touched,
                     None => {
-                        // Another worker runs the element. This worker holds a lock, so it must not wait. The packets
-                        // wait on their edge instead.
+                        // Another worker is running the element. This worker holds a lock, so it must not wait for
+                        // another lock. Let the packets wait on their edge.
                         self.put_back_on(x);
                         self.contended.push(x as u32);
                         return None;
                     }
                 },
                 Body::Busy => {
-                    // The element is still running. The edge is followed again when it has returned.
+                    // The element is still running on this worker. The edge is followed again when the element has
+                    // returned.
                     self.put_back_on(x);
                     self.parked.push(x as u32);
                     return None;
@@ -125,7 +126,7 @@ impl Nodes {
         }
     }
 
-    /// Puts the packets that are being moved back on an edge, where they wait.
+    /// Puts the packets in `current` back on edge `x`, where they wait.
     #[cold]
     fn put_back_on(&mut self, x: usize) {
         if let Some(edge) = self.edges.get_mut(x) {
@@ -134,7 +135,7 @@ impl Nodes {
         }
     }
 
-    /// Finishes the work that the single-packet path has left in `rest`, then follows all waiting edges.
+    /// Finishes the work that the single-packet path has left in `rest`, then follows all edges on which packets wait.
     #[inline(never)]
     pub(crate) fn finish(&mut self, core: &mut Core) {
         match self.rest.take() {
@@ -150,12 +151,13 @@ impl Nodes {
             }
             Some(Rest::Nowhere(from)) => core.count_drops(from, Reason::NoPort, 1),
         }
-        // Only `follow` sets packets aside or counts rounds. So `drain` need not be called for a packet that
-        // the single-packet path has moved all the way.
+        // If the single-packet path has left no work, `drain` is not needed: only `follow` suspends packets or counts
+        // rounds through cycles.
         self.drain(core);
     }
 
-    /// Continues after a node has run: first carries out its handler calls, then follows its emitted packets.
+    /// Called after a node has run. First makes the handler calls that its elements have deferred, then follows the
+    /// edges with its packets.
     #[inline]
     pub(crate) fn go_on(&mut self, core: &mut Core, n: usize, touched: u64) {
         self.settle(core);
@@ -164,8 +166,9 @@ impl Nodes {
         }
     }
 
-    /// Pushes the current batch to an element that reaches others or is locked. Returns the edges with packets, as
-    /// bits. Returns none and leaves the batch unchanged if this worker must not wait for the element.
+    /// Pushes the batch in `current` to an element that is locked or needs access to other elements. Returns the edges
+    /// on which the element has put packets, as bits. Returns none and leaves the batch unchanged if another worker is
+    /// running the element and this worker must not wait.
     fn push_reaching(&mut self, core: &mut Core, n: usize, port: usize) -> Option<u64> {
         let Node { me, body, .. } = self.nodes.get(n)?;
         let (me, is_locked) = (*me, matches!(body, Body::Locked(..)));
@@ -189,9 +192,9 @@ impl Nodes {
     }
 }
 
-/// Takes the packet that node `n` has left in the slot of `cx`, and moves it from element to element without a batch,
-/// as long as each element emits exactly one packet. Returns true when nothing is left to move. Otherwise the
-/// remaining work is in `rest`.
+/// The single-packet path. Takes the packet that node `n` has left in the slot of `cx`, and moves it from element to
+/// element without a batch, as long as each element emits exactly one packet. Returns true if nothing is left to move.
+/// If something is left, it is in `rest`.
 #[inline(always)]
 pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Option<Rest>) -> bool {
     match cx.outputs().take_slot() {
@@ -200,9 +203,9 @@ pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Opt
     }
 }
 
-/// Ends the single-packet path at node `n`. Returns true if the node has touched no edge. Otherwise puts the
-/// touched edges in `rest`.
-// The edges are passed through memory: a return value would occupy registers on the whole path.
+/// Ends the single-packet path at node `n`, which has put packets on the edges in `touched`. Returns true if there are
+/// no such edges. If there are, stores them in `rest`.
+// The edges are stored in memory, because a return value would occupy registers on the whole path.
 #[inline(always)]
 pub(crate) fn is_all(n: usize, touched: u64, rest: &mut Option<Rest>) -> bool {
     if touched != 0 {
@@ -213,7 +216,7 @@ pub(crate) fn is_all(n: usize, touched: u64, rest: &mut Option<Rest>) -> bool {
     true
 }
 
-/// Like [`walk`], but starts with packet `p`, which is to cross edge `x`.
+/// Like [`walk`], but starts with packet `p`, which must cross edge `x`.
 #[inline(always)]
 pub(crate) fn pass(
     nodes: &mut [Node],
@@ -268,7 +271,7 @@ pub(crate) fn pass(
     }
 }
 
-/// Carries out a verdict other than a plain `Next`. Edge `resume` leads to the next action.
+/// Carries out a verdict that ends the single-packet path. `resume` is the edge that leads to the next action.
 #[inline(never)]
 fn leave(verdict: Verdict, p: Packet, resume: u32, cx: &mut Cx<'_>) {
     match verdict {
@@ -278,7 +281,8 @@ fn leave(verdict: Verdict, p: Packet, resume: u32, cx: &mut Cx<'_>) {
     }
 }
 
-/// Counts a round through a cycle for each packet of the batch, and drops packets that went round too often.
+/// Counts a hop for each packet of a batch that crosses an edge closing a cycle. Drops packets that have gone round too
+/// often.
 #[cold]
 #[inline(never)]
 fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32) {
@@ -289,7 +293,7 @@ fn count_hops(batch: &mut Batch, rounds: &mut u64, core: &mut Core, from: u32) {
     core.count_drops(from, Reason::PushLoop, (before - batch.len()) as u64);
 }
 
-/// Drops the packets that an element has not taken out of the batch pushed to it.
+/// Drops the packets that an element has left in the batch that was pushed to it.
 #[cold]
 #[inline(never)]
 fn leftover(batch: &mut Batch, core: &mut Core, me: u32) {
@@ -297,8 +301,8 @@ fn leftover(batch: &mut Batch, core: &mut Core, me: u32) {
     batch.clear();
 }
 
-/// Runs actions of a chain over a batch. The packets left in the batch go on by output 0 of the last action.
-/// Returns the edges with packets, as bits.
+/// Runs the actions of a chain on a batch. The packets that are left in the batch continue through output 0 of the last
+/// action. Returns the other edges on which actions have put packets, as bits.
 #[inline]
 pub(crate) fn run_chain(
     members: &mut [Member],
@@ -323,9 +327,9 @@ pub(crate) fn run_chain(
     cx.outputs().touched()
 }
 
-/// Runs an action that may emit copies, or add packets to the batch. Returns true if it did either. In that case, the
-/// batch waits on the edge that leads to the next action: emitted copies must go before the batch, and a batch with
-/// added packets may have to go on one packet at a time.
+/// Runs an action that may emit copies or add packets to the batch. If it has done so, puts the batch on the edge that
+/// leads to the next action and returns true. The batch must wait there: copies move before the batch, and a batch with
+/// added packets may have to continue one packet at a time.
 fn copied(m: &mut Member, batch: &mut Batch, cx: &mut Cx<'_>) -> bool {
     let (before, len) = (cx.outputs().take_touched(), batch.len());
     m.action.action_batch(batch, cx);

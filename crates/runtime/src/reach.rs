@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls elements that must reach other elements, because they pull or call handlers.
+//! Calls elements that need access to other elements, because they pull or call handlers.
 
 use crate::lock::Purpose;
 use crate::node::Body;
@@ -9,19 +9,20 @@ use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
 use castanet_element::{AnyElement, Cx, Instance};
 use castanet_packet::Packet;
 
-/// The result of a call, and what the element emitted during it.
+/// The result of a call of an element that needs access to other elements, and what the element has emitted.
 pub(crate) struct Reached<R> {
     pub out: R,
-    /// The emitted packet, with the index of the edge that it goes to, if the call was made with `single` and
-    /// emitted exactly one packet.
+    /// The only packet that the element has emitted, with the index of the edge for it. None if the element has emitted
+    /// another number of packets, or if `single` was false.
     pub emitted: Option<(usize, Packet)>,
-    /// The edges of the node that have packets, as bits.
+    /// The edges of the node on which the element has put packets, as bits.
     pub touched: u64,
 }
 
 impl Nodes {
-    /// Calls the element of node `n`. Returns none if the element does not reach others, or is running. With
-    /// `single`, if the element emits exactly one packet, this packet is returned instead of put on its edge.
+    /// Calls the element of node `n`. Returns none if the element needs no access to other elements, or is already
+    /// running. If `single` is true and the element emits exactly one packet, the packet is returned and not put on its
+    /// edge.
     pub(crate) fn reach<R>(
         &mut self,
         core: &mut Core,
@@ -57,7 +58,7 @@ impl Nodes {
         Some(Reached { out, emitted, touched })
     }
 
-    /// Puts a body back into its node after it has run, and moves its emitted packets to the edges.
+    /// Puts a body back into its node after it has run, and moves the packets in its outbox to the node's edges.
     pub(crate) fn put_back(&mut self, n: usize, body: Body, touched: u64) {
         let Nodes { nodes, edges, stack, parked, .. } = self;
         if let Some(node) = nodes.get_mut(n) {
@@ -74,7 +75,7 @@ impl Nodes {
     }
 }
 
-/// Moves the packets in an element's outbox to its edges, which start at index `base`.
+/// Moves the packets in the outbox of an element to its edges. `base` is the index of its first edge.
 pub(crate) fn deliver(outbox: &mut [Edge], edges: &mut [Edge], base: u32) {
     for (own, edge) in outbox.iter_mut().zip(edges.iter_mut().skip(base as usize)) {
         if !own.batch.is_empty() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Live reconfiguration: an element gets another configuration while the router runs, by a write to its
-//! handler `config`.
+//! Live reconfiguration: a write to the handler `config` gives an element another configuration string while the router
+//! runs.
 //!
-//! A second element is built from the new text and initialised beside the first. It takes over the state of
-//! the first, as in a hot swap, and then replaces it. If a step fails, the first element continues as it was.
-//! Each worker does this with its own replica.
+//! A second element is built from the new string and initialised. It takes over the state of the first element, as in a
+//! hot swap, and then replaces it. If a step fails, the first element continues unchanged. Each worker does this with
+//! its own replica.
 
 use crate::handlers::{busy, missing};
 use crate::initialise::Context;
@@ -24,13 +24,14 @@ impl Shared {
         self.spec(element).is_some_and(|s| s.reconfigure != Reconfigure::Refused)
     }
 
-    /// Whether writes to an element's handlers change its configuration text, and the class itself returns that text.
+    /// Whether the class of an element returns the current configuration string itself, in its handler `config`. Writes
+    /// to other handlers of the element may change this string.
     pub(crate) fn shows_config(&self, element: u32) -> bool {
         self.spec(element).is_some_and(|s| s.config_follows) && self.declared(element, "config").is_some()
     }
 
-    /// Updates the configuration text of an element after a write to one of its handlers, if the class
-    /// declares that the text follows such writes (`config_follows`).
+    /// Updates the stored configuration string of an element after a write to one of its handlers. Does so only if the
+    /// class declares that writes to the handlers of arguments change `config` (`config_follows`).
     pub(crate) fn follow(&self, core: &Core, element: u32, handler: &str, value: &str) {
         let (Some(spec), Some(info)) = (self.spec(element), self.info.get(element as usize)) else { return };
         if !spec.config_follows {
@@ -43,12 +44,12 @@ impl Shared {
         }
     }
 
-    /// Builds an element from another configuration, for the worker of `core`.
+    /// Builds an element from another configuration string, for the worker that `core` belongs to.
     fn rebuild(&self, core: &Core, element: u32, text: &str) -> Result<Instance, CallError> {
         let e = element as usize;
         let def = self.graph.element(e).and_then(|x| self.classes.get(&x.class));
         let def = def.ok_or_else(|| missing(&self.handler_name(Some(element), "config"), "write"))?;
-        // The text has the rights of the client that sent it.
+        // The new configuration string has the rights of the client that wrote it.
         let mut names = (*self.names).clone();
         names.set_origin(core.origin());
         let workers = self.workers_of(element);
@@ -76,13 +77,13 @@ impl Shared {
     }
 }
 
-/// The place where a worker keeps an element.
+/// A reference to the instance of an element inside its node.
 pub(crate) enum Place<'a> {
     Action(&'a mut Box<dyn Action>),
     Element(&'a mut Box<dyn AnyElement>),
 }
 
-/// Moves the counts and state of one element to another. After an error, moves them back.
+/// Moves the counts and the state of one element to another. After an error, moves them back.
 fn hand(
     old: &mut (dyn Object + 'static),
     new: &mut (dyn Object + 'static),
@@ -94,13 +95,13 @@ fn hand(
     };
     let moved = give(old, new);
     if moved.is_err() {
-        // The error of moving back is dropped, because the first error is what counts.
+        // Ignore an error here, because the first error is the one to report.
         let _ = give(new, old);
     }
     moved
 }
 
-/// Initialises an element that will replace another one. Returns whether its task is scheduled.
+/// Initialises an element that will replace another one. Returns whether its task is scheduled from the start.
 fn initialise(
     new: &mut Instance,
     element: u32,
@@ -114,7 +115,8 @@ fn initialise(
 }
 
 impl Nodes {
-    /// Returns the place of an element; none if it is not on this worker, or is running.
+    /// Returns a reference to the instance of an element. None if the element is not on this worker, is locked, or is
+    /// running.
     pub(crate) fn place_of(&mut self, element: u32) -> Option<Place<'_>> {
         let &(n, member) = self.places.get(element as usize)?;
         match &mut self.nodes.get_mut(n as usize)?.body {
@@ -124,7 +126,7 @@ impl Nodes {
         }
     }
 
-    /// Gives the replica of an element on this worker another configuration.
+    /// Replaces the replica of an element on this worker by one with another configuration string.
     pub(crate) fn reconfigure(&mut self, core: &mut Core, element: u32, text: &str) -> Result<(), CallError> {
         let shared = self.shared.clone();
         let name = shared.graph.name(element as usize);
@@ -164,8 +166,8 @@ impl Nodes {
                 let moved = self.with(core, element, |old, cx| hand(old, new.common(), cx));
                 moved.ok_or_else(|| missing(&format!("{name}.config"), "write"))???;
             }
-            // The old element is dropped without cleanup, because the new one now has its open resources and the
-            // state shared with replicas.
+            // Drop the old element without cleanup. The new element now has its open resources and the state that
+            // replicas share.
             match (self.place_of(element), new) {
                 (Some(Place::Action(place)), Instance::Action(new)) => *place = new,
                 (Some(Place::Element(place)), Instance::Element(new)) => *place = new,
@@ -193,7 +195,7 @@ impl Nodes {
         locked || self.panicked.disabled.iter().any(|d| d.0 == element)
     }
 
-    /// Lets an element reach other elements from now on.
+    /// Gives an element access to other elements from now on.
     fn let_reach(&mut self, element: u32) {
         let Some(n) = self.node_of(element) else { return };
         for node in self.nodes.iter_mut().filter(|x| x.direct.is_some_and(|d| d.0 as usize == n)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes handler calls from threads that are not workers. Each call goes to the workers of the element. If a swap
-//! replaces the configuration before a call is answered, the call is repeated on the new configuration.
+//! Makes handler calls from threads that are not workers. A call goes to the workers that have the element. If a hot
+//! swap replaces the configuration before the call is answered, the call is repeated on the new configuration.
 
 use crate::global_handlers::GlobalWrite;
 use crate::handlers::{missing, without_parameters};
@@ -17,19 +17,19 @@ use std::sync::Weak;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// The interval at which a thread that waits for a worker checks that the worker still runs.
+/// How often a thread that waits for a worker's answer checks that the worker is still running.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// How long a thread that waits for a worker's answer spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(150);
 
-/// Why a call has no result.
+/// Why a handler call has no result.
 enum Unanswered {
     /// The call failed.
     Failed(CallError),
-    /// The router has stopped.
+    /// The router has stopped, so no worker answers.
     Stopped,
-    /// The configuration was swapped before the worker read the request.
+    /// A hot swap replaced the configuration before the worker read the request.
     Swapped,
 }
 
@@ -39,13 +39,13 @@ impl From<CallError> for Unanswered {
     }
 }
 
-/// Sends a call to a worker and waits for the answer.
+/// Sends a handler call to a worker and waits for the answer.
 fn ask(shared: &Shared, worker: usize, call: Call) -> Result<String, Unanswered> {
     let (tx, rx) = sync_channel(1);
     let Some(inbox) = shared.inboxes.get(worker) else { return Err(Unanswered::Stopped) };
     inbox.send(Mail::Call(call, tx));
-    // Spin first: a busy worker answers after a few turns of tasks, and waking this thread would cost the
-    // worker more than the answer.
+    // Spin before sleeping: a busy worker answers after a few task turns, and waking a sleeping thread would cost the
+    // worker more time than the answer itself.
     let soon = Instant::now() + SPIN;
     while Instant::now() < soon {
         match rx.try_recv() {
@@ -65,7 +65,8 @@ fn ask(shared: &Shared, worker: usize, call: Call) -> Result<String, Unanswered>
 }
 
 impl Running {
-    /// Calls the current configuration. If it is swapped meanwhile, repeats the call on the next one.
+    /// Makes a call on the current configuration. If a hot swap replaces this configuration meanwhile, repeats the call
+    /// on the new one.
     fn call<T>(
         &self,
         element: Option<&str>,
@@ -85,7 +86,8 @@ impl Running {
                 Ok(answer) => return Ok(answer),
                 Err(Unanswered::Failed(e)) => return Err(e),
                 Err(Unanswered::Stopped) => return Err(gone()),
-                // The old workers stop answering shortly before the next configuration becomes current.
+                // The workers of the old configuration stop answering shortly before the new configuration becomes the
+                // current one. Try again.
                 Err(Unanswered::Swapped) => std::thread::yield_now(),
             }
         }
@@ -129,8 +131,8 @@ impl Remote for Running {
             && let GlobalWrite::Swap(command) = shared.global_write(from, handler)?
             && (command != SwapCommand::Replace || !self.settings.clock.is_simulated())
         {
-            // Swap on this thread, so that all workers keep moving packets. Under simulated time, the worker must
-            // swap, because only its clock has the current time.
+            // Swap on this thread, so that all workers keep moving packets. Under simulated time, a worker must do it,
+            // because only its clock has the current time.
             let swap = |text: &str| self.swap(from, BY_HANDLER, text).map(|done| done.warnings);
             return self.command(from, command, value, Style::Snippets, swap);
         }

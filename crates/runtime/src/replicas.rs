@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Handler calls of elements that have replicas: which replicas a call goes to, and how their answers are combined.
+//! Handler calls to elements with replicas: which replicas get a call, and how their values are combined.
 
 use crate::handlers::{missing, without_parameters};
 use crate::ledger;
@@ -8,7 +8,7 @@ use castanet_element::CallError;
 use castanet_spec::{ClassSpec, Merge, Workers};
 
 impl Shared {
-    /// Reads a handler of an element. `read` reads the handler on one worker.
+    /// Reads a handler of an element and combines the values of its replicas. `read` reads the handler on one worker.
     ///
     /// # Errors
     /// The first error of `read`, or an error if no worker has the element.
@@ -33,7 +33,7 @@ impl Shared {
         }
     }
 
-    /// Writes a handler of an element. `write` writes the handler on one worker.
+    /// Writes a handler of an element on all replicas that need the value. `write` writes the handler on one worker.
     ///
     /// # Errors
     /// The first error of `write`. Replicas that were written before the error keep the new value.
@@ -47,9 +47,9 @@ impl Shared {
         self.workers_of(element).iter().copied().take(replicas).try_for_each(write)
     }
 
-    /// Returns the workers whose answers make up the value of a read handler. Replicas that share their state all
-    /// give the same answer, so one of them is asked. Drops are counted per worker, so for `drop_reasons` all workers
-    /// that run the element are asked.
+    /// Returns the workers whose values are combined in a read of a handler. Normally, these are all workers with a
+    /// replica. If the replicas share their state, one worker is enough, because all replicas give the same value. The
+    /// value of `drop_reasons` needs all workers that run the element, because each worker counts its own drops.
     fn readers_of(&self, element: u32, handler: &str) -> &[usize] {
         let owners = self.workers_of(element);
         if self.counts_drops(element, handler) {
@@ -63,13 +63,13 @@ impl Shared {
             _ => owners,
         }
     }
-    /// Returns the maximum number of replicas to which a write to a handler must go. If the replicas share
-    /// their state, one write is enough, except to `config`, because each replica has its own configuration.
+    /// Returns the maximum number of replicas that a write to a handler must reach. If the replicas share their state,
+    /// one is enough. `config` is an exception, because each replica has a configuration string of its own.
     fn written_replicas(&self, element: u32, handler: &str) -> usize {
         let share = self.spec(element).is_some_and(|s| s.workers == Workers::Share);
         if share && handler != "config" { 1 } else { usize::MAX }
     }
-    /// Returns the value of a handler if it can be computed without asking a worker.
+    /// Returns the value of a handler if any thread can compute it. None if a worker must be asked.
     fn unasked(&self, element: u32, handler: &str) -> Option<String> {
         match self.declared(element, handler) {
             Some(_) => None,
@@ -78,7 +78,7 @@ impl Shared {
     }
 }
 
-/// Combines the values that the replicas of an element gave for one of its handlers.
+/// Combines the values that the replicas of an element have returned for a handler.
 fn merge(shared: &Shared, element: u32, handler: &str, values: Vec<String>) -> String {
     if shared.counts_drops(element, handler) {
         return ledger::merge_reasons(&values);
@@ -86,8 +86,8 @@ fn merge(shared: &Shared, element: u32, handler: &str, values: Vec<String>) -> S
     merge_values(shared.spec(element), handler, values)
 }
 
-/// Adds tables line by line. Each line is a number, a tab and a text. Returns none if the texts are not the
-/// same in all tables.
+/// Adds up tables line by line. Each line has a number, a tab and a text. Returns none if the texts differ between the
+/// tables.
 fn add_lines(values: &[String]) -> Option<String> {
     let mut sums: Vec<(u64, &str)> = Vec::new();
     for (i, value) in values.iter().enumerate() {
@@ -113,8 +113,8 @@ fn add_lines(values: &[String]) -> Option<String> {
     Some(sums.into_iter().map(|(n, text)| format!("{n}\t{text}\n")).collect())
 }
 
-/// Combines the values of a handler from several replicas, as its declaration says. Arguments and undeclared
-/// handlers have the same value on all replicas.
+/// Combines the values that replicas have returned for a handler, as the handler's declaration says. For arguments and
+/// handlers without a declaration, returns the first value, because all replicas have the same.
 fn merge_values(spec: Option<&ClassSpec>, handler: &str, values: Vec<String>) -> String {
     let declared = spec.and_then(|s| s.handler(handler));
     fn numbers<T: std::str::FromStr>(values: &[String]) -> Option<Vec<T>> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A router: it is built from a graph, run, and examined after it has stopped.
+//! A router, from building until after it has stopped.
 
 use crate::assemble::assemble;
 use crate::assembly::Assembly;
@@ -21,19 +21,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// A router that was built. It is run at most once.
+/// A router that was built. It can run only once.
 pub struct Router {
     /// All workers of the current configuration.
     pub(crate) assembly: Assembly,
     running: Arc<Running>,
 }
 
-/// Builds a router from a graph whose checks have passed, and initialises it. The second return value holds
-/// the warnings.
+/// Builds a router from a graph whose checks have passed, and initialises it. The second return value holds the
+/// warnings.
 ///
 /// # Errors
-/// Everything that prevents the router from running. If one phase has errors, the later phases are not
-/// checked.
+/// Everything that prevents the router from running. If a phase has errors, the later phases do not run, so their
+/// errors are missing.
 pub fn build(
     graph: Graph,
     classes: Arc<dyn Classes>,
@@ -48,8 +48,8 @@ pub fn build(
     Ok((Router { assembly, running }, diagnostics))
 }
 
-/// The thread of a worker. After a swap it runs the worker of the new configuration, because packet pools
-/// belong to threads.
+/// The thread of a worker. After a hot swap, the same thread runs a worker of the new configuration, because the packet
+/// pools belong to the thread.
 struct Thread<'scope> {
     work: Sender<Worker>,
     done: Receiver<Worker>,
@@ -81,21 +81,21 @@ impl<'scope> Thread<'scope> {
 }
 
 impl Router {
-    /// Returns the data that the workers share. It stays usable while the router runs.
+    /// Returns the data that all workers share. It can be used while the router runs.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.assembly.shared
     }
 
-    /// Returns the access to the running router for other threads. It stays valid across hot swaps.
+    /// Returns the handle by which other threads access the running router. It stays valid across hot swaps.
     pub fn running(&self) -> &Arc<Running> {
         &self.running
     }
 
-    /// Runs until the router is stopped, each worker on a thread of its own. After hot swaps, `self` holds
-    /// the configuration that ran last.
+    /// Runs until the router is stopped, with a thread for each worker. After hot swaps, `self` holds the last
+    /// configuration.
     ///
     /// # Errors
-    /// When a thread cannot be started; the router has not run then.
+    /// When a thread cannot be started. In that case, the router has not run.
     pub fn run(&mut self) -> std::io::Result<()> {
         let running = self.running.clone();
         let result = std::thread::scope(|scope| {
@@ -111,7 +111,7 @@ impl Router {
             }
             loop {
                 self.round(&mut threads);
-                // Threads that wait to swap get an error when the slot closes.
+                // Close the slot for hot swaps. Threads that wait for a swap get an error.
                 if self.assembly.shared.is_stopped() {
                     break;
                 }
@@ -120,8 +120,7 @@ impl Router {
                 running.slot.release();
             }
             cleaner.finish();
-            // Join the threads: a scope does not wait for the last actions of its threads, such as the
-            // release of their packet pools.
+            // Join the threads. The end of the scope does not wait until a thread has released its packet pools.
             for Thread { work, done, thread } in threads {
                 drop((work, done));
                 if let Err(panic) = thread.join() {
@@ -131,18 +130,18 @@ impl Router {
             Ok(())
         });
         running.slot.close();
-        // In debug builds, check the ledger, so that any test that runs a class finds out if it miscounts.
-        // After a panic, the packets that the element had cannot be counted.
+        // In debug builds, check the ledger, so that every test notices a class that counts wrongly. After a panic, the
+        // check is not possible, because the packets of the element that panicked cannot be counted.
         if cfg!(debug_assertions) && result.is_ok() && running.panics() == 0 {
             self.ledger().check();
         }
         result
     }
 
-    /// Runs the workers on their threads until they return.
+    /// Runs all workers on their threads until they return.
     fn round(&mut self, threads: &mut Vec<Thread<'_>>) {
         for (thread, worker) in threads.iter().zip(self.assembly.workers.drain(..)) {
-            // This fails only if the thread has ended, which is detected below.
+            // Sending fails only if the thread has ended. The code below notices that.
             let _ = thread.work.send(worker);
         }
         for i in 0..threads.len() {
@@ -179,7 +178,7 @@ impl Router {
         self.assembly.write(element, handler, value)
     }
 
-    /// Returns the ledger: where packets came from and what became of them. It includes elements that swaps
+    /// Returns the ledger: where packets came from and what became of them. The ledger includes elements that hot swaps
     /// removed.
     pub fn ledger(&self) -> Ledger {
         self.assembly.ledger()
@@ -191,17 +190,17 @@ impl Router {
         self.assembly.cleanup()
     }
 
-    /// Packets dropped, by element and reason, over all workers.
+    /// The number of dropped packets, by element and reason, over all workers.
     pub fn drops(&self) -> BTreeMap<(u32, Reason), u64> {
         self.assembly.drops()
     }
 
-    /// Returns the number of packets that wait between elements. It is 0 when every task has returned.
+    /// Returns the number of packets that wait on edges. It is 0 when no task is in the middle of a turn.
     pub fn waiting(&self) -> usize {
         self.assembly.waiting()
     }
 
-    /// Returns the number that handler calls use for the element with this name.
+    /// Returns the number of the element with this name, for handler calls.
     pub fn find(&self, name: &str) -> Option<u32> {
         self.assembly.shared.find(name)
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gives threads that are not workers access to a running router. The access stays valid when swaps replace the
-//! configuration.
+//! The handle by which threads that are not workers access a running router. It stays valid across hot swaps.
 
 use crate::driver_elements::DriverElement;
 use crate::options::{Printer, Settings};
@@ -14,7 +13,7 @@ use parking_lot::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// A running router. It stays the same when swaps replace the configuration.
+/// A running router, across all its configurations.
 pub struct Running {
     pub(crate) session: Arc<Session>,
     current: RwLock<Weak<Shared>>,
@@ -25,12 +24,12 @@ pub struct Running {
     pub(crate) open: AtomicBool,
     pub(crate) slot: Slot,
     pub(crate) driver_elements: OnceLock<Vec<DriverElement>>,
-    /// A reference to itself, from which `Running::strong` makes an `Arc`.
+    /// A weak reference to this router itself, from which `Running::strong` makes an `Arc`.
     me: Weak<Running>,
 }
 
 impl Running {
-    /// Creates the state of a router whose messages go to `printer`.
+    /// Creates the state of a router. `printer` receives its messages.
     pub(crate) fn new(printer: Printer, settings: Settings) -> Arc<Running> {
         Arc::new_cyclic(|me| Running {
             session: Arc::new(Session::new(printer, settings.on_panic)),
@@ -44,46 +43,47 @@ impl Running {
             me: me.clone(),
         })
     }
-    /// Returns the session, and this router as the supervisor of its configurations.
+    /// Returns the session, and this router as the [`Supervisor`] of its configurations.
     pub(crate) fn parts(self: &Arc<Running>) -> (Arc<Session>, Arc<dyn Supervisor>) {
         (self.session.clone(), self.clone())
     }
     pub(crate) fn strong(&self) -> Option<Arc<Running>> {
         self.me.upgrade()
     }
-    /// Returns the current configuration; none once it has been freed.
+    /// Returns the current configuration. None if it has been freed.
     pub fn current(&self) -> Option<Arc<Shared>> {
         self.current.read().upgrade()
     }
-    /// The number of failed handler calls in scripts that run by themselves. No caller gets the errors of these calls.
+    /// The number of failed handler calls in scripts that neither a caller nor a packet started, so that nobody
+    /// receives the errors.
     pub fn failed_calls(&self) -> u64 {
         self.session.failed_calls.load(Ordering::Relaxed)
     }
-    /// Under simulated time: stops the router when no task is scheduled and no timer is set, because time
-    /// cannot advance then. For programs in which no other thread calls the router.
+    /// Makes the router stop under simulated time when no task is scheduled and no timer is set, because time cannot
+    /// advance then. Only for programs in which no other thread calls the router.
     pub fn stop_when_idle(&self) {
         self.session.set_stops_when_idle(true);
     }
     /// Sets the elements of the driver. Only the first call has an effect.
     pub fn set_driver_elements(&self, elements: Vec<DriverElement>) {
-        // A second call is a programming error. The elements of the first call stay.
+        // A second call would be a bug in the caller. The elements of the first call stay.
         let _ = self.driver_elements.set(elements);
     }
-    /// Returns the element of the driver with a name. An element of the configuration with that name hides it.
+    /// Returns the driver's element with this name. None if an element of the configuration has the same name.
     pub(crate) fn driver_element(&self, name: &str) -> Option<&DriverElement> {
         let found = self.driver_elements.get()?.iter().find(|e| e.name == name)?;
         self.current().is_some_and(|s| s.find(name).is_none()).then_some(found)
     }
-    /// The number of panics of elements.
+    /// The number of panics of elements so far.
     pub fn panics(&self) -> u64 {
         self.session.panics.load(Ordering::Relaxed)
     }
-    /// Sets the first configuration.
+    /// Sets the configuration with which the router starts.
     pub(crate) fn set_current(&self, shared: &Arc<Shared>) {
         *self.current.write() = Arc::downgrade(shared);
     }
-    /// Replaces the current configuration. `forward` passes on requests that the old configuration has not
-    /// carried out. The write lock blocks new requests meanwhile, so that none is lost.
+    /// Makes `new` the current configuration. `forward` passes on the requests that `old` has not carried out. The
+    /// write lock blocks new requests meanwhile, so that no request is lost.
     pub(crate) fn succeed(&self, old: &Shared, new: &Arc<Shared>, forward: impl FnOnce()) {
         let mut current = self.current.write();
         old.retired.store(true, Ordering::SeqCst);
@@ -94,14 +94,13 @@ impl Running {
         self.swaps.fetch_add(1, Ordering::SeqCst);
         *current = Arc::downgrade(new);
     }
-    /// Sends a signal of the operating system to the elements that watch it. Returns false if no element watches
-    /// it.
+    /// Delivers an operating-system signal to the elements that watch it. Returns false if no element watches it.
     pub fn signal(&self, signal: i32) -> bool {
         let current = self.current.read();
         let Some(shared) = current.upgrade() else { return false };
         shared.signal(signal)
     }
-    /// The number of swaps so far.
+    /// The number of hot swaps so far.
     pub(crate) fn swapped(&self) -> u64 {
         self.swaps.load(Ordering::SeqCst)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of a running router that no swap replaces: messages and their listeners, counts of failures, and
-//! the ledger of elements that swaps removed.
+//! The state of a running router that hot swaps do not replace: listeners to messages, numbers of failures, and the
+//! ledger accounts of elements that swaps removed.
 
 use crate::ledger::Former;
 use crate::options::{OnPanic, Printer};
@@ -9,27 +9,27 @@ use parking_lot::Mutex;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The channel of messages that name no channel.
+/// The channel of messages without a channel name.
 pub(crate) const DEFAULT: &str = "default";
 
-/// The state of a running router that no swap replaces.
+/// The state of a running router that hot swaps do not replace.
 pub(crate) struct Session {
     printer: Printer,
     listeners: Mutex<Vec<(String, Weak<dyn Listener>)>>,
-    /// Whether there has ever been a listener. If not, sending a message need not take the lock, which matters
-    /// because elements may send many messages.
+    /// Whether there has ever been a listener. If there has been none, a message needs no lock. This matters because
+    /// elements may send many messages.
     heard: AtomicBool,
-    /// Whether the router is to stop when nothing can happen any more (simulated time only).
+    /// Whether the router stops when no task is scheduled and no timer is set. Only under simulated time.
     stops_when_idle: AtomicBool,
-    /// Whether the router has already printed that it stops because nothing more can happen.
+    /// Whether the router has already shown the message that it stops because nothing is left to do.
     idle_reported: AtomicBool,
-    /// The reaction to elements that panic.
+    /// How the router continues after an element has panicked.
     pub on_panic: OnPanic,
-    /// The number of panics of elements.
+    /// The number of panics of elements so far.
     pub panics: AtomicU64,
-    /// The number of failed handler calls in scripts that run by themselves.
+    /// The number of failed handler calls in scripts that neither a caller nor a packet started.
     pub failed_calls: AtomicU64,
-    /// Accounts of elements that swaps removed.
+    /// The ledger accounts of elements that hot swaps removed.
     pub former: Former,
 }
 
@@ -51,7 +51,7 @@ impl Session {
     pub fn print(&self, text: &str) {
         self.message(DEFAULT, text);
     }
-    /// Sends a message to the listeners of a channel; the default channel is printed too.
+    /// Sends a message to the listeners of a channel. Messages of the default channel are also printed.
     pub fn message(&self, channel: &str, text: &str) {
         if channel == DEFAULT {
             (self.printer)(text);
@@ -74,17 +74,17 @@ impl Session {
         self.listeners.lock().push((channel.to_string(), listener));
         self.heard.store(true, Ordering::SeqCst);
     }
-    /// Removes listeners that no longer exist.
+    /// Removes the listeners that have been dropped.
     pub fn remove_dead_listeners(&self) {
         let mut listeners = self.listeners.lock();
         listeners.retain(|l| l.1.strong_count() > 0);
     }
-    /// Sets whether the router stops when nothing can happen any more.
+    /// Sets whether the router stops when no task is scheduled and no timer is set.
     pub fn set_stops_when_idle(&self, stops: bool) {
         self.stops_when_idle.store(stops, Ordering::Relaxed);
     }
-    /// Whether the router stops when nothing can happen any more. If this returns true, the caller must stop
-    /// the router. The first call that returns true prints a message with the reason of the stop.
+    /// Whether the router stops when no task is scheduled and no timer is set. If this returns true, the caller must
+    /// stop the router. The first call that returns true shows a message about the reason.
     pub fn stops_when_idle(&self) -> bool {
         if !self.stops_when_idle.load(Ordering::Relaxed) {
             return false;

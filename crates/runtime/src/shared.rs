@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The data that all workers of one configuration share: the graph, the inboxes, requests to stop.
+//! The data that all workers of one configuration share: the graph, the inboxes, the stop requests, and more.
 
 use crate::barrier::Barrier;
 use crate::build_state::BuildState;
@@ -15,27 +15,28 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// For each resource outside the router, given by class and key: the elements that hold it, in order of
-/// declaration. Usually there is only one.
+/// For each resource outside the router, identified by class and key, the elements that hold it, in the order of their
+/// declaration. Usually this is a single element.
 pub(crate) type Held = HashMap<(&'static str, String), Vec<u32>>;
 
-/// The commands of clients that concern the next configuration.
+/// A client's command about the next configuration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SwapCommand {
-    /// Replaces the configuration by the written one.
+    /// Replace the configuration by the one in the written text.
     Replace,
-    /// Loads a package of classes.
+    /// Load a package of classes, which later configurations can use.
     LoadPackage,
-    /// Returns what `Replace` would change.
+    /// Return the changes that `Replace` would make.
     Plan,
 }
 
-/// The running router, as its configurations see it. It stays the same when swaps replace the configuration.
+/// The running router, for its configurations. Hot swaps replace the configuration but not the supervisor.
 pub(crate) trait Supervisor: Remote {
-    /// Calls `f` for a configuration, or for its successor if it has been replaced. `f` must not call the supervisor.
+    /// Calls `f` for a configuration. If the configuration has been replaced, calls `f` for the current one. `f` must
+    /// not call the supervisor.
     fn reach(&self, shared: &Shared, f: &dyn Fn(&Shared));
-    /// Starts a thread that rereads a configuration, unless it has been replaced. Returns whether the thread
-    /// was started.
+    /// Starts a thread that reads the text of a configuration again and swaps to it. Returns false if the configuration
+    /// has been replaced or the thread could not be started.
     fn reread(&self, shared: &Shared) -> bool;
     /// Whether the handlers that request hot swaps are enabled.
     fn allows_swaps(&self) -> bool;
@@ -43,7 +44,8 @@ pub(crate) trait Supervisor: Remote {
     fn packages(&self) -> Vec<String>;
     /// The elements of the driver.
     fn driver_elements(&self) -> Vec<DriverElement>;
-    /// Carries out a command that a worker requests. A swap begins when the worker has ended its turn.
+    /// Carries out a command that a worker requests. If it is a hot swap, the swap begins when the worker has ended its
+    /// turn.
     fn command_soon(
         &self,
         from: Origin,
@@ -55,58 +57,58 @@ pub(crate) trait Supervisor: Remote {
 
 /// The data that all workers of one configuration share.
 pub struct Shared {
-    /// The configuration.
+    /// The checked graph of the configuration.
     pub graph: Graph,
-    /// The name, class, configuration string and place of declaration of each element.
+    /// The name, class, configuration string, place of declaration and scope of each element.
     pub info: Arc<[Info]>,
-    /// Names that the configuration defines.
+    /// The names that the configuration defines: addresses, ports, annotations, elements.
     pub names: Arc<Names>,
-    /// Which worker reaches which elements.
+    /// Which workers reach which elements, and which worker runs each task.
     pub placement: Placement,
-    /// The text that the configuration was read from.
+    /// The text of the configuration, before parsing.
     pub config: String,
-    /// The elements to which the run loop gives turns.
+    /// The elements with a task, to which the run loop gives turns.
     pub tasks: Vec<usize>,
-    /// The element that decides on requests to stop (a driver script).
+    /// The driver script: the element that decides on stop requests. None if there is none.
     pub driver: Option<u32>,
-    /// Signals of the operating system that elements watch: element and signal.
+    /// The operating-system signals that elements watch, as pairs of element and signal number.
     pub signals: Vec<(u32, i32)>,
-    /// The data for live reconfiguration. It is declared before `classes`, because dropping it may need their
-    /// code.
+    /// The parameters for live reconfiguration. This field must be dropped before `classes`, because its destructors
+    /// may need the code of the classes.
     pub(crate) build_state: BuildState,
     /// The classes that the configuration may use.
     pub classes: Arc<dyn Classes>,
     pub(crate) inboxes: Vec<Inbox>,
     pub(crate) requests: AtomicU32,
-    /// Whether the workers are to return: the router has ended, or another configuration is about to replace
-    /// this one.
+    /// Whether the workers must return, because the router has ended or another configuration is about to replace this
+    /// one.
     pub(crate) halted: AtomicBool,
     pub(crate) ended: AtomicBool,
-    /// Whether another configuration has replaced this one. Changes only while the supervisor holds its lock.
+    /// Whether another configuration has replaced this one. It changes only while the supervisor holds its lock.
     pub(crate) retired: AtomicBool,
     pub(crate) barrier: Barrier,
-    /// Resources outside the router that elements have open, and the elements that hold them.
+    /// The resources outside the router that elements have open, and the elements that hold them.
     pub(crate) held: Held,
-    /// The state that hot swaps keep.
+    /// The state of the running router that hot swaps do not replace.
     pub(crate) session: Arc<Session>,
     pub(crate) supervisor: Arc<dyn Supervisor>,
 }
 
 impl Shared {
-    /// Returns the number of rounds of all run loops. It grows fast while a task polls, and stands still
-    /// while all workers sleep.
+    /// Returns how many rounds all run loops have made, in total. The number grows fast while a task polls, and stays
+    /// the same while all workers sleep.
     pub fn rounds(&self) -> u64 {
         self.inboxes.iter().map(|i| i.rounds.load(Ordering::Relaxed)).sum()
     }
-    /// The worker that answers requests to stop.
+    /// The worker that answers stop requests.
     pub fn driver_worker(&self) -> usize {
         self.driver.and_then(|d| self.workers_of(d).first().copied()).unwrap_or(0)
     }
-    /// Whether the router is to end.
+    /// Whether the router must end.
     pub fn is_stopped(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
-    /// Ends this configuration or its successor, whatever the driver script does.
+    /// Ends this configuration, or the current one if this one has been replaced. The driver script is not asked.
     pub fn end(&self) {
         self.supervisor.reach(self, &Shared::end_here);
     }
@@ -121,7 +123,7 @@ impl Shared {
             i.waker.wake();
         }
     }
-    /// Undoes `halt`: the workers run again, unless the router has ended.
+    /// Undoes `halt`, so that the workers run again. If the router has ended, they stay halted.
     pub(crate) fn go_on(&self) {
         self.barrier.open();
         self.halted.store(false, Ordering::SeqCst);
@@ -129,7 +131,7 @@ impl Shared {
             self.halted.store(true, Ordering::SeqCst);
         }
     }
-    /// Sends `times` requests to stop to the driver.
+    /// Sends the driver `times` requests to stop the router.
     pub(crate) fn stop_here(&self, times: u32) {
         let add = |n: u32| Some(n.saturating_add(times));
         let _ = self.requests.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
@@ -137,10 +139,10 @@ impl Shared {
             i.waker.wake();
         }
     }
-    /// Called under simulated time when nothing can happen any more. If the router need not wait, requests a stop, with
-    /// a message, and returns true. Otherwise returns false.
+    /// Called under simulated time when no task is scheduled and no timer is set. If the router should stop then,
+    /// requests a stop, shows a message, and returns true. If it should wait, returns false.
     pub(crate) fn stop_idle(&self) -> bool {
-        // If signals are watched, a script may be waiting for one.
+        // If an element watches signals, a script may be waiting for one, so do not stop.
         let stops = self.signals.is_empty() && self.session.stops_when_idle();
         if stops {
             self.stop_here(1);
@@ -151,15 +153,15 @@ impl Shared {
     pub fn spec(&self, element: u32) -> Option<&'static ClassSpec> {
         self.graph.spec(element as usize)
     }
-    /// Returns the workers that answer the handlers of an element: those that have a replica, or the home of
-    /// a locked element. The first worker has the elements that no task reaches.
+    /// Returns the workers that answer handler calls to an element. These are the workers that have a replica of it. A
+    /// locked element has only its home. An element that no task reaches is on worker 0.
     pub fn workers_of(&self, element: u32) -> &[usize] {
         match self.placement.owners_of(element as usize) {
             [] => &[0],
             some => some,
         }
     }
-    /// Returns the name of an element for messages: name, class, and place of declaration.
+    /// Returns how messages name an element: name, class, and place of declaration.
     pub(crate) fn declared_at(&self, element: u32) -> String {
         let declaration = self.graph.declaration(element as usize);
         match self.info.get(element as usize).map_or("", |i| i.place.as_str()) {
@@ -167,18 +169,16 @@ impl Shared {
             place => format!("{declaration} ({place})"),
         }
     }
-    /// Returns the number that handler calls use for the element with this name.
+    /// Returns the number of the element with this name, for handler calls.
     pub fn find(&self, name: &str) -> Option<u32> {
         self.graph.find(name).and_then(|e| u32::try_from(e).ok())
     }
-    /// Sends a signal of the operating system to the elements that watch it. Returns false if no element watches
-    /// it.
+    /// Delivers an operating-system signal to the elements that watch it. Returns false if no element watches it.
     pub(crate) fn signal(&self, signal: i32) -> bool {
         self.signal_to(self.signals.iter().filter(|w| w.1 == signal).map(|w| w.0), signal)
     }
-    /// Sends a signal of the operating system to elements. Returns false if `elements` is empty. Each worker gets
-    /// one message for all its elements, so that all of them receive the signal even if the first one stops the
-    /// router.
+    /// Delivers an operating-system signal to `elements`. Returns false if there are none. Each worker gets one message
+    /// for all its elements, so that all of them receive the signal, even if the first one stops the router.
     pub(crate) fn signal_to(&self, elements: impl Iterator<Item = u32>, signal: i32) -> bool {
         let mut watchers: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         for element in elements {
@@ -206,7 +206,7 @@ impl Messages for Shared {
         self.session.failed_calls.fetch_add(1, Ordering::Relaxed);
     }
     fn remote(&self) -> Option<Arc<dyn Remote>> {
-        // From here on, threads other than workers may call the router at any time.
+        // From here on, other threads may call the router at any time, so it must not stop when it is idle.
         self.session.set_stops_when_idle(false);
         Some(self.supervisor.clone())
     }

@@ -14,26 +14,27 @@ use std::time::{Duration, Instant};
 /// The maximum number of events that one epoll call returns.
 const EVENTS: usize = 64;
 
-/// The epoll data of the eventfd that wakes the worker. Descriptor numbers are always smaller.
+/// The epoll data of the eventfd that wakes the worker. It differs from that of all descriptors, which is the
+/// descriptor number.
 const WAKER: u64 = u64::MAX;
-/// The timeout of epoll has a resolution of 1 ms. A sleep that is shorter than this constant is timed in
-/// nanoseconds instead, which takes two system calls.
+/// Below this duration, a sleep is timed in nanoseconds, which takes two system calls. Longer sleeps use the timeout of
+/// epoll, which has a resolution of 1 ms.
 const COARSE: Duration = Duration::from_millis(20);
 
-/// Epoll flags of readiness: for reading, for writing.
+/// The epoll flags for a readable and for a writable descriptor.
 const FLAGS: [epoll::EventFlags; 2] = [epoll::EventFlags::IN, epoll::EventFlags::OUT];
 
-/// Wakes a worker from other threads.
+/// Wakes a worker from another thread.
 #[derive(Debug)]
 pub(crate) struct Waker {
     event: OwnedFd,
-    /// Whether the worker sleeps or is about to: only then must it be woken.
+    /// Whether the worker sleeps or is about to sleep. Other threads need to wake it only in that case.
     asleep: AtomicBool,
     start: Instant,
-    /// The total duration of the worker's past sleeps, in nanoseconds. A sleep is added when it ends.
+    /// The total duration of the worker's completed sleeps, in nanoseconds.
     slept: AtomicU64,
-    /// When the present sleep began, in nanoseconds after `start`; 0 while the worker is awake. Only the worker
-    /// writes this and `slept`.
+    /// When the current sleep began, in nanoseconds after `start`. 0 while the worker is awake. Only the worker writes
+    /// this field and `slept`.
     sleeps_since: AtomicU64,
 }
 
@@ -47,18 +48,18 @@ impl Waker {
             sleeps_since: AtomicU64::new(0),
         }
     }
-    /// Wakes the worker if it sleeps. Data that the worker is to see must be stored before, with sequentially
-    /// consistent ordering.
+    /// Wakes the worker if it sleeps. Before this call, the caller must store what the worker should see, with
+    /// sequentially consistent ordering.
     pub fn wake(&self) {
         if self.asleep.load(Ordering::SeqCst) && self.asleep.swap(false, Ordering::SeqCst) {
-            // The write fails only if the counter is full, and then the worker wakes anyway.
+            // The write fails only if the counter of the eventfd is full. In that case, the worker wakes anyway.
             let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
         }
     }
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
-    /// Calls `f`, which puts the worker to sleep, and adds the duration to `slept`.
+    /// Calls `f`, which puts the worker to sleep, and adds the duration of the call to `slept`.
     fn asleep_in<R>(&self, f: impl FnOnce() -> R) -> R {
         let since = self.now();
         self.sleeps_since.store(since.max(1), Ordering::Relaxed);
@@ -68,7 +69,7 @@ impl Waker {
         self.slept.store(slept, Ordering::Relaxed);
         out
     }
-    /// Returns how long the worker has been awake in total, and the time since it was created.
+    /// Returns how long the worker has been awake in total, and how long ago it was created.
     pub fn times(&self) -> (Duration, Duration) {
         let slept = self.slept.load(Ordering::Relaxed);
         let since = self.sleeps_since.load(Ordering::Relaxed);
@@ -78,12 +79,12 @@ impl Waker {
     }
 }
 
-/// A descriptor that is registered with epoll, the watch that waits until it can be read, and the one that waits until
-/// it can be written.
+/// A descriptor that is registered with epoll, with the watch that waits until it is readable and the watch that waits
+/// until it is writable.
 ///
-/// Once no watch waits, the descriptor is removed from epoll. If it stayed registered, the kernel would call epoll's
-/// wake-up function for each packet that arrives at a socket. This would cost the sender time, although the worker is
-/// awake.
+/// When neither watch waits, the descriptor is removed from epoll. If it stayed registered, the kernel would call
+/// epoll's wake-up function for each packet that arrives at a socket. This would cost the sender time, although the
+/// worker is awake.
 struct Waits {
     fd: Arc<OwnedFd>,
     keys: [Option<u64>; 2],
@@ -98,19 +99,21 @@ impl Waits {
         }
         flags
     }
-    /// The number of the descriptor, as epoll data.
+    /// The epoll data of the descriptor, which is its number.
     fn data(&self) -> epoll::EventData {
         epoll::EventData::new_u64(u64::from(self.fd.as_raw_fd().unsigned_abs()))
     }
 }
 
-/// Lets one worker sleep on an epoll descriptor.
+/// Puts one worker to sleep, by means of an epoll descriptor.
 pub(crate) struct Sleeper {
     waker: Arc<Waker>,
     epoll: OwnedFd,
-    /// The registered descriptors. Epoll accepts each only once, so reading and writing share one entry.
+    /// The descriptors that are registered with epoll, by number. Epoll accepts each descriptor only once, so the
+    /// watches for reading and for writing share an entry.
     waits: HashMap<RawFd, Waits>,
-    /// Watches of descriptors that epoll refuses, such as regular files. They are treated as always ready.
+    /// The keys of waiting watches whose descriptors epoll refuses, such as regular files. These descriptors count as
+    /// always ready.
     ready: Vec<u64>,
 }
 
@@ -130,7 +133,7 @@ impl Sleeper {
         self.waker.clone()
     }
 
-    /// Registers with epoll the descriptors that elements wait for.
+    /// Passes to epoll the changes of the descriptors that elements wait for.
     fn register(&mut self, watches: &mut Watches) {
         for change in watches.changes() {
             match change {
@@ -150,7 +153,7 @@ impl Sleeper {
         }
     }
 
-    /// Changes the watches of a registered descriptor.
+    /// Changes the watches of a registered descriptor, and updates its registration.
     fn change(&mut self, number: RawFd, change: impl FnOnce(&mut Waits)) {
         if let Some(waits) = self.waits.get_mut(&number) {
             change(waits);
@@ -158,7 +161,8 @@ impl Sleeper {
         }
     }
 
-    /// Registers a descriptor's events with epoll. `new` is true if the descriptor is not registered yet.
+    /// Passes the events that a descriptor's watches wait for to epoll. `new` is true if the descriptor is not
+    /// registered yet.
     fn update(&mut self, number: RawFd, new: bool) {
         let Some(waits) = self.waits.get(&number) else { return };
         let (epoll, fd, flags) = (&self.epoll, &waits.fd, waits.flags());
@@ -167,27 +171,27 @@ impl Sleeper {
             (false, true) => epoll::add(epoll, fd, waits.data(), flags),
             (false, false) => epoll::modify(epoll, fd, waits.data(), flags),
         };
-        // Epoll refuses regular files. They are always ready, so their watches go to `ready`.
+        // Epoll refuses regular files. They are always ready, so their watches move to `ready`.
         if flags.is_empty() || done.is_err() {
             self.ready.extend(self.waits.remove(&number).into_iter().flat_map(|w| w.keys).flatten());
         }
     }
 
-    /// Wakes the tasks whose descriptors are ready, without waiting. Returns false if there were none.
+    /// Checks without waiting which descriptors are ready, and wakes their tasks. Returns false if none is ready.
     pub fn look(&mut self, watches: &mut Watches, wake: impl FnMut(u32)) -> bool {
         self.register(watches);
         self.collect(watches, Some(Duration::ZERO), wake)
     }
 
-    /// Waits for at most `time`, in whole milliseconds; without a timeout if `time` is none. Wakes the tasks whose
-    /// descriptors are ready, and returns whether there were any.
+    /// Waits for at most `time`, in whole milliseconds, until a descriptor is ready. If `time` is none, waits without a
+    /// limit. Wakes the tasks whose descriptors are ready. Returns false if none is ready.
     fn collect(&mut self, watches: &mut Watches, time: Option<Duration>, mut wake: impl FnMut(u32)) -> bool {
         let time = time.map(|t| Timespec {
             tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(t.subsec_millis()) * 1_000_000,
         });
         let mut events = [MaybeUninit::uninit(); EVENTS];
-        // If a signal interrupts the call, the next call reports the same events.
+        // If a signal interrupts the call, no event is lost: the next call reports it.
         let found = epoll::wait(&self.epoll, &mut events, time.as_ref());
         let found = found.map_or(&mut [] as &mut [epoll::Event], |(found, _)| found);
         let mut keys = std::mem::take(&mut self.ready);
@@ -218,8 +222,8 @@ impl Sleeper {
         any
     }
 
-    /// Sleeps for `time`; without a timeout if `time` is none. Does not sleep if `stay` returns true. The sleep
-    /// ends early on [`Waker::wake`], or when descriptors are ready. Wakes the tasks of ready descriptors.
+    /// Sleeps for `time`. If `time` is none, sleeps without a limit. If `stay` returns true, does not sleep. The sleep
+    /// ends early on [`Waker::wake`], or when a descriptor is ready. Wakes the tasks whose descriptors are ready.
     pub fn sleep(
         &mut self,
         watches: &mut Watches,
@@ -245,7 +249,7 @@ impl Sleeper {
     fn sleep_now(&mut self, watches: &mut Watches, mut time: Option<Duration>, wake: impl FnMut(u32)) {
         if let Some(short) = time.filter(|t| *t < COARSE && !t.is_zero()) {
             let short = Timespec { tv_sec: 0, tv_nsec: short.subsec_nanos().into() };
-            // If a signal interrupts the call, the run loop finds nothing to do and sleeps again.
+            // If a signal interrupts the call, the run loop finds nothing to do and calls `sleep` again.
             let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&short));
             time = Some(Duration::ZERO);
         }

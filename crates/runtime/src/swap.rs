@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hot swap: a new router replaces the running one without losing packets or state (TOCS 2000, §2.6).
 //!
-//! It has two phases. The thread that requests the swap *prepares* it: it builds and initialises the new
-//! router, while the old one runs undisturbed. Then the workers return, each between two batches, and the
-//! thread that runs the router *commits* the swap: it hands over open devices and files, moves counts and
-//! state, and replaces the old router with the new one. If anything fails before the replacement, the old router
-//! stays as it was.
+//! A hot swap has two phases. First, the thread that requests the swap *prepares* it: it builds and initialises the new
+//! router, while the old one keeps running. Then the workers return, each between two batches, and the thread that
+//! called `Router::run` *commits* the swap: it hands over open devices and files, moves counts and state, and replaces
+//! the old router by the new one. If anything fails before the replacement, the old router continues unchanged.
 
 pub(crate) mod candidate;
 pub(crate) mod cleaner;

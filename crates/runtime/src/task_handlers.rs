@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handlers of tasks, which the runtime adds to the elements that it gives turns to.
+//! The task handlers, which the runtime adds to the elements that it gives turns to.
 
 use crate::handlers::{HOME_THREAD, SCHEDULED, TICKETS};
 use crate::nodes::Nodes;
 use castanet_element::CallError;
 use castanet_element::run_loop::Core;
 
-/// A handler of tasks. All elements of a class with a task have these handlers, even an element that gets no turns
-/// because of how it is connected.
+/// A task handler. All elements of a class with a task have it, even an element that gets no turns because of how it is
+/// connected.
 struct TaskHandler {
     name: &'static str,
-    /// How a worker reads the handler: the function for an element that has a task, and the value for one that has
-    /// none. `None` if any thread can read the value.
+    /// How a worker reads the handler: a function for an element with a task, and the value for an element without one.
+    /// `None` if any thread can read the value.
     read: Option<(Read, &'static str)>,
-    /// Writes the handler of an element that has a task. None if the handler is read-only.
+    /// The function that writes the handler of an element with a task. `None` if the handler is read-only.
     write: Option<Write>,
 }
 
@@ -30,13 +30,14 @@ fn read_tickets(nodes: &Nodes, _: &Core, element: u32) -> String {
     nodes.tasks.tickets(element).to_string()
 }
 
-/// Whether the task is scheduled. This includes a task that was just woken and is not in the run queue yet.
+/// Returns whether the task is scheduled, as text. A task that was just woken counts, even if it is not in the run
+/// queue yet.
 fn read_scheduled(nodes: &Nodes, core: &Core, element: u32) -> String {
     (nodes.tasks.contains(element) || core.is_scheduled(element)).to_string()
 }
 
-/// Tasks cannot move from the worker that placement assigned. The handler exists because some configurations
-/// write to it.
+/// Writes the handler `home_thread`. A task cannot move to another worker. The handler accepts writes because some
+/// configurations write to it.
 fn write_home_thread(nodes: &mut Nodes, element: u32, value: &str) -> Result<(), CallError> {
     let shared = &nodes.shared;
     if shared.home_thread(element as usize).to_string() == value.trim() {
@@ -56,20 +57,19 @@ fn write_tickets(nodes: &mut Nodes, element: u32, value: &str) -> Result<(), Cal
 }
 
 impl Nodes {
-    /// Returns the handler of tasks with this name; none if the element has no such handler.
+    /// Returns the task handler with this name. None if the element has no such handler.
     fn task_handler(&self, element: u32, handler: &str) -> Option<&'static TaskHandler> {
         ALL.iter().find(|h| h.name == handler).filter(|_| self.shared.shows_task(element))
     }
 
-    /// Reads a handler of tasks whose value only the worker of the task knows. Returns none if the element has no
-    /// such handler.
+    /// Reads a task handler whose value only the task's worker knows. Returns none if the element has no such handler.
     pub(crate) fn read_task_handler(&self, core: &Core, element: u32, handler: &str) -> Option<String> {
         let (read, without_task) = self.task_handler(element, handler)?.read?;
         let has_task = self.shared.has_task(element);
         Some(if has_task { read(self, core, element) } else { without_task.to_string() })
     }
 
-    /// Writes a handler of tasks. Returns none if the element has no such handler, or if the handler is read-only.
+    /// Writes a task handler. Returns none if the element has no such handler, or if it is read-only.
     pub(crate) fn write_task_handler(
         &mut self,
         element: u32,

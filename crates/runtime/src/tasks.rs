@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scheduled tasks: they take turns in rotation while all have the same number of tickets, and by stride
-//! scheduling as soon as the numbers differ.
+//! The scheduled tasks. While all tasks have the same number of tickets, they take turns in rotation. When the numbers
+//! differ, stride scheduling decides.
 
 use castanet_tables::Stride;
 use std::collections::HashMap;
 
-/// The default number of tickets.
+/// The number of tickets that a task has by default.
 pub const TICKETS: u32 = 1024;
-/// The maximum number of packets that a burst moves at once. Then other tasks, timers and requests to stop are served
-/// before the burst continues.
+/// The maximum number of packets of a burst that are moved without interruption. After them, other tasks, timers and
+/// stop requests are served before the burst continues.
 pub const LONGEST_BURST: usize = 16_384;
 
-/// The scheduled tasks of one worker, by element.
+/// The scheduled tasks of one worker. A task is identified by its element.
 pub struct Tasks {
-    /// The run queue while all tickets are equal. Stride scheduling would give the same order.
+    /// The run queue while all tasks have the same number of tickets. The order is that of stride scheduling.
     rotation: Vec<u32>,
-    /// The index in `rotation` of the task whose turn is next.
+    /// The index in `rotation` of the task that has the next turn.
     next: usize,
-    /// Replaces `rotation` once tickets differ.
+    /// The stride scheduler, which replaces `rotation` once the numbers of tickets differ.
     stride: Option<Stride>,
     tickets: HashMap<u32, u32>,
     scheduled: Vec<bool>,
@@ -60,7 +60,8 @@ impl Tasks {
             None => {}
         }
     }
-    /// Schedules an element's task behind the others, if it is not scheduled already.
+    /// Schedules an element's task, with its turn after those of all other tasks. Does nothing if the task is scheduled
+    /// already.
     pub fn add(&mut self, element: u32) {
         let Some(s) = self.scheduled.get_mut(element as usize) else { return };
         if std::mem::replace(s, true) {
@@ -78,11 +79,11 @@ impl Tasks {
             }
         }
     }
-    /// Returns the element whose task has the next turn. The task stays scheduled; call [`Tasks::remove`] if
-    /// it needs no further turn.
+    /// Returns the element whose task has the next turn. The task stays scheduled. If it needs no further turn, call
+    /// [`Tasks::remove`].
     #[inline]
     pub fn turn(&mut self) -> Option<u32> {
-        // Under stride scheduling, the rotation is empty.
+        // With stride scheduling, the rotation is empty.
         let Some(&e) = self.rotation.get(self.next) else { return self.stride.as_mut()?.turn() };
         self.next += 1;
         if self.next == self.rotation.len() {
@@ -90,21 +91,21 @@ impl Tasks {
         }
         Some(e)
     }
-    /// Unschedules the task that has just had its turn and found nothing to do.
+    /// Unschedules a task that has just had a turn and found nothing to do.
     pub fn withdraw(&mut self, element: u32) {
         if let Some(s) = &mut self.stride {
             s.withdraw(element);
         }
         self.remove(element);
     }
-    /// Records that the task found nothing to do in the turn that it has just had, but stays scheduled.
+    /// Records that a task has found nothing to do in the turn that it has just had. The task stays scheduled.
     #[inline]
     pub fn found_nothing(&mut self, element: u32) {
         if let Some(s) = &mut self.stride {
             s.retry(element);
         }
     }
-    /// Unschedules an element's task. This is fast if the task had the last turn.
+    /// Unschedules an element's task. This is fast if the task has had the last turn.
     pub fn remove(&mut self, element: u32) {
         if let Some(s) = self.scheduled.get_mut(element as usize) {
             *s = false;
@@ -114,7 +115,7 @@ impl Tasks {
                 s.remove(element);
             }
             None => {
-                // A task that goes to sleep has just had its turn: check its place first.
+                // A task that goes to sleep has usually just had its turn, so check that position first.
                 let last = self.next.checked_sub(1).unwrap_or(self.rotation.len().wrapping_sub(1));
                 let at = match self.rotation.get(last) {
                     Some(&e) if e == element => Some(last),

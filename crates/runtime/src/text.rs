@@ -12,11 +12,11 @@ use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
 use std::fmt;
 use std::sync::Arc;
 
-/// Errors in the text of a configuration. Each is printed with its line of the text, a caret and help.
+/// The errors in the text of a configuration. Printing shows each error with its line of the text, a caret and help.
 pub struct TextError {
-    /// The text of the configuration.
+    /// The text of the configuration, for printing its lines.
     pub sources: Sources,
-    /// Errors and warnings; at least one error.
+    /// The errors and warnings, with at least one error.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -35,8 +35,8 @@ impl fmt::Debug for TextError {
 impl std::error::Error for TextError {}
 
 impl Loaded {
-    /// Reads and checks the text of a configuration, which diagnostics call `name`. `defines` are variables
-    /// with their values. `require(library)` finds no files. The second return value holds the warnings.
+    /// Reads and checks the text of a configuration. Diagnostics call the text `name`. `defines` are the values of
+    /// variables. The text cannot load libraries with `require(library)`. The second return value holds the warnings.
     ///
     /// # Errors
     /// When the text is not a valid configuration of these classes.
@@ -73,7 +73,7 @@ impl Loaded {
 }
 
 impl Router {
-    /// Makes a router from the text of a configuration, ready to run. Warnings are dropped; [`Loaded`] returns them.
+    /// Builds a router from the text of a configuration. Warnings are dropped. Use [`Loaded`] to get them.
     ///
     /// # Errors
     /// When the text is not a valid configuration of these classes, or its elements cannot be initialised.

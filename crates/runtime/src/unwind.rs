@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a panic: the element that ran, the message, and the node bodies that were running.
+//! The report of a panic: the element that panicked, the message, and the node bodies that were running.
 //!
-//! The packet path pays nothing for it: the destructors of guards collect the report while the stack unwinds.
-//! When a call returns normally, `mem::forget` prevents the destructor of its guard from running.
+//! The packet path pays nothing for this. Destructors of guard values collect the report while the stack unwinds. When
+//! a call returns normally, `mem::forget` prevents the destructor of its guard from running.
 
 use crate::node::Body;
 use castanet_element::{Cx, Instance};
@@ -14,33 +14,34 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
-/// What is known about the panic that is unwinding a thread.
+/// What is known about a panic while it unwinds the stack.
 #[derive(Default)]
 pub(crate) struct PanicReport {
-    /// The message of the panic, and its place in the source.
+    /// The message of the panic, and its position in the source.
     pub message: String,
-    /// The value of [`pool::dropped`] before unwinding.
+    /// The value of [`pool::dropped`] when the panic began, before unwinding drops packets.
     pub dropped: Option<usize>,
-    /// The element that ran when the panic began.
+    /// The element that was running when the panic began.
     pub culprit: Option<u32>,
-    /// Bodies that were taken out of their nodes while they ran, innermost first.
+    /// The bodies that were taken out of their nodes while they ran, each with the number of its node. The innermost
+    /// call comes first.
     pub bodies: Vec<(usize, Body)>,
 }
 
 thread_local! {
-    /// Whether the panics of this thread are caught by `caught`.
+    /// Whether [`caught`] catches the panics of this thread.
     static WATCHED: Cell<bool> = const { Cell::new(false) };
     static REPORT: RefCell<PanicReport> =
         const { RefCell::new(PanicReport { message: String::new(), dropped: None, culprit: None, bodies: Vec::new() }) };
 }
 
-/// Adds facts to the report of this thread's panic.
+/// Adds information to the report of this thread's panic.
 fn note(f: impl FnOnce(&mut PanicReport)) {
-    // This may be called in a thread-local destructor, after the report itself was destroyed.
+    // A thread-local destructor may call this after the report has been destroyed.
     let _ = REPORT.try_with(|t| t.try_borrow_mut().map(|mut t| f(&mut t)));
 }
 
-/// Starts the report of a panic, before the stack unwinds.
+/// Starts the report of a panic. Called by the panic hook, before the stack unwinds.
 fn begin(info: &PanicHookInfo<'_>) {
     let text = info.payload_as_str().unwrap_or("a panic without text");
     let message = match info.location() {
@@ -55,8 +56,8 @@ fn begin(info: &PanicHookInfo<'_>) {
     }
 }
 
-/// Calls `f`. If it panics, returns the report and the payload of the panic. Panics of other threads are
-/// reported as before.
+/// Calls `f`. If it panics, returns the report and the payload of the panic. The panic hook that was set before still
+/// handles the panics of other threads.
 pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (PanicReport, Box<dyn Any + Send>)> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -71,8 +72,8 @@ pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (PanicReport, Box<dy
     WATCHED.set(before);
     out.map_err(|panic| {
         let mut report = REPORT.with(RefCell::take);
-        // A package catches a panic in its own code. The program raises it again with `resume_unwind`, which does not
-        // run the panic hook.
+        // The panic hook has not run if the panic came from a package: the package has caught the panic, and this
+        // program has raised it again with `resume_unwind`. In that case, take the message from the payload.
         if report.message.is_empty() {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             report.message =
@@ -82,8 +83,8 @@ pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (PanicReport, Box<dy
     })
 }
 
-/// Calls `f`, which runs an element, or several in turn. If one of them panics, it is recorded as the culprit: `cx` has
-/// its number.
+/// Calls `f`, which runs one or several elements with `cx`. If `f` panics, records the running element, which `cx`
+/// knows, as the culprit.
 #[inline(always)]
 pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -> R {
     struct Guard<'c, 'a>(&'c mut Cx<'a>);
@@ -92,8 +93,8 @@ pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -
         #[inline(never)]
         fn drop(&mut self) {
             let me = self.0.me();
-            // For a panic in the code of a package, the panic hook has not run (see `caught`). In this
-            // program, its unwinding begins with this frame, so read the counter of dropped packets here.
+            // For a panic in a package, the panic hook has not run (see `caught`). Unwinding in this program begins
+            // with this frame, so read the number of dropped packets here.
             let dropped = pool::dropped();
             note(|t| {
                 t.culprit = t.culprit.or(Some(me));
@@ -107,8 +108,8 @@ pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -
     out
 }
 
-/// Calls `f`, which adds packets to the caller's batch or changes them there. A panic clears the batch,
-/// because packets that an element has not finished must not go on.
+/// Calls `f`, which adds packets to `batch` or changes packets in it. A panic clears the batch, because packets that an
+/// element has only half processed must not continue.
 #[inline(always)]
 pub(crate) fn spoiled<R>(batch: &mut Batch, f: impl FnOnce(&mut Batch) -> R) -> R {
     struct Guard<'b>(&'b mut Batch);
@@ -125,7 +126,7 @@ pub(crate) fn spoiled<R>(batch: &mut Batch, f: impl FnOnce(&mut Batch) -> R) -> 
     out
 }
 
-/// The body of a node, taken out of the node while it runs. A panic puts it into the report.
+/// The body of a node, which is taken out of the node while it runs. If it panics, the body goes into the report.
 pub(crate) struct Taken {
     n: usize,
     pub body: Body,
@@ -136,7 +137,7 @@ impl Taken {
     pub fn new(n: usize, body: &mut Body) -> Taken {
         Taken { n, body: std::mem::replace(body, Body::Busy) }
     }
-    /// Returns the body, to be put back into its node.
+    /// Returns the body, so that the caller can put it back into its node.
     #[inline(always)]
     pub fn back(mut self) -> Body {
         let body = std::mem::replace(&mut self.body, Body::Busy);
@@ -156,17 +157,17 @@ impl Drop for Taken {
     }
 }
 
-/// The elements of a worker that have panicked.
+/// The elements that have panicked on a worker.
 #[derive(Default)]
 pub(crate) struct PanickedElements {
-    /// The disabled elements. Substitutes that drop all packets have taken their places.
+    /// The disabled elements. In the nodes, substitutes that drop all packets have replaced them.
     pub disabled: Vec<(u32, Instance)>,
-    /// By element: the number of its panics.
+    /// The number of panics of each element.
     counts: Vec<(u32, u64)>,
 }
 
 impl PanickedElements {
-    /// Counts a panic of an element, and returns the number of its panics.
+    /// Counts a panic of an element. Returns the number of its panics so far.
     pub fn count(&mut self, element: u32) -> u64 {
         match self.counts.iter_mut().find(|c| c.0 == element) {
             Some(c) => {

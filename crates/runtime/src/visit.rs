@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls locked elements: those that several workers reach although their class allows one instance only.
+//! Calls locked elements: elements that several workers reach although their class allows one instance only.
 //!
-//! All these workers run the instance, under a lock that is held for one call. The element has a home worker, which
-//! runs its task and its timers, waits for its descriptors, and answers its handlers. When a call on another worker
-//! has changed the timers or descriptors, that worker sends the home worker [`Mail::Attend`].
+//! All these workers run the one instance, under a lock that a worker holds for one call. Each locked element has a
+//! home worker, which runs its task and its timers, waits for its descriptors, and answers its handlers. If a call on
+//! another worker changes the timers or descriptors, that worker sends the home worker [`Mail::Attend`].
 //!
-//! No deadlock is possible. A worker that holds a lock waits for another lock only in order to pull, and the graph has
-//! no cycle of pulls. Packets that such a worker would have to push to an element in use wait on their edge until the
-//! worker holds no lock. A worker that waits answers the handler calls of other workers meanwhile. A call that is
-//! answered during a wait never waits for a lock whose holder waits itself. It fails instead, because the element is
-//! busy.
+//! There are no deadlocks, for these reasons. A worker that holds a lock waits for another lock only in order to pull,
+//! and the graph has no cycle of pulls. If such a worker has to push packets to an element in use, the packets wait on
+//! their edge until the worker holds no lock. A worker that waits still answers the handler calls of other workers.
+//! While it answers such a call, it never waits for a lock whose holder is waiting too. The call fails, with the error
+//! that the element is busy.
 
 use crate::handlers::busy;
 use crate::lock::{Locked, Purpose, State, Visit};
@@ -26,11 +26,11 @@ use std::sync::{Arc, MutexGuard};
 
 /// The number of times that a worker tries to get a lock before it yields the processor.
 const SPINS: u32 = 100;
-/// The number of tries after which a worker that waits for a lock checks for mail again.
+/// How often a waiting worker checks for mail: after this many tries to get the lock.
 const TRIES: u32 = 64;
 
 impl Nodes {
-    /// Gets the lock of an element. Returns none if the lock is taken and the caller must not wait for it.
+    /// Gets the lock of an element. Returns none if another worker has the lock and this worker must not wait for it.
     fn acquire<'l>(
         &mut self,
         core: &mut Core,
@@ -67,20 +67,20 @@ impl Nodes {
         state
     }
 
-    /// Whether this worker may wait for a lock that another worker holds.
+    /// Whether this worker may wait for a lock that another worker holds. `purpose` is the reason for the call.
     fn may_wait(&self, lock: &Locked, purpose: Purpose) -> bool {
         let dependent = match purpose {
             Purpose::Push => return self.locks == 0,
             Purpose::Turn => self.answering > 0,
             Purpose::Handler => self.answering > 0 || self.locks > 0,
         };
-        // The holder of the lock may be waiting for this worker. If this worker then waited for the holder, neither
+        // The holder of the lock may be waiting for this worker. If this worker waited for the holder too, neither
         // would continue.
         let holder = self.shared.inboxes.get(lock.holder.load(Ordering::SeqCst));
         !dependent || holder.is_none_or(|inbox| !inbox.waiting.load(Ordering::SeqCst))
     }
 
-    /// Makes visible to other workers that this worker waits for one of them.
+    /// Begins a wait for another worker, and shows it to the other workers.
     pub(crate) fn begin_wait(&mut self, core: &Core) {
         self.waits += 1;
         self.show_waits(core);
@@ -95,18 +95,18 @@ impl Nodes {
             inbox.waiting.store(self.waits > 0, Ordering::SeqCst);
         }
     }
-    /// Restores the counts of locks, waits and answers after a panic.
+    /// Restores the numbers of locks, waits and answers to those from before a panic.
     pub(crate) fn unwind_to(&mut self, core: &Core, (locks, waits, answering): (u32, u32, u32)) {
         (self.locks, self.waits, self.answering) = (locks, waits, answering);
         self.show_waits(core);
         self.remind(core);
     }
 
-    /// Takes the mail that has arrived.
+    /// Moves the mail that has arrived from the channel to the worker's own queue.
     pub(crate) fn collect_mail(&mut self) {
         self.inbox.extend(self.mail.iter().flat_map(|m| m.try_iter()));
     }
-    /// Answers the handler calls for which other workers wait. All other mail waits until this worker is
+    /// Answers the handler calls for which other workers wait. All other mail stays in the queue until this worker is
     /// between two turns again.
     pub(crate) fn answer_urgent(&mut self, core: &mut Core) {
         self.collect_mail();
@@ -117,7 +117,7 @@ impl Nodes {
         }
         self.remind(core);
     }
-    /// Makes the run loop look at its mail again if some of it is not answered yet.
+    /// If there is mail that has not been answered, makes the run loop check its mail again.
     pub(crate) fn remind(&self, core: &Core) {
         if let Some(inbox) =
             self.shared.inboxes.get(core.worker() as usize).filter(|_| !self.inbox.is_empty())
@@ -126,8 +126,8 @@ impl Nodes {
         }
     }
 
-    /// Calls the locked element of node `n`, as [`Nodes::reach`] calls others. Returns none if the element is
-    /// running on this worker already, or on another one for which this one must not wait.
+    /// Calls the locked element of node `n`. [`Nodes::reach`] does the same for other elements. Returns none if this
+    /// worker is already running the element, or if another worker is and this one must not wait for it.
     pub(crate) fn visit<R>(
         &mut self,
         core: &mut Core,
@@ -170,8 +170,8 @@ impl Nodes {
         Some(Reached { out, emitted, touched })
     }
 
-    /// Called after an element ran on this worker. Tells the home worker of the element about changed timers and
-    /// descriptors, and has it schedule the task if the element requested that.
+    /// Called after an element has run on this worker. Informs the home worker of the element if timers or descriptors
+    /// have changed, or if the element wants its task to be scheduled.
     fn tell_home(&self, core: &mut Core, lock: &Locked, state: &mut State) {
         let Some(home) = self.shared.inboxes.get(lock.home) else { return };
         if state.has_news() {
@@ -182,7 +182,7 @@ impl Nodes {
         }
     }
 
-    /// Implements [`Nodes::with`] for the locked element of node `n`.
+    /// Calls `f` with the locked element of node `n`, as [`Nodes::with`] does with other elements.
     pub(crate) fn with_locked<R>(
         &mut self,
         core: &mut Core,
@@ -204,12 +204,12 @@ impl Nodes {
         Some(called.and_then(|reached| reached.map(|r| r.out).ok_or_else(|| busy(core.name(element)))))
     }
 
-    /// Whether several workers run an element under a lock.
+    /// Whether an element is locked: several workers run it under a lock.
     pub(crate) fn is_locked(&self, element: u32) -> bool {
         self.lock_of(element).is_some()
     }
 
-    /// Runs `f` on the instance of a locked element. `f` may replace the instance.
+    /// Calls `f` with the instance of a locked element. `f` may replace the instance.
     ///
     /// # Errors
     /// When the element is not locked or is running, or when `f` panics.
@@ -226,7 +226,7 @@ impl Nodes {
         called.map(|r| r.out).ok_or_else(|| busy(core.name(element)))
     }
 
-    /// Pulls through the locked element of node `n`, as [`Nodes::pull_node`] does.
+    /// Pulls through the locked element of node `n`, as [`Nodes::pull_node`] does through other nodes.
     pub(crate) fn pull_locked(
         &mut self,
         core: &mut Core,
@@ -241,7 +241,7 @@ impl Nodes {
         });
     }
 
-    /// Calls a locked element for its timers that have expired.
+    /// Runs the timers of a locked element that have expired.
     pub(crate) fn run_timers_of(&mut self, core: &mut Core, element: u32, now: i64) {
         let mut due = true;
         while due {
@@ -254,22 +254,22 @@ impl Nodes {
         }
     }
 
-    /// Updates the home worker's timers and descriptors for an element after calls on other workers have changed
-    /// them.
+    /// Updates the home worker's timer and descriptors for an element, after a call on another worker has changed the
+    /// element's timers or descriptors.
     pub(crate) fn attend(&mut self, core: &mut Core, element: u32) {
         if let Some(n) = self.node_of(element) {
             self.visit(core, n, Purpose::Turn, false, |_, _| ());
         }
     }
 
-    /// The lock of an element; none if it has none.
+    /// Returns the lock of an element. None if the element is not locked.
     pub(crate) fn lock_of(&self, element: u32) -> Option<&Arc<Locked>> {
         match &self.nodes.get(self.node_of(element)?)?.body {
             Body::Locked(lock, _) => Some(lock),
             _ => None,
         }
     }
-    /// Takes a locked element out of service on all workers. Returns false if the element is not locked.
+    /// Disables a locked element on all workers. Returns false if the element is not locked.
     pub(crate) fn disable_locked(
         &mut self,
         element: u32,
@@ -289,8 +289,8 @@ impl Nodes {
     }
 }
 
-/// Pulls at most `max` packets through an action, one at a time. Stops early if a pull returns none, or if the action
-/// does not pass a packet on.
+/// Pulls at most `max` packets through an action, one at a time. Ends early if a pull returns none, or if the action
+/// does not pass on a packet.
 fn pull_action(a: &mut dyn Action, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
     let mut one = cx.spare_batch();
     for _ in 0..max {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The run loop of one worker: requests to stop, mail, tasks, timers, sleep.
+//! The run loop of one worker: stop requests, mail, tasks, timers, sleep.
 
 use crate::lock::TIMER;
 use crate::mail::Mail;
@@ -14,19 +14,19 @@ use std::sync::mpsc::Receiver;
 
 /// The number of task turns between two checks of timers and mail.
 const TURNS: usize = 128;
-/// The maximum number of timers that run before tasks and mail get their turn. Without this limit, a timer that is
-/// always set again for the current time would block everything else.
+/// The maximum number of timers that run before tasks and mail get their turn. Without this limit, a timer that sets
+/// itself again for the current time would block the worker.
 const TIMERS: usize = 4096;
 
-/// The stack size of a worker's thread, in bytes. Pulls recurse, with one frame for each element.
+/// The stack size of a worker's thread, in bytes. Pulls recurse, with a stack frame for each element on the path.
 pub(crate) const STACK: usize = 256 << 20;
 
-/// One worker: its elements and its run loop.
+/// A worker: its elements and its run loop.
 pub struct Worker {
     pub(crate) nodes: Nodes,
     pub(crate) core: Core,
     pub(crate) sleeper: Sleeper,
-    /// The maximum number of packets that a timer may move at once.
+    /// The maximum number of packets that an element may move in one run of a timer.
     pub(crate) batch: usize,
 }
 
@@ -44,7 +44,7 @@ impl Worker {
 
     /// Runs until the router has ended, or until all workers wait at the barrier for a hot swap.
     pub(crate) fn run_loop(&mut self) {
-        // Finish work that was under way when an element panicked.
+        // If an element has panicked, the run loop is called again. First finish the work that the panic interrupted.
         self.nodes.settle(&mut self.core);
         self.nodes.drain(&mut self.core);
         let shared = self.nodes.shared.clone();
@@ -67,7 +67,7 @@ impl Worker {
             let more = self.run_tasks(&shared);
             let fired = self.run_timers();
             if more || fired || self.core.has_scheduled() {
-                // `sleep` always checks descriptors. A busy worker must check them here.
+                // `sleep` checks the descriptors itself. A busy worker does not sleep, so it must check them here.
                 if self.core.watches().any() {
                     self.look();
                 }
@@ -75,7 +75,7 @@ impl Worker {
                 self.sleep(&shared, me, drives);
             }
         }
-        // At the barrier this worker still answers mail, because another worker may be waiting for an answer.
+        // At the barrier, this worker still answers mail, because another worker may be waiting for an answer.
         shared.barrier.wait(&shared.inboxes, me, || shared.is_stopped(), || self.take_mail(&shared, me));
     }
 
@@ -99,7 +99,8 @@ impl Worker {
         }
         self.nodes.collect_mail();
         self.core.set_limit(1);
-        // Mail that arrives meanwhile waits until tasks have had their turns.
+        // Answer only the mail that is there now. Mail that arrives in the meantime waits until tasks have had their
+        // turns.
         for _ in 0..self.nodes.inbox.len() {
             let Some(m) = self.nodes.inbox.pop_front() else { return };
             self.nodes.answer(&mut self.core, m);
@@ -108,7 +109,7 @@ impl Worker {
         self.nodes.remind(&self.core);
     }
 
-    /// Gives turns to scheduled tasks. Returns false when no task is scheduled any more.
+    /// Gives turns to the scheduled tasks. Returns false when no task is scheduled any more.
     #[inline(never)]
     fn run_tasks(&mut self, shared: &Shared) -> bool {
         let mut left = TURNS;
@@ -119,17 +120,16 @@ impl Worker {
             let Some(task) = self.nodes.tasks.turn() else { return false };
             let limit = shared.build_state.limits.get(task as usize);
             let limit = limit.map_or(1, |l| l.load(Ordering::Relaxed) as usize);
-            // If the router has only one task, nothing runs between its turns. So one call of the task may take
-            // several turns, and moves their packets as one batch.
+            // If the router has only one task, nothing runs between two of its turns. So one call of the task may take
+            // several turns, and moves the packets of all these turns as one batch.
             let turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
             self.core.begin_task(limit, turns);
-            // A burst is cut into pieces of at most `limit` packets. A request to stop does not end the
-            // burst.
+            // Split a burst into calls of at most `limit` packets. A stop request does not end the burst.
             let mut moved = 0;
             loop {
                 let turn = self.nodes.run_task(&mut self.core, task);
                 if turn == Turn::Again {
-                    // The task polls: it stays scheduled because a notifier is on, but it found no packet.
+                    // The task is polling: it stays scheduled because a notifier is on, but it has found no packet.
                     if self.core.found_nothing() {
                         self.nodes.tasks.found_nothing(task);
                     }
@@ -158,13 +158,13 @@ impl Worker {
         true
     }
 
-    /// Calls elements whose timers have expired. Returns false if no timer had expired.
+    /// Runs the timers that have expired. Returns false if there were none.
     fn run_timers(&mut self) -> bool {
         if self.core.timers().is_empty() {
             return false;
         }
-        // Read the clock again: if the recent time were still before the expiry of a timer, the element would
-        // set the same timer again.
+        // Read the clock again. If the element saw a time before the expiry of its timer, it would set the same timer
+        // again.
         let now = self.core.read_clock();
         for fired in 0..TIMERS {
             let Some((_, (e, id))) = self.core.timers().pop_due(now) else { return fired > 0 };
@@ -178,7 +178,7 @@ impl Worker {
         true
     }
 
-    /// Schedules the tasks whose descriptors are ready.
+    /// Schedules the tasks of elements whose descriptors are ready.
     fn look(&mut self) {
         self.core.with_watches(|watches, schedule| self.sleeper.look(watches, schedule));
     }

@@ -75,7 +75,7 @@ pub struct ArgError {
     pub replacement: Option<String>,
     /// Whether this is a warning, so that the configuration may still run.
     pub warning: bool,
-    /// Whether this warning is a message that is shown only beside errors.
+    /// Whether this warning is shown only if the configuration also has errors.
     pub beside_errors: bool,
 }
 
@@ -118,7 +118,7 @@ pub struct ArgCx<'a> {
     pub scope: &'a str,
     /// Names of addresses, ports and elements.
     pub names: &'a Names,
-    /// The origin of the text.
+    /// The origin of the arguments' text. Handler calls and file names in the text have the rights of this origin.
     pub origin: Origin,
 }
 

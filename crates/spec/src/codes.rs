@@ -224,7 +224,7 @@ pub const fn flow_is_valid(code: &str) -> bool {
     flow_side_is_valid(i) && flow_side_is_valid(o)
 }
 
-/// Splits a code at its first `/`; without one, both sides are the same.
+/// Splits a code at its first `/`. A code without `/` is used for both sides.
 const fn sides(code: &[u8]) -> (&[u8], &[u8]) {
     let mut i = 0;
     while i < code.len() {

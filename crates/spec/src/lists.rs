@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Joins lists of declarations at compile time.
 
-/// Concatenates lists. `N` must be the number of all entries, see [`count`]; `filler` is overwritten.
+/// Concatenates lists. `N` must be the number of entries in all lists, see [`count`]. `filler` only initialises the
+/// result, and no copy of it remains.
 pub const fn concat<T: Copy, const N: usize>(lists: &[&[T]], filler: T) -> [T; N] {
     let mut out = [filler; N];
     let (mut n, mut list) = (0, 0);

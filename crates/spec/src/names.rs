@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// The addresses behind one name.
+/// The addresses that one name stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
     /// IPv4 address.
@@ -55,8 +55,8 @@ pub struct Names {
     ports: HashMap<(String, u8), u16>,
     annotations: HashMap<String, (usize, Option<usize>)>,
     elements: HashMap<String, (usize, &'static str)>,
-    /// The shares of each element's task, by element index. The inner key is the compound that a share was given to, or
-    /// "" if it was given to the element itself.
+    /// The shares of processor time that ScheduleInfo sets for an element's task, by element index. The inner key is
+    /// the compound that a share was given to, or "" if it was given to the element itself.
     shares: HashMap<usize, BTreeMap<String, f64>>,
     homes: HashMap<usize, usize>,
     devices: Option<Devices>,
@@ -89,7 +89,7 @@ impl Names {
     pub fn new() -> Names {
         Names::default()
     }
-    /// Defines or extends the addresses behind `scope` + `name`.
+    /// Returns the addresses that `scope` + `name` stands for, so that the caller can set them. Adds a new name.
     pub fn define_addresses(&mut self, scope: &str, name: &str) -> &mut Addresses {
         self.addresses.entry(format!("{scope}{name}")).or_default()
     }
@@ -150,7 +150,7 @@ impl Names {
     pub fn seed(&self) -> Option<u64> {
         self.seed
     }
-    /// Elements whose full names start with a prefix such as `compound/`.
+    /// The indices of the elements whose full names start with a prefix such as `compound/`.
     pub fn elements_in(&self, prefix: &str) -> Vec<usize> {
         self.elements.iter().filter(|(n, _)| n.starts_with(prefix)).map(|(_, e)| e.0).collect()
     }

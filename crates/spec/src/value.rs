@@ -35,7 +35,7 @@ impl ValueError {
         let text = format!("out of range, bound {bound}");
         ValueError::from(text).help(format!("write a number from {low} to {high}"))
     }
-    /// The error for a text that is none of the allowed words. Suggests the nearest word, also if only the case
+    /// The error for a text that is none of the allowed words. Suggests the nearest word, even if only the case
     /// differs.
     pub fn not_one_of(text: &str, words: &[&str]) -> ValueError {
         let list = match words {
@@ -113,7 +113,7 @@ pub trait ArgValue: Sized {
     /// Whether a value may be quoted as a whole. Words and patterns may, numbers and addresses may not. The
     /// quotes are removed before [`ArgValue::parse`].
     const WORD: bool = false;
-    /// Whether any text is valid. A keyword of the class inside such a value is probably a mistake.
+    /// Whether a value may be any text. A keyword of the class inside such a value is probably a mistake.
     const TEXT: bool = false;
     /// The name that messages use for one of several arguments of this type, such as `input spec`. The number of the
     /// argument follows, from 0. Empty if messages do not number such arguments.

@@ -42,7 +42,7 @@ impl Probe {
     pub fn interleave(&self) {}
 }
 
-/// A position in a ring. Reads with `get` and updates are sequentially consistent.
+/// A position in a ring. Updates, and reads by `get`, are sequentially consistent.
 pub(crate) struct Position(AtomicUsize);
 
 impl Position {

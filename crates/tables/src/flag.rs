@@ -5,10 +5,10 @@ use super::atomics::SyncBool;
 
 /// A flag that is raised while a shared structure, such as a [`Ring`](crate::Ring), may contain something.
 ///
-/// The producer inserts an item, then raises the flag. The consumer finds the structure empty, lowers the flag,
-/// checks again, and raises the flag if there is an item after all. The insertion, the second check and all
-/// accesses to the flag are sequentially consistent. Therefore at least one of the two sides sees the other's
-/// change, and no wake-up is lost.
+/// The producer inserts an item, then raises the flag. The consumer finds the structure empty, lowers the flag, checks
+/// again, and raises the flag if there is an item after all. The insertion, the second check and all accesses to the
+/// flag are sequentially consistent. Therefore the producer or the consumer sees the other's change, and no wake-up is
+/// lost.
 #[derive(Debug, Default)]
 pub struct Flag {
     up: SyncBool,

@@ -3,12 +3,12 @@
 
 /// The number of entries in a bucket.
 const WAYS: usize = 7;
-/// This lane of [`Bucket::tags`] counts the entries that overflowed past the bucket.
+/// The index in [`Bucket::tags`] of the overflow count: the number of entries that overflowed past the bucket.
 const PASSED: usize = 7;
 /// Marks a free slot.
 const NONE: u32 = u32::MAX;
 
-/// One cache line: seven tags, the overflow count in the eighth lane, and seven values.
+/// One cache line: seven tags, the overflow count, and seven values.
 #[derive(Clone)]
 #[repr(C, align(64))]
 struct Bucket {
@@ -79,8 +79,8 @@ impl FlowIndex {
         tag as usize & (self.buckets.len() - 1)
     }
     /// The first value with this tag in the tag's own bucket. If the key is in the index, this is almost always its
-    /// value. For tag 0 it may be `u32::MAX`, the mark of a free slot. Callers can issue many guesses before they use
-    /// the first, so that the cache misses overlap.
+    /// value. For tag 0 it may be `u32::MAX`, the mark of a free slot. A caller can make many guesses before it uses
+    /// the first result, so that the cache misses overlap.
     #[inline(always)]
     pub fn guess(&self, tag: u32) -> Option<u32> {
         let b = self.buckets.get(self.home(tag))?;

@@ -10,7 +10,7 @@ pub(crate) struct Heap<K> {
     /// Pairs of a key and a slot. With four children per node, siblings are adjacent in memory and the tree is half as
     /// deep as a binary one.
     items: Vec<(K, u32)>,
-    /// The index in `items` of each slot.
+    /// The index in `items` of each slot; [`ABSENT`] for a slot that is not in the heap.
     places: Vec<u32>,
 }
 
@@ -71,7 +71,7 @@ impl<K: Ord + Copy> Heap<K> {
         }
     }
 
-    /// Removes a slot.
+    /// Removes a slot. Returns its key; `None` if the slot is not in the heap.
     pub fn remove(&mut self, slot: u32) -> Option<K> {
         let place = *self.places.get(slot as usize)? as usize;
         if place >= self.items.len() {

@@ -10,8 +10,8 @@ use crate::heap::Heap;
 
 /// The stride of a task with one ticket.
 const ONE_TICKET: u64 = 1 << 32;
-/// When the pass of a turn exceeds this limit, that pass is subtracted from the passes of all tasks, so that
-/// passes do not overflow.
+/// When the current pass exceeds this limit, it is subtracted from the passes of all tasks, so that passes do not
+/// overflow.
 const LARGE_PASS: u64 = 1 << 62;
 
 #[inline]
@@ -20,16 +20,16 @@ fn stride(tickets: u32) -> u64 {
 }
 
 /// When the service of a task exceeds this number times the longest stride, the services of all tasks are halved.
-/// Otherwise a task that has slept for long would be ahead of the others for too long.
+/// Without the limit, a task that has slept for long would be preferred for too long.
 const MOST_SERVICE: u64 = 64;
 
 /// A stride scheduler for any number of tasks, which are identified by small numbers. A turn takes logarithmic time.
 /// Tasks with equal numbers of tickets take turns in the order in which they were added.
 ///
 /// If tasks have different numbers of tickets, tasks that sleep and wake together keep their shares too. A turn in
-/// which a task found nothing to do does not count ([`Stride::withdraw`]). A task that is scheduled again after that
-/// keeps its pass, or gets the current pass if that is higher. Among tasks with equal passes, the one with the least
-/// service for its tickets is next. If these are equal too, the one that entered the queue first is next.
+/// which a task found nothing to do does not count ([`Stride::withdraw`]). When the task is scheduled again, it keeps
+/// its pass, or gets the current pass if that is higher. Among tasks with equal passes, the one with the least service
+/// for its tickets is next. If their services are equal too, the one that entered the queue first is next.
 #[derive(Clone, Debug, Default)]
 pub struct Stride {
     /// Keys are the pass, the service (0 while all tickets are equal), and the number of the task's entry into the
@@ -37,7 +37,8 @@ pub struct Stride {
     heap: Heap<(u64, u64, u64)>,
     clients: Vec<Client>,
     entered: u64,
-    /// The pass of the last turn that counts. The pass of a new task is one stride above it.
+    /// The current pass: the pass that a task had at the last turn that counts. A new task gets a pass one stride above
+    /// it.
     now: u64,
     /// The value of `now` before the last turn.
     before: u64,
@@ -58,7 +59,7 @@ struct Client {
     /// The task's pass when it was withdrawn ([`Stride::withdraw`]); none if it was not withdrawn since it was last
     /// added.
     left_at: Option<u64>,
-    /// Whether the last of the task's turns that ended in [`Stride::retry`] did not count.
+    /// Whether the last call of [`Stride::retry`] for the task withdrew a turn. The next call then withdraws none.
     retries: bool,
 }
 
@@ -156,8 +157,8 @@ impl Stride {
         }
     }
 
-    /// Changes the tickets of a scheduled task. The task's remaining wait is multiplied by its new stride and divided
-    /// by its old stride.
+    /// Changes the tickets of a scheduled task. The task's remaining wait (its pass minus the current pass) is
+    /// multiplied by its new stride and divided by its old stride.
     pub fn set_tickets(&mut self, client: u32, tickets: u32) {
         let Some((pass, service, order)) = self.heap.key(client) else { return };
         let Some(old) = self.clients.get(client as usize).map(|c| c.stride) else { return };

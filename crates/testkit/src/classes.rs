@@ -15,8 +15,8 @@ use paths::{Copy, Edit, Lap, Mark, Pick, Split, Twice};
 use recorders::{Record, Say, Sink};
 use sources::{Numbers, Stamp};
 
-/// The annotation offsets of a packet's source, its number in that source, the elements that it passed (its trail),
-/// and how often it went round a loop (its laps).
+/// The offsets of the annotations, one constant for each: the source of a packet, its number in that source, a hash of
+/// the elements that it passed (its trail), and how often it went round a loop (its laps).
 const SOURCE: usize = 18;
 const NUMBER: usize = 36;
 const TRAIL: usize = 40;

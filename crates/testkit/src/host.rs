@@ -4,11 +4,11 @@
 use crate::namespace::run;
 use std::process::{Child, Command, Stdio};
 
-/// A second network namespace; it ends when dropped.
+/// A further network namespace. It ends when this value is dropped.
 pub struct Host(Child);
 
 impl Host {
-    /// A namespace without devices.
+    /// Creates a namespace without devices.
     pub fn new() -> Host {
         let child =
             Command::new("unshare").args(["-n", "sleep", "1000"]).stdout(Stdio::null()).spawn().unwrap();

@@ -188,7 +188,7 @@ pub fn rounds_while_idle(r: &mut Router) -> u64 {
     shared.rounds()
 }
 
-/// Whether a class is known.
+/// Whether the project has a class of this name.
 pub fn known(class: &str) -> bool {
     Registry::new().get(class).is_some()
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A stride scheduler that is as simple as possible, to compare other implementations with.
 
-/// The stride of a client with one ticket.
+/// The stride of a client with one ticket. A client with n tickets has 1/n of this stride.
 const ONE_TICKET: u64 = 1 << 32;
 
-/// Schedules clients 0, 1, 2..., such as tasks or ports. The client with the lowest pass gets the next turn, and then
-/// enters the list again. Among clients with equal passes, the one that entered last is next.
+/// Schedules clients, such as tasks or ports, which are numbered 0, 1, 2... The client with the lowest pass gets the
+/// next turn. Then its pass grows by its stride, and the client enters the list of clients again. Among clients with
+/// equal passes, the one that entered last is next.
 pub struct StrideList {
-    /// For each client: its pass, the number of its last entry into the list (entries are numbered across all
-    /// clients), and its stride.
+    /// For each client: its pass, its entry number, and its stride. Each time a client enters the list, it gets the
+    /// next entry number.
     clients: Vec<(u64, u64, u64)>,
     entered: u64,
 }

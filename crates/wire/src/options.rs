@@ -105,9 +105,9 @@ impl<'a> Iterator for Options<'a> {
 
 impl std::iter::FusedIterator for Options<'_> {}
 
-/// Copies the options that later fragments must carry (RFC 791 §3.2): those with the copied bit, without
-/// no-operations. Pads them with END to a multiple of 4 bytes. Returns the number of bytes written, at most
-/// 40. A malformed option and everything after it are omitted.
+/// Copies the options that all fragments but the first must carry (RFC 791 §3.2): those with the copied bit. Pads
+/// them with END to a multiple of 4 bytes. Returns the number of bytes written, at most 40. A malformed option and
+/// everything after it are omitted.
 pub fn copy_for_fragment(options: &[u8], out: &mut [u8; 40]) -> usize {
     let mut len = 0;
     for option in Options::new(options).map_while(Result::ok) {

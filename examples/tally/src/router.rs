@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! For programs that link the classes of this crate: a registry with these classes, and routers made with the
-//! registry.
+//! A registry of Castanet's classes and those of this crate, and routers made with it, for programs that link this
+//! crate.
 
 use castanet_classes::Registry;
 use castanet_runtime::swap::Loaded;

@@ -117,9 +117,9 @@ pub fn checksum(bytes: &[u8]) -> u16 {
 /// The contents of an ARP frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arp {
-    /// Destination of the frame.
+    /// The destination address of the Ethernet frame.
     pub frame_to: Ether,
-    /// Whether it is a request.
+    /// Whether the packet is a request.
     pub asks: bool,
     /// The sender's Ethernet and IP address.
     pub from: (Vec<u8>, Vec<u8>),
@@ -143,7 +143,7 @@ pub fn arp_in(frame: &[u8]) -> Option<Arp> {
 /// An IPv4 packet that was received, or that an ICMP error quotes.
 #[derive(Clone, Debug)]
 pub struct IpIn {
-    /// Its header.
+    /// The IP header.
     pub header: Ipv4Header,
     /// Source address.
     pub from: Ipv4Addr,
@@ -180,13 +180,13 @@ pub fn packet(bytes: &[u8]) -> Option<IpIn> {
 /// A received ICMP message. Its checksum is correct.
 #[derive(Clone, Debug)]
 pub struct IcmpIn {
-    /// The packet that contains it.
+    /// The IP packet that contains the message.
     pub ip: IpIn,
-    /// Its type and code.
+    /// The type and code of the message.
     pub kind: (u8, u8),
-    /// The rest of its header.
+    /// The second word of the ICMP header.
     pub rest: [u8; 4],
-    /// The payload. For an error, this is the packet that it concerns.
+    /// The payload of the message. In an error, this is the packet that caused it.
     pub payload: Vec<u8>,
 }
 

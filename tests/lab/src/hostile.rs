@@ -236,7 +236,7 @@ impl Hostile {
                 piece(some + 880, 80, true),
                 piece(0, 400, true),
             ],
-            // The same fragment twice, with an overlapping one in between.
+            // The same fragment twice, and between these a fragment that overlaps it.
             3 => {
                 vec![piece(0, 800, true), piece(some, 160, true), piece(0, 800, true), piece(800, 600, false)]
             }

@@ -44,8 +44,8 @@ struct Inside {
     holder: Process,
 }
 
-/// Returns the path of the helper command. It is in the directory of the running command, or above that of the
-/// running test.
+/// Returns the path of the helper command. It is in the directory of the running program. If that program is a test,
+/// it is in the parent of that directory.
 fn helper() -> PathBuf {
     let test = std::env::current_exe().unwrap_or_else(|e| panic!("this test has no file: {e}"));
     // target/PROFILE/COMMAND or target/PROFILE/deps/TEST-HASH

@@ -20,7 +20,7 @@ pub struct Frame {
     pub time: f64,
     /// Whether the transport checksum was left to the hardware.
     pub partial: bool,
-    /// Its bytes.
+    /// The bytes of the frame.
     pub bytes: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ pub struct Frame {
 pub struct Wire {
     process: Process,
     input: ChildStdin,
-    /// The number of bytes of the command's output that have been read.
+    /// The number of bytes of the helper's output that have been read.
     read: usize,
     waiting: VecDeque<Frame>,
     /// The number of `sync` requests to the helper, and the number it has answered.
@@ -45,7 +45,7 @@ fn parsed(line: &str) -> Option<Frame> {
 }
 
 impl Wire {
-    /// Starts the command that captures and sends.
+    /// Starts the helper command that captures and sends frames.
     pub(crate) fn new(command: Command) -> Wire {
         let mut process = Process::start(command);
         process.wait_for("ready\n", PATIENCE);
@@ -140,7 +140,7 @@ impl Wire {
             None::<()>
         });
         let rounds = if quiet.is_zero() { 1 } else { CALM };
-        // Limits the rounds, because a link on which frames are sent all the time never gets quiet.
+        // The number of iterations is limited, because a link on which frames are sent all the time never gets quiet.
         for _ in 0..CALM {
             let before = all.len();
             for _ in 0..rounds {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs random routers of all classes with extreme arguments: `random-routers [ROUTERS [PACKETS [SEED]]]`, 10,000 routers of
-//! 100,000 packets each and seed 1,000,000 by default. Each router has the next seed, so that one can be run again. Prints what they did; exits with 1 at the first panic, or if packets are
-//! missing in a ledger.
+//! Runs random routers of all classes with extreme arguments: `random-routers [ROUTERS [PACKETS [SEED]]]`. The default
+//! is 10,000 routers, about 100,000 packets for each, and seed 1,000,000. The seed of each router is one more than
+//! that of the router before, so that a router can be run again alone. Prints totals of the routers and their packets.
+//! Exits with 1 at the first panic, or if a ledger does not balance.
 
 use castanet_tests::random_routers::{Totals, count_panics, one};
 use std::process::ExitCode;
 
-/// Goes to an empty folder for the files that elements write. It is removed when the value is dropped.
+/// Changes to an empty working directory, in which elements write their files. Dropping the returned value removes the
+/// directory.
 fn leave() -> std::io::Result<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
     std::env::set_current_dir(folder.path())?;

@@ -12,8 +12,9 @@ const PORTS: usize = 3;
 /// The address of the bridge itself.
 const ME: EtherAddr = EtherAddr([2, 0, 0, 0, 0, 5]);
 
-/// Passes frames to a bridge. Each is preceded by two bytes. The low two bits of the first byte are the port. Its other
-/// bits are the time to advance before the frame, in quarters of a second. The second byte is the length of the frame.
+/// Passes frames to a bridge. Two bytes precede each frame. The low two bits of the first byte are the port. The other
+/// bits of the first byte are the time to advance before the frame, in quarters of a second. The second byte is the
+/// length of the frame.
 pub fn bpdu(data: &[u8]) {
     let mut data = at_most(data, 1 << 14);
     let id = BridgeId::new(0x8000, ME);

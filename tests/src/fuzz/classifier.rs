@@ -15,8 +15,8 @@ fn agree(whole: &Program, alone: &[(Program, Output)], packet: &[u8]) {
     assert_eq!(whole.classify(packet), expected, "{}", whole.program_text());
 }
 
-/// The first byte selects a language. Patterns follow, one per line, up to a byte 255. The rest is a packet;
-/// every prefix of it is classified.
+/// Classifies a packet. The first byte of the input selects a language. Patterns follow, one per line, up to a byte
+/// 255. The rest is the packet, of which every prefix is classified too.
 pub fn classifier(data: &[u8]) {
     let Some((&language, rest)) = at_most(data, 2048).split_first() else { return };
     let end = rest.iter().position(|&b| b == 255).unwrap_or(rest.len());

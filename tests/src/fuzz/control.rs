@@ -65,7 +65,7 @@ fn talk(bytes: &[u8], piece: usize, rules: &Rules, from: Origin, limits: &Limits
     let two = Arc::new(Two::default());
     let (mut access, mut session) = (Access::new(two.clone()), Session::new(limits.clone(), from));
     let mut out = Vec::new();
-    // The greeting is sent before any input.
+    // The first piece is empty, because the session sends its greeting before it receives any input.
     for piece in std::iter::once(&[][..]).chain(bytes.chunks(piece)) {
         session.feed(piece);
         loop {
@@ -126,8 +126,8 @@ fn are_replies(mut bytes: &[u8]) -> bool {
     first.is_none()
 }
 
-/// Runs a conversation. The first byte determines the client's rights and the size of the pieces in which its
-/// bytes arrive. Limits are small, so that a short input is enough to exceed them.
+/// Runs a conversation between a client and a session. The first byte of the input determines the client's rights and
+/// the size of the pieces in which its bytes arrive. Limits are small, so that a short input is enough to exceed them.
 pub fn control(data: &[u8]) {
     let Some((&how, bytes)) = at_most(data, 1 << 14).split_first() else { return };
     let token = (how & 0x40 > 0).then(|| TOKEN.parse().ok()).flatten().map(Arc::new);

@@ -9,8 +9,8 @@ pub fn reaches_outside(handler: &str) -> bool {
     matches!(handler, "kill" | "cat" | "catq")
 }
 
-/// The first two bytes select a class. Calls follow, one per line: a byte that selects a handler, and a text.
-/// Then the router runs.
+/// Calls handlers of an element, then runs its router. The first two bytes of the input select the class. Each line
+/// that follows is a call: a byte that selects a handler, and a text.
 pub fn handlers(data: &[u8]) {
     let Some((setting, rest)) = chosen(at_most(data, 2048), |_| true) else { return };
     let frame = |_| {

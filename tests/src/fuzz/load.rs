@@ -9,10 +9,10 @@ use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown};
 use castanet_runtime::{Options, Router, Shared, build};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// The start of simulated time.
+/// The start of simulated time, in nanoseconds since 1970.
 const START: i64 = 1_000_000_000_000_000_000;
 
-/// Returns all classes, and Fuse.
+/// Returns the classes of the project, and Fuse.
 pub fn classes() -> Arc<Registry> {
     static CLASSES: OnceLock<Arc<Registry>> = OnceLock::new();
     let made = CLASSES.get_or_init(|| {

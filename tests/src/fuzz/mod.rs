@@ -24,7 +24,7 @@ pub mod summary;
 
 /// A fuzz target.
 pub struct Target {
-    /// The name, which is also that of its directories.
+    /// The name of the target and of its directories.
     pub name: &'static str,
     /// The function that processes an input.
     pub body: fn(&[u8]),

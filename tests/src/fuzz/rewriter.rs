@@ -120,9 +120,9 @@ fn drive<T: Build + Element>(text: &str, fallback: &str, write: &str, packets: &
     assert!(kit.write("clear", "").is_ok() && kit.read("table_size").as_deref() == Ok("0"));
 }
 
-/// The first byte selects a class, the second the default input specifications. Two texts follow, each ended by
-/// NUL: input specifications, used if valid, and a value written to the handler of the first input. The rest
-/// describes packets, each in 8 bytes.
+/// Sends packets through a rewriter. The first byte of the input selects its class, the second its default input
+/// specifications. Two texts follow, each ended by NUL: input specifications, which are used if valid, and a value
+/// written to the handler of the first input. The rest describes packets, each in 8 bytes.
 pub fn rewriter(data: &[u8]) {
     let Some(([class, specs], rest)) = at_most(data, 4096).split_first_chunk() else { return };
     let mut parts = rest.splitn(3, |b| *b == 0);

@@ -5,7 +5,8 @@ use super::elements::{frames, source};
 use super::{at_most, load};
 use std::sync::OnceLock;
 
-/// Returns conf/ip-router-trace.click without elements that write files, split where its sources were.
+/// Returns the text of conf/ip-router-trace.click without its sources and without elements that write files, as the
+/// pieces before, between and after the sources.
 fn pieces() -> &'static [String] {
     static PIECES: OnceLock<Vec<String>> = OnceLock::new();
     PIECES.get_or_init(|| {
@@ -22,7 +23,8 @@ fn pieces() -> &'static [String] {
     })
 }
 
-/// The first byte selects the batch size. Frames for both interfaces follow.
+/// Sends frames through the router. The first byte of the input selects the batch size. Frames for both interfaces
+/// follow.
 pub fn router(data: &[u8]) {
     let Some((&how, rest)) = at_most(data, 8192).split_first() else { return };
     let [start, middle, end] = pieces() else { panic!("the configuration has not two sources") };

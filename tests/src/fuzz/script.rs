@@ -31,8 +31,8 @@ fn harmless(text: &str) -> String {
 const CLASSES: &[&str] =
     &["InfiniteSource", "Counter", "Queue", "Unqueue", "Script", "Discard", "DriverManager", "Fuse"];
 
-/// The input is a driver script up to a zero byte, then a script that processes packets and has an exported
-/// variable.
+/// Runs two scripts. The input is a driver script up to a zero byte, then a script that processes packets and has an
+/// exported variable.
 pub fn script(data: &[u8]) {
     let text = String::from_utf8_lossy(at_most(data, 2048));
     let (driver, packet) = text.split_once('\0').unwrap_or((&text, ""));

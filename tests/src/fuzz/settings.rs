@@ -19,7 +19,7 @@ pub struct Setting {
     pub inputs: Vec<bool>,
     /// Whether each output is pulled.
     pub outputs: Vec<bool>,
-    /// Other elements that it may refer to. No packets reach them.
+    /// Declarations of other elements that the configuration string may refer to. No packets reach these elements.
     pub others: String,
 }
 
@@ -75,7 +75,8 @@ pub fn settings() -> &'static [Setting] {
     static ALL: OnceLock<Vec<Setting>> = OnceLock::new();
     ALL.get_or_init(|| {
         let of = |spec: &'static ClassSpec| {
-            // Devices and sockets of the machine must not be used. A router with an Error element never starts.
+            // Classes that open devices or sockets of the machine are left out. So is Error, because a router with an
+            // Error element never starts.
             let opens = matches!(spec.name, "ControlSocket" | "ChatterSocket");
             if spec.module.contains("::device::") || opens || spec.name == "Error" {
                 return None;
@@ -111,8 +112,8 @@ pub fn chosen(data: &[u8], usable: impl Fn(&Setting) -> bool) -> Option<(&'stati
 }
 
 impl Setting {
-    /// Returns the text of a router with the element `x` and whatever `x` needs. The router stops after `turns`
-    /// runs of its fuse. `from` returns the elements before each input.
+    /// Returns the text of a router with the element `x` and whatever `x` needs. The router stops after `turns` task
+    /// runs of its `Fuse`. `from` returns the elements before each input.
     pub fn router(&self, config: &str, turns: u32, from: impl Fn(usize) -> String) -> String {
         let mut text = format!("{}x :: {}({config});\nFuse({turns});\n", self.others, self.spec.name);
         for (i, pulled) in self.inputs.iter().enumerate() {

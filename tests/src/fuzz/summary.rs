@@ -53,8 +53,8 @@ fn read_all(
     let (mut draft, mut bytes, mut records, mut items) = (Draft::default(), Vec::new(), 0, 0);
     loop {
         items += 1;
-        // A line gives at most three items: its record and two others. An input of `len` bytes has at most `len + 1`
-        // lines.
+        // A line gives at most three items: a record and two other items. An input of `len` bytes has at most
+        // `len + 1` lines.
         assert!(items <= 3 * len + 3, "more items than bytes");
         match reader.next(&mut draft) {
             Ok(Item::Record) => records += 1,

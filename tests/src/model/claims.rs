@@ -11,7 +11,7 @@ use super::{Evidence, Fates, Report, Seen};
 /// One expected result and its matches.
 pub(super) struct Claim<'a> {
     pub(super) due: &'a Due,
-    /// Interface of arrival, and position in its trace.
+    /// The frame that caused the result: its interface of arrival, and its position in the trace of that interface.
     pub(super) cause: (usize, usize),
     pub(super) found: Found,
     /// The fragments found, for packets longer than the MTU.
@@ -21,7 +21,7 @@ pub(super) struct Claim<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     No,
-    /// Found at this position in the output.
+    /// Found once, at this position in the output.
     At(usize),
 }
 

@@ -12,7 +12,7 @@ use crate::trace::{arp, checksum, ether};
 pub(super) struct IcmpError {
     /// Type and code.
     pub(super) kind: (u8, u8),
-    /// Permitted values of the second header word.
+    /// Permitted values of the second word of the ICMP header.
     pub(super) rest: Vec<[u8; 4]>,
     /// The quoted packet, already truncated.
     pub(super) quote: Masked,
@@ -79,7 +79,7 @@ fn mac_at(frame: &[u8], at: usize) -> [u8; 6] {
     mac
 }
 
-/// Returns the mapping that the router learns from an ARP reply.
+/// Returns the IP address and the Ethernet address that the router learns from an ARP reply.
 pub(super) fn learned(frame: &[u8]) -> Option<(Ipv4Addr, [u8; 6])> {
     let is_reply = frame.get(12..14) == Some(&[8, 6]) && arp_operation(frame) == Some(2);
     let mac = is_reply.then(|| mac_at(frame, 22)).filter(|mac| mac[0] & 1 == 0)?;
@@ -179,7 +179,7 @@ fn of_packet(interface: usize, packet: &[u8], neighbours: &Neighbours) -> Fate {
     journey.fate
 }
 
-/// The path of a packet through the outgoing half of Figure 8.
+/// A packet on the output path of an interface in Figure 8.
 struct Journey<'a> {
     neighbours: &'a Neighbours,
     fate: Fate,

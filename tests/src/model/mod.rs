@@ -6,9 +6,9 @@
 //! It does not depend on timing or on the order between the two interfaces, because the router may read their
 //! traces at any relative speed.
 //!
-//! Known limits: no packet of the traces may both cause an error and carry a source route (the error would
-//! carry the reversed route), no sender that gets an error may use one of the router's own addresses, and no
-//! next hop may change its Ethernet address.
+//! Known limits of the traces: No packet may both cause an error and carry a source route, because the error would
+//! carry the reversed route. No sender that gets an error may use one of the router's own addresses. No next hop may
+//! change its Ethernet address.
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -30,7 +30,7 @@ use fate::Fate;
 pub const OUTPUTS: [&str; 3] =
     ["ip-router-eth0.out.pcap", "ip-router-eth1.out.pcap", "ip-router-host.out.pcap"];
 
-/// A captured frame; for the host, a packet.
+/// A captured frame, or a captured IP packet if it was delivered to the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Timestamp in nanoseconds since 1970.
@@ -138,7 +138,7 @@ impl fmt::Display for Report {
             }
         }
         writeln!(f, "violations: {}", self.violations.len())?;
-        // The first errors are sufficient.
+        // The first 50 errors are enough to find the cause.
         for text in self.violations.iter().take(50) {
             writeln!(f, "    {text}")?;
         }
@@ -152,7 +152,8 @@ type Neighbours = HashMap<(usize, Ipv4Addr), [u8; 6]>;
 /// The fates of all packets that arrived.
 struct Fates {
     neighbours: Neighbours,
-    /// The position of each neighbour's first ARP reply in its trace.
+    /// The position of each neighbour's first ARP reply in the trace of its interface. The key is the interface and
+    /// the IP address.
     replies: HashMap<(usize, Ipv4Addr), usize>,
     /// The fates of the packets of each interface, by position in the trace.
     all: [Vec<Fate>; 2],

@@ -52,9 +52,9 @@ pub(super) fn copied(options: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Fills in record route and timestamp options with the address `own` of the outgoing interface; `others` are
-/// the router's other addresses. An error contains the acceptable offsets of the bad byte within the packet,
-/// because RFC 792 ("the octet where an error was detected") permits several.
+/// Fills in record route and timestamp options with the address `own` of the outgoing interface. `others` are the
+/// router's other addresses. An error contains the offsets in the packet that an ICMP error may give for the bad byte.
+/// There may be several, because RFC 792 only says "the octet where an error was detected".
 pub(super) fn fill_in(
     packet: &[u8],
     header_len: usize,

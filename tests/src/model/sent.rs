@@ -53,14 +53,14 @@ struct Output<'a> {
     evidence: &'a Evidence,
     neighbours: &'a Neighbours,
     claims: Vec<Claim<'a>>,
-    /// Expected packets by key.
+    /// Expected packets by key, as indices into `claims`.
     packets: HashMap<Key, Vec<usize>>,
-    /// Expected errors by recipient, type and code, and quoted packet.
+    /// Expected errors by recipient, type and code, and quoted packet, as indices into `claims`.
     errors: HashMap<(Ipv4Addr, (u8, u8), Key), Vec<usize>>,
     order: Order,
-    /// Positions of ARP requests by address.
+    /// Positions of ARP requests in the output, by the requested address.
     queries: HashMap<Ipv4Addr, Vec<usize>>,
-    /// The position of the first frame to each next hop.
+    /// The position in the output of the first frame to each next hop.
     first_to: HashMap<Ipv4Addr, usize>,
 }
 
@@ -221,8 +221,8 @@ impl<'a> Output<'a> {
         fields: Fields<'a>,
     ) -> Result<(usize, &'static str, Option<String>), String> {
         let candidates = self.packets.get(&key(&fields)).ok_or("not due")?;
-        // Fragments of a packet that arrived fragmented have the same key, so several candidates may be open. One
-        // that fits is preferred.
+        // If a packet arrived in fragments, all of them have the same key, so several expected packets may still be
+        // open. One that fits this frame is preferred.
         let open = |n: &&usize| self.claims[**n].is_open() || self.claims[**n].is_split();
         let fits = |n: &&usize| match self.claims[**n].due {
             Due::Packet { want, .. } if want.bytes.len() > MTU => covers(want, &fields),

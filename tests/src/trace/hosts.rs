@@ -9,13 +9,13 @@ pub(super) const ROUTER_MAC: [[u8; 6]; 2] =
 /// The router's addresses.
 pub(super) const ROUTER: [Ipv4Addr; 2] = [Ipv4Addr::new(1, 0, 0, 1), Ipv4Addr::new(2, 0, 0, 1)];
 
-/// Last bytes of the addresses of hosts that answer ARP requests. 29 answers late.
+/// Last bytes of the addresses of hosts that answer ARP requests. Host 29 answers late.
 pub(super) const ANSWERING: [u8; 8] = [5, 6, 7, 8, 9, 20, 21, 29];
 
-/// The host that answers late.
+/// The last byte of the address of the host that answers late.
 pub(super) const LATE: u8 = 29;
 
-/// Last bytes of unused addresses.
+/// Last bytes of addresses that no host has.
 pub(super) const SILENT: [u8; 2] = [200, 201];
 
 /// The gateways of each network (last byte), with the networks behind them (first byte).

@@ -28,7 +28,7 @@ pub struct TraceFrame {
 /// The frames that arrive on the router's two interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traces {
-    /// By interface: eth0, eth1.
+    /// The frames by interface: eth0, eth1.
     pub interfaces: [Vec<TraceFrame>; 2],
 }
 

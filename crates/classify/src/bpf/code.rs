@@ -149,8 +149,8 @@ impl Code {
     fn distance(&self, to: Label) -> usize {
         self.0.len().saturating_sub(to)
     }
-    /// Returns a label that leads to `to` and is at most `most` instructions away from the next instruction. That is
-    /// `to` itself or, if `to` is too far away, a jump to `to`, which this function adds.
+    /// Returns a label that leads to `to`, at most `most` instructions after the next pushed instruction. This is `to`
+    /// itself if it is near enough. If not, this function adds a jump to `to` and returns the label of the jump.
     fn reach(&mut self, to: Label, most: usize) -> Label {
         match self.distance(to) {
             far if far <= most => to,
@@ -188,7 +188,7 @@ impl Code {
     }
 }
 
-/// The source of an operation's second operand: the instruction itself for a constant, otherwise register X.
+/// The opcode bits for the second operand: 0 for a constant, which the instruction contains, or [`X`] for the register.
 fn source(n: &Number) -> u16 {
     if matches!(n, Number::Constant(_)) { 0 } else { X }
 }

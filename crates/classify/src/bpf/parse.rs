@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The grammar of capture filters. `and` and `or` have equal precedence and associate to the left; `not`
-//! binds tighter. A name without qualifiers reuses those of the previous name.
+//! binds tighter. A name without qualifiers reuses the qualifiers of the previous name.
 
 mod literal;
 mod named;
@@ -130,7 +130,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Limits the size of a filter, because later steps process it recursively.
+    /// Counts one test or operator. Fails above a limit, because later steps process the filter recursively.
     fn count(&mut self) -> Parsed<()> {
         self.terms += 1;
         if self.terms > MAX_TERMS {

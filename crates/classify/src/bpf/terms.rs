@@ -24,7 +24,7 @@ const BESIDE: u32 = 0xffff_f000;
 const TAG: u32 = BESIDE + 44;
 const TAG_PRESENT: u32 = BESIDE + 48;
 
-/// The addresses or ports to compare.
+/// Which address or port of a packet to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Source,
@@ -44,7 +44,7 @@ impl Direction {
     }
 }
 
-/// The test `load & mask = value`.
+/// The test that the bytes at offset `at`, under `mask`, equal `value`.
 pub fn masked(size: Size, at: u32, mask: u32, value: u32) -> Node {
     let full = match size {
         Size::Byte => 0xff,
@@ -131,7 +131,7 @@ impl Layout {
     pub fn protocol(&self, protocol: u8) -> Node {
         self.ip_protocol(protocol).or(self.ip6_protocol(protocol))
     }
-    /// Matches all packets except IPv4 fragments after the first one. Those have no transport header.
+    /// Matches all packets except IPv4 fragments after the first one, which have no transport header.
     pub fn first_fragment(&self) -> Node {
         let at = self.network().wrapping_add(6);
         compare(Number::Load(Size::Half, Address::At(at)), Relation::Shares, 0x1fff).negate()

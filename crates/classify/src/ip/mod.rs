@@ -32,7 +32,7 @@ pub(crate) struct Rule {
     pub(crate) notes: Vec<Fault>,
 }
 
-/// Parses a whole pattern. Also returns a note for each relation that is always true or always false.
+/// Parses a whole pattern. Also returns a warning for each relation that is always true or always false.
 pub(crate) fn parse_pattern(text: &str, names: &dyn Names) -> Result<(Expr, Vec<Fault>), Fault> {
     parse_from(text, 0, names)
 }
@@ -78,7 +78,7 @@ struct Parser<'a> {
     names: &'a dyn Names,
     /// The last test with a value. The next test may omit the parts that it has in common with this one.
     previous: Option<Previous>,
-    /// The end of the last test with a value.
+    /// The position in the text at which the last test with a value ends.
     ended: usize,
     notes: Vec<Fault>,
     depth: usize,

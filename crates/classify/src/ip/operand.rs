@@ -23,9 +23,9 @@ pub(super) struct Given {
 }
 
 impl Parser<'_> {
-    /// Parses `word` as a value of the type that the qualifiers give. If they give none, the word has the type of the
-    /// previous test, or, if it is not a value of that type, a type inferred from the word. `bare` means that nothing
-    /// precedes the value.
+    /// Parses `word` as a value of the type that the qualifiers give. If they give no type, the type of the previous
+    /// test is tried. If `word` is no value of that type, its type is inferred from `word` alone. `bare` means that
+    /// the value stands alone: no qualifier, mask or relation precedes it.
     pub(super) fn operand(
         &self,
         word: &str,
@@ -288,7 +288,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// Adds a note if an order relation is always true or always false.
+    /// Adds a warning to `notes` if an order relation is always true or always false.
     pub(super) fn note_redundant(
         &mut self,
         ty: Type,

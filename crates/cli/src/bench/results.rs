@@ -20,7 +20,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// Writes the files that are wanted, and prints the results as JSON or as a table for people.
+    /// Writes the files that the options name, and prints the results as JSON or as a table.
     ///
     /// # Errors
     /// When a file cannot be written.

@@ -59,7 +59,7 @@ fn factor(text: &str) -> Result<f64, String> {
     factor.ok_or_else(|| "expected a number from 1 to 100".to_string())
 }
 
-/// A configuration of `castanet new` for the devices scale0 and scale1, which need not exist.
+/// A configuration that `castanet new` writes for the devices scale0 and scale1. The devices need not exist.
 struct Written {
     name: &'static str,
     words: &'static [&'static str],
@@ -68,10 +68,11 @@ struct Written {
     calls: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// The Ethernet addresses of the devices, and those of the neighbours on their networks.
+/// The Ethernet addresses of scale0 and scale1.
 const DEVICES: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+/// The Ethernet addresses of one neighbour on the network of each device.
 const NEIGHBOURS: [[u8; 6]; 2] = [[2, 0, 1, 0, 0, 0], [2, 0, 2, 0, 0, 0]];
-/// The IP addresses of the neighbours.
+/// The IP addresses of these neighbours.
 const HOSTS: [[u8; 4]; 2] = [[10, 0, 0, 2], [10, 0, 1, 2]];
 
 const WRITTEN: [Written; 4] = [
@@ -127,7 +128,8 @@ fn text(written: &Written) -> Result<String, String> {
         "AddressInfo(scale0 02:00:00:00:00:01, scale1 02:00:00:00:00:02);\n{}",
         String::from_utf8_lossy(&output.stdout)
     )
-    // The text's own definitions of the names replace those in the first line, so they get the Ethernet addresses too.
+    // The text may define scale0 and scale1 again, which replaces the definitions in the first line. So the Ethernet
+    // addresses are added there too.
     .replace("scale0 10.0.0.1/24", "scale0 10.0.0.1/24 02:00:00:00:00:01")
     .replace("scale1 10.0.1.1/24", "scale1 10.0.1.1/24 02:00:00:00:00:02"))
 }
@@ -155,11 +157,11 @@ fn sharing(text: &str) -> Result<String, String> {
     Ok(format!("shared: {shared}; locked: {locked}"))
 }
 
-/// Replaces the spanning tree of the bridge, which would keep the ports closed for the first half minute.
+/// A compound that replaces the bridge's EtherSpanTree, which would keep the ports closed for the first 30 seconds.
 const NO_TREE: &str = "elementclass NoTree { input[0] -> Discard; input[1] -> Discard; Idle -> [0] output; Idle -> [1] output; }\n";
 
-/// Returns the configuration with [`NO_TREE`] in place of its spanning tree. A configuration without one stays
-/// unchanged.
+/// Returns the configuration with [`NO_TREE`] in place of its EtherSpanTree. A configuration without an EtherSpanTree
+/// stays unchanged.
 fn without_tree(text: &str) -> String {
     let tree = text.split_once("tree :: EtherSpanTree(");
     let parts = tree.and_then(|(before, tree)| Some((before, tree.split_once(");")?.1)));
@@ -167,8 +169,8 @@ fn without_tree(text: &str) -> String {
 }
 
 /// Returns the configuration with compounds expanded, a source in place of each FromDevice, and a sink with a meter in
-/// place of each ToDevice. The sink for one device runs on the worker of the other device's source, because that
-/// worker fills the queue before the sink.
+/// place of each ToDevice. The sink for one device runs on the worker of the other device's source: that
+/// source fills the queue before the sink.
 fn without_devices(text: &str) -> Result<String, String> {
     let text = without_tree(text);
     let (flat, _, diagnostics, _) = elaborate(&Source::text("new", &text, Vec::new()), None, Unknown::Opaque);

@@ -5,8 +5,8 @@ use castanet_graph::Graph;
 use castanet_lang::Diagnostic;
 use castanet_lang::look_alike::in_arguments;
 
-/// Warns about the first such character in the arguments of each element. Further ones are not reported, because a
-/// text copied from a web page often has several.
+/// Warns about the first look-alike character in the arguments of each element. The others are not reported, because
+/// a text copied from a web page often has many.
 pub fn look_alikes(graph: &Graph) -> Vec<Diagnostic> {
     let elements = graph.flat.elements.iter();
     let warning = |e: &castanet_lang::Element| {

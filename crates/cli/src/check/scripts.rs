@@ -162,7 +162,7 @@ fn warning(graph: &Graph, e: usize, call: &Call) -> Option<Diagnostic> {
     })
 }
 
-/// Returns the first word after each of these instructions: the variable that the instruction sets.
+/// Returns the variables that the given instructions set: the first word after each instruction.
 fn variables<'a>(config: &'a str, instructions: &[&str]) -> Vec<&'a str> {
     let first_two = split(config).into_iter().filter_map(|argument| {
         let text = config.get(argument)?;
@@ -172,8 +172,8 @@ fn variables<'a>(config: &'a str, instructions: &[&str]) -> Vec<&'a str> {
     first_two.filter(|(word, _)| instructions.contains(word)).map(|(_, variable)| variable).collect()
 }
 
-/// Checks a call without an element, which means a handler of the script itself or a global one. Returns a message and help
-/// if there is neither.
+/// Checks a call that names no element. It calls a handler of the script itself, or a global handler. Returns a message
+/// and a help text if neither of them has this name.
 fn global(graph: &Graph, e: usize, handler: &str, write: bool) -> Option<(String, String)> {
     let (script, spec) = (graph.element(e)?, graph.spec(e)?);
     let exported = variables(&script.config, &["export", "exportq", "init", "initq"]).contains(&handler);

@@ -147,7 +147,7 @@ type Line = (String, Option<Span>);
 /// Largest number of lines printed for one configuration.
 const MOST_LINES: usize = 1000;
 
-/// Prints a heading and the lines. The heading has the position of the first line that has one.
+/// Prints a heading and the lines. The heading starts with the first position found in the lines.
 fn show_lines(sources: &Sources, lines: &[Line]) {
     let place = |span: Option<Span>| {
         let place = span.map(|s| sources.place(s));

@@ -30,7 +30,7 @@ const ABOUT: About = About {
     ],
 };
 
-/// Returns a configuration in the output format of the tools: with line directives, and as an archive if the
+/// Returns a configuration in the output format of Click's tools: with line directives, and as an archive if the
 /// input was an archive. Definitions from the command line replace those in the text.
 pub fn tool_text(
     loaded: &Loaded,

@@ -2,9 +2,13 @@
 //! The options of the classic tools.
 //!
 //! clap parses the command line of `castanet`. This small parser reads the classic command lines, because they
-//! have rules that clap lacks: an abbreviation may match several synonyms of one long option, an option `--X` can
-//! have an opposite `--no-X`, `-h` and `-v` have other meanings, options and files come in any order, and an error
-//! prints three fixed lines and exits with 1.
+//! have rules that clap lacks:
+//!
+//! - an abbreviation may match several synonyms of one long option
+//! - an option `--X` can have an opposite `--no-X`
+//! - `-h` and `-v` have other meanings than in clap
+//! - options and files come in any order
+//! - an error prints three fixed lines and exits with 1
 
 use super::input::say;
 use castanet_lang::bytes::decode_vec;
@@ -35,7 +39,8 @@ pub struct Opt {
     value: Value,
     negatable: bool,
     built: bool,
-    /// Whether Click lacks this option. An abbreviation that also matches an option of Click means the latter.
+    /// Whether Click lacks this option. If an abbreviation matches this option and one of Click's, it
+    /// stands for Click's.
     own: bool,
     doc: &'static str,
 }

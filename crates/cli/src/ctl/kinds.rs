@@ -30,7 +30,7 @@ impl Kinds {
     /// handler, or if this program does not have that class.
     ///
     /// # Errors
-    /// When the connection breaks. If the router refuses to name the element's class, that is no error.
+    /// When the connection breaks. A refusal to read the element's class is no error.
     pub fn of(&mut self, client: &mut Client, handler: &str) -> Result<Option<ValueKind>, ClientError> {
         let readable = |h: &&HandlerSpec| h.readable();
         let Some((element, handler)) = handler.rsplit_once('.') else {

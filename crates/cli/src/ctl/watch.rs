@@ -94,10 +94,10 @@ fn rate_text(rate: f64) -> String {
     }
 }
 
-/// The most characters of a value that are shown.
+/// Largest number of characters of a value that a row shows.
 const MOST: usize = 40;
 
-/// Returns the first line of a value, shortened to `most` characters and dots.
+/// Returns the first line of a value. If the value is longer, returns `most` characters of the line and three dots.
 fn short(value: &str, most: usize) -> String {
     let line = value.lines().next().unwrap_or_default();
     let more = line.chars().nth(most).is_some() || value.lines().nth(1).is_some();
@@ -105,8 +105,8 @@ fn short(value: &str, most: usize) -> String {
     if more { line + "..." } else { line }
 }
 
-/// Formats one line per handler: name, value, rate. One long value must not push the others out of a terminal with this
-/// many columns.
+/// Formats one line per handler: name, value, rate. Values are shortened, so that one long value does not make the
+/// lines wider than `columns`.
 fn rows(names: &[String], before: Option<&Reading<'_>>, now: &Reading<'_>, columns: usize) -> Vec<String> {
     let width = |all: &[String]| all.iter().map(|t| t.chars().count()).max().unwrap_or(0);
     let n = width(names);

@@ -23,7 +23,7 @@ pub const EXAMPLES: &str = "Examples:
 Ports forward after two forward delays. With `castanet run -u FILE`, `castanet ctl FILE read tree.msgs` shows the tree, and \
 `switch.table` the stations.";
 
-/// Largest port number of the protocol.
+/// Largest port number in the spanning tree protocol.
 const MOST: usize = 255;
 
 /// Arguments of `castanet new bridge`.

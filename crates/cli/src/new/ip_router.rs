@@ -30,9 +30,9 @@ pub const EXAMPLES: &str = "Examples:
 
 /// The definition of an interface, as in conf/ip-router.click.
 const INTERFACE: &str = include_str!("interface.click");
-/// The replacements that --advertise makes in [`INTERFACE`]: the first two strings are replaced by the last two. The
-/// new text separates IP packets to all routers (224.0.0.2) and to all hosts (255.255.255.255). Router solicitations
-/// (RFC 1256) among them are answered, and the others are dropped.
+/// The replacements that --advertise makes in [`INTERFACE`]: the third string replaces the first, and the fourth
+/// replaces the second. The new text separates IP packets to all routers (224.0.0.2) and to all hosts
+/// (255.255.255.255). Router solicitations (RFC 1256) among these packets are answered, and the others are dropped.
 const ARRIVALS: [&str; 4] = [
     "12/0800);",
     "    kind[2] -> Paint($color) -> output;\n",

@@ -54,7 +54,7 @@ pub fn main(args: &New) -> ExitCode {
         What::Firewall(firewall) => firewall.configuration(),
         What::Bridge(bridge) => bridge.configuration(),
     };
-    // Contradictory arguments are a wrong command line (exit code 2); a failed write is not.
+    // Contradictory arguments are an error in the command line: exit code 2. A failed write gives exit code 1.
     match text.map(|text| write_out(args.output.as_deref(), &text)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(e)) => {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Nanoseconds between attempts to listen.
 const PAUSE: i64 = 1_000_000_000;
 
-/// Where a server listens.
+/// The kind of address on which a server listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerKind {
     /// A TCP port.
@@ -72,7 +72,7 @@ pub(super) fn place(
     })
 }
 
-/// The server of an element.
+/// The server of an element, with what is needed to start it or to retry.
 pub(super) struct Serving {
     place: ListenAddress,
     pub(super) settings: Settings,
@@ -86,8 +86,8 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// Prepares a server for an address, without listening yet. If the address is in use, it retries
-    /// `retries` times. `warnings` tells whether to report each failed attempt.
+    /// Prepares a server for an address, without listening yet. While the address is in use, the element tries to
+    /// listen up to `retries` more times. `warnings` tells whether to report each failed attempt.
     pub(super) fn new(
         place: ListenAddress,
         service: Service,
@@ -113,7 +113,7 @@ impl Serving {
         }
     }
 
-    /// The key of the resource, for a hot swap.
+    /// The key of the address. In a hot swap, a new element with the same key takes over the server.
     pub(super) fn key(&self) -> String {
         self.place.key()
     }

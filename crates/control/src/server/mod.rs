@@ -125,7 +125,7 @@ impl Server {
         self.common.changed.store(true, Ordering::SeqCst);
         self.common.waker.wake();
     }
-    /// Its TCP port.
+    /// The TCP port on which it listens; `None` for other sockets.
     pub fn port(&self) -> Option<u16> {
         self.port
     }

@@ -28,7 +28,7 @@ pub(super) struct Peer {
     /// Whether it is queued to be served again without an event. A client with buffered commands is queued, because
     /// its descriptor may have no event.
     pub busy: bool,
-    /// This client's share of the server's total: the last result of [`Peer::holds`].
+    /// The number of bytes counted for this client in the server's total: the last result of [`Peer::holds`].
     pub held: usize,
     /// Whether the client has closed its output.
     finished: bool,

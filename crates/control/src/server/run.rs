@@ -21,9 +21,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Epoll data of the waker, of the listening socket, and of the first client.
+/// Epoll data of the waker.
 const WAKER: u64 = 0;
+/// Epoll data of the listening socket.
 const LISTENER: u64 = 1;
+/// Epoll data of the first client; each further client gets the next number.
 const FIRST: u64 = 2;
 
 /// Largest number of connections accepted in a row.
@@ -152,7 +154,7 @@ impl Loop {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return,
             }
-            // Settings first, so that they apply to the events below.
+            // New settings are applied before the events below, so that the events are handled with them.
             if self.common.changed.swap(false, Ordering::SeqCst) {
                 self.apply_settings();
             }
@@ -199,7 +201,7 @@ impl Loop {
         })
     }
 
-    /// Wake-up received: distributes new messages to clients.
+    /// Handles a wake-up: distributes new messages to clients.
     fn wake(&mut self) {
         self.common.waker.clear();
         let Some((channel, subscriber)) = &self.subscriber else { return };

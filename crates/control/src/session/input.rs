@@ -8,7 +8,7 @@ pub enum Line {
     Whole(Vec<u8>),
     /// An incomplete line.
     Partial,
-    /// The beginning of a line that is too long; it has been discarded.
+    /// The line is too long. The part of it that has arrived is discarded.
     TooLong,
 }
 
@@ -45,7 +45,7 @@ impl Input {
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
-    /// Shrinks the buffer.
+    /// Removes parsed bytes from the buffer, and frees memory that is no longer needed.
     pub fn tidy(&mut self) {
         if self.at == self.bytes.len() {
             self.bytes.clear();

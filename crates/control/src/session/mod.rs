@@ -104,7 +104,7 @@ impl Session {
             self.out = VecDeque::new();
         }
     }
-    /// Whether a command is incomplete.
+    /// Whether a command has been received only in part.
     pub fn is_amid(&self) -> bool {
         !self.over && (!matches!(self.state, State::Command) || !self.input.is_empty())
     }

@@ -13,7 +13,7 @@ const NESTING: u32 = 64;
 
 impl Cx<'_> {
     /// Makes a handler call. Fails if calls are nested too deep, or if this context has no access to other elements.
-    /// `done` is the word of the error text for the access that failed: `read` or `written`.
+    /// `done` is the word for the access in error texts: `read` or `written`.
     fn nested<T>(
         &mut self,
         handler: &str,
@@ -32,7 +32,7 @@ impl Cx<'_> {
         self.core.caller.nesting -= 1;
         out
     }
-    /// Reads a handler of another element, or a global one.
+    /// Reads a handler of another element. If `element` is none, reads a global handler.
     pub fn read_handler(
         &mut self,
         element: Option<u32>,
@@ -41,7 +41,7 @@ impl Cx<'_> {
     ) -> Result<String, CallError> {
         self.nested(handler, "read", |router, core| router.read(core, element, handler, parameters))
     }
-    /// Writes a handler of another element, or a global one.
+    /// Writes a handler of another element. If `element` is none, writes a global handler.
     pub fn write_handler(
         &mut self,
         element: Option<u32>,
@@ -54,8 +54,8 @@ impl Cx<'_> {
     pub fn has_handler(&self, element: Option<u32>, handler: &str) -> (bool, bool) {
         self.router.as_ref().map_or((false, false), |r| r.has(self.core, element, handler))
     }
-    /// Performs a write call that the configuration specifies, after this element has returned and before its
-    /// packets continue. A failure is shown as a message.
+    /// Performs a write call that the configuration specifies, as soon as this element has returned. The packets that
+    /// it emitted continue after the call. A failure is shown as a message.
     pub fn call(&mut self, call: &HandlerRef) {
         self.out.touch(1 << 63);
         self.out.close();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How an element sends packets on, drops and counts them.
+//! How an element emits, drops and counts packets.
 
 use crate::class::Verdict;
 use crate::cx::Cx;
@@ -33,13 +33,13 @@ impl Cx<'_> {
         }
         self.emit_to_edge(port, p, reason);
     }
-    /// Sends a packet to the edge of an output, because the slot for a single packet is not open.
+    /// Puts a packet on the edge of an output. Called when the slot is not open for this output.
     #[inline(never)]
     fn emit_to_edge(&mut self, port: usize, p: Packet, reason: Reason) {
         self.emit_beside(port, p, reason);
     }
-    /// Like [`Cx::emit_or`], but always puts the packet on the edge of the output, never in the slot for a single
-    /// packet. For an element that emits several packets.
+    /// Like [`Cx::emit_or`], but never uses the slot: always puts the packet on the edge of the output. For elements
+    /// that emit several packets at a time.
     #[inline(always)]
     pub fn emit_beside(&mut self, port: usize, p: Packet, reason: Reason) {
         match self.out.edge(port) {
@@ -47,8 +47,8 @@ impl Cx<'_> {
             None => self.drop(p, reason),
         }
     }
-    /// Sends all packets of a batch to an output. If no packets wait at the output, the batch is exchanged
-    /// with the empty one there, so that no packet is moved.
+    /// Sends all packets of a batch to an output, and leaves the batch empty. If no packets wait at the output, the
+    /// batch is swapped with the empty batch there, so that no packet is copied.
     #[inline(always)]
     pub fn forward(&mut self, port: usize, batch: &mut Batch) {
         if self.out.open > 0 && batch.len() == 1 {
@@ -111,26 +111,25 @@ impl Cx<'_> {
         }
     }
 
-    /// Puts a packet behind the packet that the action is processing. The action must return
-    /// [`Verdict::Several`].
+    /// Puts a packet behind the packet that the action is processing. It follows that packet through output 0. The
+    /// action must return [`Verdict::Several`].
     pub fn behind(&mut self, p: Packet) {
         self.core.behind.push(p);
     }
 
-    /// Puts a packet behind the packet that the action is processing, but before the last `n` packets that were put
-    /// behind it.
+    /// Like [`Cx::behind`], but puts the packet before the last `n` packets that are already behind the current one.
     pub fn behind_before(&mut self, n: usize, p: Packet) {
         let behind = self.core.behind.as_mut_vec();
         behind.insert(behind.len().saturating_sub(n), p);
     }
 
-    /// Returns an empty batch. If possible, it is a batch that was given to [`Cx::return_batch`], so that its memory
-    /// is reused.
+    /// Returns an empty batch. Reuses a batch from [`Cx::return_batch`] if there is one, so that no memory is
+    /// allocated.
     #[inline]
     pub fn spare_batch(&mut self) -> Batch {
         self.core.spare.pop().unwrap_or_default()
     }
-    /// Gives a batch back, so that [`Cx::spare_batch`] can return it again. Packets left in it are dropped as
+    /// Takes a batch back, for [`Cx::spare_batch`] to reuse. Packets left in the batch are dropped as
     /// [`Reason::Discarded`].
     #[inline]
     pub fn return_batch(&mut self, mut batch: Batch) {
@@ -140,8 +139,8 @@ impl Cx<'_> {
         self.core.spare.push(batch);
     }
 
-    /// Runs an action over a batch. Packets that continue stay in the batch; the others leave it. Both keep
-    /// their order.
+    /// Runs an action on each packet of a batch. Packets for which it returns [`Verdict::Next`] stay in the batch, and
+    /// all others leave it. The order of the packets does not change.
     #[inline(always)]
     pub fn apply(&mut self, batch: &mut Batch, mut f: impl FnMut(&mut Packet, &mut Cx<'_>) -> Verdict) {
         let mut left = None;
@@ -156,8 +155,9 @@ impl Cx<'_> {
             self.apply_rest(batch, i, v, f);
         }
     }
-    /// The rest of [`Cx::apply`], from the first packet that leaves the batch. The remaining packets are
-    /// moved aside and come back one by one.
+    /// The second half of [`Cx::apply`]: processes the packets from index `from`, the first one that leaves the batch,
+    /// to the end. `first` is the verdict on packet `from`. All these packets move to a second batch, and those that
+    /// continue come back one by one.
     #[inline(never)]
     pub(crate) fn apply_rest(
         &mut self,

@@ -4,7 +4,7 @@
 use crate::cx::Cx;
 use castanet_packet::{Batch, Packet};
 
-/// The maximum number of unusable packets that elements may pull, together, to answer one pull.
+/// The maximum number of unusable packets that all elements of a pull path may pull, in total, to answer one pull.
 const TRIES: u32 = 256;
 
 impl<'a> Cx<'a> {
@@ -25,8 +25,8 @@ impl<'a> Cx<'a> {
         p
     }
 
-    /// Runs `f`, in which [`Cx::try_again`] counts unusable packets. Elements that pull through each other share one
-    /// count, so that their numbers of tries do not multiply.
+    /// Runs `f` with a limit on how many unusable packets it may pull. [`Cx::try_again`] counts these packets. Nested
+    /// calls, in elements that pull from each other, share one limit, so the numbers of tries do not multiply.
     #[inline]
     pub fn with_tries<R>(&mut self, f: impl FnOnce(&mut Cx<'a>) -> R) -> R {
         let outermost = self.core.tries == 0;
@@ -39,20 +39,21 @@ impl<'a> Cx<'a> {
         }
         out
     }
-    /// Whether an element that has pulled an unusable packet may pull another one. If it may not, it must return no
-    /// packet. The notifiers upstream stay on, so the task that pulls gets another turn after the other tasks.
+    /// Called by an element that has pulled an unusable packet. Returns whether the element may pull another one. If
+    /// not, it must return no packet. The notifiers upstream stay on, so the task that pulls gets another turn after
+    /// the other tasks.
     #[inline]
     pub fn try_again(&mut self) -> bool {
-        // The count stops at 1, because 0 means that nothing is counted.
+        // The count stops at 1. A count of 0 would mean that no limit is set.
         let more = self.core.tries > 1;
         self.core.tries -= u32::from(more);
         more
     }
-    /// Pulls packets through an input until `take` returns one, a pull returns none, or too many packets were
-    /// unusable.
+    /// Pulls packets through an input until `take` returns a packet, a pull returns none, or the limit on unusable
+    /// packets is reached.
     ///
-    /// Every element that may have to pull several packets to return one uses this function. Without its
-    /// limit, a source that never sends a usable packet could block the worker.
+    /// Every element that may have to pull several packets to return one must use this function. Without the limit, a
+    /// source that never sends a usable packet could block the worker.
     #[inline]
     pub fn pull_until(
         &mut self,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stand-ins for the graph, the driver and the neighbours of the one element of a test kit.
+//! Replacements for the graph, the driver and the neighbours of the single element in a test kit.
 
 use crate::build::Wiring;
 use crate::gauge::Gauge;
@@ -12,9 +12,9 @@ use castanet_spec::Capability;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// The flow-based router context of the element. Notifier 0 is the element's empty notifier, 1 its full
-/// notifier, 2 and above those of its inputs. Storage 0 is the element, 1 the only one downstream, 2 the only
-/// one upstream.
+/// The flow-based router context of the single element. Notifier 0 is its empty notifier, and notifier 1 its full
+/// notifier. Input `i` has notifier 2 + `i`. Storage 0 is the element, storage 1 the only one downstream, and storage 2
+/// the only one upstream.
 #[derive(Clone, Default)]
 pub(super) struct OneElement {
     pub(super) gauges: [Gauge; 3],
@@ -41,7 +41,7 @@ impl Wiring for OneElement {
     }
 }
 
-/// The messages of the element, and how often it asked the driver to stop.
+/// The messages that the element has shown, and the number of its stop requests to the driver.
 #[derive(Default)]
 pub(super) struct Outside {
     pub(super) messages: Mutex<Vec<String>>,
@@ -58,11 +58,12 @@ impl Messages for Outside {
     fn wake(&self, _: u32, _: u32) {}
 }
 
-/// The neighbours of the element: the packets that it can pull, by input, and the handler calls that it has made.
+/// The neighbours of the single element: packets that it can pull, by input (`supply`), values that it can read from
+/// handlers (`values`), and the handler calls that it has made (`calls`).
 #[derive(Default)]
 pub(super) struct Around {
     pub(super) supply: Vec<VecDeque<Packet>>,
-    /// Packets pulled from the supply.
+    /// The number of packets pulled from `supply`.
     pub(super) pulled: u64,
     pub(super) calls: Vec<(Option<u32>, String, String)>,
     pub(super) values: Vec<(String, String)>,

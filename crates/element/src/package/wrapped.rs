@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Wrappers around each call of an element: a guard against panics, or a reference that keeps a library
-//! loaded.
+//! Wrappers that run code around each call of an element. A wrapper catches panics, or keeps a shared library loaded.
 
 use super::raise;
 use crate::build::InitCx;
@@ -15,25 +14,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Code that runs around each call of an element.
 pub trait Wrap: Send + 'static {
-    /// Calls `f`.
+    /// Calls `f`, with the code of the wrapper around the call.
     fn call<R>(&self, f: impl FnOnce() -> R) -> R;
 }
 
-/// Catches a panic in the library and raises it in the program.
+/// Catches a panic in a shared library and raises it again in the program that loaded the library.
 pub struct Guard;
 
 impl Wrap for Guard {
     #[inline]
     fn call<R>(&self, f: impl FnOnce() -> R) -> R {
-        // The element is not used again, because the panic continues in the program.
+        // `AssertUnwindSafe` is sound here: the panic continues in the program, so the element is not used again.
         catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| raise(panic))
     }
 }
 
-/// An element with a wrapper around its calls. The wrapper is dropped after the element.
+/// An element, and a wrapper around each of its calls.
 pub struct Wrapped<T: ?Sized, W> {
-    // INVARIANT: fields are dropped in order, so `inner` first. `wrap` may keep the library loaded that has
-    // the code of `inner`.
+    // INVARIANT: `inner` comes first, because fields are dropped in order. `wrap` may keep the library loaded that
+    // contains the code of `inner`.
     inner: Box<T>,
     wrap: W,
 }
@@ -67,7 +66,8 @@ impl Inner for dyn AnyElement {
     }
 }
 
-/// Calls `f` with the element inside `old` if `old` has the same wrapper as this one, and with `old` itself otherwise.
+/// Calls `f` with the element inside `old`, if `old` is wrapped in the same way as this element. Calls `f` with `old`
+/// itself if it is not.
 fn inside<T: Inner + ?Sized + 'static, W: Wrap, R>(
     old: &mut dyn Any,
     f: impl FnOnce(&mut dyn Any) -> R,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ledger of one worker: the packets that each element dropped, and those that entered, were made, left or
+//! The ledger of one worker: for each element, the packets that it dropped, and those that entered, were made, left or
 //! were missed.
 
 use super::core::Core;
 use castanet_spec::{LedgerRole, Reason};
 
-/// A kind of packet count, besides drops, that the ledger keeps for each element.
+/// A kind of ledger entry: packets that the ledger counts for each element, besides dropped packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
     /// Packets that entered the router.
@@ -19,10 +19,10 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// Every entry, in the order of its number.
+    /// All kinds of entries, in the order of their numbers.
     pub const ALL: [Entry; 4] = [Entry::Entered, Entry::Made, Entry::Left, Entry::Missed];
 
-    /// Returns the flag that a class must declare to make entries of this kind.
+    /// Returns the flag that a class must declare if its elements make entries of this kind.
     pub const fn ledger(self) -> LedgerRole {
         match self {
             Entry::Entered | Entry::Missed => LedgerRole::ENTERS,
@@ -41,34 +41,35 @@ impl Core {
             *d = d.wrapping_add(n);
         }
     }
-    /// Adds `n` packets to a ledger entry of an element.
+    /// Adds `n` to the ledger entry `entry` of an element.
     #[inline]
     pub fn count_entry(&mut self, element: u32, entry: Entry, n: u64) {
         if let Some(e) = self.entries.get_mut(element as usize).and_then(|e| e.get_mut(entry as usize)) {
             *e = e.wrapping_add(n);
         }
     }
-    /// Sets all counts of the ledger to 0: another router has taken them over.
+    /// Sets all counts of the ledger to 0. Called when another router has taken them over.
     pub fn clear_ledger(&mut self) {
         self.drops.fill(0);
         self.entries.fill(Default::default());
     }
-    /// Returns the ledger entries of an element that are above 0.
+    /// Returns the ledger entries of an element, without those that are 0.
     pub fn entries_of(&self, element: u32) -> impl Iterator<Item = (Entry, u64)> + '_ {
         let row = self.entries.get(element as usize).into_iter().flatten().copied();
         Entry::ALL.into_iter().zip(row).filter(|r| r.1 > 0)
     }
-    /// Returns how many packets an element dropped for each reason, if any.
+    /// Returns the number of packets that an element dropped for each reason, without reasons for which it dropped
+    /// none.
     pub fn drops_of(&self, element: u32) -> impl Iterator<Item = (Reason, u64)> + '_ {
         let row = self.drops.iter().skip((element as usize).saturating_mul(Reason::COUNT));
         Reason::ALL.iter().copied().zip(row.copied()).filter(|r| r.1 > 0)
     }
-    /// Packets that an element dropped for a reason.
+    /// The number of packets that an element dropped for a reason.
     pub fn drops(&self, element: u32, reason: Reason) -> u64 {
         let i = (element as usize).saturating_mul(Reason::COUNT).saturating_add(reason as usize);
         self.drops.get(i).copied().unwrap_or(0)
     }
-    /// Returns how many packets each element dropped for each reason, if any.
+    /// Returns the number of packets that each element dropped for each reason, without those that are 0.
     pub fn all_drops(&self) -> impl Iterator<Item = (u32, Reason, u64)> + '_ {
         self.drops.iter().enumerate().filter(|d| *d.1 > 0).filter_map(|(i, &n)| {
             let reason = Reason::ALL.get(i % Reason::COUNT)?;

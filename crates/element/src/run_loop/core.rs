@@ -12,82 +12,83 @@ use castanet_spec::{HandlerRef, Names, Origin, Reason};
 use castanet_tables::timer_queue::TimerQueue;
 use std::sync::Arc;
 
-/// The state that all elements of one worker share. Run loops read and change it by its methods. Elements use it only
-/// through [`Cx`](crate::Cx).
+/// The state that all elements of one worker share. Run loops use its methods. Elements use it only through
+/// [`Cx`](crate::Cx).
 pub struct Core {
     pub(crate) clock: Clock,
-    /// The time at which the run loop last read the clock, at most a few turns ago.
+    /// The time at which the run loop last read the clock, in nanoseconds since 1970. It is at most a few turns old.
     pub(crate) recent: i64,
-    /// Timers by element and number.
+    /// The timers that elements have set, by number of the element and number of the timer.
     pub(crate) timers: TimerQueue<(u32, u16)>,
     pub(crate) notes: Notes,
     pub(crate) info: Arc<[Info]>,
     pub(crate) names: Arc<Names>,
-    /// The connection to other workers, the driver, and readers of messages.
+    /// The connection to other workers, to the driver, and to the listeners that receive messages.
     pub(crate) outside: Arc<dyn Messages>,
     worker: u32,
-    /// Elements whose tasks are to be scheduled, in this order.
+    /// The elements whose tasks the run loop must schedule, in the order of their wake-ups.
     pub(crate) wakes: Vec<u32>,
-    /// Descriptors that elements wait for.
+    /// The descriptors that elements watch.
     pub(crate) watches: Watches,
     pub(crate) budget: Budget,
-    /// The origin of the configuration.
+    /// The origin of the configuration, whose rights elements have outside of handler calls.
     pub(crate) home: Origin,
     pub(crate) caller: Caller,
-    /// Handler calls from the data path that wait until the calling element has returned.
+    /// Handler calls that an element requested with [`Cx::call`](crate::Cx::call), each with the number of the element.
+    /// They run when the element has returned.
     pub(crate) deferred: Vec<(u32, HandlerRef)>,
-    /// Packets dropped, by element and reason.
+    /// The number of dropped packets, by element and reason.
     pub(super) drops: Vec<u64>,
-    /// Packets that entered, were made, left or were missed, by element and [`Entry`].
+    /// The numbers of packets that entered, were made, left or were missed, by element and [`Entry`].
     pub(super) entries: Vec<[u64; Entry::ALL.len()]>,
-    /// Packets that an action has put behind the packet that it is processing.
+    /// Packets that the running action has put behind its packet ([`Cx::behind`](crate::Cx::behind)).
     pub(crate) behind: Batch,
     pub(crate) scratch: Batch,
     pub(crate) spare: Vec<Batch>,
-    /// The number of unusable packets that elements may still pull during the current pull. 0 outside of
-    /// [`Cx::with_tries`](crate::Cx::with_tries), where unusable packets are not counted.
+    /// How many unusable packets elements may still pull to answer the current pull. 0 outside of
+    /// [`Cx::with_tries`](crate::Cx::with_tries), where there is no limit.
     pub(crate) tries: u32,
 }
 
-/// The limits of one call of a task, and how much of them the task has used.
+/// The limits of one call of a task, and how many turns it took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// The most packets that the task may emit or pull in one turn.
+    /// The maximum number of packets that the task may emit or pull in one turn.
     pub limit: usize,
-    /// How many turns the task may take in this call.
+    /// The number of turns that the task may take in this call.
     pub turns: usize,
-    /// How many turns the task took in this call.
+    /// The number of turns that the task took in this call.
     pub taken: usize,
-    /// Flags for what the pulls in this call found: [`Budget::NOTHING`], [`Budget::PACKETS`] or both; 0 if there was
-    /// no pull.
+    /// What the pulls in this call found, as flags: [`Budget::NOTHING`], [`Budget::PACKETS`] or both. 0 if there was no
+    /// pull.
     pub pulls: u8,
 }
 
 impl Budget {
-    /// A pull found no packet.
+    /// Flag of `pulls`: at least one pull found no packet.
     pub const NOTHING: u8 = 1;
-    /// A pull found packets.
+    /// Flag of `pulls`: at least one pull found packets.
     pub const PACKETS: u8 = 2;
 
-    /// Notes the result of a pull.
+    /// Records whether a pull found a packet.
     #[inline(always)]
     pub fn pulled(&mut self, found: bool) {
         self.pulls |= Budget::NOTHING << u8::from(found);
     }
 }
 
-/// On whose behalf elements run: the origin of the handler call in progress, and how deep such calls are nested.
+/// The rights with which elements run, and the nesting depth of handler calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
-    /// The origin whose rights elements have now: during a handler call, that of the caller; at other times, that
-    /// of the configuration.
+    /// The origin whose rights elements have now. During a handler call this is the origin of the caller. At other
+    /// times it is the origin of the configuration.
     pub(crate) origin: Origin,
-    /// The nesting depth of the handler calls in progress.
+    /// How many handler calls are in progress, one inside the other.
     pub(crate) nesting: u32,
 }
 
 impl Core {
-    /// Makes the common state of a worker, for a router with these elements.
+    /// Makes the state that the elements of one worker share, for the elements in `info`.
     pub fn new(
         info: Arc<[Info]>,
         names: Arc<Names>,
@@ -119,7 +120,7 @@ impl Core {
             tries: 0,
         }
     }
-    /// Sets the number of the worker.
+    /// Sets the number of the worker, which is 0 by default.
     pub fn on_worker(mut self, worker: u32) -> Core {
         self.worker = worker;
         self
@@ -135,14 +136,13 @@ impl Core {
     pub fn clock(&mut self) -> &mut Clock {
         &mut self.clock
     }
-    /// Reads the clock, stores the time as the recent time, and returns it. (Under simulated time, the recent
-    /// time is always exact.)
+    /// Reads the clock, stores the time as the recent time (`recent`), and returns it.
     #[inline]
     pub fn read_clock(&mut self) -> i64 {
         self.recent = self.clock.now();
         self.recent
     }
-    /// The time at which the run loop last read the clock.
+    /// The time at which the run loop last read the clock, in nanoseconds since 1970.
     #[inline]
     pub fn recent(&self) -> i64 {
         self.recent
@@ -152,7 +152,7 @@ impl Core {
     pub fn advance_recent(&mut self, time: i64) {
         self.recent = self.recent.max(time);
     }
-    /// Takes over the clock and the recent time of a router that this one replaces.
+    /// Takes over the clock and the recent time from `old`, the state of a router that this one replaces.
     pub fn continue_clock(&mut self, old: &Core) {
         self.clock = old.clock.clone();
         self.recent = old.recent;
@@ -162,17 +162,18 @@ impl Core {
     pub fn notes(&self) -> &Notes {
         &self.notes
     }
-    /// Timers by element and number.
+    /// The timers that elements have set, by number of the element and number of the timer.
     #[inline]
     pub fn timers(&mut self) -> &mut TimerQueue<(u32, u16)> {
         &mut self.timers
     }
-    /// Descriptors that elements wait for.
+    /// The descriptors that elements watch.
     #[inline]
     pub fn watches(&mut self) -> &mut Watches {
         &mut self.watches
     }
-    /// Exchanges the timers and descriptors for those of a locked element, or back.
+    /// Exchanges the timers and descriptors of this worker with `timers` and `watches`: those of a locked element,
+    /// before and after it runs.
     #[inline]
     pub fn exchange(&mut self, timers: &mut TimerQueue<(u32, u16)>, watches: &mut Watches) {
         std::mem::swap(&mut self.timers, timers);
@@ -184,28 +185,27 @@ impl Core {
     pub fn schedule(&mut self, element: u32) {
         self.wakes.push(element);
     }
-    /// Whether tasks are to be scheduled.
+    /// Whether the run loop must schedule any tasks.
     #[inline]
     pub fn has_scheduled(&self) -> bool {
         !self.wakes.is_empty()
     }
-    /// Whether the task of an element is to be scheduled.
+    /// Whether the run loop must schedule the task of an element.
     pub fn is_scheduled(&self, element: u32) -> bool {
         self.wakes.contains(&element)
     }
-    /// Withdraws the request to schedule the task of an element. Returns whether there was one.
+    /// Withdraws the requests to schedule the task of an element. Returns whether there were any.
     pub fn unschedule(&mut self, element: u32) -> bool {
         let before = self.wakes.len();
         self.wakes.retain(|&e| e != element);
         self.wakes.len() < before
     }
-    /// Takes the elements whose tasks are to be scheduled, in the order in which they were woken.
+    /// Takes the elements whose tasks must be scheduled, in the order of their wake-ups.
     #[inline]
     pub fn take_scheduled(&mut self) -> impl Iterator<Item = u32> + '_ {
         self.wakes.drain(..)
     }
-    /// Calls `f` with the descriptors that elements wait for, and a function that schedules the task of an
-    /// element.
+    /// Calls `f` with the descriptors that elements watch, and with a function that schedules the task of an element.
     #[inline]
     pub fn with_watches<R>(&mut self, f: impl FnOnce(&mut Watches, &mut dyn FnMut(u32)) -> R) -> R {
         let Core { watches, wakes, .. } = self;
@@ -217,17 +217,17 @@ impl Core {
     pub fn begin_task(&mut self, limit: usize, turns: usize) {
         self.budget = Budget { limit, turns, taken: 1, pulls: 0 };
     }
-    /// The most packets that the running element may emit or pull in one turn.
+    /// The maximum number of packets that the running element may emit or pull in one turn.
     #[inline(always)]
     pub fn limit(&self) -> usize {
         self.budget.limit
     }
-    /// Sets the most packets that the running element may emit or pull in one turn.
+    /// Sets the maximum number of packets that the running element may emit or pull in one turn.
     #[inline]
     pub fn set_limit(&mut self, limit: usize) {
         self.budget.limit = limit;
     }
-    /// How many turns the task took in this call.
+    /// The number of turns that the task took in this call.
     #[inline]
     pub fn turns_taken(&self) -> usize {
         self.budget.taken
@@ -237,7 +237,7 @@ impl Core {
     pub fn has_pulled(&self) -> bool {
         self.budget.pulls & Budget::PACKETS != 0
     }
-    /// Whether elements have pulled since [`Core::begin_task`] and found no packet.
+    /// Whether at least one pull since [`Core::begin_task`] found no packet.
     #[inline]
     pub fn found_nothing(&self) -> bool {
         self.budget.pulls == Budget::NOTHING
@@ -255,25 +255,25 @@ impl Core {
         self.caller.origin = before;
         out
     }
-    /// On whose behalf elements run now.
+    /// The rights with which elements run now, and the nesting depth of handler calls.
     pub fn caller(&self) -> Caller {
         self.caller
     }
-    /// Called after a panic: restores on whose behalf elements run. `caller` is what [`Core::caller`] returned
-    /// before; none stands for the configuration.
+    /// Restores the rights and the nesting depth after a panic. `caller` is what [`Core::caller`] returned before the
+    /// panic. None means the rights of the configuration, and no nesting.
     pub fn restore_caller(&mut self, caller: Option<Caller>) {
         self.caller = caller.unwrap_or(Caller { origin: self.home, nesting: 0 });
     }
-    /// Whether handler calls are waiting until the calling element has returned.
+    /// Whether handler calls wait until the element that requested them has returned.
     #[inline(always)]
     pub fn has_deferred(&self) -> bool {
         !self.deferred.is_empty()
     }
-    /// Takes the handler calls that wait, each with the element that makes it.
+    /// Takes the waiting handler calls, each with the number of the element that requested it.
     pub fn take_deferred(&mut self) -> Vec<(u32, HandlerRef)> {
         std::mem::take(&mut self.deferred)
     }
-    /// Stores a handler call of element `from` until that element has returned.
+    /// Keeps a handler call that element `from` requests, until the element has returned.
     pub fn defer(&mut self, from: u32, call: HandlerRef) {
         self.deferred.push((from, call));
     }
@@ -282,19 +282,18 @@ impl Core {
         self.outside.message(text);
     }
 
-    /// The packets that an action has put behind the packet that it processed
-    /// ([`Verdict::Several`](crate::Verdict::Several)).
+    /// The packets that the running action has put behind its packet ([`Verdict::Several`](crate::Verdict::Several)).
     pub fn behind(&mut self) -> &mut Batch {
         &mut self.behind
     }
-    /// Drops the packets that an element left unfinished when it panicked, and returns how many there were.
+    /// Drops the packets that an element had not passed on when it panicked. Returns their number.
     pub fn abandon(&mut self) -> usize {
         let n = self.behind.len() + self.scratch.len();
         self.behind.clear();
         self.scratch.clear();
         n
     }
-    /// Turns a notifier on and wakes its listeners.
+    /// Turns a notifier on, and wakes its listeners if it was off.
     #[inline]
     pub fn set_note(&mut self, note: Note) {
         if !self.notes.seems_on(note) {
@@ -306,17 +305,17 @@ impl Core {
         let Core { notes, wakes, outside, worker, .. } = self;
         notes.set(note, |w, e| if w == *worker { wakes.push(e) } else { outside.wake(w, e) });
     }
-    /// Returns the next turn of a source whose signal reports no free space. A notifier may be on although its queue
-    /// is full: a puller may turn it on late, when sources have already filled the queue again. Such a notifier is
-    /// turned off, so that the source can sleep on it.
+    /// Called when the signal of a source reports no free space. Returns what the source's task does next. A notifier
+    /// may be on although its queue is full: a puller may turn it on late, after sources have filled the queue again.
+    /// This function turns such notifiers off, so that the source can sleep.
     #[cold]
     #[inline(never)]
     pub fn without_room(&mut self, signal: &Signal) -> Turn {
         for note in signal.notes() {
             if self.notes.is_full(note) {
                 self.notes.clear(note);
-                // The queue has free space again. Other sources may have seen the notifier off and gone to
-                // sleep, so they are woken.
+                // The queue has got free space in the meantime. Other sources may have seen the notifier off and gone
+                // to sleep, so wake them.
                 if !self.notes.is_full(note) {
                     self.set_note(note);
                 }
@@ -328,7 +327,7 @@ impl Core {
     pub fn name(&self, element: u32) -> &str {
         self.info.get(element as usize).map_or("", |i| &i.name)
     }
-    /// Where an element is declared: `FILE:LINE`, or empty.
+    /// Where an element is declared: `FILE:LINE`. Empty if this is not known.
     pub fn place(&self, element: u32) -> &str {
         self.info.get(element as usize).map_or("", |i| &i.place)
     }

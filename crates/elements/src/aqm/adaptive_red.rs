@@ -4,7 +4,7 @@
 use super::early::{Averaging, Early, EarlyArgs, Settings};
 use castanet_element::prelude::*;
 
-/// Drops packets like `RED`, and adapts the probability to keep the average length of queues near TARGET.
+/// Drops packets like `RED`, and adapts the drop probability to keep the average length of queues near TARGET.
 ///
 /// The thresholds are 0.5 and 1.5 times TARGET (Floyd, Gummadi and Shenker 2001). The probability is adapted
 /// every half second, on arrival of the first packet after that time. If the average lies above the middle fifth

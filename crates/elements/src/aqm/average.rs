@@ -27,8 +27,8 @@ impl Real {
 /// An exponentially weighted moving average of queue lengths, updated for each packet.
 pub(super) struct Average {
     value: Real,
-    /// The time since which the queue may be empty, in nanoseconds; `i64::MAX` if it is not empty, and before the
-    /// first packet.
+    /// The time since which the queue may be empty, in nanoseconds. `i64::MAX` before the first packet and, on a pull
+    /// path, while the queue is not empty.
     since: AtomicI64,
     weight: Real,
 }
@@ -54,7 +54,8 @@ impl Average {
         self.value.set(old.get());
         self.since.store(old.since.load(Relaxed), Relaxed);
     }
-    /// Updates the average for a packet that comes at `now` and finds `length` others. Returns the new average.
+    /// Updates the average for a packet that arrives at `now`, when `length` packets are in the queue. Returns the new
+    /// average.
     ///
     /// On a pull path, only pulls empty the queue, and each pull calls `update`. So the time at which the queue became
     /// empty is known. On a push path, that time is not known, and the time of the previous packet is used in its
@@ -68,8 +69,7 @@ impl Average {
         self.since.store(if pulled && length > 0 { i64::MAX } else { now }, Relaxed);
         new
     }
-    /// Returns the average, reduced from `old` for the time in which the queue was empty (Floyd and Jacobson
-    /// 1993, section 4).
+    /// Returns `old`, reduced for the time in which the queue was empty (Floyd and Jacobson 1993, section 4).
     fn idle(&self, old: f64, now: i64) -> f64 {
         let steps = now.saturating_sub(self.since.load(Relaxed)) / IDLE;
         old * (1.0 - self.weight.get()).powi(i32::try_from(steps.max(1)).unwrap_or(i32::MAX))

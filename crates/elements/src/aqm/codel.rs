@@ -108,8 +108,8 @@ impl CoDel {
         t.saturating_add((pause as i64).max(1))
     }
 
-    /// Drops packets while drops are due, and returns the next packet. Returns none if there is no next
-    /// packet, or if this pull may not try again.
+    /// Drops packets while drops are due, and returns the next packet. Returns none if no packet is left, or if this
+    /// pull has used up its tries.
     #[cold]
     fn drop_due(&mut self, p: Packet, now: i64, cx: &mut Cx<'_>) -> Option<Packet> {
         let mut p = p;
@@ -117,7 +117,7 @@ impl CoDel {
             self.discard(p, cx);
             self.law.count = self.law.count.saturating_add(1);
             if !cx.try_again() {
-                // This pull may not try again and gives no packet. The next pull continues dropping.
+                // This pull has used up its tries, so it gives no packet. The next pull continues dropping.
                 self.law.next = self.law(self.law.next);
                 return None;
             }
@@ -135,7 +135,7 @@ impl CoDel {
         Some(p)
     }
 
-    /// Drops a packet, begins the dropping state, and returns the packet after it.
+    /// Drops a packet, begins the dropping state, and returns the next packet.
     #[cold]
     fn begin(&mut self, p: Packet, now: i64, cx: &mut Cx<'_>) -> Option<Packet> {
         self.discard(p, cx);

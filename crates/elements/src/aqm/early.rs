@@ -130,7 +130,7 @@ impl<A: EarlyArgs> Early<A> {
     fn min_thresh(&self) -> u32 {
         self.state.min.load(Relaxed)
     }
-    // Nothing is checked, because MIN_THRESH may be above MAX_THRESH until both are written.
+    // MIN_THRESH may be above MAX_THRESH until both handlers are written, so their order is not checked.
     #[write]
     fn set_min_thresh(&mut self, min: u32) {
         self.state.min.store(min, Relaxed);
@@ -217,8 +217,8 @@ impl<A: EarlyArgs> Lifecycle for Early<A> {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // Packets are pulled one by one in any case, so each decision uses the true queue lengths. For pushed packets,
-        // the lengths are true only without batches, which the declared effects prevent.
+        // Each decision needs the true queue lengths. Pulled packets are pulled one by one in any case. Pushed packets
+        // must not arrive in batches: the declared effects prevent that.
         if self.pulled { Effects::empty() } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
@@ -265,8 +265,8 @@ impl<A: EarlyArgs> Engine for Early<A> {
 }
 
 impl<A: EarlyArgs> Policy for Early<A> {
-    /// Floyd and Jacobson 1993, section 7 and figure 17: the gaps between drops are distributed evenly, and
-    /// one random number is drawn for each drop.
+    /// Distributes the gaps between drops evenly, and draws one random number for each drop (Floyd and Jacobson 1993,
+    /// section 7 and figure 17).
     #[inline]
     fn refuses(&mut self, cx: &mut Cx<'_>) -> bool {
         // Time affects the average only in steps of 20 ms, so no exact time is needed.

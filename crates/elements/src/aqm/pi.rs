@@ -144,7 +144,7 @@ impl Controller {
         let excess = s.average.update(length, self.pulled, now) - self.target;
         let p = s.probability.get() + s.a.get() * excess - s.b.get() * s.before.get();
         // Keep the value between 0 and 1, because it is a probability. Without the limit, it could go far beyond this
-        // range, and its return would take long.
+        // range, and would take long to return.
         let p = if p > 0.0 { p.min(1.0) } else { 0.0 };
         s.probability.set(p);
         s.before.set(excess);
@@ -267,8 +267,8 @@ impl Lifecycle for Pi {
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // Packets are pulled one by one in any case, so each decision uses the true queue lengths. For pushed packets,
-        // the lengths are true only without batches, which the declared effects prevent.
+        // Each decision needs the true queue lengths. Pulled packets are pulled one by one in any case. Pushed packets
+        // must not arrive in batches: the declared effects prevent that.
         if self.controller.pulled { Effects::empty() } else { declared }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {

@@ -26,8 +26,8 @@ pub(super) fn push_one(policy: &mut impl Policy, p: Packet, cx: &mut Cx<'_>) {
     }
 }
 
-/// Pulls packets through a policy. Each packet is pulled after the policy has decided about the previous one,
-/// so that the queues have the lengths that single pulls would find.
+/// Pulls packets through a policy. Each packet is pulled after the policy has decided about the previous one, so the
+/// policy sees the same queue lengths as with single pulls.
 pub(super) fn pull(policy: &mut impl Policy, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
     for _ in 0..max {
         let Some(p) = pull_one(policy, cx) else { break };

@@ -6,9 +6,9 @@ use castanet_wire::arp::{ArpHeader, op};
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use std::net::Ipv4Addr;
 
-/// Length of an ARP packet with its Ethernet header, in bytes.
+/// The length of an Ethernet frame with an ARP packet, in bytes.
 const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
-/// Time between replies, in nanoseconds.
+/// The time between two replies, in nanoseconds.
 const INTERVAL: i64 = 10_000_000_000;
 
 /// Sends unsolicited ARP replies (RFC 826), one at the start and one every ten seconds.
@@ -36,9 +36,9 @@ pub struct ArpFaker {
 /// Arguments of ARPFaker.
 #[derive(Args)]
 pub struct Args {
-    /// The host that receives the replies.
+    /// The IP address of the host that receives the replies.
     dstip: Ipv4Addr,
-    /// The Ethernet address of that host.
+    /// The Ethernet address of the host that receives the replies.
     dsteth: EtherAddr,
     /// The IP address that the replies are about.
     srcip: Ipv4Addr,

@@ -10,8 +10,8 @@ use std::net::Ipv4Addr;
 
 /// Prints ARP packets (RFC 826, 903, 2390), one line each, and passes them on.
 ///
-/// A line shows the operation and its addresses. It is written to standard error, or to OUTFILE. Packets without a
-/// network header annotation, and ARP packets for protocols other than IPv4, pass without being printed.
+/// A line shows the operation and the addresses of a packet. Lines go to standard error, or to OUTFILE. Packets without
+/// a network header annotation, and ARP packets for protocols other than IPv4, pass without being printed.
 ///
 /// # Ports
 /// Input 0, output 0: ARP packets.
@@ -34,7 +34,7 @@ pub struct ArpPrint {
 /// Arguments of ARPPrint.
 #[derive(Args)]
 pub struct Args {
-    /// The beginning of each line.
+    /// A text to put at the beginning of each line.
     #[arg(default = String::new(), show = "")]
     label: String,
     /// Whether to print the timestamp annotation.
@@ -43,10 +43,10 @@ pub struct Args {
     /// Whether to print the Ethernet addresses of the frame.
     #[arg(keyword, default = false)]
     ether: bool,
-    /// Whether anything is printed.
+    /// Whether packets are printed; false to pass them silently.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// A file to print to; '-' is the standard output.
+    /// A file to print to; '-' is standard output.
     #[arg(keyword)]
     outfile: Option<Filename>,
 }
@@ -76,7 +76,7 @@ impl Lifecycle for ArpPrint {
     }
 }
 
-/// Appends a description of an ARP packet to `out`. Returns `None` if the packet is not for IPv4.
+/// Appends a description of an ARP packet to `out`. Returns `None` if its protocol is not IPv4.
 fn said(packet: &[u8], out: &mut String) -> Option<()> {
     let Some(h) = ArpHeader::from_prefix(packet) else {
         let _ = write!(out, "truncated-arp ({})", packet.len());
@@ -105,7 +105,7 @@ fn said(packet: &[u8], out: &mut String) -> Option<()> {
 }
 
 impl ArpPrint {
-    /// Writes the line of a packet to `self.text`; `None` if the packet is not printed.
+    /// Writes the line for a packet to `self.text`. Returns `None` if the packet is not to be printed.
     fn line(&mut self, p: &Packet) -> Option<()> {
         let network = p.network()?;
         self.text.clear();

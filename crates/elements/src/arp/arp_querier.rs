@@ -21,32 +21,32 @@ use std::sync::atomic::Ordering;
 
 /// Puts Ethernet headers before IP packets, and finds the destinations in these headers by ARP (RFC 826).
 ///
-/// The next hop of a packet is its destination address annotation. While the Ethernet address of the next hop
-/// is unknown, the packet waits and a query is sent. The first 10 queries since the last reply are at least
-/// 100 ms apart, later ones at least one second (RFC 1122 section 2.3.2.1). Queries are sent only when
-/// packets come. After the reply the waiting packets leave in order.
+/// The next hop of a packet is its destination address annotation. While the Ethernet address of the next hop is
+/// unknown, the packet waits and a query is sent. The first 10 queries without a reply are at least 100 ms apart, and
+/// later ones at least one second (RFC 1122 section 2.3.2.1). A query is sent only when a packet arrives. After the
+/// reply, the waiting packets leave in order.
 ///
-/// Once a known Ethernet address is POLL_TIMEOUT old, queries ask for it again, at the same pace. The first two
-/// of them go to the known address, the others are broadcast. Once the address is TIMEOUT old, it counts as
-/// unknown. When another address replaces a known one, queries are broadcast at once, until one of the two
-/// addresses is confirmed. An address is confirmed if exactly one ARP packet claims it after a query. After a
-/// confirmation, further queries are broadcast after 1, 2, 4, ... 32 seconds, because a forged address is
-/// confirmed if the answer of the genuine host is lost.
+/// Once a known Ethernet address is POLL_TIMEOUT old, queries ask for it again, at the same rate. The first two of
+/// these queries go to the known address, and the others are broadcast. Once the address is TIMEOUT old, it counts as
+/// unknown. When another address replaces a known one, queries are broadcast at once, until one of the two addresses is
+/// confirmed. An address is confirmed if exactly one ARP packet claims it after a query. After a confirmation, further
+/// queries are broadcast after 1, 2, 4, ... 32 seconds. They detect a forged address that was confirmed because the
+/// answer of the genuine host was lost.
 ///
 /// Packets to 255.255.255.255 or to the subnet's broadcast address are broadcast. Packets to multicast
 /// addresses go to the mapped Ethernet address (RFC 1112 section 6.4). Neither needs a query. Packets without
 /// a destination annotation are dropped.
 ///
-/// Queries carry the timestamp and the VLAN annotation of the packet that caused them, and leave before it.
-/// Any ARP packet updates an existing entry. A new entry is made only if an ARP packet is addressed to the
-/// querier's IP address and, if the subnet is given, its sender is in the subnet (RFC 826). A querier has its
-/// own table, with the same capacities as ARPTable, unless TABLE names another.
+/// A query has the timestamp and the VLAN annotation of the packet that caused it, and leaves before that packet. Any
+/// ARP packet updates an existing entry for its sender. A new entry is made only if the ARP packet is addressed to the
+/// querier's IP address. If the subnet is given, the sender must also be in the subnet (RFC 826). A querier has its own
+/// table, with the default capacities of ARPTable, unless TABLE names an ARPTable.
 ///
 /// # Ports
-/// Input 0: IP packets. Input 1: Ethernet frames with ARP replies or requests. Output 0: Ethernet frames.
-/// Output 1 (optional): queries. Without output 1, queries leave on output 0. Output 2 (optional): IP packets
-/// that were given up after 3 s without a reply, for an ICMPError that reports the failure (RFC 1812 section
-/// 5.2.7.1). Without output 2, packets wait for TIMEOUT and are then dropped.
+/// Input 0: IP packets. Input 1: Ethernet frames with ARP replies or requests. Output 0: Ethernet frames. Output 1
+/// (optional): queries. Without output 1, queries leave on output 0. Output 2 (optional): IP packets that waited 3 s
+/// without a reply, for an ICMPError that reports the failure (RFC 1812 section 5.2.7.1). Without output 2, packets
+/// wait for TIMEOUT and are then dropped.
 ///
 /// # Example
 /// ```click
@@ -66,40 +66,40 @@ pub struct ArpQuerier {
     args: args::Args,
     state: Arc<State>,
     own: Arc<Own>,
-    /// Queries sent.
+    /// ARP queries sent.
     #[count(unit = "packets")]
     queries: SharedCount,
-    /// Replies received.
+    /// ARP replies that were accepted.
     #[count(unit = "packets")]
     responses: SharedCount,
     /// Packets dropped, not counting those that the table dropped.
     #[count(unit = "packets")]
     drops: SharedCount,
-    /// Packets that the querier's own table dropped.
+    /// Packets that the querier's own table dropped; 0 if TABLE names an ARPTable.
     #[count(unit = "packets", hidden)]
     table_drops: SharedCount,
     ether: EtherAddr,
     poll: i64,
-    /// The output on which queries leave: 1, or 0 if there is no output 1.
+    /// The output on which queries leave: 1 if it exists, else 0.
     last: usize,
-    /// Whether packets without a reply are given up after `PATIENCE`.
+    /// Whether packets that have waited for `PATIENCE` without a reply are emitted on output 2.
     gives_up: bool,
     cache: Cache,
-    /// Whether timer 0 is set.
+    /// Whether timer `AGE` is set.
     timed: bool,
     scratch: Batch,
-    /// Whether replicas on other workers share the table.
+    /// Whether several workers use the table.
     workers: bool,
-    /// Addresses whose waiting packets are being sent. Timer 1 is set while the list is not empty.
+    /// The IP addresses whose waiting packets are being sent. Timer `RELEASE` is set while this list is not empty.
     releasing: Vec<u32>,
 }
 
-/// The timer that removes expired entries.
+/// The number of the timer that removes expired entries.
 const AGE: u16 = 0;
-/// The timer that calls `release` once the packets that waited for an address have been sent.
+/// The number of the timer that calls `release` once the packets that waited for an address have been sent.
 const RELEASE: u16 = 1;
 
-/// How long packets wait for a reply before they are given up, in nanoseconds.
+/// How long a packet waits for a reply before it leaves on output 2, in nanoseconds.
 const PATIENCE: i64 = 3_000_000_000;
 
 impl Build for ArpQuerier {
@@ -125,7 +125,7 @@ impl Build for ArpQuerier {
             }
             None => {
                 let state = cx.share(|| State::new(settings));
-                // After live reconfiguration this is the state of the former element, with its old settings.
+                // After live reconfiguration, `state` is that of the old element, with its old settings.
                 state.configure(settings);
                 state
             }
@@ -139,7 +139,7 @@ impl Build for ArpQuerier {
         }
         let (cache, scratch) = (Cache::new(), Batch::new());
         let [queries, responses, drops] = [&own.queries, &own.responses, &own.drops].map(Clone::clone);
-        // A table that TABLE names counts its drops itself.
+        // If TABLE names an ARPTable, that element counts the drops.
         let of_table = if args.table.is_none() { Some(state.drops().clone()) } else { None };
         Ok(ArpQuerier {
             args,
@@ -196,7 +196,7 @@ impl Element for ArpQuerier {
 }
 
 impl ArpQuerier {
-    /// Takes the place of the former element after live reconfiguration; both share the table and the counts.
+    /// Takes over from the old element after live reconfiguration. Both elements share the table and the counts.
     fn take_place(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let ip = self.args.ip.ip.to_bits();
         let broadcast = self.args.broadcast.unwrap_or(self.args.ip.broadcast()).to_bits();
@@ -204,7 +204,7 @@ impl ArpQuerier {
         self.own.broadcast.store(broadcast, Ordering::Relaxed);
         self.releasing.append(&mut old.releasing);
         if (former, old.ether) != (ip, self.ether) && self.args.table.is_none() {
-            // Entries that were learned while the querier had other addresses may belong to another subnet.
+            // Entries that were learned with the querier's old addresses may belong to another subnet.
             self.state.write_clear(cx);
         }
         let now = cx.now();
@@ -221,7 +221,8 @@ impl ArpQuerier {
         cx.return_batch(batch);
     }
 
-    /// Sends the packets of a batch one by one, beginning with the first whose address is not in the cache.
+    /// Processes the packets of a batch from index `from` on one by one; the address of the first of them is not in the
+    /// cache. The packets before them are forwarded as a batch.
     #[cold]
     #[inline(never)]
     fn push_rest(&mut self, batch: &mut Batch, from: usize, now: i64, cx: &mut Cx<'_>) {
@@ -231,8 +232,7 @@ impl ArpQuerier {
             cx.forward(0, batch);
         }
         for mut p in rest.drain() {
-            // The generation is read for each packet, because a look-up may remove other entries from the
-            // table.
+            // Read the generation for each packet, because a look-up may remove entries from the table.
             if self.cache.encapsulate(&mut p, self.state.generation(), now) {
                 cx.emit(0, p);
             } else {
@@ -242,7 +242,8 @@ impl ArpQuerier {
         self.scratch = rest;
     }
 
-    /// Returns the Ethernet destination of a broadcast or multicast address, which needs no query.
+    /// Returns the Ethernet destination for an IP broadcast or multicast address, which needs no query. None for other
+    /// addresses.
     fn mapped(&self, ip: u32) -> Option<EtherAddr> {
         if ip == u32::MAX || ip == self.own.broadcast.load(Ordering::Relaxed) {
             Some(EtherAddr::BROADCAST)
@@ -258,7 +259,8 @@ impl ArpQuerier {
         if ip == 0 {
             return self.complain(p, cx);
         }
-        // The generation is read before the look-up, so that an entry that changes meanwhile is not cached as valid.
+        // Read the generation before the look-up. If the entry changes between the two, its cached copy is then
+        // outdated.
         let generation = self.state.generation();
         if let Some(to) = self.mapped(ip) {
             let header = header(to, self.ether);
@@ -287,7 +289,7 @@ impl ArpQuerier {
                 if query {
                     self.query(ip, EtherAddr::BROADCAST, stamp, vlan, cx);
                 }
-                // The packet may have to be given up before the time for which the timer is set.
+                // The packet may time out before the time for which the timer is set.
                 if !self.timed || (first && self.gives_up) {
                     self.watch(now, cx);
                 }
@@ -315,7 +317,7 @@ impl ArpQuerier {
         }
     }
 
-    /// Sends a query. If there is no buffer for the query, a later packet causes another query.
+    /// Sends a query for `ip`. If no buffer is free, no query is sent, and a later packet causes another attempt.
     fn query(&mut self, ip: u32, to: EtherAddr, stamp: i64, vlan: [u8; 2], cx: &mut Cx<'_>) {
         let Some(mut q) = Packet::new(EtherHeader::LEN + ArpHeader::LEN) else { return };
         if let Some((head, body)) = q.data_mut().split_first_chunk_mut() {
@@ -332,7 +334,7 @@ impl ArpQuerier {
         cx.emit(self.last, q);
     }
 
-    /// Removes expired entries, and sets the timer for the next expiry.
+    /// Removes expired entries, and sets timer `AGE` for the next expiry.
     fn watch(&mut self, now: i64, cx: &mut Cx<'_>) {
         let mut lost = Lost::new();
         if let Some(next) = self.state.expire(now, &mut lost) {
@@ -343,7 +345,7 @@ impl ArpQuerier {
     }
 }
 
-/// Disposes of packets that were removed from the table. Those that got no reply leave on output 2 if it is
+/// Emits or drops packets that were removed from the table. Those that got no reply leave on output 2 if it is
 /// connected. All others are dropped.
 fn lose(lost: Lost, cx: &mut Cx<'_>) {
     for (p, reason) in lost {
@@ -357,7 +359,7 @@ fn lose(lost: Lost, cx: &mut Cx<'_>) {
 
 impl Lifecycle for ArpQuerier {
     fn held(&self) -> u64 {
-        // If TABLE names a table, that element counts the packets in it as held.
+        // If TABLE names an ARPTable, that element reports the waiting packets as held.
         if self.args.table.is_some() { 0 } else { self.state.size().1 as u64 }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
@@ -380,7 +382,7 @@ impl Lifecycle for ArpQuerier {
             self.watch(now, cx);
         }
         self.own.continue_from(&old.own);
-        // The timer sends the packets that began to wait while the old element was sending earlier ones.
+        // Let the timer send the packets that arrived while the old element was sending the waiting packets.
         if same && !old.releasing.is_empty() {
             self.releasing.append(&mut old.releasing);
             let now = cx.now();

@@ -8,15 +8,15 @@ use castanet_wire::arp::{self, ArpHeader};
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use std::net::Ipv4Addr;
 
-/// Length of an ARP packet with its Ethernet header, in bytes.
+/// The length of an Ethernet frame with an ARP packet, in bytes.
 const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 
 /// Answers ARP requests for given addresses with given Ethernet addresses (RFC 826).
 ///
-/// Each argument lists IP addresses or prefixes and, at any position, one Ethernet address. A name that
-/// AddressInfo defines may stand for an IP and an Ethernet address. The longest prefix that contains the
-/// requested address decides. The reply replaces the request, is exactly 42 bytes long, and keeps only the
-/// VLAN annotation. All other packets leave unchanged on output 1, or are dropped if that is not connected.
+/// Each argument lists IP addresses or prefixes and, at any position, one Ethernet address. A name that AddressInfo
+/// defines may stand for an IP and an Ethernet address. If several prefixes contain the requested address, the longest
+/// one is used. The reply replaces the request. It is exactly 42 bytes long, and has only the VLAN annotation of the
+/// request. All other packets leave unchanged on output 1, or are dropped if output 1 is not connected.
 ///
 /// # Ports
 /// Input 0: Ethernet frames with ARP packets. Output 0: ARP replies. Output 1 (optional): frames that are not answered.
@@ -38,27 +38,27 @@ pub struct ArpResponder {
 /// Arguments of ARPResponder.
 #[derive(Args)]
 pub struct Args {
-    /// Addresses or prefixes, and the Ethernet address in replies for them.
+    /// IP addresses or prefixes, and the Ethernet address with which requests for them are answered.
     #[arg(rest, name = "ENTRY")]
     entries: Vec<Entry>,
 }
 
-/// Prefixes and their Ethernet address.
+/// Prefixes, and the Ethernet address with which requests for them are answered.
 #[derive(Clone, Debug)]
 pub struct Entry {
     prefixes: Vec<Prefix>,
     ether: EtherAddr,
 }
 
-/// The form of an argument, for errors.
+/// The help text for errors in an argument.
 const FORM: &str = "an argument has IP addresses and their Ethernet address, without commas between them: 10.0.0.1 02-00-00-00-00-01";
 
 impl ArgValue for Entry {
     const TYPE: &'static str = "IP[/MASK] ... ETHER";
     fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Entry, ValueError> {
         let mut prefixes = Vec::new();
-        // `own` holds addresses from words that are only an Ethernet address, `both` those from names that also stand
-        // for an IP address.
+        // `own` holds the Ethernet addresses of words that give only an Ethernet address. `both` holds those of names
+        // that also give an IP address.
         let (mut own, mut both) = (Vec::new(), Vec::new());
         for word in text.split_whitespace() {
             match (Prefix::parse(word, cx), EtherAddr::parse(word, cx)) {
@@ -93,14 +93,14 @@ impl Build for ArpResponder {
 }
 
 impl ArpResponder {
-    /// Adds the prefixes of an entry. A prefix that exists already gets the new Ethernet address.
+    /// Adds the prefixes of an entry. If a prefix exists already, its Ethernet address is replaced.
     fn enter(&mut self, entry: Entry) {
         for p in entry.prefixes {
             self.take_out(p);
             self.args.entries.push(Entry { prefixes: vec![p], ether: entry.ether });
         }
     }
-    /// Removes a prefix. Returns whether it existed.
+    /// Removes a prefix. Returns whether the prefix existed.
     fn take_out(&mut self, prefix: Prefix) -> bool {
         let same = |p: &Prefix| p.network() == prefix.network() && p.len == prefix.len;
         let before = self.args.entries.len();
@@ -111,7 +111,7 @@ impl ArpResponder {
         let all = self.args.entries.iter().flat_map(|e| e.prefixes.iter().map(move |p| (p, e.ether)));
         all.filter(|(p, _)| p.contains(ip)).max_by_key(|(p, _)| p.len).map(|(_, e)| e)
     }
-    /// Returns the reply to a frame if it is a request for one of the addresses.
+    /// Returns the reply to a frame if it is a request for an address in one of the prefixes.
     fn reply(&self, frame: &[u8]) -> Option<[u8; FRAME]> {
         let (ether, rest) = EtherHeader::split(frame)?;
         let request = ArpHeader::from_prefix(rest)?;
@@ -140,12 +140,12 @@ impl ArpResponder {
         all.sort_by_key(|(p, _)| std::cmp::Reverse(p.len));
         Table(all.into_iter().map(|(p, e)| format!("{} {e}\n", p.show())).collect())
     }
-    /// The Ethernet address in replies for an IP address, or nothing.
+    /// The Ethernet address with which requests for an IP address are answered; empty if they are not answered.
     #[read(merge = first)]
     fn lookup(&self, Ip(ip): Ip<Ipv4Addr>) -> Option<EtherAddr> {
         self.look_up(ip)
     }
-    /// Adds addresses to answer for, written as one argument of the class.
+    /// Adds addresses to answer for, in the form of one ENTRY.
     #[write]
     fn add(&mut self, entry: Entry) {
         self.enter(entry);

@@ -17,15 +17,14 @@ use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Keeps Ethernet addresses by IP address, for the ARPQueriers that name it as their TABLE.
+/// Maps IP addresses to Ethernet addresses, for the ARPQueriers whose argument TABLE names it.
 ///
-/// The table also keeps the packets that wait for a reply. An address is known for TIMEOUT seconds from its
-/// last update (RFC 1122 section 2.3.2.1). After that its entry is kept as unknown for about as long again,
-/// and longer while packets are sent to it. When more than CAPACITY packets would wait, packets of the oldest
-/// entries are dropped until CAPACITY - CAPACITY/CAPACITY_SLIM_FACTOR packets wait, including the new one.
-/// When there are more than ENTRY_CAPACITY entries, entries are removed until ENTRY_CAPACITY -
-/// ENTRY_CAPACITY/CAPACITY_SLIM_FACTOR remain: first the oldest with an unknown address, then the oldest of
-/// all.
+/// The table also keeps the packets that wait for a reply. An address is known for TIMEOUT seconds from its last update
+/// (RFC 1122 section 2.3.2.1). Its entry is then kept as unknown for about another TIMEOUT seconds, and longer while
+/// packets are sent to it. When a new packet would make more than CAPACITY packets wait, waiting packets of the oldest
+/// entries are dropped, until CAPACITY - CAPACITY/CAPACITY_SLIM_FACTOR packets wait, including the new one. When there
+/// are more than ENTRY_CAPACITY entries, entries are removed until ENTRY_CAPACITY - ENTRY_CAPACITY/CAPACITY_SLIM_FACTOR
+/// remain. The oldest entries with unknown addresses are removed first, then the oldest of all.
 ///
 /// # Ports
 /// None.
@@ -42,7 +41,7 @@ use std::sync::Arc;
 pub struct ArpTable {
     args: Args,
     state: Arc<State>,
-    /// Packets that were dropped while they waited.
+    /// Packets that were dropped while they waited for a reply.
     #[count(unit = "packets", hidden)]
     dropped: SharedCount,
 }
@@ -50,16 +49,17 @@ pub struct ArpTable {
 /// Arguments of ARPTable.
 #[derive(Args)]
 pub struct Args {
-    /// The maximum number of waiting packets; 0: no limit.
+    /// The maximum number of packets that wait for replies; 0: no limit.
     #[arg(keyword, default = 2048)]
     capacity: u32,
     /// The maximum number of entries; 0: no limit.
     #[arg(keyword, default = ENTRY_CAPACITY, show = "65536")]
     entry_capacity: u32,
-    /// The maximum number of packets that wait for one address (the latest are kept); 0: no limit.
+    /// The maximum number of packets that wait for one address (if there are more, the latest are kept); 0: no limit.
     #[arg(keyword, default = 0)]
     entry_packet_capacity: u32,
-    /// When a capacity is exceeded, 1/CAPACITY_SLIM_FACTOR of it is made free; 0: no more than needed.
+    /// When a capacity is exceeded, 1/CAPACITY_SLIM_FACTOR of it is freed by dropping packets or entries; 0: no more
+    /// than needed.
     #[arg(keyword, default = 2)]
     capacity_slim_factor: u32,
     /// How long an address counts as known after its last update; 0: for ever.
@@ -77,7 +77,7 @@ impl Build for ArpTable {
             timeout: args.timeout.0,
         };
         let state = cx.share(|| State::new(settings));
-        // If a querier was built earlier, it has already made the table, with default settings.
+        // A querier that was built earlier has already made the table, with default settings.
         state.configure(settings);
         let dropped = state.drops().clone();
         Ok(ArpTable { args, state, dropped })
@@ -92,12 +92,13 @@ impl Element for ArpTable {
 
 #[handlers]
 impl ArpTable {
-    /// One line for each entry, oldest first: IP, 1 if known or else 0, Ethernet address, age.
+    /// One line for each entry, oldest first: IP address, 1 if the Ethernet address is known or else 0, Ethernet
+    /// address, age.
     #[read]
     fn table(&self, cx: &mut Cx<'_>) -> Table {
         self.state.read_table(cx)
     }
-    /// Packets that were dropped while they waited.
+    /// Packets that were dropped while they waited for a reply.
     #[read(unit = "packets", merge = first)]
     fn drops(&self, cx: &mut Cx<'_>) -> Counted {
         expire(&self.state, cx);
@@ -108,22 +109,22 @@ impl ArpTable {
     fn count(&self, cx: &mut Cx<'_>) -> usize {
         self.state.read_size(cx).0
     }
-    /// Number of waiting packets.
+    /// Number of packets that wait for replies.
     #[read(unit = "packets")]
     fn length(&self, cx: &mut Cx<'_>) -> usize {
         self.state.read_size(cx).1
     }
-    /// Makes an address known: `IP ETHER`.
+    /// Sets the Ethernet address of an IP address (`IP ETHER`).
     #[write]
     fn insert(&mut self, pair: Pair, cx: &mut Cx<'_>) {
         self.state.write_insert(pair, cx);
     }
-    /// Makes an address unknown: `IP`.
+    /// Makes the Ethernet address of an IP address unknown (`IP`).
     #[write]
     fn delete(&mut self, ip: Ip<Ipv4Addr>, cx: &mut Cx<'_>) {
         self.state.write_delete(ip, cx);
     }
-    /// Removes all entries and drops the waiting packets.
+    /// Removes all entries, and drops the packets that wait.
     #[write(button)]
     fn clear(&mut self, cx: &mut Cx<'_>) {
         self.state.write_clear(cx);
@@ -145,7 +146,7 @@ impl Lifecycle for ArpTable {
     }
 }
 
-/// Drops packets that were removed from a table.
+/// Drops packets that were removed from a table, each for its own reason.
 pub fn drop_lost(lost: Lost, cx: &mut Cx<'_>) {
     for (p, reason) in lost {
         cx.drop(p, reason);
@@ -162,9 +163,9 @@ pub fn expire(state: &State, cx: &mut Cx<'_>) {
     drop_lost(lost, cx);
 }
 
-/// The handlers of tables and queriers. Each of them also removes expired entries.
+/// Handlers that ARPTable and ARPQuerier share. Each of them also removes expired entries.
 impl State {
-    /// Lists the entries.
+    /// Returns the entries as text, one per line.
     pub fn read_table(&self, cx: &mut Cx<'_>) -> Table {
         expire(self, cx);
         Table(self.list(cx.now()))
@@ -174,12 +175,12 @@ impl State {
         expire(self, cx);
         self.size()
     }
-    /// Makes an address known.
+    /// Sets the Ethernet address of an IP address.
     pub fn write_insert(&self, Pair { ip, ether }: Pair, cx: &mut Cx<'_>) {
         let now = cx.now();
         self.change(|lost| self.insert(ip.to_bits(), ether, now, lost), cx);
     }
-    /// Makes an address unknown.
+    /// Makes the Ethernet address of an IP address unknown.
     pub fn write_delete(&self, Ip(ip): Ip<Ipv4Addr>, cx: &mut Cx<'_>) {
         let now = cx.now();
         self.change(|lost| self.delete(ip.to_bits(), now, lost), cx);

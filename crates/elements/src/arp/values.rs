@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
 use std::net::Ipv4Addr;
 
-/// A value. Error messages about it begin with `IP: `.
+/// An argument of a handler. Error messages about it begin with `IP: `.
 #[derive(Clone, Copy, Debug)]
 pub struct Ip<T>(pub T);
 

@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// Aligns packet data so that its address modulo MODULUS is OFFSET.
+/// Aligns packet data so that its memory address modulo MODULUS is OFFSET.
 ///
 /// A misaligned packet is replaced by an aligned copy, which differs only in its headroom and tailroom.
 ///
@@ -24,9 +24,9 @@ pub struct Align {
 /// Arguments of Align.
 #[derive(Args)]
 pub struct Args {
-    /// A power of two, at most 64.
+    /// The alignment in bytes, a power of two of at most 64.
     modulus: u32,
-    /// The required remainder, less than MODULUS.
+    /// The required remainder of the address, in bytes, less than MODULUS.
     offset: i32,
 }
 
@@ -44,11 +44,11 @@ impl Build for Align {
 }
 
 impl Align {
-    /// Returns the number of bytes by which the data must move up to be aligned.
+    /// Returns the number of bytes by which the address of the data must increase to be aligned.
     #[inline]
     fn missing(&self, p: &Packet) -> usize {
         let mask = self.args.modulus as usize - 1;
-        // The offset is not negative: `build` checks it.
+        // `build` has checked that the offset is not negative.
         (self.args.offset as usize).wrapping_sub(p.data().as_ptr() as usize) & mask
     }
 

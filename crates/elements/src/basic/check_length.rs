@@ -25,10 +25,10 @@ pub struct CheckLength {
 /// Arguments of CheckLength.
 #[derive(Args)]
 pub struct Args {
-    /// Largest length of a packet that passes, in bytes.
+    /// The maximum length of packets that pass, in bytes.
     #[arg(handler = "rw")]
     length: u32,
-    /// Whether to add the extra length annotation to a packet's length.
+    /// Whether the extra length annotation counts towards a packet's length.
     #[arg(keyword, default = false)]
     extra_length: bool,
 }

@@ -6,9 +6,9 @@ use castanet_element::spec::anno;
 
 /// Passes packets of one colour.
 ///
-/// In the Click papers (SOSP 1999 and TOCS 2000, Figure 8) this name stands for another element, which passes all
-/// packets to output 0 and copies packets of the colour to output 1. Here that element is called PaintTee.
-/// Use PaintTee before an ICMPError for redirects.
+/// In the Click papers (SOSP 1999 and TOCS 2000, Figure 8) CheckPaint is another element, which passes all packets to
+/// output 0 and sends copies of packets of the colour to output 1. Here that element is called PaintTee. To send
+/// redirects, use PaintTee before an ICMPError.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: packets painted COLOR. Output 1 (optional): other packets; without output 1 they are
@@ -32,7 +32,7 @@ pub struct Args {
     /// The colour that passes, 0 to 255.
     #[arg(handler = "rw")]
     color: u8,
-    /// The annotation to compare.
+    /// The one-byte annotation that holds the colour.
     #[arg(default = Anno1(anno::PAINT), show = "PAINT")]
     anno: Anno1,
 }

@@ -5,13 +5,14 @@ use castanet_element::prelude::*;
 
 /// Copies bytes from packets on input 0 and writes them into packets on input 1, at the same offsets.
 ///
-/// Each packet on input 0 replaces the bytes that were copied before. If a range extends beyond the end of a
-/// packet, only the part inside the packet is copied or written. Bytes that no packet on input 0 has
-/// contained yet are not written.
+/// The bytes of each packet on input 0 replace those copied before. If a range extends beyond the end of a packet, only
+/// the part inside the packet is copied or written. A byte of a range is not written until a packet on input 0 has
+/// contained it.
 ///
 /// # Ports
-/// Input 0: packets to copy from. Output 0: the same packets. Input 1: packets to write into. Output 1: these
-/// packets with the copied bytes. Each of the two paths is either push or pull.
+/// Input 0: packets to copy from. Output 0: the packets from input 0. Input 1: packets to write into. Output 1: the
+/// packets from input 1 with the copied bytes. The path from input 0 to output 0 is push or pull, and so is the path
+/// from input 1 to output 1.
 ///
 /// # Example
 /// ```click
@@ -24,14 +25,14 @@ use castanet_element::prelude::*;
 #[class(workers = exclusive, takes_state = "the bytes on the clipboard", build, lifecycle, effects(looks))]
 pub struct Clipboard {
     args: Args,
-    /// The bytes of all ranges, in order; `None` for a byte that has not been copied yet.
+    /// The copied bytes of all ranges, one range after the other; `None` for a byte that has not been copied yet.
     bytes: Vec<Option<u8>>,
 }
 
 /// Arguments of Clipboard.
 #[derive(Args)]
 pub struct Args {
-    /// Ranges of bytes: `OFFSET/LENGTH`, counted from the start of the packet.
+    /// The ranges of bytes to copy, as `OFFSET/LENGTH`, counted from the start of the packet.
     #[arg(rest)]
     range: Vec<Range>,
 }
@@ -43,7 +44,7 @@ impl Build for Clipboard {
     }
 }
 
-/// A range of bytes.
+/// A range of bytes in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     offset: u16,
@@ -87,7 +88,7 @@ impl Clipboard {
         for &range in &self.args.range {
             let (these, others) = place.split_at(usize::from(range.length).min(place.len()));
             let part = inside(range, p.data());
-            // A shared packet is copied only if there is something to write.
+            // `data_mut` copies a shared buffer, so call it only if there is something to write.
             if !part.is_empty() && these.iter().any(Option::is_some) {
                 let there = p.data_mut().get_mut(part).unwrap_or_default();
                 for (to, from) in there.iter_mut().zip(these) {

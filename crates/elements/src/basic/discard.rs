@@ -5,9 +5,9 @@ use castanet_element::prelude::*;
 
 /// Drops every packet.
 ///
-/// With a push input, it drops packets as they arrive. With a pull input, its task pulls and drops up to
-/// BURST packets per turn, and sleeps while there are no packets upstream. Buffers always return to their
-/// pools, even under the alias `DiscardNoFree`.
+/// If its input is push, Discard drops packets as they arrive. If its input is pull, its task pulls and drops up to
+/// BURST packets per turn, and sleeps while there are no packets upstream. Buffers always return to their pools, even
+/// under the alias `DiscardNoFree`.
 ///
 /// # Ports
 /// Input 0: packets to drop, push or pull.
@@ -25,7 +25,7 @@ pub struct Discard {
     /// Packets dropped.
     #[count(unit = "packets")]
     count: Count,
-    /// Whether packets are pulled.
+    /// Whether the input is pull.
     pulls: bool,
     /// Packets dropped so far in the current burst.
     done: usize,
@@ -36,10 +36,10 @@ pub struct Discard {
 /// Arguments of Discard.
 #[derive(Args)]
 pub struct Args {
-    /// When false, the task does not pull.
+    /// Whether the task pulls packets.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// Largest number of packets that the task pulls in a turn.
+    /// The maximum number of packets that the task pulls in a turn.
     #[arg(keyword, default = 1)]
     burst: u32,
 }
@@ -61,7 +61,7 @@ impl Discard {
     }
 }
 
-/// Returns the number of packets in a batch, where a super-packet counts as its segments.
+/// Returns the number of packets in a batch. A super-packet counts as many times as it has segments.
 fn segments(batch: &Batch) -> u64 {
     batch.iter().map(|p| p.segments().0).sum()
 }
@@ -102,7 +102,7 @@ impl Element for Discard {
 
 #[handlers]
 impl Discard {
-    /// Sets the count to 0.
+    /// Sets the count of dropped packets to 0.
     #[write(button)]
     fn reset_counts(&mut self) {
         self.count.reset();

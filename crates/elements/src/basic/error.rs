@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 
 /// Rejects the configuration with the given error messages.
 ///
-/// Compound elements use it to reject arguments or ports that make no sense. It accepts any number of ports.
+/// Compound elements use this class to reject arguments or ports that make no sense. It accepts any number of ports.
 ///
 /// # Ports
 /// Any number of inputs and outputs. No packet ever passes through them.

@@ -5,12 +5,12 @@ use castanet_element::prelude::*;
 
 /// Sends a copy of each packet to every output except the one with the same number as its input.
 ///
-/// Outputs get their copies in order; the last output gets the packet itself. Copies share the data until one
-/// of them is modified. If no buffer is free, the copy is omitted and counted as dropped. A hub with one port
+/// Outputs get their copies in ascending order, and the last one gets the packet itself. The copies share one buffer
+/// until one of them is modified. If no buffer is free, the copy is omitted and counted as dropped. A hub with one port
 /// drops all packets.
 ///
 /// # Ports
-/// As many inputs as outputs, all push: packets.
+/// Inputs and outputs 0, 1, ... (all push): packets. There are as many inputs as outputs.
 ///
 /// # Example
 /// ```click

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Idle: fills ports that are not needed.
+//! Idle: is connected to ports that are not needed.
 
 use castanet_element::prelude::*;
 
 /// Emits no packets, and drops packets that it receives.
 ///
-/// Use it for ports that must be connected but are not needed. Pulls from it return nothing. Its notifier is
-/// never on, so schedulers and pulling tasks skip it. `SimpleIdle` is an alias.
+/// Use it for ports that must be connected but are not needed. Pulls from Idle return no packet. Its notifier is never
+/// on, so packet schedulers skip it, and tasks that pull from it sleep. `SimpleIdle` is an alias.
 ///
 /// # Ports
 /// Any number of inputs and outputs. Inputs: packets to drop. Outputs: no packets.

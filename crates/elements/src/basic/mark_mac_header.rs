@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 /// A packet that is too short for these headers passes unmarked.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same packets, marked.
+/// Input 0: packets. Output 0: the same packets with marked headers.
 ///
 /// # Example
 /// ```click
@@ -24,10 +24,10 @@ pub struct MarkMacHeader {
 /// Arguments of MarkMACHeader.
 #[derive(Args)]
 pub struct Args {
-    /// Where the header starts, in bytes from the start of the packet.
+    /// Where the MAC header starts, in bytes from the start of the packet.
     #[arg(default = 0)]
     offset: u32,
-    /// Length of the header in bytes; 0 if unknown.
+    /// The length of the MAC header in bytes; 0 to leave the network header unmarked.
     #[arg(default = 0)]
     length: u32,
 }

@@ -5,8 +5,8 @@ use castanet_element::prelude::*;
 
 /// Prints a message when the router is initialised.
 ///
-/// With TYPE `WARNING`, the message is a warning about the configuration. With `ERROR`, it is an error, and no router
-/// is built.
+/// With TYPE `WARNING`, the message is a warning about the configuration. With TYPE `ERROR`, the message is an error,
+/// and no router is built.
 ///
 /// # Ports
 /// None.

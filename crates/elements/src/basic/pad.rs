@@ -4,12 +4,13 @@
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
-/// Appends zeros to packets until they have LENGTH bytes; without LENGTH, as many as the extra length annotation says.
+/// Appends zeros to packets until they have LENGTH bytes; without LENGTH, as many bytes as the extra length annotation
+/// says.
 ///
-/// The annotation is cleared, because the packet has its full length again.
+/// The extra length annotation is cleared, because the packet has its full length again.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same packets, at least LENGTH bytes long.
+/// Input 0: packets. Output 0: the padded packets, at least LENGTH bytes long.
 ///
 /// # Example
 /// ```click
@@ -28,7 +29,7 @@ pub struct Args {
     /// Minimum length of packets in bytes; 0 to append as many bytes as the extra length annotation says.
     #[arg(default = 0)]
     length: u32,
-    /// Whether the appended bytes must be zero; they are always zero here.
+    /// Whether the appended bytes must be zero; has no effect, because they are always zero.
     #[arg(keyword, default = true, handler = "r")]
     zero: bool,
 }

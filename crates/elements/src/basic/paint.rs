@@ -26,7 +26,7 @@ pub struct Args {
     /// The colour, 0 to 255.
     #[arg(handler = "rw")]
     color: u8,
-    /// The annotation to set.
+    /// The one-byte annotation to set.
     #[arg(default = Anno1(anno::PAINT), show = "PAINT")]
     anno: Anno1,
 }

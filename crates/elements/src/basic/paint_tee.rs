@@ -6,9 +6,9 @@ use castanet_element::spec::anno;
 
 /// Passes all packets, and sends copies of packets of one colour to output 1.
 ///
-/// An IP router uses it to find packets that leave by the interface on which they arrived, because they
-/// require a redirect (RFC 1812 section 5.2.7.2). The copy is sent before the packet itself. If no buffer is
-/// free, the copy is omitted and counted as dropped.
+/// In an IP router, PaintTee finds packets that leave by the interface on which they arrived. Their senders should get
+/// a redirect (RFC 1812 section 5.2.7.2). The copy is sent before the packet itself. If no buffer is free, the copy is
+/// omitted and counted as dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets. Output 1: copies of packets painted COLOR.
@@ -32,7 +32,7 @@ pub struct Args {
     /// The colour of packets to copy, 0 to 255.
     #[arg(handler = "rw")]
     color: u8,
-    /// The annotation to compare.
+    /// The one-byte annotation that holds the colour.
     #[arg(default = Anno1(anno::PAINT), show = "PAINT")]
     anno: Anno1,
 }

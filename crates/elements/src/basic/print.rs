@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 /// Prints a line for each packet and passes it on.
 ///
-/// The line contains the label, the timestamp, the length, headroom and tailroom, the annotations and the
-/// first bytes of the packet, as far as the arguments select them.
+/// The line contains the label, the timestamp, the length, headroom and tailroom, the annotations and the first bytes
+/// of the packet. Arguments select which of these are shown.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets.
@@ -21,7 +21,7 @@ use std::fmt::Write;
 #[class(reconfigure = keeps, build, effects(prints))]
 pub struct Print {
     args: Args,
-    /// Largest number of bytes to show; `None` for all.
+    /// The maximum number of bytes to show; `None` for all.
     most: Option<usize>,
     line: String,
 }
@@ -32,7 +32,7 @@ pub struct Args {
     /// The text at the start of each line.
     #[arg(default = String::new(), show = "")]
     label: String,
-    /// Largest number of bytes to show; negative for all, 0 for none.
+    /// The maximum number of bytes to show; negative for all, 0 for none.
     #[arg(default = 24, deprecated = "LENGTH", deprecated = "NBYTES")]
     maxlength: i32,
     /// How to show bytes: HEX, ASCII or NONE; true means HEX, false means NONE.
@@ -44,7 +44,7 @@ pub struct Args {
     /// Whether to show the 48 bytes of annotations.
     #[arg(keyword, default = false)]
     printanno: bool,
-    /// When false, nothing is printed, and packets pass.
+    /// Whether packets are printed; false to pass them silently.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
     /// Whether to show headroom and tailroom.
@@ -52,10 +52,10 @@ pub struct Args {
     headroom: bool,
 }
 
-/// How bytes are shown.
+/// The format in which bytes are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Not shown.
+    /// Bytes are not shown.
     None,
     /// As hexadecimal digits.
     Hex,
@@ -104,7 +104,7 @@ fn hex(out: &mut String, bytes: &[u8]) -> std::fmt::Result {
 }
 
 impl Print {
-    /// Builds the line for a packet.
+    /// Writes the line for a packet to the element's text buffer.
     fn write(&mut self, p: &Packet) -> std::fmt::Result {
         let out = &mut self.line;
         out.clear();

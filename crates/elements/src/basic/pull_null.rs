@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 
 /// Passes packets unchanged on a pull path.
 ///
-/// Its ports are always pull, whereas those of Null are agnostic.
+/// The ports of PullNull are always pull, whereas those of Null are agnostic.
 ///
 /// # Ports
 /// Input 0, output 0 (both pull): packets.

@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 
 /// Passes packets unchanged on a push path.
 ///
-/// Its ports are always push, whereas those of Null are agnostic.
+/// The ports of PushNull are always push, whereas those of Null are agnostic.
 ///
 /// # Ports
 /// Input 0, output 0 (both push): packets.

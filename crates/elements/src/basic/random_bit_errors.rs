@@ -6,9 +6,8 @@ use castanet_element::prelude::*;
 
 /// Changes each bit of packets with a given probability.
 ///
-/// KIND is the kind of change: `flip` inverts the bit, `set` makes it 1, `clear` makes it 0. The element has
-/// its own random numbers, which depend only on the seed of the run, the element's name and the replica.
-/// Annotations are not changed.
+/// KIND is the kind of change: `flip` inverts the bit, `set` makes it 1, `clear` makes it 0. The element's random
+/// numbers depend only on the seed of the run, the element's name and the replica. Annotations are not changed.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets with bit errors.
@@ -23,25 +22,25 @@ use castanet_element::prelude::*;
 pub struct RandomBitErrors {
     args: Args,
     random: Random,
-    /// Bits from the start of the next packet to the next error.
+    /// The number of bits from the start of the next packet to the next error.
     next: u64,
 }
 
 /// Arguments of RandomBitErrors.
 #[derive(Args)]
 pub struct Args {
-    /// The probability of an error in a bit.
+    /// The probability that a bit gets an error, 0 to 1.
     #[arg(handler = "rw", handler_name = "p_bit_error")]
     p: Probability,
-    /// `flip`, `set` or `clear`.
+    /// What an error does to a bit: `flip`, `set` or `clear`.
     #[arg(default = BitError::Flip, show = "flip", handler = "rw", handler_name = "error_kind")]
     kind: BitError,
-    /// When false, packets pass unchanged.
+    /// Whether errors are added; false to pass packets unchanged.
     #[arg(default = true, handler = "rw")]
     active: bool,
 }
 
-/// The effect of an error on a bit.
+/// What an error does to a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BitError {
     Flip,
@@ -73,9 +72,9 @@ impl Show for BitError {
     }
 }
 
-/// Draws the number of bits without an error before the next error, which is geometrically distributed.
+/// Draws the number of bits before the next error. It is geometrically distributed.
 fn gap(p: f64, random: &mut Random) -> u64 {
-    // Inverts the distribution at a random number from (0, 1]. The cast saturates if the result is too large.
+    // Invert the distribution function at a random number from (0, 1]. The cast saturates if the result is too large.
     if p <= 0.0 { u64::MAX } else { ((1.0 - random.unit()).ln() / (-p).ln_1p()) as u64 }
 }
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RandomSample: passes a random sample of the packets.
+//! RandomSample: passes a random sample of packets.
 
 use crate::trace::Probability;
 use castanet_element::prelude::*;
 
-/// Passes each packet with a given probability, and sends the others to output 1.
+/// Passes each packet with a given probability, and sends packets that do not pass to output 1.
 ///
-/// P is the probability that a packet passes. DROP is the probability that it does not. Exactly one of the
-/// two must be given. Without output 1, packets that do not pass are dropped. While ACTIVE is false, all
-/// packets pass. The element has its own random numbers, which depend only on the seed of the run, the
-/// element's name and the replica.
+/// P is the probability that a packet passes. DROP is the probability that it does not. Exactly one of the two must be
+/// given. Without output 1, packets that do not pass are dropped. While ACTIVE is false, all packets pass. The
+/// element's random numbers depend only on the seed of the run, the element's name and the replica.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the packets that pass. Output 1 (optional): the others.
+/// Input 0: packets. Output 0: the packets that pass. Output 1 (optional): the packets that do not pass.
 ///
 /// # Example
 /// ```click
@@ -41,7 +40,7 @@ pub struct Args {
     /// The probability that a packet does not pass.
     #[arg(keyword)]
     drop: Option<Probability>,
-    /// When false, all packets pass.
+    /// Whether to sample packets; false to pass all of them.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
 }
@@ -89,7 +88,7 @@ impl RandomSample {
     fn set_drop_prob(&mut self, p: Probability) {
         self.pass = Probability(1.0 - p.0);
     }
-    /// The configuration string with the current probability.
+    /// The configuration string, with the current probability.
     #[read(merge = first)]
     fn config(&self) -> String {
         let active = if self.args.active { "" } else { ", ACTIVE false" };

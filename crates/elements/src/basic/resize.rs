@@ -5,10 +5,10 @@ use castanet_element::prelude::*;
 
 /// Adds or removes bytes at the front and at the end of packets.
 ///
-/// HEAD and TAIL are the numbers of bytes to add at the front and at the end; negative numbers remove bytes.
-/// Bytes that were stripped before reappear at the front; all other new bytes are zero. If more bytes are to
-/// be removed than a packet has, the packet passes empty. A packet that would become too long is dropped.
-/// HEAD is applied before TAIL.
+/// HEAD and TAIL are the numbers of bytes to add at the front and at the end; negative numbers remove bytes. Bytes that
+/// were stripped from the front earlier reappear there; all other new bytes are zero. If HEAD and TAIL remove more
+/// bytes than a packet has, the packet passes empty. A packet that would become too long is dropped. HEAD is applied
+/// before TAIL.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets with another length.
@@ -35,7 +35,7 @@ pub struct Args {
     tail: i32,
 }
 
-/// Returns the absolute value as a number of bytes.
+/// Returns the absolute value of HEAD or TAIL.
 fn bytes(n: i32) -> usize {
     n.unsigned_abs() as usize
 }

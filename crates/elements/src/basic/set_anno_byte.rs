@@ -24,14 +24,14 @@ pub struct SetAnnoByte {
 pub struct Args {
     /// The annotation, by name or byte offset.
     anno: Anno1,
-    /// The value, 0 to 255.
+    /// The value to set, 0 to 255.
     #[arg(handler = "rw")]
     value: u8,
 }
 
 #[handlers]
 impl SetAnnoByte {
-    /// The offset of the annotation byte that is set.
+    /// The byte offset of the annotation.
     #[read(merge = first)]
     fn anno(&self) -> usize {
         self.args.anno.0

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetPacketType: sets how packets are addressed at link level.
+//! SetPacketType: sets the packet type annotation, which says how a packet was addressed at link level.
 
 use castanet_element::prelude::*;
 
 /// Sets the packet type annotation.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same packets with this type.
+/// Input 0: packets. Output 0: the same packets with the new packet type.
 ///
 /// # Example
 /// ```click
@@ -22,12 +22,12 @@ pub struct SetPacketType {
 /// Arguments of SetPacketType.
 #[derive(Args)]
 pub struct Args {
-    /// `HOST`, `BROADCAST`, `MULTICAST`, `OTHERHOST`, `OUTGOING` or `LOOPBACK`.
+    /// The packet type: `HOST`, `BROADCAST`, `MULTICAST`, `OTHERHOST`, `OUTGOING` or `LOOPBACK`.
     #[arg(name = "TYPE")]
     kind: PacketTypeName,
 }
 
-/// A packet type, which the configuration gives as a word.
+/// A packet type, given by name.
 #[derive(Clone, Copy, Debug)]
 struct PacketTypeName(PacketType);
 

@@ -7,7 +7,7 @@ use castanet_element::spec::anno;
 /// Sets the timestamp of packets, by default to the current time.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same packets.
+/// Input 0: packets. Output 0: the same packets with the new timestamp.
 ///
 /// # Example
 /// ```click
@@ -22,15 +22,15 @@ pub struct SetTimestamp {
 /// Arguments of SetTimestamp.
 #[derive(Args)]
 pub struct Args {
-    /// The time to set, in seconds since 1970; default: the time at which the packet passes.
+    /// The time to set, in seconds since 1970; by default the time at which the packet passes.
     timestamp: Option<Nanos>,
-    /// Whether to set the FIRST_TIMESTAMP annotation instead of the timestamp.
+    /// Whether to set the FIRST_TIMESTAMP annotation, not the timestamp.
     #[arg(keyword, default = false)]
     first: bool,
-    /// Whether to set the timestamp to the time since FIRST_TIMESTAMP.
+    /// Whether to set the timestamp to the difference between the time and the packet's FIRST_TIMESTAMP annotation.
     #[arg(keyword, default = false)]
     delta: bool,
-    /// Whether all packets of a batch get the same time.
+    /// Whether all packets of a batch get the time of the first.
     #[arg(keyword, default = false)]
     per_batch: bool,
 }

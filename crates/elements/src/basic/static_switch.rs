@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 /// Sends all packets to one output that is fixed by the configuration, or drops them.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: all packets on the chosen output, none on the others.
+/// Input 0: packets. Outputs 0, 1, ...: all packets on the output OUTPUT, none on the others.
 ///
 /// # Example
 /// ```click
@@ -23,7 +23,7 @@ pub struct StaticSwitch {
 /// Arguments of StaticSwitch.
 #[derive(Args)]
 pub struct Args {
-    /// The number of the output; -1 to drop all packets.
+    /// The number of the output that gets all packets; -1 to drop them.
     output: i32,
 }
 

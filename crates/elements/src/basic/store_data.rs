@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// Writes bytes into packets, as many as fit.
+/// Writes bytes into packets. Bytes beyond the end of a packet are left out.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets with the bytes written.
@@ -21,7 +21,7 @@ pub struct StoreData {
 /// Arguments of StoreData.
 #[derive(Args)]
 pub struct Args {
-    /// Offset in the packet at which to write, in bytes.
+    /// Where to write, in bytes from the start of the packet.
     offset: u32,
     /// The bytes to write.
     data: Data,
@@ -31,7 +31,7 @@ impl Action for StoreData {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let offset = self.args.offset as usize;
-        // A shared packet is copied only if there is something to write.
+        // `data_mut` copies a shared buffer, so call it only if there is something to write.
         if offset < p.len() {
             let there = p.data_mut().get_mut(offset..).unwrap_or_default();
             for (to, from) in there.iter_mut().zip(&self.args.data.0) {

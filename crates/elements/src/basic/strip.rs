@@ -24,7 +24,7 @@ pub struct Strip {
 /// Arguments of Strip.
 #[derive(Args)]
 pub struct Args {
-    /// Number of bytes to remove.
+    /// Number of bytes to remove from the front.
     length: u32,
 }
 

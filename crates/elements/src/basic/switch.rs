@@ -5,11 +5,11 @@ use castanet_element::prelude::*;
 
 /// Sends all packets to the chosen output, or drops them.
 ///
-/// The handler `switch` chooses the output at run time. A number that is not an output counts as -1, which
-/// drops all packets.
+/// The handler `switch` chooses the output at run time. The number -1, or any number without an output, drops all
+/// packets.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: all packets while the output is chosen.
+/// Input 0: packets. Outputs 0, 1, ...: each output emits all packets while it is chosen.
 ///
 /// # Example
 /// ```click
@@ -27,7 +27,7 @@ pub struct Switch {
 /// Arguments of Switch.
 #[derive(Args)]
 pub struct Args {
-    /// The number of the output; -1 to drop all packets.
+    /// The number of the chosen output at the start; -1 to drop all packets.
     #[arg(default = 0)]
     output: i32,
 }
@@ -63,7 +63,7 @@ impl Switch {
         let exists = usize::try_from(output).is_ok_and(|o| o < self.outputs);
         self.args.output = if exists { output } else { -1 };
     }
-    /// The configuration string with the current OUTPUT.
+    /// The configuration string, with the current OUTPUT.
     #[read(merge = first)]
     fn config(&self) -> String {
         self.switch().to_string()

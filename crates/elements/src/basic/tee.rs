@@ -5,11 +5,11 @@ use castanet_element::prelude::*;
 
 /// Sends a copy of each packet to every output.
 ///
-/// Outputs get their copies in the order 0, 1, ...; the last output gets the packet itself. Copies share the
-/// data until one of them is modified. If no buffer is free, the copy is omitted and counted as dropped.
+/// Outputs get their copies in the order 0, 1, ...; the last output gets the packet itself. The copies share one buffer
+/// until one of them is modified. If no buffer is free, the copy is omitted and counted as dropped.
 ///
 /// # Ports
-/// Input 0: packets. Outputs 0, 1, ...: each packet.
+/// Input 0: packets. Outputs 0, 1, ...: a copy of each packet.
 ///
 /// # Example
 /// ```click
@@ -28,7 +28,7 @@ pub struct Tee {
 /// Arguments of Tee.
 #[derive(Args)]
 pub struct Args {
-    /// Number of outputs; it must equal the number of connected outputs.
+    /// The number of outputs, which must equal the number of connected outputs.
     n: Option<u32>,
 }
 

@@ -6,8 +6,8 @@ use castanet_element::spec::anno;
 
 /// Shortens packets to at most LENGTH bytes.
 ///
-/// The number of bytes removed is added to the extra length annotation, so that counters and dumps see the
-/// packet's true length.
+/// Unless EXTRA_LENGTH is false, the number of bytes removed is added to the extra length annotation, so that counters
+/// and dumps can tell the packet's original length.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets, at most LENGTH bytes long.
@@ -26,7 +26,7 @@ pub struct Truncate {
 /// Arguments of Truncate.
 #[derive(Args)]
 pub struct Args {
-    /// Largest length of a packet, in bytes.
+    /// The maximum length of packets, in bytes.
     #[arg(handler = "rw", handler_name = "nbytes")]
     length: u32,
     /// Whether to add the number of bytes removed to the extra length annotation.

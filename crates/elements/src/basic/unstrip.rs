@@ -5,11 +5,11 @@ use castanet_element::prelude::*;
 
 /// Restores bytes from the headroom to the front of packets.
 ///
-/// Bytes that were stripped reappear; other restored bytes are zero. If there is too little headroom, the
-/// data is moved.
+/// Bytes that were stripped earlier reappear; other new bytes are zero. If there is too little headroom, the packet's
+/// data is moved within its buffer.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same packets, longer at the front.
+/// Input 0: packets. Output 0: the same packets with additional bytes at the front.
 ///
 /// # Example
 /// ```click
@@ -25,7 +25,7 @@ pub struct Unstrip {
 /// Arguments of Unstrip.
 #[derive(Args)]
 pub struct Args {
-    /// Number of bytes to restore.
+    /// Number of bytes to restore at the front.
     length: u32,
 }
 

@@ -43,14 +43,14 @@ impl names::Names for ConfigNames<'_> {
     }
 }
 
-/// The result of compiling patterns: the program and its warnings, or all errors.
+/// The result of compiling patterns: the program (a decision tree) and warnings, or all errors.
 pub(super) type Compiled = Result<(Program, Vec<Warning>), Vec<PatternError>>;
 
 /// Where a pattern is written.
 pub(super) struct Written {
-    /// The number of the argument.
+    /// The index of the argument that contains the pattern or names its file.
     pub(super) argument: usize,
-    /// The file and line, if the argument names a file. The message begins with it.
+    /// `FILE:LINE` if the argument names a file. The message begins with this text.
     pub(super) line: Option<String>,
 }
 
@@ -118,7 +118,7 @@ pub(super) fn one_per_output(patterns: usize, outputs: usize) -> Result<(), Conf
     Err(ArgError::new(message, 0..usize::MAX).help(help).into())
 }
 
-/// A program, and which headers it reads.
+/// The compiled decision tree of a classifier, and whether it reads the Ethernet header.
 pub(super) struct Classify {
     pub(super) program: Program,
     /// Whether the program reads the Ethernet header before the IP header.
@@ -161,8 +161,8 @@ impl Classify {
         if let (OffsetBase::Data, Shape::Always(o)) = (self.program.kind(), self.program.shape()) {
             return send_all(batch, o, cx);
         }
-        // Most batches go to one output as a whole. If a packet has another output, the packets before it are
-        // not classified again.
+        // Most batches go to one output as a whole, so look for the first packet with another output. The packets
+        // before it are not classified again.
         let Some(first) = batch.as_slice().first().map(|p| self.output(p)) else { return };
         let other = match first {
             Ok(o) => batch.iter().position(|p| self.output(p) != Ok(o)),

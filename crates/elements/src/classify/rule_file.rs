@@ -8,17 +8,17 @@ use castanet_lang::args as text;
 use std::fs::File;
 use std::io::Read;
 
-/// The longest file of rules, in bytes.
+/// The maximum length of a file of rules, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
-/// The most rules of one element.
+/// The maximum number of rules of one element.
 const MOST_RULES: usize = 100_000;
 
-/// A rule, and the number of the argument that it comes from.
+/// A rule, and the index of the argument that it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) text: String,
     argument: usize,
-    /// The file and the line, if the argument names a file.
+    /// `FILE:LINE` if the rule comes from a file.
     line: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Rule {
     }
 }
 
-/// Returns the name in a rule `file NAME`.
+/// Returns NAME if the rule is `file NAME`.
 fn file_name(rule: &str) -> Option<&str> {
     let name = rule.trim().strip_prefix("file")?;
     name.starts_with(char::is_whitespace).then(|| name.trim())

@@ -28,9 +28,9 @@ pub struct ProgressBar {
     /// The time when the run began, in nanoseconds.
     start: i64,
     state: State,
-    /// Whether anything is drawn.
+    /// Whether the bar is drawn: false if the check by CHECK_STDERR or CHECK_STDOUT forbids it.
     drawn: bool,
-    /// Characters of the last drawn line.
+    /// The length of the last drawn line, in characters; 0 if the line was ended.
     width: usize,
     out: Box<dyn Write + Send>,
 }
@@ -136,7 +136,7 @@ fn short(value: f64) -> String {
     format!("{rest:.0}P")
 }
 
-/// Characters inside the bar.
+/// The width of the bar, in characters.
 const BAR: usize = 40;
 
 /// Returns the line for a position, `seconds` after the start.
@@ -183,7 +183,7 @@ impl ProgressBar {
             cx.set_timer(0, next);
         }
     }
-    /// Ends the run, and draws the last line, unless the run has already ended.
+    /// If the run has not ended yet, ends it and draws the last line.
     fn end(&mut self, state: State, cx: &mut Cx<'_>) {
         if std::mem::replace(&mut self.state, state) == State::Running {
             cx.clear_timer(0);
@@ -258,7 +258,7 @@ impl Lifecycle for ProgressBar {
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         (self.start, self.state, self.width) = (old.start, old.state, old.width);
-        // This element continues the line, so the old element must not draw a last line.
+        // The new element continues the line that the old element draws, so the old element must not draw a last line.
         old.state = State::Stopped;
         Ok(())
     }

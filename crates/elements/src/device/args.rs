@@ -27,8 +27,8 @@ impl Show for DeviceName {
     }
 }
 
-/// How frames are received or sent. Old configurations choose one of several methods. Here every accepted word
-/// stands for packet sockets.
+/// The argument METHOD of old configurations, which chose how frames are received or sent. Here every accepted word has
+/// the same effect: packet sockets are used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method(pub(super) String);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reports devices that were lost and are back, perhaps as another device with the same name.
+//! Reports that a device exists again after it was down or gone. It may be another device with the same name.
 
 use castanet_element::prelude::*;
 use castanet_io::device;

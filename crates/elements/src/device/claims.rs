@@ -6,15 +6,15 @@ use castanet_element::prelude::*;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// The key of data that belongs to the whole router and to no single element.
+/// The key, in place of an element number, of data that all elements of a router share.
 pub(super) const ROUTER: u32 = u32::MAX;
 
 /// The claims: for each claimed use of a device, the number and the name of the element that claimed it.
 #[derive(Default)]
 struct Claims(Mutex<HashMap<String, (u32, String)>>);
 
-/// Claims `what`, such as a device, for the element that is being built. If another element has claimed it already,
-/// the error names that element.
+/// Claims the use of a device that the text `what` describes, for the element that is being built. If another element
+/// has claimed the same text already, the error names that element.
 pub(super) fn claim(what: &str, cx: &mut BuildCx<'_>) -> Result<(), ConfigError> {
     let claims = cx.share_as(ROUTER, Claims::default);
     let mut claims = claims.0.lock();

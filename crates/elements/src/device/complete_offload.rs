@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CompleteOffload: completes the checksums and the segmentation that were left to devices.
+//! CompleteOffload: completes pending offloads in software: partial checksums, and the segmentation of super-packets.
 
 use super::offload::finish;
 use castanet_element::prelude::*;
@@ -29,7 +29,7 @@ pub struct CompleteOffload {
     /// Super-packets that were split.
     #[count(unit = "packets")]
     split: Count,
-    /// Segments that have not been pulled yet.
+    /// Packets and segments that were completed but have not been pulled yet.
     held: Batch,
     spare: Batch,
 }

@@ -22,11 +22,10 @@ use std::collections::VecDeque;
 /// The maximum number of frames that one turn emits. Frames that are ready are emitted together, whatever
 /// BURST says.
 const MOST: usize = 64;
-/// The number of empty polls that each received frame allows the task to make. They add up to at most
-/// [`MOST_LOOKS`]; when they are used up, the task sleeps. Polling avoids wake-ups, each of which costs more than a
-/// packet.
+/// For each received frame, the task may poll this many times in vain before it sleeps. The polls add up to at most
+/// [`MOST_LOOKS`]. Polling avoids wake-ups, because a wake-up costs more than a packet.
 const LOOKS: u32 = 8;
-/// The maximum number of empty polls before the task sleeps. They take some tens of microseconds.
+/// The maximum number of polls that find no frame before the task sleeps. Together they take some tens of microseconds.
 const MOST_LOOKS: u32 = 256;
 /// Interval at which a device that is down or gone is checked, in nanoseconds.
 const LOOK: i64 = 200_000_000;
@@ -79,7 +78,8 @@ pub struct FromDevice {
     socket: Option<(PacketSocket, Watch)>,
     intake: Intake,
     shield: Option<Shield>,
-    /// The watch of a socket that another router has taken over (hot swap). Only this router can end the watch.
+    /// The watch of a socket that another router has taken over in a hot swap. Only the router of this element can end
+    /// the watch.
     left: Left,
     /// Packets taken over in a hot swap, emitted before newly received frames. The first `from_old` of them came from
     /// the old router.
@@ -94,12 +94,12 @@ pub struct FromDevice {
     lost: bool,
     /// Whether frames came since the task last slept.
     received: bool,
-    /// The number of empty polls that the task may still make before it sleeps.
+    /// How many more polls may find no frame before the task sleeps.
     patience: u32,
-    /// Frames that the kernel dropped at earlier sockets of this element, which are closed now.
+    /// The number of frames that the kernel dropped at earlier sockets of this element. Those sockets are closed now.
     drops_before: u64,
     link: LinkType,
-    /// The number of this element in its group.
+    /// The number of this element in its FANOUT group, from 0; 0 without FANOUT.
     member: usize,
 }
 
@@ -166,7 +166,7 @@ impl Build for FromDevice {
         let filter = args.bpf_filter.as_deref().unwrap_or("").trim().to_string();
         filter::compile(&filter, LinkType::ETHERNET, cx.arg_cx())?;
         let use_of = claimed(&args, &filter);
-        // Elements of a group may use the device at the same time, each with a number of its own.
+        // Elements of a FANOUT group may use the device at the same time. Each has its own number in the group.
         let member = match args.fanout {
             Some(_) => cx.share_as(ROUTER, Members::default).next(&use_of, cx.me),
             None => 0,
@@ -415,7 +415,7 @@ impl Lifecycle for FromDevice {
     }
 }
 
-/// Converts filter instructions to the form that the kernel takes.
+/// Converts filter instructions from the types of the compiler to those of the packet socket.
 fn instructions(program: Vec<castanet_classify::bpf::Instruction>) -> Vec<Instruction> {
     program.into_iter().map(|i| Instruction::new(i.code, i.jt, i.jf, i.k)).collect()
 }

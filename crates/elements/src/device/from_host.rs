@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 const MOST: usize = 64;
 const DEFAULT_MTU: u32 = 2048;
 
-/// A device that a FromHost element creates, and that ToHost elements use as well.
+/// A device that a FromHost element creates. ToHost elements with the same device name use it too.
 #[derive(Default)]
 pub(super) struct HostDevice {
     wanted: OnceLock<Wanted>,
@@ -45,7 +45,7 @@ impl HostDevice {
     pub(super) fn get(&self) -> Option<Arc<Tun>> {
         self.tun().clone()
     }
-    /// Takes over the device of the old router; none if that router has no open device.
+    /// Takes over the open device of the old router; `None` if that router has no open device.
     fn take(&self, old: &HostDevice) -> Option<Arc<Tun>> {
         let tun = old.tun().take()?;
         Some(self.tun().insert(tun).clone())
@@ -57,7 +57,7 @@ impl HostDevice {
 pub(super) struct HostDevices(Mutex<HashMap<String, Arc<HostDevice>>>);
 
 impl HostDevices {
-    /// Returns the device of that name, open or not.
+    /// Returns the host device with this name, and adds it if there is none. It may not be open yet.
     pub(super) fn get(name: &str, cx: &mut BuildCx<'_>) -> Arc<HostDevice> {
         let all = cx.share_as(ROUTER, HostDevices::default);
         let mut all = all.0.lock();
@@ -91,7 +91,8 @@ pub struct FromHost {
     device: Arc<HostDevice>,
     wanted: Wanted,
     tun: Option<(Arc<Tun>, Watch)>,
-    /// The watch of a device that another router has taken over (hot swap). Only this router can end the watch.
+    /// The watch of a device that another router has taken over in a hot swap. Only the router of this element can end
+    /// the watch.
     left: Left,
     downstream: Signal,
     scratch: Vec<u8>,
@@ -178,7 +179,7 @@ impl Element for FromHost {
                     return Turn::Sleep;
                 }
                 Err(e) => {
-                    // No new device is created, because ToHost elements still hold the old one.
+                    // No new device is created, because ToHost elements still hold the failed one.
                     let text = e.to_string();
                     let what = text.lines().next().unwrap_or("");
                     cx.message(&format!("{}: {what}; nothing more is received", cx.declaration()));

@@ -36,8 +36,8 @@ impl Intake {
         Intake { headroom, start: if link.is_ethernet() { Start::Ethernet } else { Start::Ip } }
     }
 
-    /// Makes a packet from a frame; none if the frame is lost. A partial checksum stays partial, and a super-packet
-    /// stays whole.
+    /// Makes a packet from a frame. If that fails, counts a drop and returns `None`. A partial checksum stays partial,
+    /// and a super-packet stays whole.
     #[inline]
     pub(super) fn packet(&mut self, frame: &Frame<'_>, cx: &mut Cx<'_>) -> Option<Packet> {
         if frame.is_cut() {
@@ -64,14 +64,14 @@ impl Intake {
     }
 }
 
-/// Counts one frame that was lost before it became a packet.
+/// Counts the drop of a frame of which no packet was made.
 #[cold]
 fn lose<T>(reason: Reason, cx: &mut Cx<'_>) -> Option<T> {
     cx.count_drops(reason, 1);
     None
 }
 
-/// Returns the offset and the length of a frame's IPv4 header; none if there is no plausible header.
+/// Returns the offset and the length of a frame's IPv4 header; `None` if there is no plausible header.
 pub(super) fn ipv4_header(start: Start, data: &[u8]) -> Option<(usize, usize)> {
     let mut at = 0;
     if start == Start::Ethernet {

@@ -56,12 +56,13 @@ pub struct KernelDevice<const TAP: bool> {
     tun: Option<(Tun, Watch)>,
     /// Identifies the device in a hot swap: its name and kind, or all its settings if the kernel chooses the name.
     key: String,
-    /// The watch of a device that another router has taken over (hot swap). Only this router can end the watch.
+    /// The watch of a device that another router has taken over in a hot swap. Only the router of this element can end
+    /// the watch.
     left: Left,
     /// Packets that came from the host.
     #[count(unit = "packets")]
     packets: Count,
-    /// How often the device was checked for packets.
+    /// How often the device was checked for packets, once in each turn.
     #[count(name = "selected_calls", unit = "calls")]
     calls: Count,
     lost: bool,
@@ -239,7 +240,7 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
             return Ok(());
         }
         let tun = self.wanted.open().map_err(ElementError::refused)?;
-        // The device keeps this name, even if the configuration asked for any free number.
+        // If the device is created again, it gets this name, even if the configuration left the number to the kernel.
         self.wanted.name = Some(tun.name().to_string());
         let fd = tun.queues().first().cloned().ok_or("no queue")?;
         let watch = cx.watch(fd, Interest::Read);
@@ -250,7 +251,8 @@ impl<const TAP: bool> Lifecycle for KernelDevice<TAP> {
         self.tun = None;
         Ok(())
     }
-    /// Returns the key of the device. Several devices without a configured name may have the same key.
+    /// Returns the key by which a hot swap finds the device. Several devices without a configured name may have the
+    /// same key.
     fn holds(&self) -> Option<String> {
         Some(self.key.clone())
     }

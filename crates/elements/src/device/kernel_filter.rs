@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! KernelFilter: keeps the host's own network stack from seeing frames of devices that the router reads.
+//! KernelFilter: hides the frames that devices receive from the host's own network stack.
 
 use super::args::DeviceName;
 use castanet_element::prelude::*;

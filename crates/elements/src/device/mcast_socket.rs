@@ -11,8 +11,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// Receives the datagrams of a multicast group, and sends datagrams to it (RFC 1112).
 ///
 /// With SOURCEIP, datagrams that the element itself has sent are ignored when they come back. A packet is the data of
-/// one datagram, without headers. While the host has no free buffer, packets stay upstream, or, with a push input, up
-/// to 1024 wait here. Packets that the host refuses are dropped, and the first refusal is reported.
+/// one datagram, without headers. While the host has no free buffer, packets stay upstream; with a push input, up to
+/// 1024 packets wait here. Packets that the host refuses are dropped, and the first refusal is reported.
 ///
 /// # Ports
 /// Input 0 (optional): datagrams to send. Output 0 (optional): datagrams received.

@@ -23,7 +23,7 @@ fn header(o: Offload) -> VnetHeader {
 /// Reads the pending offload from the kernel's virtio-net header, and records it on the packet.
 ///
 /// # Errors
-/// When the offload does not fit the packet: it could not be completed.
+/// When the offload cannot be completed, because it does not fit the packet.
 #[inline]
 pub(super) fn note(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadOffload> {
     if !vnet.needs_checksum() && !vnet.is_super() {
@@ -72,7 +72,7 @@ pub(crate) fn finish(mut p: Packet, into: &mut Batch) -> Result<(), Reason> {
         into.push(p);
         return Ok(());
     }
-    // The part to segment starts at the network header if that is known. Otherwise the packet is an Ethernet frame.
+    // If the network header is known, segmentation starts there. Without one, the packet is an Ethernet frame.
     let (at, start) = match p.network_offset().and_then(|o| usize::try_from(o).ok()) {
         Some(at) => (at, Start::Ip),
         None => (0, Start::Ethernet),

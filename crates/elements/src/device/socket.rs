@@ -62,7 +62,7 @@ pub struct Socket {
     tables: Tables,
     listener: Option<Listener>,
     link: Link,
-    /// Whether the element was initialised.
+    /// Whether the element was initialised. Only then does an absent socket mean that the connection was lost.
     begun: bool,
     #[counts]
     pump: Pump,
@@ -86,7 +86,7 @@ enum Link {
     Connecting(Stream),
     /// An established connection.
     Stream(Stream),
-    /// A connection whose other end sends nothing more.
+    /// A connection that the other end has closed for sending. Packets can still be sent to it.
     Ending(Stream),
     /// A datagram socket.
     Datagrams(Datagrams),
@@ -209,8 +209,8 @@ impl Lifecycle for Socket {
         self.pump.initialise(cx);
         Ok(())
     }
-    /// Returns the key of the socket. Buffer sizes are not part of the key: an open socket is taken over even if
-    /// the new configuration gives other sizes, and keeps its old sizes.
+    /// Returns the key by which a hot swap finds the socket. Buffer sizes are not part of the key: an open socket is
+    /// taken over even if the new configuration gives other sizes, and keeps its old sizes.
     fn holds(&self) -> Option<String> {
         let Plan { kind, place, local, client } = &self.plan;
         // A client that has lost its connection has no socket to take over, so the next router connects again.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of all socket elements: receives packets, sends packets, and stores those that wait to be sent.
+//! The common part of all socket elements: receives packets, sends packets, and stores packets that wait to be sent.
 
 use castanet_element::error::reason;
 use castanet_element::prelude::*;
@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 /// The maximum number of packets from a push input that wait for a socket.
 const WAITING: usize = 1024;
-/// How long to wait when there is no descriptor to watch, in nanoseconds.
+/// How long a task sleeps before it tries again, in nanoseconds, where it cannot wait for a descriptor.
 const LATER: i64 = 1_000_000;
-/// The timer of [`Pump`].
+/// The number of the timer that `Pump::wait_a_while` sets.
 const TIMER: u16 = 0;
 
 /// The settings by which packets are made from received data.
@@ -88,15 +88,15 @@ pub(super) enum Flow {
 pub(super) struct Pump {
     shape: Shape,
     buffer: Vec<u8>,
-    /// Received data that is still in `buffer`, because no packet buffer was free: the number of bytes there, and the
-    /// length of the whole datagram.
+    /// Received data that is still in `buffer`, because no packet buffer was free. The numbers are the bytes in
+    /// `buffer`, and the length of the datagram as it arrived.
     received: Option<(usize, usize)>,
     outputs: bool,
-    /// Whether there is a pull input.
+    /// Whether the element has a pull input.
     pull: bool,
     upstream: Signal,
     waiting: VecDeque<Packet>,
-    /// The number of bytes of the first waiting packet that were already sent.
+    /// How many bytes of the first waiting packet have been sent already.
     gone: usize,
     blocked: bool,
     read: Option<Watch>,
@@ -148,7 +148,7 @@ impl Pump {
         if self.pull {
             self.upstream = cx.upstream(0);
         }
-        // The task of an element with a push input is not scheduled by default, but here it must read from the socket.
+        // By default, the task of an element with a push input is not scheduled. This task must read from the socket.
         cx.schedule();
     }
 
@@ -168,12 +168,12 @@ impl Pump {
         self.waiting.is_empty()
     }
 
-    /// Returns how many datagrams were refused since the last call.
+    /// Returns how many datagrams from hosts that are not admitted arrived since the last call.
     pub(super) fn take_refused(&mut self) -> u64 {
         std::mem::take(&mut self.refused)
     }
 
-    /// Whether there is an output for received packets.
+    /// Whether the element has an output for received packets.
     pub(super) fn has_output(&self) -> bool {
         self.outputs
     }
@@ -385,8 +385,8 @@ impl Pump {
         if matches!((&received, &sent), (Flow::Idle, Flow::Idle)) { Turn::Sleep } else { Turn::Again }
     }
 
-    /// Takes over received data and waiting packets from the element that had the socket before (hot swap). The
-    /// watches stay with the old element, because they are valid only in its router.
+    /// Takes over received data and waiting packets from the element that had the socket before (hot swap). Watches are
+    /// valid only in one router, so those of the old element stay with it.
     pub(super) fn take(&mut self, old: &mut Pump, cx: &mut Cx<'_>) {
         self.detach(cx);
         if let Some((got, whole)) = old.received.take() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decides which hosts a socket talks to, by route tables of the configuration.
+//! Decides by route tables of the configuration which hosts may connect or send to a socket.
 
 use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
@@ -30,15 +30,15 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Whether a table has a route to an address; none if the table does not answer.
+    /// Whether a table has a route to an address; `None` if the table's handler `lookup` fails.
     fn has(table: Table, addr: Ipv4Addr, cx: &mut Cx<'_>) -> Option<bool> {
         let text = cx.read_handler(Some(table.0), "lookup", &addr.to_string()).ok()?;
         let port = text.split_whitespace().next()?.parse::<i64>().ok()?;
         Some(port >= 0)
     }
 
-    /// Whether a host is admitted. A host in neither table is admitted, unless only ALLOW is given. A table that does
-    /// not answer admits no host.
+    /// Whether a host is admitted. A host in neither table is admitted, unless ALLOW is given without DENY. A failed
+    /// lookup counts as no route in ALLOW, and as a route in DENY.
     pub(super) fn let_in(&self, addr: Ipv4Addr, cx: &mut Cx<'_>) -> bool {
         if self.allow.is_some_and(|t| Tables::has(t, addr, cx) == Some(true)) {
             return true;

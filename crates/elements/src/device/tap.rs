@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 use castanet_io::device::{self, DeviceError, Outgoing, Refusal, Setup, Start, Tun, TunOptions};
 use std::net::Ipv4Addr;
 
-/// The settings that the configuration wants for the device.
+/// The settings that the configuration gives for the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) name: Option<String>,
@@ -19,7 +19,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns a key that tells devices apart: name and kind, or all settings if the kernel chooses the name.
+    /// Returns the key by which a hot swap finds the device: its name and kind, or all settings if the kernel chooses
+    /// the name.
     pub(super) fn key(&self) -> String {
         let name = self.name.as_deref().unwrap_or_default();
         let Wanted { tap, ip, gateway, ether, mtu, .. } = self;
@@ -32,7 +33,7 @@ impl Wanted {
     /// Changes the open device, whose settings are `old`. On an error, the old settings are restored.
     pub(super) fn change(&self, old: &Wanted, tun: &Tun) -> Result<(), DeviceError> {
         self.change_all(old, tun).inspect_err(|_| {
-            // Ignore an error here: restoring a setting can fail only if it was not changed.
+            // Ignore an error here: only a setting that could not be changed can fail to be restored.
             let _ = old.change_all(self, tun);
         })
     }
@@ -78,8 +79,8 @@ impl Wanted {
     pub(super) fn start(&self) -> Start {
         if self.tap { Start::Ethernet } else { Start::Ip }
     }
-    /// Returns the buffer size for a packet of the host. It is one byte more than the longest packet, so that
-    /// a longer packet is noticed.
+    /// Returns the length from which on a packet of the host is too long: one byte more than the MTU and an Ethernet
+    /// header with a VLAN tag.
     pub(super) fn room(&self) -> usize {
         (self.mtu as usize).saturating_add(19)
     }
@@ -107,7 +108,7 @@ impl Read {
 /// The maximum number of bytes of one read: an Ethernet header with a VLAN tag, and a super-packet.
 const LARGEST: usize = 65536 + 18;
 
-/// Reads one packet that the host sent. It is first read into `scratch`, because its length is not known in
+/// Reads one packet that the host sent. Reads into `scratch` first, because the length of the packet is not known in
 /// advance.
 pub(super) fn read(
     tun: &Tun,

@@ -41,7 +41,7 @@ const PAUSE: i64 = 100_000;
 #[class(takes_state = "the open socket, the packets that the device has not taken yet")]
 pub struct ToDevice {
     args: Args,
-    /// Packets pulled.
+    /// Packets pulled from the input.
     #[count(unit = "pulls")]
     pulls: Count,
     /// Packets sent.
@@ -54,14 +54,15 @@ pub struct ToDevice {
     #[count(unit = "outages")]
     losses: Count,
     sender: Option<(PacketSender, Watch)>,
-    /// The watch of a socket that another router has taken over (hot swap). Only this router can end the watch.
+    /// The watch of a socket that another router has taken over in a hot swap. Only the router of this element can end
+    /// the watch.
     left: Left,
     held: Batch,
     upstream: Signal,
     /// The Ethernet address of the device when it was opened.
     ether: Ether,
     lost: bool,
-    /// The refusal that was reported last; `None` before the first report.
+    /// The reason in the last report of a packet that could not be sent; `None` before the first report.
     told: Option<Refusal>,
 }
 
@@ -106,14 +107,14 @@ impl Build for ToDevice {
 }
 
 impl ToDevice {
-    /// Sends the held packets. If some remain that may be sent later, returns why they were refused.
+    /// Sends the held packets. If the device cannot take some of them now, they stay held, and the reason is returned.
     fn send(&mut self, cx: &mut Cx<'_>) -> Option<Refusal> {
         while !self.held.is_empty() {
             let Some((sender, _)) = &mut self.sender else { return Some(Refusal::Down) };
             let sent = sender.send(self.held.iter().map(|p| Outgoing { vnet: header_of(p), data: p.data() }));
             self.count.add(sent.count as u64);
             if cx.has_output(0) {
-                // The packets on output 0 are copies of those sent.
+                // In the ledger, the packets on output 0 are copies of the packets that left through the device.
                 cx.made(sent.count as u64);
                 cx.left(sent.count as u64);
             }
@@ -284,8 +285,8 @@ impl Lifecycle for ToDevice {
     }
 
     fn effects(&self, _: Effects) -> Effects {
-        // The messages, about the device and about refused packets, are the same however packets are batched, so
-        // packets may be processed in batches.
+        // Batches of any size give the same messages about the device and about refused packets, so packets may be
+        // processed in batches.
         Effects::empty()
     }
 }

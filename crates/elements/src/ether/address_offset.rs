@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arguments that say where an Ethernet address is: offsets in packets, and annotations.
+//! Types of arguments that say where an Ethernet address is: in the packet, or in an annotation.
 
 use castanet_element::prelude::*;
 
-/// An offset in a packet, in bytes; `src` and `dst` stand for the offsets of the two addresses in an Ethernet frame.
+/// An offset in a packet, in bytes; `src` and `dst` stand for the offsets of these addresses in an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressOffset(pub usize);
 
@@ -20,7 +20,7 @@ impl ArgValue for AddressOffset {
 }
 
 impl AddressOffset {
-    /// Returns the address at this offset.
+    /// Returns the Ethernet address at this offset in a packet. None if the packet is too short.
     #[inline(always)]
     pub fn get(self, data: &[u8]) -> Option<[u8; 6]> {
         data.get(self.0..)?.first_chunk().copied()
@@ -30,7 +30,7 @@ impl AddressOffset {
     pub fn is_in(self, data: &[u8]) -> bool {
         data.len() >= self.0.saturating_add(6)
     }
-    /// Writes an address to this offset.
+    /// Writes an Ethernet address at this offset.
     #[inline(always)]
     pub fn put(self, data: &mut [u8], address: [u8; 6]) {
         if let Some(place) = data.get_mut(self.0..).and_then(|d| d.first_chunk_mut()) {
@@ -39,7 +39,7 @@ impl AddressOffset {
     }
 }
 
-/// The offset of an annotation of six bytes.
+/// A six-byte annotation, as an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anno6(pub usize);
 

@@ -5,12 +5,12 @@ use castanet_element::prelude::*;
 
 /// Checks the CRC-32 at the end of packets and removes it.
 ///
-/// The check sequence is that of `SetCRC32` and of Ethernet frames: the checksum of all bytes before it, in 4
-/// bytes with the least significant byte first (IEEE 802.3 section 3.2.9). Packets with a wrong check
-/// sequence, and packets shorter than 4 bytes, are dropped.
+/// The CRC is that of `SetCRC32` and of Ethernet frames. It covers all bytes before it, and takes 4 bytes, the least
+/// significant one first (IEEE 802.3 section 3.2.9). Packets with a wrong CRC, and packets shorter than 4 bytes, are
+/// dropped.
 ///
 /// # Ports
-/// Input 0: packets with a check sequence. Output 0: packets whose check sequence was correct, without it.
+/// Input 0: packets with a CRC at the end. Output 0: packets whose CRC was correct, without the CRC.
 ///
 /// # Example
 /// ```click
@@ -20,7 +20,7 @@ use castanet_element::prelude::*;
 #[class(name = "CheckCRC32", offload = none, ports = "1/1", processing = "a/a", packets = "any/any")]
 #[class(workers = replicate, drops(TooShort, BadCrc))]
 pub struct CheckCrc32 {
-    /// Packets dropped because their check sequence was wrong or missing.
+    /// Packets dropped because their CRC was wrong or missing.
     #[count(unit = "packets")]
     drops: Count,
 }

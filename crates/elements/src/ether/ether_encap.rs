@@ -6,8 +6,8 @@ use castanet_wire::ether::{EtherAddr, EtherHeader};
 
 /// Puts an Ethernet header before packets.
 ///
-/// The MAC header is marked. Frames are not padded to the minimum length of Ethernet (RFC 894), because
-/// devices do that.
+/// The MAC header is marked. Frames are not padded to the minimum length of Ethernet (RFC 894), because devices pad
+/// them.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: Ethernet frames.
@@ -56,7 +56,7 @@ impl Build for EtherEncap {
 
 #[handlers]
 impl EtherEncap {
-    /// The EtherType (old name of `ethertype`).
+    /// The EtherType of the frames; old name of the handler `ethertype`.
     #[read(deprecated, merge = first)]
     fn etht(&self) -> u16 {
         self.args.ethertype

@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 /// Packets too short for both addresses are dropped.
 ///
 /// # Ports
-/// Input 0: Ethernet frames. Output 0: the frames, mirrored.
+/// Input 0: Ethernet frames. Output 0: the frames with exchanged addresses.
 ///
 /// # Example
 /// ```click
@@ -23,7 +23,7 @@ pub struct EtherMirror {}
 impl Action for EtherMirror {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
-        // Check the length before `data_mut`, so that a shared buffer is not copied for a packet that is too short.
+        // Check the length first: `data_mut` would copy a shared buffer even if the packet is too short.
         if p.len() < 12 {
             return Verdict::Drop(Reason::TooShort);
         }

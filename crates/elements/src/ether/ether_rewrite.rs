@@ -9,7 +9,7 @@ use castanet_wire::ether::EtherAddr;
 /// Packets too short for both addresses are dropped.
 ///
 /// # Ports
-/// Input 0: Ethernet frames. Output 0: the frames with these addresses.
+/// Input 0: Ethernet frames. Output 0: the frames with the new addresses.
 ///
 /// # Example
 /// ```click

@@ -16,17 +16,16 @@ use std::sync::Arc;
 
 /// Takes part in the spanning tree protocol of Ethernet bridges (IEEE 802.1D-1998 section 8).
 ///
-/// The bridges of a LAN agree on a tree, and ports that are not part of it block. So frames do not circulate.
-/// When a connection of the tree fails, another one replaces it. Port N of this element, of both Suppressors
-/// and of the switch is port N of one bridge. A blocking or listening port is suppressed on both sides. A
-/// learning port lets frames in: the switch learns from them, but does not relay them. A forwarding port is
-/// active. While the topology changes, the switch forgets an address if no frame has come from it during the
-/// forward delay that the root sets.
+/// The bridges of a LAN agree on a tree, and ports that are not part of it block, so that frames do not circulate. When
+/// a connection of the tree fails, another one replaces it. The bridge consists of this element, a switch, and two
+/// Suppressors, one before and one after the switch. Port N of each of them is port N of the bridge. A port that is
+/// blocking or listening is suppressed in both Suppressors. A learning port lets frames in: the switch learns from
+/// them, but does not relay them. A forwarding port is active in both. While the topology changes, the switch forgets
+/// an address if no frame has come from it during the forward delay that the root sets.
 ///
-/// By default the bridge has a worse priority than most bridges, so that another one becomes the root and
-/// sets the times. Messages that are malformed or too old are dropped. Times in messages are limited to the
-/// range of the standard. At most one configuration message a second leaves on each port, whatever is
-/// received.
+/// By default the bridge has a worse priority than most bridges, so another bridge becomes the root and sets the times.
+/// Messages that are malformed or too old are dropped. Times in messages are limited to the range of the standard. At
+/// most one configuration message a second leaves on each port, whatever is received.
 ///
 /// # Ports
 /// Inputs 0, 1, ...: frames to 01-80-C2-00-00-00 from each port. Outputs 0, 1, ...: messages for each port.
@@ -52,13 +51,13 @@ pub struct EtherSpanTree {
     args: args::Args,
     shared: Arc<Shared>,
     ports: usize,
-    /// Whether this is the replica that sets the timer.
+    /// Whether this replica is the one that sets the timer.
     first: bool,
-    /// Whether there are other replicas.
+    /// Whether the element has several replicas.
     several: bool,
 }
 
-/// State that workers share. Messages are rare, so a lock is fast enough.
+/// The state that the replicas share. Messages are rare, so a lock is fast enough.
 struct Shared {
     bridge: Mutex<Option<Bridge>>,
     input: Arc<PortFlags>,
@@ -66,8 +65,8 @@ struct Shared {
     switch: Arc<Control>,
 }
 
-/// Interval at which the replica that sets the timer checks for messages that other replicas received, in
-/// nanoseconds.
+/// The maximum time, in nanoseconds, until the replica that sets the timer sees the effects of messages that other
+/// replicas received.
 const LOOK: i64 = 1_000_000_000;
 
 impl Build for EtherSpanTree {
@@ -86,16 +85,16 @@ impl Build for EtherSpanTree {
 }
 
 impl Shared {
-    /// Opens and closes ports according to the bridge. `wake` is called with the notifiers of elements whose
-    /// ports were opened.
+    /// Opens and closes ports as the states of the bridge's ports require. `wake` is called with the notifiers of
+    /// Suppressors whose ports were opened.
     fn apply(&self, bridge: &Bridge, wake: impl FnMut(Note)) {
         let mut opened = [false; 2];
         for port in 0..bridge.ports() {
             let state = bridge.state(port);
             let (learning, forwarding) =
                 (state == Some(PortState::Learning), state == Some(PortState::Forwarding));
-            // The output side of a port is closed first and opened last, so that nothing is relayed in
-            // between.
+            // Close the output side of a port first and open it last, so that nothing is relayed while the other flags
+            // change.
             if !forwarding {
                 self.output.set(port, true);
             }
@@ -113,7 +112,7 @@ impl Shared {
 }
 
 impl EtherSpanTree {
-    /// Calls `f` with the bridge. Then applies its port states, sends its messages and sets the timer.
+    /// Calls `f` with the bridge. Then applies the states of its ports, sends its messages, and sets the timer.
     fn with(&mut self, cx: &mut Cx<'_>, f: impl FnOnce(&mut Bridge)) {
         let mut guard = self.shared.bridge.lock();
         let Some(bridge) = guard.as_mut() else { return };
@@ -121,7 +120,7 @@ impl EtherSpanTree {
         self.shared.apply(bridge, |note| cx.set_note(note));
         for (port, message) in bridge.sent() {
             let frame = message.frame(self.args.addr);
-            // If no buffer is free, this message is skipped. The protocol repeats its messages.
+            // If no buffer is free, this message is skipped. The bridge sends messages regularly.
             let Some(mut p) = Packet::copy_of(&frame) else { continue };
             p.set_mac_header(0);
             let now = cx.now();
@@ -131,8 +130,8 @@ impl EtherSpanTree {
         }
         if self.first {
             let now = cx.now();
-            // A message that another worker receives may require an action earlier than `bridge.next` says now, so
-            // this replica checks again after LOOK at the latest.
+            // A message that another worker receives may require an action before `bridge.next`, so this replica checks
+            // again after LOOK at the latest.
             let look = self.several.then_some(now.saturating_add(LOOK));
             if let Some(next) = bridge.next().into_iter().chain(look).min() {
                 cx.set_timer(0, next.max(now));
@@ -164,7 +163,7 @@ impl Element for EtherSpanTree {
 
 #[handlers]
 impl EtherSpanTree {
-    /// The bridge and its root, then one line for each port: role, state, best message.
+    /// The identifiers of the bridge and of the root, then one line for each port: role, state, best message.
     #[read]
     fn msgs(&self) -> Table {
         let guard = self.shared.bridge.lock();
@@ -213,8 +212,8 @@ impl Lifecycle for EtherSpanTree {
         Ok(())
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        // If the address, priority, path cost, times or number of ports differ, this is another bridge. It does not
-        // take over the state of the old one, but has to find its own place in the tree.
+        // If the address, priority, path cost, times or number of ports differ, this is another bridge. Its ports then
+        // start in the listening state and not in those of the old bridge.
         if Arc::ptr_eq(&self.shared, &old.shared) || self.ports != old.ports || !self.args.is_like(&old.args)
         {
             return Ok(());
@@ -230,7 +229,7 @@ impl Lifecycle for EtherSpanTree {
     }
 }
 
-/// The element number of a switch (if `SWITCH`) or of a Suppressor.
+/// The switch (if `SWITCH`) or Suppressor that an argument names, as an element number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named<const SWITCH: bool>(u32);
 

@@ -11,14 +11,14 @@ use relay::Relay;
 
 /// Relays Ethernet frames between its ports, as a learning bridge does (IEEE 802.1D-1998 section 7).
 ///
-/// The switch learns the port of each station from the source addresses of frames. A frame to a known station
-/// leaves only on the port of that station, and is dropped if it came from there. Any other frame, and any
-/// frame to a group, leaves on all ports but the one it came from, on the highest port first. When a frame to
-/// an address arrives, the address is forgotten if the timestamp of the last frame from it is more than
-/// TIMEOUT older. So addresses do not expire if frames have no timestamps. With a TIMEOUT of 0 nothing is
-/// learnt. The switch keeps at most 16384 addresses. New addresses replace the least recently heard ones.
+/// The switch learns the port of each station from the source addresses of frames. A frame to a known station leaves
+/// only on the port of that station, and is dropped if it came from that port. All other frames, including those to
+/// group addresses, leave on all ports but the one they came from, on the highest port first. A station counts as
+/// unknown if the last frame from it has a timestamp more than TIMEOUT older than that of the frame to it. Addresses
+/// therefore do not expire if frames have no timestamps. With a TIMEOUT of 0 nothing is learnt. The switch keeps at
+/// most 16384 addresses. If there is no free entry for a new address, it replaces one that has not been heard for long.
 ///
-/// Without a spanning tree (EtherSpanTree) there must be no cycle of bridges.
+/// Without a spanning tree (EtherSpanTree), bridges must not form a cycle.
 ///
 /// # Ports
 /// Inputs 0, 1, ...: Ethernet frames from each port. Outputs 0, 1, ...: frames to each port.

@@ -7,9 +7,9 @@ use castanet_wire::ether::{EtherAddr, ethertype};
 
 /// Puts an Ethernet header with an IEEE 802.1Q tag before packets.
 ///
-/// The tag is either VLAN_TCI (a number, or `ANNO` for the VLAN annotation), or made of VLAN_ID and VLAN_PCP.
-/// If VLAN_PCP is given, it replaces the priority in VLAN_TCI. Packets of the VLAN NATIVE_VLAN get a header
-/// without a tag. The MAC header is marked.
+/// The tag is either VLAN_TCI (a number, or `ANNO` for the VLAN annotation), or made of VLAN_ID and VLAN_PCP. If
+/// VLAN_PCP is given, it replaces the priority in VLAN_TCI. Packets whose VLAN is NATIVE_VLAN get a header without a
+/// tag. The MAC header is marked.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: Ethernet frames.
@@ -37,7 +37,7 @@ pub struct EtherVlanEncap {
 /// Arguments of EtherVLANEncap.
 #[derive(Args)]
 pub struct Args {
-    /// The EtherType of the payload.
+    /// The EtherType of the payload, after the tag.
     #[arg(handler = "rw")]
     ethertype: u16,
     /// Source address.
@@ -58,7 +58,7 @@ impl Tagged for Args {
 
 #[handlers]
 impl EtherVlanEncap {
-    /// The arguments that configure an identical element.
+    /// The configuration string of an element with the same arguments.
     #[read(merge = first)]
     fn config(&self) -> String {
         let Args { ethertype, src, dst, .. } = &self.tagging.args;

@@ -6,11 +6,10 @@ use castanet_element::prelude::*;
 
 /// Copies an Ethernet address from packets into an annotation of six bytes.
 ///
-/// Packets too short for an address at OFFSET leave unchanged on output 1, or are dropped if that is not
-/// connected.
+/// Packets too short for an address at OFFSET leave unchanged on output 1, or are dropped if output 1 is not connected.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same packets, annotated. Output 1 (optional): packets that are too short.
+/// Input 0: packets. Output 0: the packets with the annotation. Output 1 (optional): packets that are too short.
 ///
 /// # Example
 /// ```click
@@ -27,7 +26,7 @@ pub struct GetEtherAddress {
 /// Arguments of GetEtherAddress.
 #[derive(Args)]
 pub struct Args {
-    /// The annotation that gets the address, of six bytes.
+    /// The annotation to set, of six bytes.
     anno: Anno6,
     /// Where the address is: bytes from the start of the packet, src or dst.
     offset: AddressOffset,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HostEtherFilter: separates frames for this host from others.
+//! HostEtherFilter: separates frames for this host from frames for other hosts.
 
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;
 
 /// Sets the packet type annotation from the destination of Ethernet frames, and separates frames for other hosts.
 ///
-/// Frames to `ETHER` get the packet type "to this host". Other frames get the packet type broadcast, multicast,
-/// or "to another host". Frames for another host leave on output 1, unless `DROP_OTHER` is false. If `DROP_OWN`
-/// is true, frames from `ETHER` leave there too.
+/// Frames to `ETHER` get the packet type HOST. Other frames get the packet type BROADCAST, MULTICAST or OTHERHOST.
+/// Frames for other hosts leave on output 1, unless `DROP_OTHER` is false. If `DROP_OWN` is true, frames from `ETHER`
+/// leave on output 1 too.
 ///
 /// # Ports
-/// Input 0: Ethernet frames. Output 0: frames for this host, broadcast and multicast frames. Output 1
-/// (optional): other frames.
+/// Input 0: Ethernet frames. Output 0: frames for this host, broadcasts and multicasts. Output 1 (optional): frames for
+/// other hosts, frames from this host if `DROP_OWN` is true, and frames that are too short.
 ///
 /// # Example
 /// ```click
@@ -30,7 +30,7 @@ pub struct HostEtherFilter {
 /// Arguments of HostEtherFilter.
 #[derive(Args)]
 pub struct Args {
-    /// The address of this host.
+    /// The Ethernet address of this host.
     #[arg(handler = "rw")]
     ether: EtherAddr,
     /// Whether frames from this host leave on output 1.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ListenEtherSwitch: a learning bridge with one more output, which gets every frame.
+//! ListenEtherSwitch: a learning bridge with an additional output, which gets every frame.
 
 use super::ether_switch::relay::Relay;
 use castanet_element::prelude::*;
 
-/// Relays Ethernet frames as EtherSwitch does, and sends a copy of every frame to one more output.
+/// Relays Ethernet frames as EtherSwitch does, and sends a copy of every frame to an additional output.
 ///
-/// Frames that EtherSwitch would drop leave only on that output. Packets too short for an Ethernet header are dropped.
+/// Frames that EtherSwitch would drop leave only on the additional output. Packets too short for an Ethernet header are
+/// dropped.
 ///
 /// # Ports
 /// Inputs 0, 1, ...: Ethernet frames from each port. Outputs 0, 1, ...: frames to each port. The last output:

@@ -5,11 +5,11 @@ use castanet_element::prelude::*;
 
 /// Appends a CRC-32 to packets, like the frame check sequence of Ethernet.
 ///
-/// The checksum covers all bytes. It has 4 bytes, the least significant first, which is how Ethernet sends it
+/// The CRC covers all bytes of the packet. It takes 4 bytes, the least significant one first, as in Ethernet frames
 /// (IEEE 802.3 section 3.2.9). A packet that would become too long is dropped.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same, 4 bytes longer.
+/// Input 0: packets. Output 0: the packets, 4 bytes longer.
 ///
 /// # Example
 /// ```click

@@ -8,7 +8,7 @@ use castanet_wire::ether::EtherAddr;
 /// Sets an annotation of six bytes to an Ethernet address.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same packets, annotated.
+/// Input 0: packets. Output 0: the packets with the annotation.
 ///
 /// # Example
 /// ```click

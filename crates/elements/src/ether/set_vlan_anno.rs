@@ -6,11 +6,11 @@ use castanet_element::prelude::*;
 
 /// Sets the VLAN annotation of packets.
 ///
-/// The annotation becomes VLAN_TCI, or is made of VLAN_ID and VLAN_PCP. Classes such as VLANEncap and
-/// ARPQuerier read it.
+/// The annotation is set to VLAN_TCI, or to a tag made of VLAN_ID and VLAN_PCP. Classes such as VLANEncap and
+/// ARPQuerier read the annotation.
 ///
 /// # Ports
-/// Input 0: packets. Output 0: the same packets, annotated.
+/// Input 0: packets. Output 0: the packets with the annotation.
 ///
 /// # Example
 /// ```click
@@ -36,7 +36,7 @@ pub struct SetVlanAnno {
 /// Arguments of SetVLANAnno.
 #[derive(Args)]
 pub struct Args {
-    /// The whole tag (16 bits): priority, drop eligible bit, and VLAN identifier.
+    /// The whole tag (16 bits): priority, drop eligible bit and VLAN identifier.
     vlan_tci: Option<u16>,
     /// The priority, 0 to 7.
     #[arg(show = "0")]
@@ -82,7 +82,7 @@ impl SetVlanAnno {
     fn set_vlan_pcp(&mut self, priority: Priority) {
         self.tag.set_priority(priority);
     }
-    /// The identifier and the priority that are set now.
+    /// The arguments VLAN_ID and VLAN_PCP that give the current tag.
     #[read(merge = first)]
     fn config(&self) -> String {
         format!("VLAN_ID {}, VLAN_PCP {}", self.tag.id().show(), self.tag.priority().show())

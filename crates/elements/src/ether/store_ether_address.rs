@@ -5,10 +5,10 @@ use super::address_offset::{AddressOffset, Anno6};
 use castanet_element::prelude::*;
 use castanet_wire::ether::EtherAddr;
 
-/// Puts an Ethernet address into packets.
+/// Writes an Ethernet address into packets.
 ///
-/// The address is ADDR, or the content of annotation ANNO. Packets that are too short for it at OFFSET leave
-/// unchanged on output 1, or are dropped if that is not connected.
+/// The address is ADDR, or the value of the annotation ANNO. Packets that are too short for an address at OFFSET leave
+/// unchanged on output 1, or are dropped if output 1 is not connected.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the packets with the address. Output 1 (optional): packets that are too short.
@@ -32,7 +32,7 @@ pub struct Args {
     addr: Option<EtherAddr>,
     /// Where the address is written: bytes from the start of the packet, src or dst.
     offset: AddressOffset,
-    /// The annotation that holds the address, where ADDR is not given.
+    /// The six-byte annotation that holds the address; used if ADDR is not given.
     #[arg(keyword)]
     anno: Option<Anno6>,
 }
@@ -49,7 +49,7 @@ impl Build for StoreEtherAddress {
 
 #[handlers]
 impl StoreEtherAddress {
-    /// The address, or zeros while an annotation gives it.
+    /// The address that is written; zeros if it comes from an annotation.
     #[read(merge = first)]
     fn addr(&self) -> EtherAddr {
         self.args.addr.unwrap_or(EtherAddr([0; 6]))

@@ -7,12 +7,13 @@ use castanet_wire::ether::{EtherHeader, ethertype};
 
 /// Strips Ethernet headers, including their IEEE 802.1Q tag if there is one.
 ///
-/// The VLAN annotation gets the tag, or NATIVE_VLAN if a frame has none. If NATIVE_VLAN is -1, frames without
-/// a tag leave unchanged on output 1, or are dropped if that is not connected. The same happens to frames
-/// that end within their header. The MAC header is marked.
+/// The VLAN annotation is set to the tag, or to NATIVE_VLAN for a frame without a tag. Frames that end within their
+/// header leave unchanged on output 1, or are dropped if output 1 is not connected. If NATIVE_VLAN is -1, so do frames
+/// without a tag. The MAC header is marked.
 ///
 /// # Ports
-/// Input 0: Ethernet frames. Output 0: their payload. Output 1 (optional): frames that are not accepted.
+/// Input 0: Ethernet frames. Output 0: the payload of the frames. Output 1 (optional): truncated frames, and frames
+/// without a tag if NATIVE_VLAN is -1.
 ///
 /// # Example
 /// ```click
@@ -29,7 +30,7 @@ pub struct StripEtherVlanHeader {
 /// Arguments of StripEtherVLANHeader.
 #[derive(Args)]
 pub struct Args {
-    /// The VLAN of frames without a tag; -1 to accept no such frames.
+    /// The VLAN of frames without a tag; -1 to refuse such frames.
     #[arg(default = Native(0), show = "0")]
     native_vlan: Native,
 }

@@ -5,8 +5,7 @@ use castanet_element::prelude::*;
 
 /// Strips everything before the network header.
 ///
-/// If the network header was stripped earlier, it is restored. Packets without a network header pass
-/// unchanged.
+/// If the network header itself has been stripped, it is restored. Packets without a network header pass unchanged.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: packets that start with their network header.
@@ -24,7 +23,7 @@ impl Action for StripToNetworkHeader {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let offset = p.network_offset().unwrap_or(0);
-        // A network header lies inside the data or before it, so only growing the packet can fail.
+        // The network header starts inside the packet or before it. Only restoring bytes before the packet can fail.
         let done =
             if offset >= 0 { p.strip(offset.unsigned_abs()) } else { p.unstrip(offset.unsigned_abs()) };
         if !done {

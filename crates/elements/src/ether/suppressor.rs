@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Suppressor: passes packets through ports that can be closed.
+//! Suppressor: passes packets through ports that can be closed (suppressed).
 
 use super::port_flags::PortFlags;
 use crate::sched::own_note::OwnNote;
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Passes packets from each input to the output of the same number, unless that port is suppressed.
 ///
-/// Packets that are pushed to a suppressed port are dropped. Packets that would be pulled through it stay
-/// where they are, and the pulling task sleeps until some port that is not suppressed has packets. All ports
-/// are active at first. Ports are suppressed by an EtherSpanTree that names the Suppressor, and by the
-/// handlers `active0`, `active1`, ...
+/// Packets that are pushed to a suppressed port are dropped. A pull through a suppressed port returns no packet, so
+/// packets stay upstream. The task that pulls sleeps until a port that is not suppressed has packets. All ports are
+/// active at first. An EtherSpanTree that names the Suppressor suppresses ports, and so do the handlers `active0`,
+/// `active1`, ...
 ///
 /// # Ports
-/// As many inputs as outputs: packets.
+/// Inputs and outputs 0, 1, ...: packets. There are as many inputs as outputs.
 ///
 /// # Example
 /// ```click
@@ -31,7 +31,7 @@ pub struct Suppressor {
     suppressed: Arc<[AtomicBool]>,
     /// Gives other elements access to the flags in `suppressed` and to the notifier of this element.
     flags: Arc<PortFlags>,
-    /// For each port, the signal that its pullers wait for; `None` if packets are pushed.
+    /// For each port, the signal of the notifiers upstream; `None` if packets are pushed.
     upstream: Vec<Option<Signal>>,
     note: OwnNote,
 }
@@ -49,7 +49,7 @@ impl Suppressor {
     fn is_suppressed(&self, port: usize) -> bool {
         self.suppressed.get(port).is_some_and(|s| s.load(Ordering::Relaxed))
     }
-    /// Whether a port that is not suppressed may have packets to pull.
+    /// Whether there may be packets to pull through a port that is not suppressed.
     fn has_something(&self, cx: &Cx<'_>) -> bool {
         let open = |(signal, flag): (&Option<Signal>, &AtomicBool)| {
             signal.as_ref().is_some_and(|s| !flag.load(Ordering::SeqCst) && cx.is_on(s))
@@ -95,7 +95,7 @@ impl Element for Suppressor {
         }
         p
     }
-    // This class has no task of its own. `task` is called when a notifier upstream to which the element has
+    // The class has no task that is scheduled. `task` is called when a notifier upstream to which the element has
     // subscribed is set.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.has_something(cx), cx);

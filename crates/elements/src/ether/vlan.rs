@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of the classes for 802.1Q tags: their arguments, and putting a tag into a frame.
+//! What the classes for 802.1Q tags have in common: their arguments, and functions that put a tag into a frame or read
+//! it.
 
 use castanet_element::prelude::*;
 use castanet_spec::{ValueKind, anno};
@@ -9,7 +10,7 @@ use castanet_wire::ether::EtherHeader;
 pub const ID: u16 = 0x0fff;
 /// The bits of a tag that hold the priority.
 const PRIORITY: u16 = 0xe000;
-/// Bytes of a tag, including the two bytes of its type.
+/// The length of a tag in bytes, including the two bytes of its type.
 pub const TAG: usize = 4;
 
 /// Parses a number from `low` to `high`.
@@ -29,7 +30,7 @@ impl ArgValue for VlanId {
     }
 }
 
-/// The VLAN whose frames have no tag, by default 0; -1 for none.
+/// The VLAN whose frames have no tag, 0 by default; -1 if there is no such VLAN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Native(pub i32);
 
@@ -58,12 +59,12 @@ impl ArgValue for Priority {
     }
 }
 
-/// A tag as an argument: a number, or the VLAN annotation.
+/// A tag in an argument: a number, or ANNO for the VLAN annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tci {
-    /// The annotation.
+    /// The tag is in the packet's VLAN annotation.
     Anno,
-    /// A number.
+    /// The tag is this number.
     Value(u16),
 }
 
@@ -87,8 +88,7 @@ impl Show for Tci {
     }
 }
 
-/// How the tag of a packet is made: the bits in `mask` come from the annotation, the others are fixed by
-/// `bits`.
+/// How the tag of a packet is made: the bits in `mask` come from the annotation, the other bits are those of `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     mask: u16,
@@ -96,8 +96,8 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// Makes a tag from arguments. If a priority is given, it replaces that of `tci`. It is an error to give
-    /// both `tci` and `id`.
+    /// Makes a tag from arguments. If a priority is given, it replaces that of `tci`. Returns an error if both `tci`
+    /// and `id` are given.
     pub fn new(tci: Option<Tci>, id: Option<VlanId>, priority: Option<Priority>) -> Result<Tag, ValueError> {
         if tci.is_some() && id.is_some() {
             return Err("VLAN_ID: VLAN_TCI has an identifier already".into());
@@ -112,7 +112,7 @@ impl Tag {
         }
         Ok(tag)
     }
-    /// Fixes the bits that `which` selects to their values in `bits`.
+    /// Fixes the bits in `which` to their values in `bits`.
     fn set(&mut self, which: u16, bits: u16) {
         self.mask &= !which;
         self.bits = self.bits & !which | bits;
@@ -122,36 +122,36 @@ impl Tag {
     pub fn of(self, p: &Packet) -> u16 {
         annotation(p) & self.mask | self.bits
     }
-    /// Returns the value of the bits `which` if all of them are fixed, otherwise [`Tci::Anno`].
+    /// Returns the value of the bits in `which` if all of them are fixed. If not, returns [`Tci::Anno`].
     fn part(self, which: u16) -> Tci {
         match self.mask & which {
             0 => Tci::Value((self.bits & which) >> which.trailing_zeros()),
             _ => Tci::Anno,
         }
     }
-    /// The whole tag.
+    /// Returns the whole tag.
     pub fn tci(self) -> Tci {
         self.part(!0)
     }
-    /// The VLAN identifier.
+    /// Returns the VLAN identifier.
     pub fn id(self) -> Tci {
         self.part(ID)
     }
-    /// The priority.
+    /// Returns the priority.
     pub fn priority(self) -> Tci {
         self.part(PRIORITY)
     }
-    /// Arguments that make this tag.
+    /// Returns the arguments that give this tag, as a part of a configuration string.
     pub fn arguments(self) -> String {
         match (self.id(), self.priority()) {
             (Tci::Anno, Tci::Anno) => "VLAN_TCI ANNO".into(),
             (Tci::Anno, priority) => format!("VLAN_TCI ANNO, VLAN_PCP {}", priority.show()),
-            // The drop eligible bit can be given only by VLAN_TCI.
+            // Only VLAN_TCI can set the drop eligible bit.
             _ if self.bits & !(ID | PRIORITY) != 0 => format!("VLAN_TCI {}", self.bits),
             (id, priority) => format!("VLAN_ID {}, VLAN_PCP {}", id.show(), priority.show()),
         }
     }
-    /// Changes the whole tag.
+    /// Replaces the whole tag.
     pub fn set_tci(&mut self, tci: Tci) {
         match tci {
             Tci::Anno => *self = Tag { mask: !0, bits: 0 },
@@ -168,7 +168,7 @@ impl Tag {
     }
 }
 
-/// The arguments that say which tag a packet gets.
+/// The arguments that set the tag of packets.
 #[derive(Args)]
 pub struct TagArgs {
     /// The whole tag (16 bits), or ANNO for the tag in the VLAN annotation.
@@ -184,36 +184,35 @@ pub struct TagArgs {
     native_vlan: Option<Native>,
 }
 
-/// The arguments of a class that tags frames.
+/// The arguments of a class that puts tags into frames.
 pub trait Tagged: castanet_spec::Args {
-    /// Returns the arguments that say which tag a packet gets.
+    /// Returns the arguments that set the tag of packets.
     fn tag(&self) -> &TagArgs;
 }
 
-/// The common part of the classes that tag frames: the tag and its handlers.
+/// The engine of the classes that put tags into frames.
 #[derive(Counts)]
 pub struct Tagging<A> {
     /// The arguments of the class.
     pub args: A,
     /// How the tags of packets are made.
     pub tag: Tag,
-    /// Whether an argument or a handler has set the tag. As long as it is false, the handlers that read the
-    /// tag return nothing.
+    /// Whether an argument or a handler has set the tag. If not, the handlers that read the tag return an empty string.
     given: bool,
 }
 
 impl<A: Tagged> Tagging<A> {
-    /// Whether a tag is that of the native VLAN, whose frames get no tag.
+    /// Whether a tag belongs to the native VLAN, whose frames get no tag.
     #[inline(always)]
     pub fn is_native(&self, tci: u16) -> bool {
         i32::from(tci & ID) == self.args.tag().native_vlan.unwrap_or_default().0
     }
-    /// Arguments that make this tag, and the native VLAN if one was given.
+    /// Returns the arguments that give this tag, and the native VLAN if one was given.
     pub fn arguments(&self) -> String {
         let native = self.args.tag().native_vlan.map(|n| format!(", NATIVE_VLAN {}", n.0));
         self.tag.arguments() + &native.unwrap_or_default()
     }
-    /// A part of the tag; `None` if neither an argument nor a handler has set the tag.
+    /// Returns a part of the tag. `None` if neither an argument nor a handler has set the tag.
     fn shown(&self, part: fn(Tag) -> Tci) -> Option<Tci> {
         self.given.then(|| part(self.tag))
     }
@@ -225,7 +224,7 @@ impl<A: Tagged> Tagging<A> {
 
 #[handlers]
 impl<A: Tagged> Tagging<A> {
-    /// The whole tag, or ANNO; nothing until a tag is set.
+    /// The whole tag, or ANNO; empty until a tag is set.
     #[read(merge = first)]
     fn vlan_tci(&self) -> Option<Tci> {
         self.shown(Tag::tci)
@@ -234,7 +233,7 @@ impl<A: Tagged> Tagging<A> {
     fn set_vlan_tci(&mut self, tci: Tci) {
         self.change(|tag| tag.set_tci(tci));
     }
-    /// The VLAN identifier, or ANNO; nothing until a tag is set.
+    /// The VLAN identifier, or ANNO; empty until a tag is set.
     #[read(merge = first)]
     fn vlan_id(&self) -> Option<Tci> {
         self.shown(Tag::id)
@@ -243,7 +242,7 @@ impl<A: Tagged> Tagging<A> {
     fn set_vlan_id(&mut self, id: VlanId) {
         self.change(|tag| tag.set_id(id));
     }
-    /// The priority, or ANNO; nothing until a tag is set.
+    /// The priority, or ANNO; empty until a tag is set.
     #[read(merge = first)]
     fn vlan_pcp(&self) -> Option<Tci> {
         self.shown(Tag::priority)
@@ -280,7 +279,7 @@ pub fn annotate(p: &mut Packet, tci: u16) {
     p.set_anno(anno::VLAN_TCI, tci.to_be_bytes());
 }
 
-/// Puts a tag behind the addresses of a frame and marks the MAC header.
+/// Puts a tag after the two addresses of a frame, and marks the MAC header.
 #[inline]
 pub fn put(p: &mut Packet, kind: u16, tci: u16) -> Result<(), Reason> {
     if p.len() < EtherHeader::LEN {
@@ -299,7 +298,7 @@ pub fn put(p: &mut Packet, kind: u16, tci: u16) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Returns the tag of a frame in host byte order, if the frame has one of type `kind`. A truncated tag is an
+/// Returns the tag of a frame in host byte order, or none if the frame has no tag of type `kind`. A truncated tag is an
 /// error.
 #[inline]
 pub fn tag(frame: &[u8], kind: u16) -> Result<Option<u16>, Reason> {

@@ -7,7 +7,7 @@ use castanet_wire::ether::ethertype;
 
 /// Removes the IEEE 802.1Q tag from Ethernet frames.
 ///
-/// Unless ANNO is false, the VLAN annotation gets the tag, or 0 if a frame has none. Frames without a tag
+/// Unless ANNO is false, the VLAN annotation is set to the tag, or to 0 for a frame without a tag. Frames without a tag
 /// pass unchanged. Frames that end within their tag are dropped.
 ///
 /// # Ports
@@ -31,7 +31,7 @@ pub struct Args {
     /// Whether to set the VLAN annotation.
     #[arg(default = true)]
     anno: bool,
-    /// The type of the tags.
+    /// The EtherType of the tags.
     #[arg(keyword, default = ethertype::VLAN, show = "0x8100")]
     ethertype: u16,
 }

@@ -7,9 +7,9 @@ use castanet_wire::ether::ethertype;
 
 /// Puts an IEEE 802.1Q tag into Ethernet frames.
 ///
-/// The tag is put behind the addresses. It is either VLAN_TCI (a number, or `ANNO` for the VLAN annotation),
-/// or made of VLAN_ID and VLAN_PCP. If VLAN_PCP is given, it replaces the priority in VLAN_TCI. Frames of the
-/// VLAN NATIVE_VLAN pass without a tag.
+/// The tag follows the two addresses. It is either VLAN_TCI (a number, or `ANNO` for the VLAN annotation), or made of
+/// VLAN_ID and VLAN_PCP. If VLAN_PCP is given, it replaces the priority in VLAN_TCI. Frames whose VLAN is NATIVE_VLAN
+/// pass without a tag.
 ///
 /// # Ports
 /// Input 0: Ethernet frames. Output 0: the frames with their tag.
@@ -33,7 +33,7 @@ pub struct VlanEncap {
 pub struct Args {
     #[arg(flatten)]
     tag: TagArgs,
-    /// The type of the tag.
+    /// The EtherType of the tag.
     #[arg(keyword, show = "0x8100", handler = "rw")]
     ethertype: Option<u16>,
 }
@@ -46,7 +46,7 @@ impl Tagged for Args {
 
 #[handlers]
 impl VlanEncap {
-    /// The arguments that configure an identical element.
+    /// The configuration string of an element with the same arguments.
     #[read(merge = first)]
     fn config(&self) -> String {
         let kind = self.tagging.args.ethertype.map(|t| format!(", ETHERTYPE {t}"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The headers of ICMP messages, for all elements that send messages of their own.
+//! The headers of the ICMP messages that elements make.
 
 use castanet_classify::names;
 use castanet_element::prelude::*;
@@ -10,18 +10,18 @@ use std::net::Ipv4Addr;
 
 const HEADERS: usize = Ipv4Header::LEN + IcmpHeader::LEN;
 
-/// The header fields of a message.
+/// The header fields of an ICMP message that its sender chooses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
-    /// Source address.
+    /// The source address of the IP packet.
     pub(super) src: Ipv4Addr,
-    /// Destination address.
+    /// The destination address of the IP packet.
     pub(super) dst: Ipv4Addr,
-    /// Type and code.
+    /// The ICMP type and code.
     pub(super) kind: (u8, u8),
     /// The second word of the ICMP header.
     pub(super) word: u32,
-    /// Identification of the IP packet.
+    /// The identification of the IP packet.
     pub(super) id: u16,
 }
 
@@ -46,12 +46,13 @@ impl Message {
     }
 }
 
-/// Returns the second word of an echo, timestamp, information or mask message. For other messages it is zero.
+/// Returns the second word of the ICMP header: identifier and sequence number in echo, timestamp, information and mask
+/// messages, zero in others.
 pub(super) fn word(kind: u8, identifier: u16, sequence: u16) -> u32 {
     if matches!(kind, 0 | 8 | 13..=18) { icmp::echo_word(identifier, sequence) } else { 0 }
 }
 
-/// An ICMP type, by name or number.
+/// An ICMP type, given by name or number.
 #[derive(Clone, Copy, Debug)]
 pub struct IcmpType(pub(super) u8);
 

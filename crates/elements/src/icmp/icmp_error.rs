@@ -15,24 +15,24 @@ use castanet_wire::{Be16, checksum};
 use source_route::SourceRoute;
 use std::net::Ipv4Addr;
 
-/// Turns packets into ICMP error messages about them.
+/// Replaces each packet by an ICMP error message about it.
 ///
 /// The message (RFC 792, RFC 1812 section 4.3) goes to the source of the packet. It quotes the packet from its IP
-/// header on: as much as fits in MTU bytes in all, but at least the header and 8 bytes. RFC 1812 section 4.3.2.7
-/// forbids errors about some packets, which are dropped. Dropped by protocol: ICMP errors, and ICMP messages that are
-/// cut before their type. Dropped by destination: packets to a multicast or broadcast address, of IP or of the link
-/// layer (packet type annotation), or to one of BADADDRS. Dropped by source: packets whose source is not a single host
-/// (0/8, 127/8, multicast, 240/4 and above, BADADDRS). All fragments other than the first are dropped too. No redirects
-/// are sent about packets with a source route (section 5.2.7.2). If the packet has a source route, the message gets the
-/// recorded part of it in reverse order (section 4.3.2.6), unless the message is about that option.
+/// header on. The quote is as long as a message of MTU bytes allows, and has at least the header and 8 bytes. RFC 1812
+/// section 4.3.2.7 forbids errors about some packets, which are dropped. Dropped by protocol: ICMP errors, and ICMP
+/// messages that end before their type. Dropped by destination: packets to a multicast or broadcast address, of IP or
+/// of the link layer (packet type annotation), or to one of BADADDRS. Dropped by source: packets whose source is not a
+/// single host (0/8, 127/8, multicast, 240/4 and above, BADADDRS). All fragments other than the first are dropped too.
+/// No redirects are sent about packets with a source route (section 5.2.7.2). An error about a packet with a source
+/// route returns by the recorded part of that route, in reverse order (section 4.3.2.6), unless the error is about the
+/// source route option itself.
 ///
-/// The pointer of a parameter problem comes from the packet's ICMP_PARAMPROB annotation, the gateway of a redirect
-/// from the destination address annotation, and the next MTU of `unreachable needfrag` from PMTU (RFC 1191 section
-/// 4). The message has TTL 200, type of service 0, and an identification that counts up from an unpredictable number
-/// (from 1 with `--seed`). Each element has its own counter, from which replicas on several workers take different
-/// numbers. The message replaces the packet in place. Its annotations are set anew: destination address, FIX_IP_SRC (so
-/// that FixIPSrc inserts the address of the interface on which the message leaves), and the current time as
-/// timestamp.
+/// The pointer of a parameter problem is the packet's ICMP_PARAMPROB annotation. The gateway of a redirect is the
+/// destination address annotation. The next-hop MTU of `unreachable needfrag` is PMTU (RFC 1191 section 4). The message
+/// has TTL 200, type of service 0, and an identification that counts up from an unpredictable number (from 1 with
+/// `--seed`). Replicas on several workers use different identifications. These annotations of the message are set anew:
+/// destination address, FIX_IP_SRC (so that FixIPSrc inserts the address of the interface on which the message leaves),
+/// and the current time as timestamp.
 ///
 /// # Ports
 /// Input 0: IP packets with marked network header. Output 0: ICMP errors.
@@ -50,9 +50,9 @@ pub struct IcmpError {
     args: Args,
     /// The ICMP code of the messages.
     code: u8,
-    /// The source of the IP identifications of messages.
+    /// The counter for the IP identifications of messages.
     numbers: Numbers,
-    /// Messages sent.
+    /// ICMP errors made.
     #[count(unit = "packets")]
     sent: Count,
 }
@@ -69,21 +69,21 @@ pub struct Args {
     /// Code of the messages: `host`, `transit`... or a number.
     #[arg(default = Word("0".into()), show = "0")]
     code: Word,
-    /// Bad addresses: no error is sent to them, or about packets to them.
+    /// Addresses to which no errors are sent, and about packets to which no errors are sent.
     #[arg(default = IpList::default(), show = "")]
     badaddrs: IpList,
-    /// The longest message in bytes.
+    /// The maximum length of a message, including its IP header, in bytes.
     #[arg(keyword, default = 576, handler = "rw")]
     mtu: u32,
-    /// The MTU in `unreachable needfrag`.
+    /// The next-hop MTU that `unreachable needfrag` reports, in bytes.
     #[arg(keyword, default = 0, handler = "rw")]
     pmtu: u16,
-    /// Whether FixIPSrc is to set the source address of the messages.
+    /// Whether the FIX_IP_SRC annotation is set, so that FixIPSrc replaces the source address of the messages.
     #[arg(keyword, default = true)]
     set_fix_anno: bool,
 }
 
-/// The type of an ICMP error, by name or number.
+/// The type of an ICMP error, given by name or number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorType(u8);
 
@@ -119,7 +119,7 @@ impl Build for IcmpError {
     }
 }
 
-/// Whether an address cannot belong to a single host (RFC 1812 section 4.3.2.7).
+/// Whether an address is not that of a single host (RFC 1812 section 4.3.2.7).
 fn is_no_host(addr: u32) -> bool {
     matches!(addr >> 24, 0 | 127 | 224..)
 }
@@ -129,7 +129,8 @@ impl IcmpError {
         self.args.badaddrs.0.iter().any(|b| b.to_bits() == addr)
     }
 
-    /// Whether an error may be sent about the packet with this header (RFC 1812 section 4.3.2.7).
+    /// Whether an error may be sent about the packet with IP header `h` and link-layer packet type `kind` (RFC 1812
+    /// section 4.3.2.7).
     fn allowed(&self, h: &Ipv4Header, ip: &[u8], kind: PacketType) -> bool {
         if matches!(kind, PacketType::Broadcast | PacketType::Multicast) || !h.is_first_fragment() {
             return false;
@@ -143,11 +144,12 @@ impl IcmpError {
         {
             return false;
         }
-        // An ICMP message that is cut before its type could itself be an error, so no error is sent about it.
+        // An ICMP message that ends before its type could itself be an error, so no error is sent about it.
         h.protocol != ipv4::protocol::ICMP || ip.get(h.header_len()).is_some_and(|&t| !icmp::is_error(t))
     }
 
-    /// Returns the second word of the ICMP header, which depends on the type: pointer, gateway, next MTU or zero.
+    /// Returns the second word of the ICMP header. Depending on the type, it holds the pointer, the gateway, the
+    /// next-hop MTU or zero.
     fn rest(&self, p: &Packet) -> u32 {
         match (self.args.kind.0, self.code) {
             (icmp::kind::PARAMETER_PROBLEM, icmp::parameter_problem::POINTER) => {
@@ -159,8 +161,8 @@ impl IcmpError {
         }
     }
 
-    /// Returns what the message about a packet needs: destination, source route if any, and the number of bytes to
-    /// quote.
+    /// Returns the destination of the message about a packet, its source route if it needs one, and the number of bytes
+    /// to quote. The error is the drop reason if no message may be sent.
     fn answer(&self, p: &Packet) -> Result<(u32, Option<SourceRoute>, usize), Reason> {
         let ip = p.network().ok_or(Reason::NoIpHeader)?;
         let h = Ipv4Header::from_prefix(ip).ok_or(Reason::NoIpHeader)?;
@@ -183,15 +185,15 @@ impl IcmpError {
                 route = SourceRoute::reversed(&option, h.src.get());
             }
         }
-        // Bytes behind the IP packet are padding of the link and not part of the datagram.
+        // Bytes after the end of the IP packet are padding of the link, and are not quoted.
         let datagram = ip.len().min(usize::from(h.total_len.get()).max(header_len));
         let headers = Ipv4Header::LEN + route.as_ref().map_or(0, SourceRoute::len) + IcmpHeader::LEN;
-        // RFC 792: at least the header and 8 bytes of data.
+        // RFC 792: quote at least the header and 8 bytes of data.
         let room = (self.args.mtu as usize).saturating_sub(headers).max(header_len.saturating_add(8));
         Ok((h.src.get(), route, datagram.min(room)))
     }
 
-    /// Puts the headers of the message before the quoted packet.
+    /// Puts the ICMP header, the IP options and the IP header before the quoted packet. None if they do not fit.
     fn encapsulate(&mut self, p: &mut Packet, rest: u32, dst: u32, options: &[u8]) -> Option<()> {
         let message = p.push_header::<{ IcmpHeader::LEN }>()?;
         *message = IcmpHeader::new(self.args.kind.0, self.code, rest).to_bytes();
@@ -201,7 +203,7 @@ impl IcmpError {
         }
         p.data_mut().get_mut(..options.len())?.copy_from_slice(options);
         let header_len = Ipv4Header::LEN + options.len();
-        // The total fits unless MTU is larger than IPv4 allows: the message is at most MTU bytes long, or just long
+        // The total length fits, unless MTU is larger than IPv4 allows. The message has at most MTU bytes, or just
         // enough to quote the packet's header and 8 bytes.
         let total = u16::try_from(p.len().saturating_add(Ipv4Header::LEN)).ok()?;
         let mut h = Ipv4Header::new(ipv4::protocol::ICMP, self.args.src.to_bits(), dst, total, 200);

@@ -9,11 +9,11 @@ use std::net::Ipv4Addr;
 
 /// Puts ICMP and IPv4 headers before packets (RFC 792).
 ///
-/// Messages of types that have an identifier get IDENTIFIER, and a sequence number that counts up from 1. Messages of
-/// other types get zeros. The IP identification counts up with the sequence number, from an unpredictable number (from
-/// 1 with `--seed`). Replicas on several workers use different numbers. The time to live is 255. The network header is
-/// marked, and the destination address annotation is set. A packet that would become longer than IPv4 allows is
-/// dropped.
+/// Messages of types that have an identifier get IDENTIFIER, and a sequence number that counts up from 1. In other
+/// types, both fields are zero. The IP identification counts up with the sequence number, from an unpredictable number
+/// (from 1 with `--seed`). Replicas on several workers use different sequence numbers and identifications. The time to
+/// live is 255. The network header is marked, and the destination address annotation is set. A packet that would become
+/// longer than IPv4 allows is dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: ICMP messages.

@@ -10,9 +10,9 @@ use std::net::Ipv4Addr;
 /// Puts ICMP echo request and IPv4 headers before packets (RFC 792).
 ///
 /// Sequence numbers count up from 1. The IP identification counts up with them, from an unpredictable number (from 1
-/// with `--seed`). Replicas on several workers use different numbers. The time to live is 255. The network header is
-/// marked, and the destination address annotation is set. A packet that would become longer than IPv4 allows is
-/// dropped.
+/// with `--seed`). Replicas on several workers use different sequence numbers and identifications. The time to live is
+/// 255. The network header is marked, and the destination address annotation is set. A packet that would become longer
+/// than IPv4 allows is dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: echo requests.

@@ -9,11 +9,11 @@ use castanet_wire::{Be16, checksum};
 /// Turns ICMP echo requests into their replies.
 ///
 /// The source of the reply is the unicast address to which the request was sent (RFC 792, RFC 1122 section 3.2.2.6).
-/// The time to live is 255, and "do not fragment" is cleared. The ICMP checksum is updated but not verified, so if a
-/// request was damaged on the way, the receiver of the reply notices it. The destination address annotation is set,
-/// the timestamp is the current time, and the paint is 0. All other packets leave unchanged on output 1, or are
-/// dropped if that output is not connected. These include fragments of requests, and requests to multicast or
-/// broadcast addresses. The network header must be marked.
+/// The time to live is 255, and the "do not fragment" flag is cleared. The ICMP checksum is updated incrementally and
+/// not verified, so the checksum of a damaged request remains wrong in the reply. The destination address annotation is
+/// set, the timestamp is the current time, and the paint is 0. All other packets leave unchanged on output 1, or are
+/// dropped if that output is not connected. Fragments of requests, and requests to multicast or broadcast addresses,
+/// are not answered. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: echo replies. Output 1 (optional): all packets that are not answered.
@@ -28,7 +28,7 @@ use castanet_wire::{Be16, checksum};
 #[class(drops(NotAnswered, NoIpHeader))]
 pub struct IcmpPingResponder {}
 
-/// Whether the bytes are a whole IP packet with an echo request that must be answered.
+/// Whether `ip` is a whole IP packet with an echo request that must be answered.
 fn is_answerable(ip: &[u8]) -> bool {
     let Some(h) = Ipv4Header::from_prefix(ip) else { return false };
     let len = h.header_len();
@@ -41,8 +41,8 @@ fn is_answerable(ip: &[u8]) -> bool {
         && h.dst.get() != u32::MAX
 }
 
-/// Turns a request into its reply, with the current time as timestamp. Leaves any other packet unchanged; the error
-/// is the drop reason.
+/// Turns a request into its reply, with the current time as timestamp. Leaves any other packet unchanged, and returns
+/// the reason to drop it.
 pub(super) fn answer(p: &mut Packet, cx: &mut Cx<'_>) -> Result<(), Reason> {
     let ip = p.network().ok_or(Reason::NoIpHeader)?;
     if !is_answerable(ip) {

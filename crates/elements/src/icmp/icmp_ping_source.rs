@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPPingSource: sends echo requests at an interval, and receives their replies.
+//! ICMPPingSource: sends echo requests at a fixed interval, and receives the replies.
 
 mod statistics;
 #[cfg(test)]
@@ -19,11 +19,11 @@ use std::net::Ipv4Addr;
 ///
 /// The first request is sent one INTERVAL after the start. Sequence numbers count up from 1. The IP identification
 /// counts up with them, from an unpredictable number (from 1 with `--seed`). The time to live is 255. After LIMIT
-/// requests no more are sent; with STOP the driver is stopped one INTERVAL after the last one. A reply on input 0
-/// counts if it has the right identifier and its request has not been answered yet. With `VERBOSE`, each such reply is
-/// reported, and a summary at the end. With MIRROR and a push output, echo requests on input 0 are turned into replies,
-/// which leave on output 0. All other packets on input 0 are dropped. On a pull output, a request that is due leaves
-/// with the next pull.
+/// requests no more are sent. With STOP, the driver is stopped one INTERVAL after the last request. A reply on input 0
+/// counts if it has the right identifier and its request has not been answered yet. With `VERBOSE`, a line is printed
+/// for each such reply, and a summary at the end. With MIRROR and a push output, echo requests on input 0 are turned
+/// into replies, which leave on output 0. All other packets on input 0 are dropped. If output 0 is pull, a request that
+/// is due leaves with the next pull.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets with marked network header. Output 0: echo requests.
@@ -56,15 +56,15 @@ pub struct IcmpPingSource {
     statistics: Statistics,
     numbers: Numbers,
     identifier: Identifier,
-    /// When the timer will expire; none while it is not set.
+    /// The time when the timer expires, in nanoseconds; none while the timer is not set.
     next: Option<i64>,
-    /// The number of requests that are due and have not been pulled yet.
+    /// The number of requests that are due but have not been pulled yet. Used on a pull output only.
     due: u64,
     push: bool,
     stopped: bool,
-    /// Whether the first request has become due.
+    /// Whether the first request has become due, here or in the router that this one replaces.
     began: bool,
-    /// The notifier for tasks that pull: on while a request is due.
+    /// The notifier for tasks that pull. It is on while a request is due.
     note: Option<Note>,
 }
 
@@ -77,28 +77,28 @@ pub struct Args {
     /// Destination address.
     #[arg(handler = "rw")]
     dst: Ipv4Addr,
-    /// Time between requests.
+    /// The time from one request to the next.
     #[arg(keyword, default = Nanos(1_000_000_000), min = Nanos::SHORTEST_PERIOD, show = "1", handler = "w")]
     interval: Nanos,
     /// Identifier of the requests; by default it is unpredictable, or 0 with `--seed`.
     #[arg(keyword)]
     identifier: Option<u16>,
-    /// The data of requests.
+    /// The data after the ICMP header of each request.
     #[arg(keyword, default = Data::default(), show = "")]
     data: Data,
     /// How many requests to send; negative for no limit.
     #[arg(keyword, default = -1, handler = "w")]
     limit: i64,
-    /// When false, no request is sent.
+    /// Whether requests are sent.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// Whether replies and the summary are reported.
+    /// Whether to print a line for each reply, and a summary at the end.
     #[arg(keyword, default = true)]
     verbose: bool,
-    /// Whether to stop the driver after LIMIT requests.
+    /// Whether to stop the driver one INTERVAL after the last of LIMIT requests.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// Whether echo requests on input 0 are answered; needs a push output.
+    /// Whether echo requests on input 0 are answered; only if output 0 is push.
     #[arg(keyword, default = false)]
     mirror: bool,
 }
@@ -138,7 +138,8 @@ impl IcmpPingSource {
         cx.set_timer(0, at);
     }
 
-    /// Called after a change of the settings or counts. Sets the timer again if there are more requests to send now.
+    /// Called after a handler has changed settings or counts. Sets the timer if it is not set and more requests are to
+    /// be sent.
     fn go_on(&mut self, cx: &mut Cx<'_>) {
         let more = !self.is_done();
         self.stopped &= !more;
@@ -148,7 +149,7 @@ impl IcmpPingSource {
         }
     }
 
-    /// Turns the notifier on if a request is due, otherwise off.
+    /// Turns the notifier on if a request is due, and off if not.
     fn notify(&self, cx: &mut Cx<'_>) {
         match self.note {
             Some(note) if self.due > 0 => cx.set_note(note),
@@ -157,7 +158,8 @@ impl IcmpPingSource {
         }
     }
 
-    /// Makes the next request, and records that it was sent now.
+    /// Makes the next request, and records the current time as its sending time. None if no buffer is free, or if the
+    /// request would be too long.
     fn request(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let Args { src, dst, data, .. } = &self.args;
         let mut p = Packet::copy_of(&data.0)?;
@@ -176,8 +178,8 @@ impl IcmpPingSource {
         Some(p)
     }
 
-    /// Records and reports a reply to a request that was not answered yet. Returns whether the packet is such a
-    /// reply.
+    /// If a packet is a reply to a request that was not answered yet, records the reply and prints a line about it.
+    /// Returns whether it is such a reply.
     fn received(&mut self, p: &Packet, cx: &mut Cx<'_>) -> bool {
         let Some((ip, message)) = p.network().and_then(segment) else { return false };
         let Some(h) = IcmpHeader::from_prefix(message).filter(|h| h.kind == kind::ECHO_REPLY) else {
@@ -205,7 +207,7 @@ impl IcmpPingSource {
 
 #[handlers]
 impl IcmpPingSource {
-    /// Requests sent, replies received, round trip times.
+    /// Numbers of requests sent and replies received, and the round trip times.
     #[read]
     fn summary(&self) -> Table {
         Table(self.statistics.summary(self.count.get()))
@@ -245,7 +247,7 @@ impl Lifecycle for IcmpPingSource {
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        // After a hot swap the new router prints the summary. A router that did not run prints no summary.
+        // After a hot swap, the new router prints the summary. A router that never ran prints none.
         if self.args.verbose && self.began {
             for line in self.statistics.summary(self.count.get()).lines() {
                 cx.message(&format!("{}: {line}", cx.declaration()));
@@ -257,8 +259,8 @@ impl Lifecycle for IcmpPingSource {
         self.go_on(cx);
         Ok(())
     }
-    /// Only printing requires that packets be processed one by one. The other declared effect, to stop the
-    /// driver, happens in the timer and not while packets are processed.
+    /// Only printing requires that packets be processed one by one. The other declared effect is to stop the driver,
+    /// which happens in the timer and not while packets are processed.
     fn effects(&self, _: Effects) -> Effects {
         if self.args.verbose { Effects::PRINTS } else { Effects::empty() }
     }
@@ -293,8 +295,8 @@ impl Element for IcmpPingSource {
         } else if let Some(p) = self.request(cx) {
             cx.emit(0, p);
         }
-        // Count from the time at which this request was due, so that delays do not add up. After a long delay, at
-        // most one of the missed requests is sent late.
+        // Count the interval from the time at which this request was due, so that delays do not add up. After a long
+        // delay, at most one of the missed requests is sent late.
         let now = cx.peek();
         self.set(due.saturating_add(self.args.interval.0).max(now), cx);
     }

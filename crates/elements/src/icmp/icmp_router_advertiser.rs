@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ICMPRouterAdvertiser: sends router advertisements to hosts.
+//! ICMPRouterAdvertiser: sends router advertisements (RFC 1256) to hosts.
 
 #[cfg(test)]
 mod tests;
@@ -14,12 +14,12 @@ use std::net::Ipv4Addr;
 
 /// Sends router advertisements (RFC 1256), by which hosts find their router, on one interface.
 ///
-/// An advertisement contains the router's address on that interface, and its lifetime. Advertisements are sent at
-/// random intervals of MIN_INTERVAL to MAX_INTERVAL; the first three are at most 16 s apart. A router solicitation on
-/// input 0 is answered by another advertisement to DESTINATION, after a random delay of up to 2 s. Malformed
-/// solicitations (RFC 1256 section 4.2) are dropped.
+/// An advertisement contains the router's address on that interface, and the lifetime of the address. Advertisements
+/// are sent at random intervals of MIN_INTERVAL to MAX_INTERVAL; the first three are at most 16 s apart. A router
+/// solicitation on input 0 is answered by another advertisement to DESTINATION, after a random delay of up to 2 s.
+/// Malformed solicitations (RFC 1256 section 4.2) are dropped.
 ///
-/// The time to live is 1. The destination annotation is set, so that an ARPQuerier may follow.
+/// The time to live is 1. The destination address annotation is set, so that an ARPQuerier may follow.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets with marked network header. Output 0: advertisements.
@@ -42,52 +42,52 @@ pub struct IcmpRouterAdvertiser {
     #[count(unit = "packets")]
     count: Count,
     random: Random,
-    /// When the next advertisement is sent, in nanoseconds.
+    /// The time at which the next advertisement is sent, in nanoseconds.
     next: i64,
-    /// The shortest and the longest interval, in nanoseconds, and the lifetime, in seconds.
+    /// The minimum and maximum interval, in nanoseconds, and the lifetime, in seconds.
     times: (i64, i64, u16),
 }
 
 /// Arguments of ICMPRouterAdvertiser.
 #[derive(Args)]
 pub struct Args {
-    /// The router's address and the network of the interface.
+    /// The router's address on the interface, with the prefix length of its network.
     address: Prefix,
-    /// The destination of advertisements: all hosts, 224.0.0.1, or 255.255.255.255.
+    /// The destination of advertisements: 224.0.0.1 (all hosts) or 255.255.255.255.
     #[arg(keyword, default = ALL_HOSTS, show = "224.0.0.1")]
     destination: Ipv4Addr,
-    /// The longest time between advertisements, 4 to 1800 s.
+    /// The maximum time between advertisements, 4 to 1800 s.
     #[arg(keyword, default = Nanos(600 * SECOND), show = "600s")]
     max_interval: Nanos,
-    /// The shortest time between advertisements, at least 3 s; three quarters of MAX_INTERVAL if not given.
+    /// The minimum time between advertisements, at least 3 s; three quarters of MAX_INTERVAL if not given.
     #[arg(keyword)]
     min_interval: Option<Nanos>,
     /// How long hosts may use the address after an advertisement, up to 9000 s; three times MAX_INTERVAL if not
     /// given.
     #[arg(keyword)]
     lifetime: Option<Nanos>,
-    /// The preference: hosts prefer the router with the greatest value; a router with the least possible value is never
-    /// a default router.
+    /// The preference of the address: hosts choose the router with the greatest value as default router, and never one
+    /// with the least possible value.
     #[arg(keyword, default = 0, handler = "rw")]
     preference: i32,
-    /// When false, nothing is sent.
+    /// Whether advertisements are sent.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
 }
 
 const SECOND: i64 = 1_000_000_000;
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
-// The constants of RFC 1256 section 6.
+// Constants from RFC 1256 section 6, with times in nanoseconds.
 const INITIAL: u64 = 3;
 const MAX_INITIAL_INTERVAL: i64 = 16 * SECOND;
 const MAX_RESPONSE_DELAY: i64 = 2 * SECOND;
-/// The number of 32-bit words in an address entry, which holds an address and its preference.
+/// The number of 32-bit words per router in an advertisement: its address and its preference.
 const ENTRY: u32 = 2;
 const LENGTH: usize = Ipv4Header::LEN + IcmpHeader::LEN + 4 * ENTRY as usize;
 
 impl Build for IcmpRouterAdvertiser {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        // RFC 1256 section 4.1 limits all of these times.
+        // RFC 1256 section 4.1 gives the limits of these times.
         let most = args.max_interval.0;
         if !(4 * SECOND..=1800 * SECOND).contains(&most) {
             return Err("MAX_INTERVAL: must be between 4 and 1800 s".into());
@@ -116,7 +116,7 @@ impl IcmpRouterAdvertiser {
         least.saturating_add_unsigned(self.random.below(span.saturating_add(1)))
     }
 
-    /// Returns a random time from the last advertisement to the next, in nanoseconds.
+    /// Returns a random time from one advertisement to the next, in nanoseconds. The first ones are close together.
     fn interval(&mut self) -> i64 {
         let time = self.between(self.times.0, self.times.1);
         if self.count.get() < INITIAL { time.min(MAX_INITIAL_INTERVAL) } else { time }
@@ -128,7 +128,8 @@ impl IcmpRouterAdvertiser {
         // `LENGTH` is 36, so it fits in 16 bits.
         let mut ip = Ipv4Header::new(ICMP, from, to, LENGTH as u16, 1);
         ip.set_checksum20();
-        // The second word holds the number of addresses, the number of words for each, and the lifetime.
+        // The second word of the message holds the number of addresses, the number of words per address, and the
+        // lifetime.
         let message =
             IcmpHeader::new(kind::ROUTER_ADVERT, 0, 1 << 24 | ENTRY << 16 | u32::from(self.times.2));
         let preference = self.args.preference.to_be_bytes();
@@ -159,7 +160,8 @@ impl IcmpRouterAdvertiser {
         cx.set_timer(0, self.next);
     }
 
-    /// Checks that a packet is a valid router solicitation (RFC 1256 section 4.2). The error is the drop reason.
+    /// Checks that a packet is a valid router solicitation (RFC 1256 section 4.2). The error is the reason to drop the
+    /// packet.
     fn asks(&self, p: &Packet) -> Result<(), Reason> {
         let (ip, message) = p.network().and_then(segment).ok_or(Reason::NoIpHeader)?;
         let header = IcmpHeader::from_prefix(message).ok_or(Reason::Discarded)?;
@@ -188,7 +190,8 @@ impl Element for IcmpRouterAdvertiser {
                 Ok(()) => {
                     cx.drop(p, Reason::Consumed);
                     let wait = self.between(0, MAX_RESPONSE_DELAY);
-                    // One advertisement answers all solicitations that arrive before it.
+                    // If the next advertisement is due before the latest time for an answer, that advertisement is the
+                    // answer.
                     if self.args.active && cx.now().saturating_add(MAX_RESPONSE_DELAY) < self.next {
                         self.set(wait, cx);
                     }

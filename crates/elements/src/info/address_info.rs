@@ -87,7 +87,7 @@ impl Information for AddressInfo {
                 added = added.and(add(word, scope, names, &mut all));
             }
             if added.is_err() {
-                // Errors where the name is used would be consequences of this one.
+                // Define the name with zero addresses. Otherwise each use of it would be reported as an error, too.
                 let (ip, net) = ([0; 4], ([0; 4], [0; 4]));
                 all.ip.get_or_insert(ip);
                 all.net.get_or_insert(net);

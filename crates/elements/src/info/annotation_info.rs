@@ -40,7 +40,7 @@ pub struct Args {
 /// annotation.
 type Place = (usize, Option<usize>);
 
-/// Returns the place of an annotation that is given by a name or an offset.
+/// Returns the offset and the size of an annotation that is given by a name or an offset.
 fn place(scope: &str, text: &str, size: Option<usize>, names: &Names) -> Result<Place, ValueError> {
     let known = names.annotation(scope, text);
     let size = size.or(known.and_then(|a| a.1));

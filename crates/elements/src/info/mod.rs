@@ -49,8 +49,8 @@ fn each_argument(
     each_with_warnings(config, |words, _| define(words))
 }
 
-/// Like [`each_argument`], for classes that also have warnings. `define` adds each warning to its second argument, as
-/// a message and a help text.
+/// Like [`each_argument`], for classes that also give warnings. `define` appends each warning, as a message and a help
+/// text, to its second argument.
 fn each_with_warnings(
     config: &str,
     mut define: impl FnMut(&[String], &mut Vec<(String, String)>) -> Result<(), ValueError>,
@@ -83,7 +83,7 @@ fn no_element(name: &str, names: &Names) -> String {
 }
 
 /// Returns the error message for a name that stands for neither an element nor a compound. As in Click, the message
-/// shows the name with a `/` at its end, because it may be that of a compound.
+/// appends a `/` to the name, because the name may have been meant for a compound.
 fn no_element_or_compound(name: &str, names: &Names) -> String {
     unknown(name, "/", names)
 }

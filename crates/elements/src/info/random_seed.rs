@@ -45,7 +45,7 @@ impl Build for RandomSeed {
 impl Information for RandomSeed {
     fn inform(config: &str, scope: &str, names: &mut Names) -> Result<(), ConfigError> {
         let cx = ArgCx { scope, names, origin: Origin::Operator };
-        // Errors are not reported here, because building the element from the same text reports them.
+        // Errors in the arguments are not reported here: building the element from the same arguments reports them.
         if let (Some(Args { seed: Some(seed) }), _) = Args::parse(config, cx) {
             names.set_seed(Some(seed.into()));
         }

@@ -11,11 +11,12 @@ use std::net::Ipv4Addr;
 /// Checks IPv4 headers and marks them.
 ///
 /// The tests are those of RFC 1812 section 5.2.2, in this order: at least 20 bytes, version 4, a header length that
-/// fits, a total length that fits, a correct checksum. Finally, the source address must not be a bad source, unless
-/// the destination is one of `GOODDST`. A good packet is cut to its total length, its network header is marked, and
-/// the destination address annotation is set. A bad packet leaves on output 1, or is dropped. Only the first bad
-/// packet is reported, or, with `VERBOSE`, every one. `CheckIPHeader2` does the same, but does not check the
-/// checksum. Old configurations give the bad sources as the first argument, and the offset as the second.
+/// fits, a total length that fits, a correct checksum. Finally, the source address must not be a bad source, unless the
+/// destination is one of `GOODDST`. A good packet is cut to its total length, its network header is marked, and the
+/// destination address annotation is set. A bad packet leaves on output 1, or is dropped if that output is not
+/// connected. A message is printed for the first bad packet only or, with `VERBOSE`, for every bad packet.
+/// `CheckIPHeader2` does the same, but does not check the checksum. In old configurations, the first argument is the
+/// list of bad sources, and the second is the offset.
 ///
 /// # Ports
 /// Input 0: packets with an IP header at `OFFSET`. Output 0: good packets. Output 1 (optional): bad packets.
@@ -41,7 +42,7 @@ pub struct CheckIpHeader {
     checksum: bool,
     bad_sources: Addresses,
     good_destinations: Addresses,
-    /// Bad packets.
+    /// Packets that failed a test.
     #[count(name = "drops", unit = "packets", hidden, label(reason = &FAULTS))]
     bad: [Count; FAULTS.len()],
 }
@@ -52,12 +53,11 @@ pub struct Args {
     /// Where the IP header starts, in bytes from the start of the packet.
     #[arg(show = "0")]
     offset: Option<First>,
-    /// In old configurations, the offset; their first argument is the list of bad sources.
+    /// The offset in old configurations, where the first argument is the list of bad sources.
     #[arg(rest, name = "OLD_OFFSET")]
     old: Vec<First>,
-    /// The router's networks, each with the router's own address in it. 0.0.0.0, 255.255.255.255 and the
-    /// broadcast addresses of the networks become bad sources; the router's addresses become good
-    /// destinations.
+    /// The router's networks, each written as the router's own address with a prefix length. 0.0.0.0, 255.255.255.255
+    /// and the networks' broadcast addresses become bad sources; the router's addresses become good destinations.
     #[arg(keyword)]
     interfaces: Option<Interfaces>,
     /// Source addresses that are bad.
@@ -66,10 +66,10 @@ pub struct Args {
     /// Destinations for which bad sources are accepted.
     #[arg(keyword)]
     gooddst: Option<IpList>,
-    /// Whether to report every bad packet, not only the first.
+    /// Whether to print a message for every bad packet, not only for the first.
     #[arg(keyword, default = false)]
     verbose: bool,
-    /// Whether the handler drop_details counts bad packets by fault.
+    /// Whether the handler drop_details reports the number of bad packets by fault.
     #[arg(keyword, default = false)]
     details: bool,
     /// Whether to check the checksum; false for CheckIPHeader2.
@@ -94,7 +94,7 @@ impl ArgValue for First {
     }
 }
 
-/// The router's networks, each with the router's own address in it.
+/// The router's networks, each written as the router's own address with a prefix length.
 struct Interfaces(Vec<Prefix>);
 
 impl ArgValue for Interfaces {
@@ -108,7 +108,7 @@ impl ArgValue for Interfaces {
     }
 }
 
-/// The faults, in the order of the tests.
+/// The faults of a header, in the order in which they are tested.
 const FAULTS: [&str; 6] = [
     "tiny packet",
     "bad IP version",
@@ -162,12 +162,12 @@ impl Lifecycle for CheckIpHeader {
 
 #[handlers]
 impl CheckIpHeader {
-    /// Bad packets.
+    /// Packets that failed a test.
     #[read(unit = "packets", merge = sum)]
     pub(super) fn drops(&self) -> Counted {
         Counted(self.bad.iter().map(|c| c.get()).fold(0, u64::wrapping_add))
     }
-    /// Bad packets by fault; an error unless DETAILS is true.
+    /// Packets that failed a test, by fault; an error unless DETAILS is true.
     #[read(merge = sum)]
     fn drop_details(&self) -> Result<Table, HandlerError> {
         if !self.args.details {
@@ -193,21 +193,21 @@ impl CheckIpHeader {
         Ok(header.header_len())
     }
 
-    /// Returns the total length and the destination of a packet that passes the quick tests. Nearly every packet
-    /// has version 4 and no options, and so passes.
+    /// Returns the total length and the destination of a packet that passes the quick tests. Nearly every packet passes
+    /// them, because it has version 4 and no options. None for other packets.
     #[inline(always)]
     fn common(&self, bytes: &[u8]) -> Option<(usize, u32)> {
         let h = bytes.first_chunk::<{ Ipv4Header::LEN }>()?;
-        // The checksum comes first. If a branch on the first byte came first, the compiler would know that byte, and
-        // would split the wide loads. For the same reason, version and total length are taken from one wide load and
-        // not from bytes.
+        // The checksum is tested first. If a branch on the first byte came first, the compiler would know that byte,
+        // and would split the wide loads. For the same reason, one wide load reads both version and total length.
         if self.checksum && !checksum::ipv4_header20_ok(h) {
             return None;
         }
         let front = u64::from_le_bytes(*h.first_chunk()?);
         let total = usize::from(((front >> 16) as u16).swap_bytes());
         let dst = u32::from_be_bytes(*h.last_chunk()?);
-        // If the total length is below 20, the difference wraps around to more than any packet's length.
+        // If the total length is below 20, the subtraction wraps around, and the result is larger than any packet's
+        // length.
         let fits = total.wrapping_sub(h.len()) <= bytes.len().wrapping_sub(h.len());
         let good = front as u8 == 0x45 && fits && !self.bad_sources.may_end_with(h[15]);
         good.then_some((total, dst))

@@ -23,7 +23,7 @@ use castanet_wire::Ipv4Header;
 #[class(drops(TtlExpired, NoIpHeader))]
 pub struct DecIpTtl {
     args: Args,
-    /// Packets that expired.
+    /// Packets whose time to live was 1 or 0.
     #[count(name = "drops", unit = "packets")]
     expired: Count,
 }
@@ -31,10 +31,10 @@ pub struct DecIpTtl {
 /// Arguments of DecIPTTL.
 #[derive(Args)]
 pub struct Args {
-    /// When false, every packet passes unchanged.
+    /// If false, every packet passes unchanged.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// When false, packets to multicast addresses pass unchanged.
+    /// If false, packets to multicast addresses pass unchanged.
     #[arg(keyword, default = true)]
     multicast: bool,
 }
@@ -53,7 +53,7 @@ impl Action for DecIpTtl {
 }
 
 impl DecIpTtl {
-    /// Handles a packet whose buffer must be copied first, or that has no IP header.
+    /// Handles a packet that has no IP header, or whose buffer is shared and must be copied first.
     #[cold]
     #[inline(never)]
     fn uncommon(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
@@ -76,13 +76,15 @@ impl DecIpTtl {
             return Verdict::Next;
         }
         let Some(field) = h[8..].first_chunk_mut() else { return Verdict::Drop(Reason::NoIpHeader) };
-        // Time to live, protocol and checksum take one load and one store. The time to live is the lowest byte.
+        // One load and one store cover time to live, protocol and checksum. The time to live is the lowest byte of
+        // `word`.
         let mut word = u32::from_le_bytes(*field);
         if word & 0xfe == 0 {
             return self.expire(cx);
         }
-        // RFC 1624, in memory order (RFC 1071 section 2(B)): the checksum is incremented, with end-around carry as in
-        // `checksum::update_ttl_decrement_field`, and the time to live is decremented, without a borrow.
+        // RFC 1624, in memory order (RFC 1071 section 2(B)). The addition below increments the checksum, with
+        // end-around carry as in `checksum::update_ttl_decrement_field`, and decrements the time to live, which cannot
+        // borrow.
         if word >= 0xfffe_0000 {
             std::hint::cold_path();
             word = word.wrapping_add(0x0001_0000);

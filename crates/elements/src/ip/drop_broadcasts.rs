@@ -5,8 +5,8 @@ use castanet_element::prelude::*;
 
 /// Drops packets that arrived as link-level broadcasts or multicasts.
 ///
-/// A router must not forward such packets (RFC 1812 section 5.3.4). They are recognised by the packet type annotation
-/// and not by an address.
+/// A router must not forward such packets (RFC 1812 section 5.3.4). The packet type annotation tells them from other
+/// packets; no address is read.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: all packets except broadcasts and multicasts. Output 1 (optional): broadcasts and
@@ -21,7 +21,7 @@ use castanet_element::prelude::*;
 #[class(name = "DropBroadcasts", ports = "1/1-2", processing = "a/ah", packets = "any/same")]
 #[class(workers = replicate, drops(LinkBroadcast))]
 pub struct DropBroadcasts {
-    /// Packets that arrived as broadcasts or multicasts.
+    /// Packets that arrived as link-level broadcasts or multicasts.
     #[count(unit = "packets")]
     drops: Count,
 }

@@ -9,8 +9,8 @@ use std::net::Ipv4Addr;
 /// Sets the source address of packets whose FIX_IP_SRC annotation is set.
 ///
 /// The source of an ICMP error should be an address of the interface on which the error leaves (RFC 1812 section
-/// 4.3.2.4). The annotation is cleared, and the header checksum is updated incrementally (RFC 1624). All other
-/// packets pass unchanged.
+/// 4.3.2.4). FIX_IP_SRC is cleared, and the header checksum is updated incrementally (RFC 1624). All other packets pass
+/// unchanged.
 ///
 /// # Ports
 /// Input 0, output 0: IP packets.
@@ -28,7 +28,7 @@ pub struct FixIpSrc {
 /// Arguments of FixIPSrc.
 #[derive(Args)]
 pub struct Args {
-    /// The new source address.
+    /// The source address to set.
     ipaddr: Ipv4Addr,
 }
 

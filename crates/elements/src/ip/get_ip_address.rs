@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! GetIPAddress: copies an address from the packet to an annotation.
+//! GetIPAddress: copies an IPv4 address from the packet to an annotation.
 
 use castanet_element::prelude::*;
 
@@ -40,8 +40,8 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug)]
 enum FieldToRead {
-    /// The address is at this offset in the packet data, and is copied to the destination address annotation.
-    /// This is the most common case.
+    /// The address is at this offset in the packet data, and the annotation is the destination address annotation. This
+    /// is the most common case.
     DataToDst(u32),
     Data(usize),
     Header(usize),

@@ -10,10 +10,10 @@ use std::net::Ipv4Addr;
 
 /// Puts an IPv4 header before packets.
 ///
-/// With protocol `ipip`, packets that have an IP header of their own are sent through a tunnel (RFC 2003). The
-/// identification counts up from an unpredictable number (from 0 with `--seed`). Replicas on several workers use
-/// different identifications. The network header is marked, and the destination address annotation is set. A packet
-/// that would become longer than IPv4 allows is dropped.
+/// With protocol `ipip`, the input packets are IP packets, which go through a tunnel (RFC 2003). The IP identification
+/// counts up from an unpredictable number (from 0 with `--seed`). Replicas on several workers use different
+/// identifications. The network header is marked, and the destination address annotation is set. A packet that would
+/// become longer than IPv4 allows is dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: IP packets.
@@ -29,7 +29,8 @@ use std::net::Ipv4Addr;
 #[class(drops(TooLong), build, lifecycle)]
 pub struct IpEncap {
     args: Args,
-    /// The header of all packets. Length, identification, destination and checksum are set for each packet.
+    /// The header that all packets start from. Length, identification, destination and checksum are set for each
+    /// packet.
     header: Ipv4Header,
     numbers: Numbers,
 }
@@ -37,7 +38,7 @@ pub struct IpEncap {
 /// Arguments of IPEncap.
 #[derive(Args)]
 pub struct Args {
-    /// The protocol of packets, by name or number.
+    /// The protocol field of the header, by name or number.
     proto: IpProto,
     /// Source address.
     #[arg(handler = "rw")]
@@ -45,13 +46,13 @@ pub struct Args {
     /// Destination address, or DST_ANNO for the destination address annotation.
     #[arg(handler = "rw")]
     dst: Destination,
-    /// Type of service byte, which can be given instead of DSCP, ECT and CE.
+    /// The type of service byte, in place of DSCP, ECT and CE; -1 if it is not given.
     #[arg(keyword, default = -1)]
     tos: i32,
     /// Time to live.
     #[arg(keyword, default = 250)]
     ttl: u8,
-    /// Differentiated services code point.
+    /// The differentiated services code point, 0 to 63; -1 if it is not given.
     #[arg(keyword, default = -1)]
     dscp: i32,
     /// Whether packets are marked as ECN-capable: true or 1 for ECT(1), 2 for ECT(0).
@@ -60,7 +61,7 @@ pub struct Args {
     /// Whether packets are marked CE (congestion experienced).
     #[arg(keyword, show = "false")]
     ce: Option<bool>,
-    /// Whether packets must not be fragmented.
+    /// Whether the "do not fragment" flag is set.
     #[arg(keyword, default = false)]
     df: bool,
 }
@@ -77,7 +78,7 @@ impl ArgValue for Ect {
 }
 
 impl Args {
-    /// Computes the type of service byte.
+    /// Returns the type of service byte that TOS, or DSCP, ECT and CE, give.
     fn tos(&self) -> Result<u8, ValueError> {
         let (ect, ce) = (self.ect.0, self.ce.is_some());
         if self.tos >= 0 && (self.dscp >= 0 || ect.is_some() || ce) {

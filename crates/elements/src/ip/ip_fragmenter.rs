@@ -10,12 +10,12 @@ use std::net::Ipv4Addr;
 
 /// Fragments IPv4 packets that are longer than the MTU.
 ///
-/// Packets are fragmented as RFC 791 section 3.2 says. The first fragment keeps all options, later fragments only those
-/// with the copied bit. Each fragment but the last carries a multiple of 8 bytes. If the packet was itself a fragment,
-/// the last fragment keeps its "more fragments" flag. Fragments leave in order, with the annotations of the packet. A
-/// packet that must not or cannot be fragmented leaves whole on output 1. With `HONOR_DF false`, "do not fragment" is
-/// cleared, and a random identification is set, since the identification of a packet with that flag need not be unique.
-/// The network header must be marked.
+/// Packets are fragmented as RFC 791 section 3.2 says. The first fragment keeps all options. Later fragments keep only
+/// the options whose copied bit is set. Each fragment but the last carries a multiple of 8 bytes. If the packet was
+/// itself a fragment, the last fragment keeps its "more fragments" flag. Fragments leave in order, with the annotations
+/// of the packet. A packet that must not or cannot be fragmented leaves whole on output 1. With `HONOR_DF false`, the
+/// "do not fragment" flag is cleared. A random identification is then set, because the identification of a packet with
+/// that flag need not be unique. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: packets and fragments of at most `MTU` bytes. Output 1 (optional): packets that
@@ -32,16 +32,16 @@ use std::net::Ipv4Addr;
 #[class(effects(prints), drops(MustFragment, NoIpHeader, NoBuffer, BadFragment), copies, build, lifecycle)]
 pub struct IpFragmenter {
     args: Args,
-    /// Packets that were too long and not fragmented.
+    /// Packets that were too long, and could not or must not be fragmented.
     #[count(unit = "packets")]
     drops: Count,
-    /// Fragments made.
+    /// Fragments that were emitted, first fragments included.
     #[count(unit = "packets")]
     fragments: Count,
     headroom: usize,
     identifications: Secret,
     pieces: Batch,
-    /// The number of fragments of the packet that was fragmented last, not counting the first fragment.
+    /// The number of fragments after the first that the last fragmented packet was cut into.
     last_pieces: usize,
 }
 
@@ -53,7 +53,7 @@ pub struct Args {
     /// Whether packets marked "do not fragment" leave whole on output 1; false to clear the mark and fragment them.
     #[arg(default = true)]
     honor_df: bool,
-    /// Whether every packet that is not fragmented is reported, not only the first five.
+    /// Whether a message is printed for every packet that could not be fragmented, not only for the first five.
     #[arg(default = false)]
     verbose: bool,
     /// Headroom of each fragment in bytes, for headers that later elements add.
@@ -84,33 +84,33 @@ impl Build for IpFragmenter {
 }
 
 impl Lifecycle for IpFragmenter {
-    /// Returns no effects without VERBOSE: messages are then printed only for the first five packets that are
-    /// not fragmented, so packets may be processed in batches.
+    /// Returns no effects without VERBOSE: messages are then printed for the first five packets only, so packets may be
+    /// processed in batches.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }
 }
 
-/// The maximum length of a packet in bytes, including the header.
+/// The maximum length of an IPv4 packet in bytes, including the header.
 const LONGEST: usize = 65_535;
 
-/// The parts of a packet that is to be fragmented.
+/// How a packet is cut into fragments.
 struct Plan {
-    /// Bytes of the header.
+    /// The length of the packet's header, in bytes.
     header: usize,
-    /// Bytes of header and data. Padding behind them is cut off.
+    /// The length of header and data, in bytes. Padding after the data is cut off.
     total: usize,
-    /// Bytes of data in the first fragment.
+    /// The length of the data in the first fragment, in bytes.
     first: usize,
-    /// The options of the later fragments. Only the first `options_len` bytes are used.
+    /// The options of all fragments but the first. Only the first `options_len` bytes are used.
     options: [u8; 40],
     options_len: usize,
-    /// Bytes of data in each later fragment but the last.
+    /// The maximum length of the data in each fragment but the first, in bytes.
     later: usize,
 }
 
 impl IpFragmenter {
-    /// Returns how to fragment a packet; none if it must not or cannot be fragmented.
+    /// Returns how to cut a packet into fragments. None if the packet must not or cannot be fragmented.
     fn plan(&self, network: &[u8]) -> Option<Plan> {
         let (h, whole) = (Ipv4Header::from_prefix(network)?, ipv4::whole_header(network)?);
         if h.dont_fragment() && self.args.honor_df {
@@ -181,20 +181,19 @@ impl IpFragmenter {
         }
         let Some(plan) = self.plan(network) else { return self.too_long(p, cx) };
         if plan.total <= self.args.mtu as usize {
-            // The packet was too long only because of padding.
+            // Without its padding, the packet is short enough.
             p.take_end(length - plan.total);
             return Verdict::Next;
         }
         let Some(h) = Ipv4Header::from_prefix(network) else { return self.too_long(p, cx) };
-        // RFC 791 section 3.2: no packet is longer than LONGEST, so a fragment that ends beyond LONGEST is
-        // malformed. If it were cut into pieces, their offsets would wrap to 0, and they would look like first
-        // fragments.
+        // RFC 791 section 3.2: no packet is longer than LONGEST, so a fragment that ends beyond LONGEST is malformed.
+        // If it were fragmented further, offsets would wrap to 0, and later fragments would look like first fragments.
         if usize::from(h.fragment_offset()).saturating_add(plan.total) > LONGEST {
             self.drops.add(1);
             return Verdict::Drop(Reason::BadFragment);
         }
-        // RFC 6864 section 4.1: a packet that must not be fragmented needs no unique identification, but fragments
-        // do.
+        // RFC 6864 section 4.1: the identification of a packet need not be unique if the packet must not be fragmented.
+        // Its fragments need a unique one.
         let fresh = h.dont_fragment() && !h.is_fragment();
         let id = if fresh { self.identifications.next_u64() as u16 } else { h.id.get() };
         if !self.later_pieces(p, &plan, id) {
@@ -223,7 +222,7 @@ impl IpFragmenter {
         Verdict::Several
     }
 
-    /// Cuts a super-packet whose segments are too long into segments, and cuts each segment into fragments.
+    /// Cuts a super-packet whose segments are longer than the MTU into segments, and cuts each segment into fragments.
     fn split(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let Some(network) = p.network() else { return Verdict::Drop(Reason::NoIpHeader) };
         if self.args.honor_df && Ipv4Header::from_prefix(network).is_some_and(|h| h.dont_fragment()) {
@@ -242,8 +241,8 @@ impl IpFragmenter {
             } else {
                 self.fragment(&mut segment, cx)
             };
-            // The later fragments of this segment are queued already. `segment` is now its first fragment, which is
-            // inserted before the later ones.
+            // If `segment` was fragmented, its later fragments are queued already. `segment` is now the first fragment,
+            // and is inserted before them.
             match verdict {
                 Verdict::Next | Verdict::Several if first => {
                     *p = segment;
@@ -258,7 +257,7 @@ impl IpFragmenter {
                 Verdict::Drop(reason) => cx.drop(segment, reason),
             }
         }
-        // The first segment replaces the packet, so it does not count as made.
+        // The first segment takes the place of the super-packet in the ledger, so it does not count as made.
         cx.made((count - usize::from(!first)) as u64);
         if first { Verdict::Drop(Reason::MustFragment) } else { Verdict::Several }
     }
@@ -291,7 +290,7 @@ impl Action for IpFragmenter {
     }
 }
 
-/// Returns the length of a super-packet's largest segment, from the IP header on; none for other packets.
+/// Returns the length of a super-packet's largest segment, counted from the IP header on. None for other packets.
 fn largest_segment(p: &Packet) -> Option<usize> {
     let (headers, size) = p.super_packet()?;
     let network = usize::try_from(p.network_offset()?).ok()?;

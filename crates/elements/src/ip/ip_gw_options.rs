@@ -11,22 +11,22 @@ use std::net::Ipv4Addr;
 
 /// Fills in the record route and timestamp options of IPv4 packets.
 ///
-/// RFC 791 section 3.1 and RFC 1812 section 5.3.13 say how. Record route gets `MYADDR`. Timestamp gets the
-/// milliseconds since midnight UT, together with `MYADDR` if the option asks for addresses. If the option specifies
-/// the addresses, the time is entered only if the next of these addresses is one of the router's. A full record
-/// route stays unchanged; a full timestamp option gets its overflow count incremented. A packet with a malformed
-/// option leaves unchanged on output 1, with the offset of the bad byte in the header as its ICMP_PARAMPROB
-/// annotation. Header checksums are updated. The network header must be marked.
+/// The rules are those of RFC 791 section 3.1 and RFC 1812 section 5.3.13. `MYADDR` is written into a record route
+/// option. The milliseconds since midnight UT are written into a timestamp option, together with `MYADDR` if the option
+/// asks for addresses. If the sender has listed the addresses, the time is written only if the next address is one of
+/// the router's. A full record route option stays unchanged. For a full timestamp option, the overflow count is
+/// incremented. A packet with a malformed option leaves unchanged on output 1, with the offset of the bad byte in the
+/// header as its ICMP_PARAMPROB annotation. Header checksums are updated. The network header must be marked.
 ///
-/// Source routes pass, unless SOURCE_ROUTE says otherwise. With `drop`, packets that have one are dropped, which is the
-/// default that RFC 7126 recommends (sections 4.3.5 and 4.4.5). With `follow`, source routes are followed (RFC 791
-/// section 3.1, RFC 1812 section 5.3.13.4). If a packet is addressed to the router but its route has not ended, the
-/// next address of the route becomes its destination, in header and annotation, and the packet must be routed again. So
-/// packets to the router's addresses must pass this element before the router accepts them as its own. When a packet
-/// leaves, the last recorded address of its source route is replaced by MYADDR if that address is one of the router's.
-/// If the route is strict, the packet's next hop (the destination annotation) must be the next address of the route.
-/// With `drop` or `follow`, record route and timestamp are not filled in for packets to the router's own addresses:
-/// these packets either end at the router or pass an element of this class again when they leave.
+/// By default, packets with a source route pass. With `SOURCE_ROUTE drop`, they are dropped, as RFC 7126 recommends
+/// (sections 4.3.5 and 4.4.5). With `SOURCE_ROUTE follow`, they follow their routes (RFC 791 section 3.1, RFC 1812
+/// section 5.3.13.4). If a packet is addressed to the router but its route has not ended, the next address of the route
+/// becomes its destination, in header and annotation. The packet must then be routed again. Therefore packets to the
+/// router's addresses must pass this element before the router accepts them as its own. When a packet leaves, the last
+/// recorded address of its source route is replaced by MYADDR if that address is one of the router's. If the route is
+/// strict, the packet's next hop (the destination annotation) must be the next address of the route. With `drop` or
+/// `follow`, record route and timestamp are not filled in for packets to the router's own addresses: these packets
+/// either end at the router or pass an element of this class again when they leave.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the packets with options filled in. Output 1 (optional): packets with malformed
@@ -42,7 +42,7 @@ use std::net::Ipv4Addr;
 #[class(drops(BadIpOption, NoIpHeader, BadIpHeader, SourceRoute))]
 pub struct IpGwOptions {
     args: Args,
-    /// Packets with malformed options.
+    /// Packets dropped or sent to output 1 because an option is malformed.
     #[count(unit = "packets")]
     drops: Count,
 }
@@ -55,19 +55,19 @@ pub struct Args {
     /// Further addresses of the router.
     #[arg(default = IpList::default(), show = "")]
     otheraddrs: IpList,
-    /// The treatment of packets with a source route: `pass`, `drop` or `follow`.
+    /// What to do with packets that have a source route: `pass`, `drop` or `follow`.
     #[arg(keyword, default = SourceRoutes::Pass, show = "pass")]
     source_route: SourceRoutes,
 }
 
-/// The treatment of packets with a source route.
+/// What to do with packets that have a source route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceRoutes {
-    /// Source routes are ignored.
+    /// Source routes are left unchanged.
     Pass,
-    /// The packets are dropped.
+    /// Packets with a source route are dropped.
     Drop,
-    /// The packets follow their route.
+    /// Source routes are followed.
     Follow,
 }
 
@@ -83,19 +83,19 @@ impl ArgValue for SourceRoutes {
     }
 }
 
-/// The result of filling in options.
+/// The result of filling in the options of a packet.
 enum Filled {
     Unchanged,
     Changed,
-    /// An option is malformed. The offset of the bad byte counts from the start of the header.
+    /// An option is malformed. The number is the offset of the bad byte from the start of the header.
     Bad(usize),
-    /// There is a source route, and the element drops packets that have one.
+    /// The packet has a source route, and SOURCE_ROUTE is `drop`.
     Forbidden,
-    /// The next hop is not the one that a strict source route names.
+    /// The packet has a strict source route, and its next hop is not the next address of the route.
     Failed,
 }
 
-/// The destination and next hop of a packet. Following a source route changes them.
+/// The destination and next hop of a packet. Following a source route changes the destination.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     /// The destination in the packet's header.
@@ -104,7 +104,7 @@ struct Way {
     hop: [u8; 4],
     /// Whether the destination is one of this router's addresses.
     here: bool,
-    /// Whether the packet has a source route.
+    /// Whether a source route option has been read.
     routed: bool,
 }
 
@@ -114,11 +114,11 @@ impl IpGwOptions {
         addr == self.args.myaddr || self.args.otheraddrs.0.contains(&addr)
     }
 
-    /// Fills in `options`, the bytes after the first 20 bytes of a header.
+    /// Fills in `options`, the part of a header after its first 20 bytes. `now` is the time in nanoseconds since 1970.
     fn fill(&self, options: &mut [u8], way: &mut Way, now: i64) -> Filled {
-        // Record route and timestamp are not filled in for a packet to the router itself. If its source route
-        // continues, the packet is forwarded, and passes an element of this class again when it leaves.
-        // Otherwise it ends at this router.
+        // With `drop` or `follow`, record route and timestamp are not filled in for packets to the router itself. Such
+        // a packet ends here, or it has a source route that continues. In the latter case, the packet is forwarded, and
+        // passes an element of this class again when it leaves.
         let ends = way.here && self.args.source_route != SourceRoutes::Pass;
         let mut result = Filled::Unchanged;
         let mut at = 0;
@@ -126,7 +126,7 @@ impl IpGwOptions {
             let rest = options.get(at..).unwrap_or_default();
             let (offset, kind, len) = match Options::new(rest).next() {
                 None => return result,
-                // The offset in `e` is computed as if `rest` came right after the fixed header, so add `at`.
+                // `e.offset` is computed as if `rest` came right after the fixed header, so add `at`.
                 Some(Err(e)) => return Filled::Bad(e.offset.saturating_add(at)),
                 Some(Ok(o)) => (Ipv4Header::LEN + at, o.kind(), o.bytes.len()),
             };
@@ -156,7 +156,7 @@ impl IpGwOptions {
         if pointer < 4 {
             return Filled::Bad(2);
         }
-        // The pointer counts from 1.
+        // The pointer of the option counts from 1.
         let at = usize::from(pointer) - 1;
         if at >= option.len() {
             return Filled::Unchanged;

@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 
 /// Paints Ethernet frames, strips their Ethernet headers, and checks the IPv4 headers.
 ///
-/// This does the same as `Paint(COLOR) -> Strip(14) -> CheckIPHeader(...) -> GetIPAddress(16)` in one element. Bad
-/// packets are dropped.
+/// This element does the same as `Paint(COLOR) -> Strip(14) -> CheckIPHeader(...) -> GetIPAddress(16)`. Bad packets are
+/// dropped.
 ///
 /// # Ports
 /// Input 0: Ethernet frames. Output 0: IP packets with marked network header.
@@ -30,11 +30,11 @@ pub struct IpInputCombo {
 /// Arguments of IPInputCombo.
 #[derive(Args)]
 pub struct Args {
-    /// The colour of packets, 0 to 255.
+    /// The colour to paint packets with, 0 to 255.
     color: u8,
     /// Source addresses that are bad.
     badsrc: Option<String>,
-    /// The router's networks, each with the router's own address in it, as for CheckIPHeader.
+    /// The router's networks, each written as the router's own address with a prefix length.
     #[arg(keyword)]
     interfaces: Option<String>,
     /// Destinations for which bad sources are accepted.
@@ -42,14 +42,15 @@ pub struct Args {
     gooddst: Option<String>,
 }
 
-/// Bytes of an Ethernet header.
+/// The length of an Ethernet header, in bytes.
 const ETHER: usize = 14;
 
-/// Builds one part of a combined element. `config` is the configuration string of the part.
+/// Builds one of the elements that a combined element consists of. `config` is the configuration string of that
+/// element.
 pub(super) fn part<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> {
     use castanet_element::spec::Args as _;
     let (args, errors) = T::Args::parse(config, cx.arg_cx());
-    // The ranges of these errors refer to `config` and not to the configuration string of the element.
+    // The ranges of these errors refer to `config` and not to the configuration string of the combined element.
     let errors = errors.into_iter().map(|e| ArgError { range: 0..usize::MAX, ..e });
     match args {
         Some(args) => T::build(args, cx),
@@ -73,7 +74,7 @@ impl Build for IpInputCombo {
 
 #[handlers]
 impl IpInputCombo {
-    /// Bad packets.
+    /// Packets with a bad IP header.
     #[read(unit = "packets", merge = sum)]
     fn drops(&self) -> Counted {
         self.check.drops()

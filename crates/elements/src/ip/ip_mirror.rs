@@ -8,8 +8,8 @@ use castanet_wire::{Ipv4Header, UdpHeader};
 
 /// Exchanges source and destination of IPv4 packets: the addresses and, for TCP and UDP, the ports.
 ///
-/// Later fragments have no ports to exchange. All checksums stay correct, because the order of the summed words does
-/// not matter. The network header must be marked.
+/// Fragments other than the first have no ports. All checksums stay correct, because a checksum does not depend on the
+/// order of the words. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the packets with source and destination exchanged.

@@ -12,12 +12,12 @@ use std::net::Ipv4Addr;
 
 /// Prepares IPv4 packets for the link on which they leave.
 ///
-/// This does the same as `DropBroadcasts -> PaintTee(COLOR) -> IPGWOptions(IPADDR) -> FixIPSrc(IPADDR) -> DecIPTTL`
-/// in one element. Packets longer than MTU leave on an output of their own, for IPFragmenter. The network header must
-/// be marked.
+/// This element does the same as `DropBroadcasts -> PaintTee(COLOR) -> IPGWOptions(IPADDR) -> FixIPSrc(IPADDR) ->
+/// DecIPTTL`. In addition, packets longer than MTU leave on output 4, for IPFragmenter. The network header must be
+/// marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: packets that are ready. Output 1: copies of packets of colour COLOR, whose
+/// Input 0: IP packets. Output 0: packets that are ready to be sent. Output 1: copies of packets of colour COLOR, whose
 /// senders should get an ICMP redirect. Output 2: packets with bad options. Output 3: expired packets. Output 4:
 /// packets that are too long.
 ///
@@ -48,7 +48,7 @@ pub struct IpOutputCombo {
 pub struct Args {
     /// The colour of packets whose senders should get an ICMP redirect, 0 to 255.
     color: u8,
-    /// The router's address on the link.
+    /// The router's address on the link that packets leave on.
     ipaddr: Ipv4Addr,
     /// The maximum length of a packet on the link, in bytes.
     mtu: u32,
@@ -71,8 +71,8 @@ impl Build for IpOutputCombo {
 impl IpOutputCombo {
     #[inline]
     fn step(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        // A part returns output 1 for a packet that the next parts must not process. This element then emits
-        // the packet on an output that depends on the part, or drops it.
+        // Each of these actions returns output 1 for a packet that the later ones must not process. The packet is then
+        // dropped, or leaves on the output of this element that belongs to the action.
         match self.broadcasts.action(p, cx) {
             Verdict::Next => {}
             Verdict::Out(_) => return Verdict::Drop(Reason::LinkBroadcast),

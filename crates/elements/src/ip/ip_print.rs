@@ -32,13 +32,13 @@ pub struct IpPrint {
 /// Arguments of IPPrint.
 #[derive(Args)]
 pub struct Args {
-    /// The beginning of each line.
+    /// A text to put at the beginning of each line.
     #[arg(default = String::new(), show = "")]
     label: String,
-    /// Whether to dump the packet: no, hex or ascii.
+    /// Whether and in which format to dump the packet: no, hex or ascii.
     #[arg(keyword, default = Contents::NO, show = "no")]
     contents: Contents,
-    /// Whether to dump the data after the transport header: no, hex or ascii.
+    /// Whether and in which format to dump the data after the transport header: no, hex or ascii.
     #[arg(keyword, default = Contents::NO, show = "no")]
     payload: Contents,
     /// The maximum number of bytes to dump; a negative number means all.
@@ -59,8 +59,8 @@ pub struct Args {
     /// Whether to print the time to live.
     #[arg(keyword, default = false)]
     ttl: bool,
-    /// Whether identifier and sequence number of ICMP echo messages are read in network byte order, not in
-    /// that of the host.
+    /// Whether identifier and sequence number of ICMP echo messages are read in network byte order; false for the
+    /// host's byte order.
     #[arg(keyword, default = true)]
     swap: bool,
     /// Whether to print the total length field of the IP header.
@@ -69,18 +69,18 @@ pub struct Args {
     /// Whether to print the aggregate annotation.
     #[arg(keyword, default = false)]
     aggregate: bool,
-    /// Whether anything is printed.
+    /// Whether packets are printed; false to pass them silently.
     #[arg(keyword, default = true, handler = "rw")]
     active: bool,
-    /// A file to print to; '-' is standard output.
+    /// The file to print to; '-' is standard output.
     #[arg(keyword)]
     outfile: Option<Filename>,
-    /// A message channel to print to, in place of standard error.
+    /// The message channel to print to, in place of standard error.
     #[arg(keyword)]
     channel: Option<Word>,
 }
 
-/// Whether and how bytes are dumped.
+/// The format in which bytes are dumped; none for no dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Contents(Option<Dump>);
 

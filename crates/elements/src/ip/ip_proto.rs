@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Argument types for fields of the IPv4 header: protocols, ECN bits.
+//! Argument types for fields of the IPv4 header: the protocol and the ECN bits.
 
 use castanet_classify::names;
 use castanet_element::prelude::*;
 
-/// An IP protocol, by name or number.
+/// An IP protocol, given by name or number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpProto(pub u8);
 
@@ -27,7 +27,7 @@ impl Show for IpProto {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ecn(pub u8);
 
-/// The names of each value of the ECN bits. The first name is the one that is shown.
+/// The names of each value of the ECN bits. The first name of a value is the one that is printed.
 const ECN: [&[&str]; 4] =
     [&["no", "0", "Not-ECT"], &["ect1", "1", "ECT(1)"], &["ect2", "2", "ECT(0)"], &["ce", "3", "CE"]];
 

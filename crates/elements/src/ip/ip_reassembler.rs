@@ -15,21 +15,21 @@ use std::net::Ipv4Addr;
 
 /// Reassembles fragmented IPv4 packets (RFC 791 section 3.2, RFC 815).
 ///
-/// Whole packets pass at once. Fragments wait for the others with the same source, destination, protocol and
-/// identification. When no fragment is missing, the packet leaves with the header, the options and the
-/// annotations of its first fragment, and with new lengths and checksum. It is marked CE (congestion experienced) if
-/// one of its fragments is (RFC 3168 section 5.3). A repeated fragment is dropped. If a fragment overlaps others, or
-/// contradicts them about the length, all fragments of the packet are dropped, including later ones, as RFC 5722
-/// demands for IPv6. A fragment that ends beyond the longest packet, is empty, or is cut short is dropped alone.
+/// Unfragmented packets pass at once. Fragments wait for those with the same source, destination, protocol and
+/// identification. When no fragment is missing, the packet leaves with the header, the options and the annotations of
+/// its first fragment, and with new lengths and checksum. It is marked CE (congestion experienced) if one of its
+/// fragments is (RFC 3168 section 5.3). A repeated fragment is dropped. If a fragment overlaps others, or contradicts
+/// them about the length, all fragments of the packet are dropped, including later ones, as RFC 5722 demands for IPv6.
+/// A fragment is dropped alone if it is empty or truncated, or would make the packet longer than IPv4 allows.
 ///
-/// A packet is given up when none of its fragments has come for 30 seconds, by the clock or by the timestamps of
-/// packets. When more than HIMEM bytes wait, the packets that have waited longest are given up until a quarter of
-/// HIMEM is free. The fragments of a packet that is given up leave unchanged on output 1, for an ICMPError that
-/// answers the first fragment. Without output 1 they are dropped. A fragment counts as at least 2048 bytes, the size
-/// of its buffer. The network header must be marked.
+/// Reassembly of a packet fails when none of its fragments has arrived for 30 seconds, by the clock or by the
+/// timestamps of packets. When more than HIMEM bytes wait, reassembly of the packets that have waited longest fails,
+/// until a quarter of HIMEM is free. The fragments that have arrived then leave unchanged on output 1, so that an
+/// ICMPError can answer the first fragment. Without output 1 they are dropped. A fragment counts as at least 2048
+/// bytes, the size of its buffer. The network header must be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: whole packets. Output 1 (optional): fragments of packets that were given up.
+/// Input 0: IP packets. Output 0: whole packets. Output 1 (optional): fragments of packets whose reassembly failed.
 ///
 /// # Example
 /// ```click
@@ -51,10 +51,10 @@ pub struct IpReassembler {
     args: Args,
     max_mtu_anno: Option<usize>,
     datagrams: BTreeMap<Key, Datagram>,
-    /// The keys of all datagrams, in the order in which their most recent accepted fragments arrived.
+    /// The keys of all datagrams, ordered by the arrival of their last accepted fragments, oldest first.
     order: BTreeMap<u64, Key>,
     next_order: u64,
-    /// The number of bytes that all datagrams together count towards HIMEM.
+    /// The number of bytes that all datagrams and their fragments count towards HIMEM.
     charged: u64,
     /// Fragments received.
     #[count(unit = "packets", hidden)]
@@ -62,31 +62,30 @@ pub struct IpReassembler {
     /// Packets that were reassembled.
     #[count(unit = "packets", hidden)]
     good: Count,
-    /// Packets that were given up.
+    /// Packets whose reassembly failed.
     #[count(unit = "packets", hidden)]
     failed: Count,
-    /// Fragments that were dropped because they were malformed or contradicted others.
+    /// Fragments that were dropped because they were malformed or contradicted other fragments.
     #[count(unit = "packets", hidden)]
     bad: Count,
-    /// The timestamp of the packet that last triggered a removal of expired datagrams; 0 before the first
-    /// removal.
+    /// The timestamp of the packet that triggered the last removal of expired datagrams; 0 before the first removal.
     reaped: i64,
-    /// Empty lists of pieces, kept for reuse.
+    /// Empty vectors of fragments, kept for reuse.
     spare: Vec<Vec<Piece>>,
 }
 
 /// Arguments of IPReassembler.
 #[derive(Args)]
 pub struct Args {
-    /// The maximum number of bytes of waiting fragments.
+    /// The maximum number of bytes that waiting fragments may occupy.
     #[arg(keyword, default = 256 * 1024, show = "262144")]
     himem: u32,
-    /// An annotation of two bytes that gets the length of a packet's longest fragment; -1 for none.
+    /// The two-byte annotation of a reassembled packet that is set to the length of its longest fragment; -1 for none.
     #[arg(keyword, default = MtuAnno(None), show = "-1")]
     max_mtu_anno: MtuAnno,
 }
 
-/// An annotation of two bytes, or none.
+/// The offset of a two-byte annotation, or none.
 #[derive(Clone, Copy, Debug)]
 struct MtuAnno(Option<usize>);
 
@@ -106,16 +105,16 @@ struct Key {
     protocol: u8,
 }
 
-/// How long a packet waits for its next fragment, in nanoseconds.
+/// How long a datagram waits for its next fragment, in nanoseconds.
 const PATIENCE: i64 = 30_000_000_000;
 /// The minimum time between two searches for expired datagrams, in nanoseconds of packet timestamps.
 const BETWEEN_REAPS: i64 = 10_000_000_000;
-/// Bytes that a datagram counts towards HIMEM in addition to its fragments. A suspect datagram counts only this many,
-/// because its fragments, which contradicted each other, were dropped.
+/// Bytes that a datagram counts towards HIMEM in addition to its fragments. A suspect datagram counts only this many
+/// bytes, because its fragments have been dropped.
 const ENTRY: u64 = 256;
 /// The minimum number of bytes that a fragment counts towards HIMEM: the size of the buffer that holds it.
 const BUFFER: u64 = 2048;
-/// The maximum number of empty lists that are kept for reuse.
+/// The maximum number of empty vectors that are kept for reuse.
 const SPARE: usize = 64;
 
 impl Build for IpReassembler {
@@ -140,7 +139,7 @@ impl Build for IpReassembler {
 
 #[handlers]
 impl IpReassembler {
-    /// The counts, and the waiting fragments.
+    /// The counts, and the fragments that wait.
     #[read]
     fn dump(&self) -> Table {
         let mut out = format!(
@@ -195,7 +194,7 @@ fn charge(p: &Packet) -> u64 {
 }
 
 impl IpReassembler {
-    /// Removes a datagram whose key the caller has removed from `order` already. Returns its pieces.
+    /// Removes a datagram and returns its fragments. The caller has already removed the key from `order`.
     fn remove(&mut self, key: Key) -> Option<Vec<Piece>> {
         let pieces = self.datagrams.remove(&key)?.into_pieces();
         let freed = pieces.iter().map(|p| charge(&p.packet)).sum::<u64>();
@@ -210,10 +209,10 @@ impl IpReassembler {
         }
     }
 
-    /// Gives up a datagram. Its fragments leave unchanged on output 1, or are dropped.
+    /// Removes an incomplete datagram. Its fragments leave unchanged on output 1, or are dropped for `reason`.
     fn give_up(&mut self, key: Key, reason: Reason, cx: &mut Cx<'_>) {
         let Some(mut pieces) = self.remove(key) else { return };
-        // A suspect datagram has no pieces. It was counted when it became suspect.
+        // A suspect datagram has no fragments left. It was counted as failed when it became suspect.
         self.failed.add(u64::from(!pieces.is_empty()));
         for piece in pieces.drain(..) {
             cx.emit_or(1, piece.packet, reason);
@@ -221,7 +220,7 @@ impl IpReassembler {
         self.keep_list(pieces);
     }
 
-    /// Gives up datagrams that have waited too long, oldest first.
+    /// Removes datagrams that have waited too long, oldest first. `is_late` tells whether a datagram has.
     fn reap(&mut self, is_late: impl Fn(&Datagram) -> bool, cx: &mut Cx<'_>) {
         while let Some((&order, &key)) = self.order.first_key_value()
             && self.datagrams.get(&key).is_none_or(&is_late)
@@ -231,7 +230,7 @@ impl IpReassembler {
         }
     }
 
-    /// Gives up the oldest datagrams until a quarter of HIMEM is free.
+    /// Removes the oldest datagrams until a quarter of HIMEM is free.
     #[cold]
     fn make_room(&mut self, cx: &mut Cx<'_>) {
         let enough = u64::from(self.args.himem) / 4 * 3;
@@ -248,7 +247,8 @@ impl IpReassembler {
         None
     }
 
-    /// Accepts a packet. Returns it if it is not a fragment, or the reassembled packet if no fragment is missing now.
+    /// Accepts a packet. Returns it if it is not a fragment. Returns the reassembled packet if the fragment was the
+    /// last one missing.
     #[inline]
     fn take(&mut self, p: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
         let stamp = p.timestamp();
@@ -295,7 +295,7 @@ impl IpReassembler {
             }
             self.order.insert(self.next_order, key);
             self.next_order = self.next_order.wrapping_add(1);
-            // Without a timestamp, only the clock limits how long the datagram waits.
+            // A fragment without a timestamp expires by the clock only.
             (datagram.stamp, datagram.due) = (if stamp == 0 { i64::MAX } else { stamp }, due);
         }
         match added {
@@ -327,7 +327,7 @@ impl IpReassembler {
         }
     }
 
-    /// Makes one packet from a complete datagram.
+    /// Removes a complete datagram, and returns the packet made from it.
     fn complete(&mut self, key: Key, cx: &mut Cx<'_>) -> Option<Packet> {
         let order = self.datagrams.get(&key)?.order?;
         self.order.remove(&order);
@@ -380,7 +380,7 @@ impl Element for IpReassembler {
             }
         }
     }
-    /// Pulls packets until a whole packet can leave.
+    /// Pulls packets from the input until a whole packet can leave.
     fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
         cx.pull_until(0, |p, cx| self.take(p, cx))
     }

@@ -10,7 +10,7 @@ use castanet_wire::{IcmpHeader, Ipv4Header, TcpHeader, UdpHeader};
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-/// How bytes are dumped.
+/// The format in which bytes are dumped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dump {
     /// As hexadecimal digits.
@@ -19,7 +19,7 @@ pub(super) enum Dump {
     Ascii,
 }
 
-/// Which parts a line has.
+/// Which parts of a packet its line shows.
 pub(super) struct Line {
     pub(super) timestamp: bool,
     pub(super) aggregate: bool,
@@ -40,8 +40,7 @@ macro_rules! put {
 }
 
 impl Line {
-    /// Appends the line for a packet, without a line end. `network` holds the packet's bytes from the network
-    /// header on.
+    /// Appends the line for a packet, without a newline. `network` holds the packet's bytes from the network header on.
     pub(super) fn write(&self, out: &mut String, p: &Packet, network: &[u8]) {
         if self.timestamp {
             let t = p.timestamp();
@@ -79,7 +78,7 @@ impl Line {
         }
     }
 
-    /// Appends the addresses, the transport header and, for a fragment, its place in the packet. Returns the bytes
+    /// Appends the addresses and the transport header and, for a fragment, its offset in the packet. Returns the bytes
     /// after the transport header.
     fn body<'a>(&self, out: &mut String, p: &Packet, h: &Ipv4Header, network: &'a [u8]) -> &'a [u8] {
         let in_ip = h.payload_len();
@@ -199,7 +198,7 @@ fn udp<'a>(out: &mut String, transport: &'a [u8]) -> &'a [u8] {
 }
 
 fn tcp<'a>(out: &mut String, p: &Packet, h: &Ipv4Header, transport: &'a [u8]) -> &'a [u8] {
-    // The first 14 bytes of a TCP header include the flags, the first 16 the window.
+    // The TCP flags end at byte 14 of the header, and the window ends at byte 16.
     if transport.len() < 14 {
         out.push_str("truncated-tcp");
         return &[];

@@ -6,9 +6,9 @@ use castanet_wire::Ipv4Header;
 
 /// Marks packets CE, congestion experienced (RFC 3168 section 5).
 ///
-/// Use it where packets would otherwise be dropped as a sign of congestion, for example behind the second output
-/// of RED. Packets that are ECN-capable are marked, and their header checksum is updated incrementally. Others are
-/// dropped or, with `FORCE`, marked anyway. The network header must be marked.
+/// Use it where packets would otherwise be dropped as a sign of congestion, for example behind the second output of
+/// RED. ECN-capable packets are marked, and their header checksum is updated incrementally. Other packets are dropped
+/// or, with `FORCE`, marked too. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the marked packets.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! MarkIPHeader: marks the IP header, without checks.
+//! MarkIPHeader: marks the position of the IP header, without checks.
 
 use castanet_element::prelude::*;
 
-/// Marks the IPv4 header of packets without checking anything.
+/// Marks the position of the IPv4 header of packets, without checking the header.
 ///
-/// The start of the transport header is computed from the header length field. The destination address annotation is
-/// left alone. A packet that ends before the offset passes without a mark.
+/// The start of the transport header is computed from the header length field. The destination address annotation stays
+/// unchanged. A packet that ends before the offset passes without a mark.
 ///
 /// # Ports
 /// Input 0: packets with an IP header at `OFFSET`. Output 0: the packets with their header marked.

@@ -6,11 +6,11 @@ use castanet_element::Seed;
 use castanet_element::prelude::*;
 use std::sync::Arc;
 
-/// A counter for the packets of an element. If there are several replicas, each uses different numbers.
+/// A counter that gives each packet of an element a number. The replicas of an element use different numbers.
 ///
 /// The identification of a packet is its number plus an offset. The offset is unpredictable: if others knew it, they
-/// could forge fragments of the packets, or see how many packets the element sends (RFC 7739 section 4, on IPv6). In a
-/// run with a seed, the offset is 0.
+/// could forge fragments of the packets, or see how many packets the element sends (RFC 7739 section 4, on IPv6). With
+/// `--seed`, the offset is 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers {
     next: u16,
@@ -19,19 +19,19 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Makes numbers that start at `first`.
+    /// Makes a counter. The first replica starts at `first`.
     pub(crate) fn new(cx: &BuildCx<'_>, first: u16) -> Numbers {
         let (replica, replicas) = cx.replica;
         let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let step = small(replicas).max(1);
         let offset = match cx.seed {
-            // The offset is a multiple of the step, so that the identifications of replicas differ too.
+            // The offset is a multiple of the step, so that the identifications of different replicas never coincide.
             Seed::System => cx.secret().below(u64::from(u16::MAX / step)) as u16 * step,
             Seed::Fixed(_) => 0,
         };
         Numbers { next: first.wrapping_add(small(replica)), step, offset }
     }
-    /// Continues with the numbers of the old element if old and new replica use the same numbers (hot swap).
+    /// Continues with the counter of the old element (hot swap) if both replicas use the same numbers.
     pub(crate) fn go_on_from(&mut self, old: Numbers) {
         if self.step == old.step && self.next % self.step == old.next % self.step {
             *self = old;
@@ -54,20 +54,20 @@ impl Numbers {
     }
 }
 
-/// An ICMP identifier. If the configuration does not give the number, it is unpredictable and shared by all replicas,
-/// or 0 if the run has a seed.
+/// The identifier of ICMP messages. If the configuration does not give one, all replicas share an unpredictable one (0
+/// with `--seed`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identifier {
     value: u16,
     named: bool,
 }
 
-/// The identifier that the replicas of an element share.
+/// The unpredictable identifier that the replicas of an element share.
 struct Drawn(u16);
 
 impl Identifier {
-    /// Returns the identifier `named` if the configuration gives one. Otherwise draws one at random, or uses
-    /// 0 if the run has a seed.
+    /// Returns the identifier `named` if the configuration gives one. Otherwise draws one at random; with `--seed`,
+    /// uses 0.
     pub(crate) fn new(named: Option<u16>, cx: &mut BuildCx<'_>) -> Identifier {
         let value = match (named, cx.seed) {
             (Some(n), _) => n,
@@ -85,7 +85,7 @@ impl Identifier {
     pub(crate) fn get(self) -> u16 {
         self.value
     }
-    /// Continues with the identifier of another element, unless the configuration gives one (hot swap).
+    /// Continues with the identifier of the old element (hot swap), unless the configuration of either gives one.
     pub(crate) fn go_on_from(&mut self, old: Identifier) {
         if !self.named && !old.named {
             *self = old;

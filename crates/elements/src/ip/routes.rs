@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of all IPv4 route tables: changes tables, and routes batches.
+//! The engine of all IPv4 route tables: changes the routes, and routes batches.
 
 mod handlers;
 mod table;
@@ -16,7 +16,7 @@ use text::{Change, Given, RouteError, RouteText, command, gateway, parse, wrong_
 /// Arguments of every route table.
 #[derive(Args)]
 pub struct Args {
-    /// Routes: 'ADDR[/MASK] [GATEWAY] OUTPUT'; a gateway of '-' means none.
+    /// Routes: 'ADDR[/MASK] [GATEWAY] OUTPUT'; the gateway '-' means no gateway.
     #[arg(rest, name = "ROUTE")]
     routes: Vec<RouteText>,
 }
@@ -37,9 +37,9 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         self.changes(&[(change, line)], cx)
     }
 
-    /// Carries out all changes or none. First, each change is checked as if the changes before it were already
-    /// made. The table is touched only if all changes are valid. If the table becomes full while they are
-    /// carried out, those already made are undone.
+    /// Carries out all changes or none. First, each change is checked as if the changes before it were made already.
+    /// The table is changed only if all are valid. If the table becomes full meanwhile, the changes made so far are
+    /// undone.
     fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), RouteError> {
         let mut after: HashMap<Net, Option<Route>> = HashMap::new();
         let mut todo = Vec::with_capacity(lines.len());
@@ -76,7 +76,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
             };
             if let Err(e) = done {
                 for (net, before) in undo.into_iter().rev() {
-                    // The old routes fitted before, so they fit again.
+                    // This cannot fail, because the table held these routes before.
                     let _ = match before {
                         Some(r) => self.table.replace(net, r).map(|_| ()),
                         None => self.table.remove(net).map(|_| ()).or(Ok(())),
@@ -92,13 +92,13 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     pub(super) fn list(&self) -> Table {
         let line = |(net, r): (Net, Route)| {
             let gw = gateway(r.gw);
-            // Tab stops are eight characters apart.
+            // Align columns: tab stops are eight characters apart.
             let tabs = if gw.len() < 8 { "\t\t" } else { "\t" };
             format!("{net}\t\t{gw}{tabs}{}\n", r.port)
         };
         Table(self.table.all().into_iter().map(line).collect())
     }
-    /// Returns the output and the gateway for an address as text; `-1` if there is no route.
+    /// Returns the output and the gateway (if any) for an address as text; `-1` if there is no route.
     pub(super) fn look_up(&self, addr: Ipv4Addr) -> String {
         match self.table.lookup(addr.to_bits()) {
             None => "-1".into(),
@@ -115,7 +115,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     ) -> Result<(), HandlerError> {
         Ok(cx.with_args(|a| self.change(change, &route.0, a))?)
     }
-    /// Carries out changes, one per line: all of them or none.
+    /// Carries out changes, one per line. If one of them fails, none is made.
     pub(super) fn change_all(&mut self, text: &str, cx: &Cx<'_>) -> Result<(), HandlerError> {
         let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
         let changes = lines.map(command).collect::<Result<Vec<_>, _>>()?;
@@ -136,8 +136,8 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         cx.drop(p, Reason::NoRoute);
     }
 
-    /// Routes a batch with one lookup after the other. Once a packet goes to another output than the first packet,
-    /// `push_rest` takes over.
+    /// Routes a batch with one lookup after the other. From the first packet that goes to another output, `push_rest`
+    /// takes over.
     #[inline(always)]
     fn push_in_turn(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let first = batch.as_slice().first().and_then(|p| self.table.lookup(p.dst_ip()));
@@ -155,7 +155,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         cx.forward(port as usize, batch);
     }
 
-    /// Routes the rest of a batch. Its first `alike` packets are routed already, to output `port`.
+    /// Routes the rest of a batch. The first `alike` packets have been routed already, to output `port`.
     #[inline(never)]
     fn push_rest(&mut self, batch: &mut Batch, alike: usize, port: u32, cx: &mut Cx<'_>) {
         for (i, mut p) in batch.drain().enumerate() {
@@ -168,7 +168,7 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         }
     }
 
-    /// Routes a batch: does all lookups at once, then sends all packets.
+    /// Routes a batch: does all lookups together, then emits all packets.
     #[inline(always)]
     fn push_side_by_side(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.addrs.clear();
@@ -226,7 +226,7 @@ impl<T: RouteTable, const CHANGES: bool> Engine for Routes<T, CHANGES> {
         for (i, RouteText(line)) in routes.iter().enumerate() {
             let known = |g: &Given| this.table.get(g.net).is_some();
             if parse(line, &cx.arg_cx(), cx.outputs, true).as_ref().is_ok_and(known) {
-                // The first route to a prefix is kept.
+                // Of several routes to one prefix, the first is used.
                 repeated += 1;
                 continue;
             }
@@ -256,7 +256,7 @@ impl<T: RouteTable, const CHANGES: bool> Engine for Routes<T, CHANGES> {
     }
 }
 
-/// Sets the next hop of a packet. Returns its output.
+/// Sets the next hop of a packet to the gateway of its route, if there is one. Returns the output of the route.
 #[inline(always)]
 fn change(p: &mut Packet, route: Route) -> usize {
     if route.gw != 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetIPAddress: sets an annotation to an address.
+//! SetIPAddress: sets an annotation to an IPv4 address.
 
 use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
@@ -23,7 +23,7 @@ pub struct SetIpAddress {
 /// Arguments of SetIPAddress.
 #[derive(Args)]
 pub struct Args {
-    /// The address.
+    /// The address to set the annotation to.
     #[arg(handler = "rw", handler_name = "addr")]
     ipaddr: Ipv4Addr,
     /// The annotation to set, of four bytes.

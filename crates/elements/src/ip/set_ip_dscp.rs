@@ -7,11 +7,11 @@ use castanet_wire::Ipv4Header;
 
 /// Sets the differentiated services code point (RFC 2474 section 3).
 ///
-/// The ECN bits are kept, and the header checksum is updated incrementally (RFC 1624). The network header must be
+/// The ECN bits stay unchanged, and the header checksum is updated incrementally (RFC 1624). The network header must be
 /// marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the packets with the code point.
+/// Input 0: IP packets. Output 0: the packets with the new code point.
 ///
 /// # Example
 /// ```click
@@ -32,7 +32,7 @@ pub struct Args {
     dscp: Dscp,
 }
 
-/// A code point.
+/// A differentiated services code point, 0 to 63.
 #[derive(Clone, Copy, Debug)]
 struct Dscp(u8);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SetIPECN: sets the congestion notification bits.
+//! SetIPECN: sets the ECN (explicit congestion notification) bits.
 
 use super::ip_proto::Ecn;
 use castanet_element::prelude::*;
@@ -7,11 +7,11 @@ use castanet_wire::Ipv4Header;
 
 /// Sets the ECN bits of IPv4 headers (RFC 3168 section 5).
 ///
-/// The differentiated services code point is kept, and the header checksum is updated incrementally (RFC 1624). The
-/// network header must be marked.
+/// The differentiated services code point stays unchanged, and the header checksum is updated incrementally (RFC 1624).
+/// The network header must be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: the packets with these bits.
+/// Input 0: IP packets. Output 0: the packets with the new ECN bits.
 ///
 /// # Example
 /// ```click
@@ -27,7 +27,7 @@ pub struct SetIpEcn {
 /// Arguments of SetIPECN.
 #[derive(Args)]
 pub struct Args {
-    /// The bits: `no`, `ect1` (01), `ect2` (10), `ce`, or their number.
+    /// The ECN bits: `no`, `ect1` (01), `ect2` (10), `ce`, or a number from 0 to 3.
     #[arg(handler = "rw")]
     ecn: Ecn,
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of forbidden source addresses, compared eight at a time.
+//! Lists of bad source addresses, which are compared eight at a time.
 
 use std::net::Ipv4Addr;
 
 const LANES: usize = 8;
 
-/// A short list of addresses in groups of eight. Spare lanes repeat an address of the list.
+/// A short list of addresses, stored in groups of eight. The last group is filled up by repeating one of its addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
-    /// One bit for each possible last byte, set if an address in the list ends with it. This is a quick test before
-    /// `contains`: broadcast addresses often have the same last byte, which addresses of hosts seldom have.
+    /// One bit for each value of an address's last byte, set if an address of the list ends with it. A cheap test
+    /// before `contains`: bad sources are mostly broadcast addresses, whose last byte few hosts have.
     endings: [u64; 4],
     groups: Vec<[u32; LANES]>,
 }
@@ -35,13 +35,13 @@ impl Addresses {
         usize::from(last >> 6)
     }
 
-    /// Whether an address with this last byte may be in the list.
+    /// Whether an address of the list ends with this byte. If not, `contains` need not be called.
     #[inline(always)]
     pub(super) fn may_end_with(&self, last: u8) -> bool {
         self.endings[Self::word(last)] >> (last & 63) & 1 != 0
     }
 
-    /// Whether an address is in the list.
+    /// Whether the list contains an address.
     pub(super) fn contains(&self, addr: u32) -> bool {
         // Compare the whole group without an early exit: eight parallel compares cost less than one mispredicted
         // branch.

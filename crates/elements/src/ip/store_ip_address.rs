@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StoreIPAddress: writes an address into the packet.
+//! StoreIPAddress: writes an IPv4 address into packets.
 
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol::{DCCP, TCP, UDP, UDP_LITE};
@@ -8,10 +8,10 @@ use std::net::Ipv4Addr;
 
 /// Writes an IPv4 address into packets: ADDR, or the destination address annotation.
 ///
-/// With OFFSET `src` or `dst`, the address is written to the marked IP header, and the checksums of that header and of
-/// TCP, UDP, UDP-Lite or DCCP are updated incrementally (RFC 1624). If OFFSET is a number, the address is written at
-/// that byte of the packet, and nothing else changes. A packet that is too short, or has no marked header where one is
-/// needed, leaves unchanged on output 1, or is dropped if that is not connected.
+/// With OFFSET `src` or `dst`, the address is written to the marked IP header. The checksums of this header and of TCP,
+/// UDP, UDP-Lite or DCCP are updated incrementally (RFC 1624). If OFFSET is a number, the address is written at that
+/// byte of the packet, and nothing else changes. A packet that is too short, or that lacks the marked header that `src`
+/// and `dst` need, leaves unchanged on output 1, or is dropped if output 1 is not connected.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the packets with the address. Output 1 (optional): packets that are too short or have no
@@ -34,7 +34,7 @@ pub struct StoreIpAddress {
 /// Arguments of StoreIPAddress.
 #[derive(Args)]
 pub struct Args {
-    /// The address; by default that in the destination address annotation.
+    /// The address; if only OFFSET is given, the destination address annotation is written.
     addr: String,
     /// Where to write the address: bytes from the start of the packet, `src` or `dst`.
     offset: Option<String>,
@@ -43,16 +43,16 @@ pub struct Args {
 /// Where the address is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FieldToWrite {
-    /// Bytes from the start of the packet.
+    /// At this offset in the packet data.
     Data(usize),
-    /// The field at this byte of the IP header.
+    /// At this offset in the IP header.
     Header(usize),
 }
 
 impl Build for StoreIpAddress {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let arg_cx = cx.arg_cx();
-        // A single argument is the offset, not the address.
+        // If there is only one argument, it is the offset.
         let (addr, place) = match &args.offset {
             Some(place) => {
                 let addr = Ipv4Addr::parse(&args.addr, &arg_cx).map_err(|e| format!("ADDR: {e}"))?;
@@ -72,8 +72,9 @@ impl Build for StoreIpAddress {
     }
 }
 
-/// Returns the offset, behind the IP header, of the transport checksum that covers the addresses; none if the protocol
-/// has no such checksum. The flag says whether a checksum of zero means "no checksum".
+/// Returns the offset of the transport checksum that covers the addresses, counted from the end of the IP header. None
+/// if the protocol has no such checksum, or if the packet is not a first fragment. The flag says whether a checksum of
+/// zero means "no checksum".
 fn checksum_place(h: &Ipv4Header) -> Option<(usize, bool)> {
     if !h.is_first_fragment() {
         return None;
@@ -86,8 +87,8 @@ fn checksum_place(h: &Ipv4Header) -> Option<(usize, bool)> {
     }
 }
 
-/// Writes the address at byte `at` of the header at the start of `network`. Returns false if the header is
-/// truncated.
+/// Writes `addr` over the source (`at` is 12) or the destination of the IP header at the start of `network`, and
+/// updates the checksums. Returns false if the header is truncated.
 #[inline]
 fn rewrite(network: &mut [u8], at: usize, addr: u32) -> bool {
     let Some(h) = Ipv4Header::from_prefix_mut(network) else { return false };
@@ -97,7 +98,7 @@ fn rewrite(network: &mut [u8], at: usize, addr: u32) -> bool {
     } else {
         h.rewrite_dst(addr);
     }
-    // INVARIANT: bytes behind the total length do not belong to the packet.
+    // INVARIANT: bytes after the total length do not belong to the packet.
     let (from, total, sum) = (h.header_len(), usize::from(h.total_len.get()), checksum_place(h));
     let carried = network.get_mut(..total).and_then(|n| n.get_mut(from.max(Ipv4Header::LEN)..));
     if let Some((sum, optional)) = sum
@@ -106,7 +107,7 @@ fn rewrite(network: &mut [u8], at: usize, addr: u32) -> bool {
         let before = u16::from_be_bytes(*field);
         let mut after = Be16::new(before);
         checksum::update_field32(&mut after, old, addr);
-        // RFC 768, RFC 3828 section 3.1: zero means that there is no checksum, so a checksum of zero is sent as
+        // RFC 768, RFC 3828 section 3.1: a zero field means "no checksum", so a computed checksum of zero is sent as
         // 0xffff.
         if !(optional && before == 0) {
             let after = after.get();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! StripIPHeader: strips the IP header.
+//! StripIPHeader: strips the IP header and everything before it.
 
 use castanet_element::prelude::*;
 
@@ -23,7 +23,7 @@ impl Action for StripIpHeader {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
         let Some(end) = p.transport_offset() else { return Verdict::Drop(Reason::NoIpHeader) };
-        // A negative offset means that the header was stripped already.
+        // A negative offset means that the header has been stripped already.
         p.strip(usize::try_from(end).unwrap_or(0).min(p.len()));
         Verdict::Next
     }

@@ -10,9 +10,9 @@ use std::net::Ipv4Addr;
 
 /// Puts a UDP and an IPv4 header before packets.
 ///
-/// The time to live is 250. The identification counts up from an unpredictable number (from 0 with `--seed`).
-/// Replicas on several workers use different identifications. The network header is marked, and the destination
-/// address annotation is set. A packet that would become longer than IPv4 allows is dropped.
+/// The time to live is 250. The IP identification counts up from an unpredictable number (from 0 with `--seed`).
+/// Replicas on several workers use different identifications. The network header is marked, and the destination address
+/// annotation is set. A packet that would become longer than IPv4 allows is dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: UDP datagrams.
@@ -50,7 +50,7 @@ pub struct Args {
     checksum: bool,
 }
 
-/// A UDP port, by number or name.
+/// A UDP port, given by number or name.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpPort(u16);
 
@@ -70,7 +70,7 @@ impl Show for UdpPort {
     }
 }
 
-/// A destination: an address, or `None` for the destination address annotation.
+/// The destination of packets; `None` if it is each packet's destination address annotation.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination(pub(crate) Option<Ipv4Addr>);
 

@@ -85,12 +85,12 @@ pub struct Args {
     /// A count, and the handler to write when the total count reaches it.
     #[arg(keyword)]
     count_call: Option<CallAt>,
-    /// A text that follows the first line of each file with counts.
+    /// A text that is written after the first line of each file of counts.
     #[arg(keyword)]
     banner: Option<String>,
 }
 
-/// A number and the call to make when it is reached.
+/// A number, and the handler to write when a count reaches it.
 #[derive(Clone, Debug)]
 pub struct CallAt {
     at: u64,
@@ -106,7 +106,7 @@ impl ArgValue for CallAt {
     }
 }
 
-/// Parses a call; `None` for an empty text.
+/// Parses a number and a handler; `None` for an empty text.
 fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError> {
     match text.trim() {
         "" => Ok(None),
@@ -114,8 +114,8 @@ fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError>
     }
 }
 
-/// The limits on the number of aggregates, or those on the total count: one limit for each action. A limit is removed
-/// when it is reached.
+/// The limits on one count: the number of aggregates, or the total count. There is at most one limit for each action. A
+/// limit is removed when it is reached.
 #[derive(Default)]
 struct Call {
     freeze: Option<u64>,
@@ -124,8 +124,8 @@ struct Call {
 }
 
 impl Call {
-    /// Removes the limits that `n` has reached. Writes the handler if the limit of `call` is one of them. Returns
-    /// whether to freeze, and whether to stop counting.
+    /// Removes the limits that `n` has reached, and writes the handler if the limit of `call` is one of them. Returns
+    /// whether `freeze` was reached, and whether `stop` was reached.
     #[inline]
     fn reached(&mut self, n: u64, cx: &mut Cx<'_>) -> (bool, bool) {
         let due = |at: &mut Option<u64>| at.take_if(|at| *at <= n).is_some();
@@ -301,7 +301,7 @@ impl AggregateCounter {
     fn set_active(&mut self, active: bool) {
         self.active = active;
     }
-    /// A text that follows the first line of each file with counts.
+    /// A text that is written after the first line of each file of counts.
     #[read(raw)]
     fn banner(&self) -> &str {
         &self.banner

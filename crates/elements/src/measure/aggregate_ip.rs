@@ -38,7 +38,7 @@ pub struct Args {
     /// Whether to append the value to the bits of the previous aggregate.
     #[arg(keyword, default = false)]
     incremental: bool,
-    /// Whether bits of an address keep their place in the address.
+    /// Whether bits of an address keep their position in the address, with all other bits zero.
     #[arg(keyword, default = false)]
     unshift_ip_addr: bool,
 }
@@ -76,8 +76,8 @@ impl AggregateIp {
     fn bit_length(&self) -> usize {
         self.args.field.bits
     }
-    /// The field by name, such as `ip dst/16`. A field without a name is shown by its place:
-    /// `HEADER[OFFSET:LENGTH]` for whole bytes, else `HEADER[OFFSET bit BIT:LENGTH]`.
+    /// The field by name, such as `ip dst/16`. A field without a name is shown by its position: `HEADER[OFFSET:LENGTH]`
+    /// for whole bytes, else `HEADER[OFFSET bit BIT:LENGTH]`.
     #[read(merge = first)]
     fn field(&self) -> String {
         self.args.field.to_string()

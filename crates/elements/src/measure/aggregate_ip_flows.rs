@@ -71,7 +71,7 @@ pub struct Args {
     /// How long a TCP flow may be idle.
     #[arg(keyword, default = Nanos(86_400_000_000_000), show = "86400", min = Nanos(0))]
     tcp_timeout: Nanos,
-    /// How long a TCP flow is kept after its end.
+    /// How long a TCP flow may be idle after it was reset or closed by both ends.
     #[arg(keyword, default = Nanos(30_000_000_000), show = "30", min = Nanos(0))]
     tcp_done_timeout: Nanos,
     /// How long a UDP flow may be idle.
@@ -89,8 +89,7 @@ pub struct Args {
     /// The file to which each flow is written when it ends.
     #[arg(keyword)]
     traceinfo: Option<Filename>,
-    /// The element that reads the packets from a file. The name of this file is written to the TRACEINFO
-    /// file, as the source of the packets.
+    /// The element that reads the packets from a file. The TRACEINFO file names that file as the source of the packets.
     #[arg(keyword)]
     source: Option<ElementRef>,
     /// Whether fragments belong to flows; true unless packets are pulled.
@@ -124,7 +123,8 @@ fn ports(transport: &[u8]) -> Option<(u16, u16)> {
     Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
-/// Returns the flow of an IP packet, and whether the packet goes from the lower end to the higher.
+/// Returns the flow of an IP packet. Also returns whether the packet goes from the lower end (address and port) to the
+/// higher.
 fn key(ip: &[u8; 20], transport: &[u8]) -> Option<(Key, bool)> {
     let kind = ip[9];
     if kind != protocol::TCP && kind != protocol::UDP {
@@ -210,7 +210,7 @@ enum Fate {
     Flow(Seen),
     /// The packet is a later fragment and waits for its first fragment. The value is the current time, in nanoseconds.
     Waits(i64),
-    /// The packet belongs to no flow. The value is the drop reason if there is no output 1.
+    /// The packet belongs to no flow. It leaves by output 1; without output 1 it is dropped for this reason.
     Other(Reason),
 }
 
@@ -242,8 +242,8 @@ impl AggregateIpFlows {
         }
     }
 
-    /// Slow path for pushed packets: used while fragments wait, and for packets that do not simply leave by
-    /// output 0.
+    /// Slow path for a pushed packet. Used while fragments wait, and for a packet that does not leave by output 0 at
+    /// once.
     #[cold]
     fn handle(&mut self, mut p: Packet, fate: Fate, cx: &mut Cx<'_>) {
         match fate {
@@ -375,8 +375,8 @@ impl Lifecycle for AggregateIpFlows {
             f.drain().for_each(|p| cx.drop(p, Reason::Stopped));
         }
         if self.info.as_ref().is_some_and(|i| !i.has_begun()) && !handover::has_run(cx) {
-            // The router did not run: remove the file if this element created it. A file that existed before may
-            // belong to another router.
+            // The router never ran. If this element created the file, remove it. A file that existed before may belong
+            // to another router.
             if let Some(name) = self.args.traceinfo.as_ref().filter(|_| self.made) {
                 handover::unmake(&name.0);
             }

@@ -120,7 +120,8 @@ impl Rates {
     }
     /// Returns the rates of packets and bytes at the time `now`.
     fn at(&mut self, now: i64) -> (f64, f64) {
-        // The recent counts are added as of the last reading of the clock, because they came soon after it.
+        // The recent counts are added as of the last time that the clock was read, because their packets came soon
+        // after it.
         self.flush(self.now);
         (self.packets.rate(now), self.bytes.rate(now))
     }
@@ -245,8 +246,8 @@ impl Lifecycle for Counter {
         if calls { declared } else { Effects::empty() }
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        // With several old workers, the greatest of their rates is kept. The rate is correct again after some
-        // seconds of traffic.
+        // After a hot swap from several workers, the greatest of their rates is kept. The rate is correct again after
+        // some seconds of traffic.
         let now = cx.peek();
         if old.rates.at(now).0 >= self.rates.at(now).0 {
             std::mem::swap(&mut self.rates, &mut old.rates);

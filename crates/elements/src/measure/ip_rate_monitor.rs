@@ -98,10 +98,11 @@ struct Cell {
     last: i64,
 }
 
-/// A prefix whose rates are written to the annotations of packets in the prefix.
+/// A prefix whose packets get its rates as annotations until a given time (handler `anno_level`).
 struct AnnoLevel {
     prefix: Prefix4,
-    /// The time at which the level ends, in nanoseconds. In a level that was just parsed: its duration.
+    /// The time until which packets get the rates, in nanoseconds. Until the handler adds the current time, only the
+    /// duration.
     until: i64,
 }
 
@@ -121,16 +122,16 @@ impl ArgValue for AnnoLevel {
     }
 }
 
-/// Memory that a prefix takes, in bytes, including its share of the table.
+/// Memory that a prefix takes, in bytes. The factor 2 allows for free slots in the hash table.
 const EACH: usize = 2 * (size_of::<Prefix4>() + size_of::<Cell>());
 /// Memory that prefixes may take at most, in kilobytes; also the default.
 const MOST_KILOBYTES: usize = 65_536;
-/// Largest number of annotation levels that are stored.
+/// Largest number of [`AnnoLevel`]s that are stored.
 const MOST_LEVELS: usize = 64;
 /// A prefix counts as without traffic when it has had no packet for this time, in nanoseconds.
 const IDLE: i64 = 1_000_000_000;
 
-/// Returns the number of prefixes that fit into this memory.
+/// Returns the number of prefixes that fit into `kilobytes` of memory.
 fn room(kilobytes: u32) -> usize {
     let kilobytes = match kilobytes as usize {
         0 => MOST_KILOBYTES,
@@ -211,7 +212,7 @@ impl IpRateMonitor {
         let ratio = self.args.ratio.0;
         let mut rates = if ratio >= 1.0 || self.random.unit() < ratio {
             let one = if self.args.unit == Unit::Packets { 1.0 } else { p.len() as f64 };
-            // A packet that is counted also stands for packets that are not counted.
+            // A counted packet also stands for the packets that are not counted, so multiply by 1/RATIO.
             self.measure(address, port, (one / ratio).round() as u64, now)
         } else {
             self.known(address, now)

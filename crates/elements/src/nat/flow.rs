@@ -3,7 +3,7 @@
 
 use super::tuple::{Change, Tuple, both};
 
-/// The kinds of rewriters.
+/// The kinds of rewriters. They differ in the header fields that identify a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RewriterKind {
     /// Addresses and ports of TCP and UDP. Each protocol has its own flows.
@@ -85,11 +85,11 @@ pub mod bit {
     pub const FORWARD: u8 = 1;
     /// The table has a key for replies.
     pub const REPLY: u8 = 2;
-    /// The mask of both bits: a flow with either of them is alive.
+    /// The mask of `FORWARD` and `REPLY`. A flow is alive if at least one of these bits is set.
     pub const ALIVE: u8 = FORWARD | REPLY;
     /// TCP: the forward direction was closed by FIN or RST. Shifted left by one, the bit stands for replies.
     pub const DONE: u8 = 4;
-    /// UDP: the mask of the two bits that count packets, up to 3. The lower one is `DONE`.
+    /// UDP: the mask of a two-bit counter of packets, which stops at 3. Its lower bit is `DONE`.
     pub const THREE: u8 = BOTH_DONE;
     /// `DONE` for both directions.
     pub const BOTH_DONE: u8 = DONE | DONE << 1;
@@ -113,21 +113,21 @@ pub struct Flow {
     pub ip_change: u16,
     /// The change of the transport checksum in forward packets.
     pub transport_change: u16,
-    /// Distinguishes the flows that use the same place (index) of the store one after the other.
+    /// How many flows have used this index of the store before. Shows whether a heap entry belongs to this flow.
     pub generation: u32,
     /// The outputs of forward packets and of replies.
     pub outs: [u16; 2],
-    /// The number of the rewriter in the store.
+    /// The number, in the store, of the rewriter that the flow belongs to.
     pub space: u16,
     /// The number of the rewriter's input whose specification made the flow.
     pub input: u16,
     /// IP protocol.
     pub proto: u8,
-    /// See [`class`].
+    /// The timeout class: a constant of [`class`].
     pub class: u8,
-    /// See [`bit`].
+    /// The state: bits of [`bit`].
     pub bits: u8,
-    /// The value of the reply annotation.
+    /// The value that replies get in the annotation REPLY_ANNO.
     pub anno: u8,
 }
 

@@ -4,25 +4,25 @@
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
-/// How a command is written.
+/// The syntax of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `PORT h1,h2,h3,h4,p1,p2`
     Port,
-    /// `EPRT |1|h1.h2.h3.h4|port|`, with this byte in place of the bars.
+    /// `EPRT |1|h1.h2.h3.h4|port|`, with this byte as the delimiter `|`.
     Extended(u8),
 }
 
 /// A command in the text of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// How it is written.
+    /// The syntax of the command.
     pub form: Form,
-    /// The address and port that it names; `None` if that is an IPv6 address.
+    /// The IPv4 address and the port in the command; `None` if its address is an IPv6 address.
     pub names: Option<(u32, u16)>,
-    /// The offset of its argument in the text.
+    /// The offset of the command's argument in the text.
     pub start: usize,
-    /// The length of its argument in bytes, up to white space. Other text may follow.
+    /// The length of the argument in bytes. The argument ends at white space; other text may follow.
     pub length: usize,
 }
 

@@ -12,7 +12,7 @@ use castanet_wire::ipv4::protocol;
 pub struct Key {
     /// Addresses and ports.
     pub tuple: Tuple,
-    /// IP protocol; 0 where it does not matter.
+    /// IP protocol. In lookups, 0 for rewriters whose flows do not distinguish protocols.
     pub proto: u8,
     /// Length of the IP header in bytes.
     pub header: u8,
@@ -30,7 +30,7 @@ fn addresses(net: &[u8]) -> Option<(Key, &[u8; 20])> {
     Some((Key { tuple: Tuple { addrs, ports: 0 }, proto: h[9], header }, h))
 }
 
-/// Whether a header belongs to a whole packet or to a first fragment.
+/// Whether an IP header belongs to a whole packet or to a first fragment (fragment offset 0).
 #[inline(always)]
 fn is_first(h: &[u8; 20]) -> bool {
     u16::from_be_bytes([h[6], h[7]]) & castanet_wire::ipv4::OFFSET_MASK == 0
@@ -55,7 +55,8 @@ pub trait Family: Send + 'static {
     /// Returns the key of the packet whose network header is at the start of `net`; `None` if the family does
     /// not rewrite the packet.
     fn key(net: &[u8]) -> Option<Key>;
-    /// Returns a second key. A packet that the first key does not find is looked up by this key, as a reply.
+    /// Returns a second key, by which a packet is looked up as a reply if its forward key finds no flow. `None`
+    /// for families in which one key finds both directions.
     #[inline(always)]
     fn reply_key(_: Key) -> Option<Tuple> {
         None

@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// receiver.
 ///
 /// # Ports
-/// Input 0: ICMP packets. Output 0: rewritten errors. Where MAPS gives a PORTOFFSET, they leave by the output
-/// of the flow plus PORTOFFSET, and not by output 0. Output 1 (optional): other ICMP packets; without output
-/// 1 they are dropped.
+/// Input 0: ICMP packets. Output 0: rewritten errors. If MAPS gives a rewriter a PORTOFFSET, errors about its
+/// flows do not leave on output 0, but on the output number of the flow plus PORTOFFSET. Output 1 (optional): other
+/// ICMP packets; without output 1 they are dropped.
 ///
 /// # Example
 /// ```click
@@ -46,8 +46,8 @@ pub struct IcmpRewriter {
 /// Arguments of ICMPRewriter.
 #[derive(Args)]
 pub struct Args {
-    /// Names of rewriters, separated by spaces; `NAME:PORTOFFSET` sends errors to the output of the flow plus
-    /// PORTOFFSET.
+    /// Names of rewriters, separated by spaces; `NAME:PORTOFFSET` sends errors to the output whose number is
+    /// that of the flow's output plus PORTOFFSET.
     maps: Maps,
     /// Whether the destination annotation is set to the new destination.
     #[arg(keyword, default = true)]
@@ -150,8 +150,8 @@ fn quote(net: &[u8]) -> Option<Quote> {
 }
 
 impl Quote {
-    /// Returns the quoted packet's tuple as a rewriter of `kind` sees it, and the protocol number of its flow
-    /// key.
+    /// Returns the tuple and the protocol number by which a rewriter of `kind` looks up the quoted packet;
+    /// `None` if such a rewriter does not rewrite it.
     fn tuple(&self, kind: RewriterKind) -> Option<(Tuple, u8)> {
         let addrs = self.addrs;
         match kind {
@@ -256,8 +256,8 @@ fn mend(net: &mut [u8], quote: &Quote, kind: RewriterKind, sent: Tuple, to: Tupl
     let after = checksum::sum(quoted.get(..reach).unwrap_or_default());
     let Some((outer, rest)) = net.split_at_mut_checked(usize::from(quote.outer.header)) else { return };
     if let Some(h) = IcmpHeader::from_prefix_mut(rest) {
-        // RFC 1624, equation 3: the sums over all words, before and after the change, take the place of one old and one
-        // new word.
+        // RFC 1624, equation 3 updates a checksum for one word that changes. It also holds for the sum of all words
+        // before and after the change.
         h.checksum.set(checksum::update16(h.checksum.get(), before, after));
     }
     let old = quote.outer.tuple;

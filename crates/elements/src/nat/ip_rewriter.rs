@@ -11,12 +11,12 @@ use castanet_wire::ipv4::protocol;
 
 /// Rewrites addresses and ports of TCP and UDP packets, flow by flow (RFC 3022, RFC 4787, RFC 5382).
 ///
-/// A packet of a known flow, in either direction and on any input, is rewritten as the flow says. Its
-/// checksums are updated incrementally (RFC 1624). If the flow of a packet is unknown, the specification of
-/// its input applies, and may make a flow. The number of flows is bounded: when CAPACITY is reached, a new
-/// flow evicts another one. Of the flows whose last packet is older than the guarantee, it evicts the one
-/// that would time out first. If no flow is that old, the new flow is refused and counted. Other protocols,
-/// later fragments and truncated packets are dropped, unless the input says `pass`.
+/// A packet of a known flow, in either direction and on any input, is rewritten as the flow says. Its checksums are
+/// updated incrementally (RFC 1624). If the flow of a packet is unknown, the specification of its input applies, and
+/// may make a flow. The number of flows is bounded: when CAPACITY is reached, a new flow evicts the flow that would
+/// time out first. For the time GUARANTEE after its last packet, a flow cannot be evicted. If this protects all
+/// flows, the new flow is refused and counted. Other protocols, later fragments and truncated packets are dropped,
+/// unless the input says `pass`.
 ///
 /// # Ports
 /// Inputs: packets; each input has its own specification. Outputs: as the specification that made the flow

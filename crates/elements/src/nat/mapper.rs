@@ -20,7 +20,7 @@ pub struct Mapper {
     choice: Choice,
 }
 
-/// How a mapper chooses.
+/// How a mapper chooses a target for a new flow.
 pub enum Choice {
     /// Round robin. The counter, modulo the number of targets, is the index of the next target.
     RoundRobin(AtomicUsize),
@@ -28,7 +28,7 @@ pub enum Choice {
     Ring {
         /// The seed of the hashes that place servers and clients on the ring.
         seed: u32,
-        /// Points in ascending order, each with the number of its target.
+        /// Points in ascending order, each with the index of its target.
         points: Vec<(u32, u16)>,
     },
 }
@@ -56,11 +56,12 @@ impl Choice {
 }
 
 impl Mapper {
-    /// Makes a mapper with targets as they are written in the compound element `scope`.
+    /// Makes a mapper. `written` holds its targets. `scope` is the compound element in which their pattern names are
+    /// looked up.
     pub fn new(written: Vec<Target<PatternText>>, scope: &str, choice: Choice) -> Mapper {
         Mapper { written, scope: scope.to_string(), targets: OnceLock::new(), choice }
     }
-    /// Looks up the patterns that targets give by name.
+    /// Looks up the patterns of the targets that name a pattern.
     pub fn resolve(&self, registry: &Registry) -> Result<(), ValueError> {
         if self.targets.get().is_none() {
             let all =

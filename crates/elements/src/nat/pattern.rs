@@ -17,7 +17,7 @@ enum Order {
     /// The packet's own port first, if it is in the range. Then the rest of the range, from a random
     /// position.
     Keep,
-    /// `#`: one after the other.
+    /// `#`: ascending, from where the last search ended.
     Sequential,
     /// `?`: from a random position.
     Random,

@@ -31,14 +31,15 @@ pub struct Settings {
     pub kind: RewriterKind,
     /// How long flows live.
     pub timeouts: Timeouts,
-    /// The maximum number of flows, or the rewriter that shares its capacity.
+    /// The maximum number of flows, or the other rewriter whose capacity this rewriter shares.
     pub capacity: Capacity,
     /// The time in nanoseconds between sweeps that remove expired flows. With 0 there are no sweeps: expired
     /// flows are removed only by lookups and when new flows are made.
     pub reap: i64,
-    /// Whether the destination annotation is set.
+    /// Whether the destination annotation is set to the new destination.
     pub dst_anno: bool,
-    /// The offset of the annotation that replies get from the packet that made their flow, if there is one.
+    /// The offset of the annotation that is copied from the packet that made a flow to all replies. None if no
+    /// annotation is copied.
     pub reply_anno: Option<usize>,
 }
 
@@ -299,8 +300,8 @@ impl<A: RewriterArgs> Rewriter<A> {
         }
     }
 
-    /// Passes or drops a packet that the family does not rewrite, such as one of another protocol or a later
-    /// fragment.
+    /// Passes or drops a packet that rewriters of this family do not rewrite, such as a packet of another
+    /// protocol or a later fragment.
     #[cold]
     fn foreign(&self, p: &Packet, port: usize, space: u16, store: &mut Store) -> Fate {
         if p.network().is_none() {

@@ -6,11 +6,11 @@ use castanet_wire::checksum;
 use castanet_wire::tcp::flag;
 use std::collections::VecDeque;
 
-/// The maximum number of shifts that are kept for one direction. A TCP window contains far fewer, because
-/// clients wait for the reply to each command.
+/// The maximum number of places where the shift changes, for one direction. A TCP window contains far fewer, because
+/// FTP clients wait for the reply to each command.
 const MOST: usize = 64;
-/// A place where the shift changes is discarded when the sender is this many bytes beyond it. No window is
-/// larger (RFC 7323 section 2.3), so no segment from before the place can arrive any more. Besides, sequence
+/// A place in the stream where the shift changes is discarded when the sender is this many bytes beyond the place. No
+/// window is larger (RFC 7323 section 2.3), so no segment from before the place can arrive any more. Besides, sequence
 /// numbers can be compared only within half their range.
 const FAR: u32 = 1 << 30;
 
@@ -34,8 +34,8 @@ fn reaches(a: u32, b: u32) -> bool {
 }
 
 impl Shift {
-    /// Adds `by` to the shift of sequence number `from` and of all later ones. If `from` is not beyond the
-    /// last place, the text is a retransmission, and nothing changes.
+    /// Adds `by` to the shift of sequence number `from` and of all later numbers. If `from` is not beyond the last
+    /// place where the shift changes, the text is a retransmission, and the shifts stay as they are.
     pub fn add(&mut self, from: u32, by: u32) {
         let last = self.places.back();
         if last.is_some_and(|l| reaches(l.0, from)) {
@@ -52,7 +52,7 @@ impl Shift {
             self.before = after;
         }
     }
-    /// Discards places that are at least [`FAR`] bytes before `seq`.
+    /// Discards the places where the shift changes that are at least [`FAR`] bytes before `seq`.
     fn pass(&mut self, seq: u32) {
         while self.places.front().is_some_and(|p| (FAR..1 << 31).contains(&seq.wrapping_sub(p.0))) {
             self.forget_first();

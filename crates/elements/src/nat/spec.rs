@@ -40,7 +40,7 @@ impl Target<PatternText> {
         };
         Ok(Target { pattern, outs: [output("forward", f, cx)?, output("reply", r, cx)?] })
     }
-    /// Returns the target with its pattern, which is looked up if it is given by name.
+    /// Returns the target with the pattern itself. If the target names a pattern, looks it up.
     pub fn resolve(&self, registry: &Registry, scope: &str) -> Result<Target<Arc<Pattern>>, ValueError> {
         let pattern = match &self.pattern {
             PatternText::Inline(p) => p.clone(),
@@ -66,8 +66,8 @@ fn check_outputs(outs: Outs, outputs: usize) -> Result<(), ValueError> {
     })
 }
 
-/// An input specification as it is written. An error in it is kept until the rewriter is built, so that errors of all
-/// specifications are reported together.
+/// An input specification as it is written. If it has an error, the error is stored until the rewriter is built, so
+/// that the errors of all specifications are reported together.
 #[derive(Clone, Debug)]
 pub struct SpecText {
     spec: Result<UnresolvedSpec, ValueError>,
@@ -163,8 +163,8 @@ impl SpecText {
         spec.outs().try_for_each(|outs| check_outputs(outs, outputs))?;
         Ok(spec)
     }
-    /// Returns the error in the text, and makes the checks that do not depend on other elements. It is an error if an output is not below
-    /// `outputs`.
+    /// Checks the specification as far as that needs no other element. It is an error if the text was wrong, or if
+    /// an output is not below `outputs`.
     pub fn check(&self, outputs: usize) -> Result<(), ValueError> {
         match self.spec.as_ref().map_err(Clone::clone)? {
             UnresolvedSpec::Drop | UnresolvedSpec::Mapper(_) => Ok(()),
@@ -181,7 +181,8 @@ impl SpecText {
 }
 
 impl Spec {
-    /// The outputs of packets that the specification lets pass, and of replies to them.
+    /// Returns every pair of outputs that the specification gives to packets and their replies. A mapper has a pair for
+    /// each target.
     fn outs(&self) -> impl Iterator<Item = Outs> {
         let (own, mapped) = match self {
             Spec::Drop => (None, &[][..]),
@@ -216,7 +217,8 @@ impl Spec {
             _ => false,
         }
     }
-    /// Continues the sequences of another specification's patterns, where the patterns have the same definition.
+    /// Lets each pattern continue the sequence of the pattern at the same position in `other`, if both have the same
+    /// definition.
     pub fn go_on_from(&self, other: &Spec) {
         for (a, b) in self.patterns().iter().zip(other.patterns()) {
             a.go_on_from(&b);

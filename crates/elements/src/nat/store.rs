@@ -22,11 +22,11 @@ use std::collections::{BinaryHeap, HashMap};
 /// The maximum number of flows if no capacity is given. It bounds their memory to 400 MB.
 const CEILING: usize = 1 << 22;
 
-/// A heap entry of a flow: the time of the flow's last packet when the entry was made, and the place and
+/// A heap entry of a flow: the time of the flow's last packet when the entry was made, and the index and
 /// generation of the flow.
 type Due = Reverse<(i64, u32, u32)>;
 
-/// Flows of one rewriter in one timeout class. A packet updates the time only in its flow, so heap entries
+/// The flows of one rewriter in one timeout class. A packet updates the time only in its flow, so heap entries
 /// become outdated. Before the top entry is used, outdated entries at the top are updated and move down.
 #[derive(Default)]
 struct Class {
@@ -52,9 +52,9 @@ pub struct Space {
     classes: [Class; class::COUNT],
     /// The inputs of the rewriter.
     pub inputs: Vec<Input>,
-    /// Number of flows that stayed here when another router took over the others.
+    /// Number of flows that stayed here when a hot swap moved the other flows to the new router.
     left: usize,
-    /// Number of keys in the table, at most two for each flow.
+    /// Number of keys that the rewriter's flows have in the table, at most two for each flow.
     pub entries: usize,
 }
 
@@ -69,20 +69,20 @@ pub struct Store {
     spaces: Vec<Space>,
     /// The maximum number of flows.
     pub capacity: u32,
-    /// The shifts of sequence numbers, by the place of the flow. Only a few flows have them.
+    /// The shifts of sequence numbers, by the index of the flow. Only a few flows have shifts.
     shifts: HashMap<u32, [Shift; 2]>,
     /// The number of flows that have been removed so far.
     removals: u64,
-    /// Searches that found no free port, as a set-associative cache that is indexed by the hash of the
-    /// [`Wish`]. The next packet with the same wish continues the search. A search that tried everything is
-    /// not repeated until a flow is removed. A full set discards its oldest search, and the next packet with
-    /// the wish of that search starts anew. So the cost of a packet is bounded in all cases.
+    /// Searches that found no free port. The array is a set-associative cache, indexed by the hash of the
+    /// [`Wish`]. The next packet with the same wish continues the search. A search that tried all ports is not
+    /// repeated until a flow is removed. A full set discards its oldest search. The next packet with the wish of
+    /// that search starts a new search. So the cost of a packet is bounded in all cases.
     searches: Box<[[Option<Search>; 4]; SEARCHES]>,
     /// The number of ports that searches have tried so far.
     pub probes: u64,
 }
 
-/// The number of sets of searches, a power of two.
+/// The number of sets in the cache of searches, a power of two.
 const SEARCHES: usize = 64;
 
 /// A search that found no free port.
@@ -94,7 +94,8 @@ struct Search {
     removals: u64,
 }
 
-/// What a search is for: the pattern, and the parts of the flow's key that decide which ports are free.
+/// What a search looks for: a free port of this pattern, for a flow with these parts of the key. Other parts of the
+/// key do not influence which ports are free.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Wish {
     pattern: usize,
@@ -105,24 +106,24 @@ struct Wish {
 pub struct New {
     /// The number of the rewriter in the store.
     pub space: u16,
-    /// The input of the rewriter.
+    /// The number of the rewriter's input whose specification applies.
     pub input: u16,
     /// IP protocol.
     pub proto: u8,
-    /// The tuple of the packet.
+    /// The tuple by which the packet that makes the flow was looked up.
     pub from: Tuple,
     /// The timeout class that the flow starts in.
     pub class: u8,
     /// The value of the reply annotation.
     pub anno: u8,
-    /// The time, in nanoseconds.
+    /// The current time, in nanoseconds.
     pub now: i64,
 }
 
 /// The result for a packet of an unknown flow.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Made {
-    /// A flow was made, at this place.
+    /// A flow was made, with this index.
     Flow(u32),
     /// No flow was made; the packet leaves unchanged by this output.
     Pass(u16),
@@ -208,7 +209,7 @@ impl Store {
     pub fn reach(&self, tag: u32) -> usize {
         self.index.reach(tag)
     }
-    /// Whether an entry belongs to a key.
+    /// Whether an entry of the table belongs to a key.
     #[inline(always)]
     pub fn is(&self, value: u32, space: u16, proto: u8, t: Tuple) -> bool {
         let reply = value & 1 == 1;
@@ -216,12 +217,12 @@ impl Store {
             f.tuples[usize::from(reply)] == t && f.space == space && f.proto == proto && f.has(reply)
         })
     }
-    /// Guesses the entry that belongs to a tag. [`Store::is`] tells whether the guess is right.
+    /// Guesses the table entry that belongs to a tag. [`Store::is`] tells whether the guess is right.
     #[inline(always)]
     pub fn guess(&self, tag: u32) -> Option<u32> {
         self.index.guess(tag)
     }
-    /// Finds the entry of a key: twice the flow's place, plus 1 for a reply. If the flow has expired, it is
+    /// Finds the table entry of a key: twice the index of the flow, plus 1 for replies. If the flow has expired, it is
     /// removed and not returned.
     #[inline]
     pub fn find(&mut self, tag: u32, space: u16, proto: u8, t: Tuple, now: i64) -> Option<u32> {
@@ -246,12 +247,12 @@ impl Store {
         let Some(f) = self.flow(place) else { return true };
         self.class_of(f).is_none_or(|c| now.saturating_sub(f.last) >= c.timeout.max(c.guarantee))
     }
-    /// Returns the flow at a place.
+    /// Returns the flow with an index.
     #[inline(always)]
     pub fn flow(&self, place: u32) -> Option<&Flow> {
         self.flows.get(place as usize)
     }
-    /// Returns the flow at a place, mutably.
+    /// Returns the flow with an index, mutably.
     #[inline(always)]
     pub fn flow_mut(&mut self, place: u32) -> Option<&mut Flow> {
         self.flows.get_mut(place as usize)

@@ -40,7 +40,7 @@ pub struct Args {
     /// Whether packets take the detour.
     #[arg(default = false, handler = "rw")]
     active: bool,
-    /// Accepted for old configurations and ignored; the element always stays in its place.
+    /// Accepted for old configurations and ignored; the element is never removed from the path.
     #[arg(keyword, default = false, name = "INLINE")]
     _inline: bool,
 }

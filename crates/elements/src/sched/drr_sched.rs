@@ -47,7 +47,7 @@ pub struct Args {
 struct Input {
     signal: Signal,
     head: Option<Packet>,
-    /// Bytes that the input may still give.
+    /// The credit of the input, in bytes.
     deficit: u64,
 }
 

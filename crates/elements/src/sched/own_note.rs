@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A notifier that a pull element has of its own. Its state may differ from that of the notifiers upstream.
+//! An element's own notifier, for pull elements. Its state may differ from that of the notifiers upstream.
 
 use castanet_element::prelude::*;
 

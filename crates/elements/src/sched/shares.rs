@@ -4,7 +4,7 @@
 
 use castanet_element::prelude::*;
 
-/// The stride of one ticket.
+/// The stride of a port with one ticket.
 const ONE_TICKET: u64 = 1 << 32;
 /// When the pass of a port exceeds this value, all passes are reduced.
 const LARGE_PASS: u64 = 1 << 62;
@@ -58,14 +58,14 @@ impl Shares {
         self.order.insert(at, place);
     }
 
-    /// Returns the number of the port at index `place` in the order of turns. Index 0 is next.
+    /// Returns the number of the port at index `place` of `order`. The port at index 0 has the next turn.
     #[inline]
     pub fn get(&self, place: usize) -> Option<usize> {
         self.order.get(place).map(|p| p.client)
     }
 
-    /// Gives a turn to the port at index `place` in the order. The ports before it had no packet, so they lose the
-    /// turns that were due until then. A port without packets therefore cannot save up turns.
+    /// Gives a turn to the port at index `place` of `order`. The ports before it had no packet, so they lose the turns
+    /// that were due before this turn. A port without packets therefore cannot save up turns.
     #[inline]
     pub fn turn_at(&mut self, place: usize) {
         let Some(now) = self.order.get(place).map(|p| p.pass) else { return };
@@ -78,13 +78,13 @@ impl Shares {
             p.pass += turns * stride;
             self.enter(p);
         }
-        // All passes are at least `now` here.
+        // Now all passes are at least `now`, so the subtraction cannot wrap.
         if now > LARGE_PASS {
             self.order.iter_mut().for_each(|p| p.pass -= now);
         }
     }
 
-    /// Continues from the order of other shares, if the tickets are equal (hot swap).
+    /// Takes over the order of `old` if the tickets are equal (hot swap).
     pub fn go_on_from(&mut self, old: &Shares) {
         if self.tickets == old.tickets {
             self.order.clone_from(&old.order);

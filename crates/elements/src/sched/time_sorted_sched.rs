@@ -57,7 +57,8 @@ struct Input {
     held: u32,
 }
 
-/// A packet that the element holds. The packet that leaves next compares as the greatest.
+/// A packet that the element holds. The packet that leaves next compares as the greatest, because `BinaryHeap` gives
+/// the greatest item first.
 struct Held {
     time: i64,
     input: usize,

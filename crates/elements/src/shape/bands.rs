@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of Meter and BandwidthMeter: measures a rate, and finds the band that contains it.
+//! The engine of Meter and BandwidthMeter: measures a rate, and finds its band. A band is the range between two
+//! neighbouring rates of the configuration.
 
 use super::rate::Unit;
 use castanet_element::prelude::*;
@@ -77,7 +78,7 @@ impl<A: BandArgs> Engine for Bands<A> {
         if !rates.is_sorted_by(|a, b| a < b) {
             return Err("rates must be in increasing order, each once".into());
         }
-        // For each given rate, there is an output for lower rates. One more output is for all higher rates.
+        // Each given rate has one output, for lower rates. The last output is for rates above all given rates.
         let outputs = rates.len().saturating_add(1);
         if cx.outputs != outputs {
             let text =

@@ -70,7 +70,7 @@ impl Gap {
                 let seconds = begun.saturating_sub(s) / SECOND;
                 self.count.saturating_sub(self.rate.saturating_mul(seconds.unsigned_abs()))
             }
-            // Before the first call, no units were requested. So treat all units that are due by now as passed.
+            // Before the first call, no units were requested. So count all units that are due by now as used.
             None => self.due_after(now.saturating_sub(begun)),
         };
         self.second = Some(begun);

@@ -44,8 +44,8 @@ impl Gate {
         let Some(note) = self.note else { return };
         if !cx.is_on(&self.upstream) {
             cx.clear_note(note);
-            // Another worker may have added a packet in between. If a packet is added later, a notifier upstream wakes
-            // this element.
+            // Another worker may have queued a packet upstream just before the notifier was turned off, so look again.
+            // If a packet is queued later, a notifier upstream wakes this element.
             if cx.is_on(&self.upstream) {
                 cx.set_note(note);
             }

@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 use castanet_element::spec::Args;
 use castanet_tables::{Ewma, TokenBucket};
 
-/// The unit of a rate. The engines of rates are generic over it, so the choice has no cost per packet.
+/// The unit of a rate. Meters, shapers and splitters are generic over it, so the choice has no cost per packet.
 pub trait Unit: 'static {
     /// Whether every packet costs 1.
     const PACKETS: bool;
@@ -64,7 +64,7 @@ impl Bytes {
     /// at least this many.
     const FLOOR: u64 = 131_072;
     /// The largest burst, in bytes, that is rounded as in Click. The rounding makes a burst of this size 0.4% larger.
-    /// For larger bursts, its effect would grow.
+    /// The rounding error would grow with larger bursts.
     const ROUNDED: u64 = 1 << 24;
 
     /// Makes a full bucket for a burst of `bytes`.

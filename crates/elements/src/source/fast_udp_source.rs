@@ -10,7 +10,8 @@ use castanet_wire::ipv4::{Ipv4Header, protocol};
 use castanet_wire::udp::{self, UdpHeader};
 use std::net::Ipv4Addr;
 
-/// Lengths in bytes: the Ethernet header, the IPv4 header, and the Ethernet, IPv4 and UDP headers together.
+/// The length of the Ethernet header, in bytes. `IP` is that of the IPv4 header, and `HEADERS` that of all three
+/// headers.
 const ETHER: usize = EtherHeader::LEN;
 const IP: usize = Ipv4Header::LEN;
 const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
@@ -98,7 +99,7 @@ impl ArgValue for Port {
     }
 }
 
-/// Builds the packet that all packets are copies of.
+/// Builds the frame that every packet is a copy of.
 fn frame(args: &Args) -> Vec<u8> {
     let length = (args.length as usize).clamp(HEADERS, MOST);
     let (total, datagram) = ((length - ETHER) as u16, (length - ETHER - IP) as u16);

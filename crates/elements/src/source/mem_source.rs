@@ -47,7 +47,7 @@ pub struct MemSource {
     batch: Batch,
 }
 
-/// The place of a frame: its first line, its number of lines, and its length in bytes.
+/// The position of a frame in `lines`: its first line, its number of lines, and its length in bytes.
 #[derive(Clone, Copy)]
 struct Frame {
     start: u32,
@@ -165,8 +165,8 @@ impl MemSource {
         u64::try_from(self.args.limit).is_ok_and(|limit| limit <= self.count.get())
     }
 
-    /// Returns a copy of the next frame if the frame fits into one line and the thread's pool has a free
-    /// buffer at hand.
+    /// Returns a copy of the next frame. Returns none if the frame is longer than one line, or if the free list of the
+    /// thread's pool is empty.
     #[inline(always)]
     fn short_packet(&mut self) -> Option<Packet> {
         let &Frame { start, count: 1, len } = self.frames.get(self.next)? else { return None };
@@ -209,7 +209,7 @@ impl Element for MemSource {
 }
 
 impl MemSource {
-    /// Handles a turn after LIMIT packets have been sent.
+    /// Handles a turn of the task after LIMIT packets have been sent.
     #[cold]
     #[inline(never)]
     fn rest(&mut self, cx: &mut Cx<'_>) -> Turn {
@@ -259,7 +259,8 @@ impl MemSource {
 }
 
 impl MemSource {
-    /// Continues after a change, if packets are left.
+    /// Schedules the task after the settings or the count have changed. If packets are left to send, STOP applies
+    /// again.
     fn resume(&mut self, cx: &mut Cx<'_>) {
         if left(self.args.limit, self.count) > 0 {
             self.stopped = false;

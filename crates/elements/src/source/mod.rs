@@ -25,13 +25,13 @@ pub const CLASSES: &[ClassDef] = &[
 /// The default data of packets.
 const TEXT: &[u8; 69] = b"A castanet clicks; these are the sixty-nine bytes it sends by default";
 
-/// Data is copied in lines of this many bytes, each by a few wide stores.
+/// The size of a line, in bytes. Data is copied line by line, with a few wide stores for each line.
 const LINE: usize = 64;
 /// The most lines that are copied one by one. Longer data is copied by `copy_from_slice`, or packets share its buffer.
 const FEW: usize = 4;
 
-/// Makes a packet with the first `len` bytes of `line`. Data that fits into one line is the most common case. In this
-/// function, the compiler knows how many bytes are copied.
+/// Makes a packet with the first `len` bytes of `line`. Most data fits into one line. The number of bytes that this
+/// function copies is known at compile time.
 #[inline(always)]
 fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     let mut p = Packet::with_headroom(headroom, LINE)?;
@@ -214,7 +214,7 @@ impl Pace {
     pub(crate) fn went(&mut self, at: i64) {
         self.paid(1, at);
     }
-    /// Like `went`, but the packet costs `tokens` tokens. The bucket may have fewer tokens: it then owes the rest.
+    /// Like `went`, but the packet costs `tokens` tokens. If the bucket has fewer tokens, it owes the rest.
     pub(crate) fn paid(&mut self, tokens: u64, at: i64) {
         self.bucket.remove(tokens, at);
     }
@@ -237,8 +237,8 @@ impl Pace {
     }
 }
 
-/// Sets the timestamp of packets that leave now. Simulated time is read for each packet, and advances; real time is
-/// read once.
+/// Sets the timestamps of packets that leave now. Real time is read once for all packets. Simulated time is read for
+/// each packet, because each read advances it.
 fn stamp(packets: &mut [Packet], cx: &mut Cx<'_>) {
     if cx.is_simulated() {
         for p in packets {

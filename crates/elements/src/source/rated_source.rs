@@ -142,7 +142,8 @@ impl Element for RatedSource {
 }
 
 impl RatedSource {
-    /// Continues after a change, if packets are left.
+    /// Wakes the sending or pulling task after the settings or the count have changed. If packets are left to send,
+    /// STOP applies again.
     fn resume(&mut self, cx: &mut Cx<'_>) {
         if left(self.args.limit, self.count) > 0 {
             self.stopped = false;

@@ -97,7 +97,8 @@ impl Element for TimedSource {
 }
 
 impl TimedSource {
-    /// Continues after a change, if packets are left.
+    /// Sets the timer after the settings or the count have changed, if packets are left to send. STOP then applies
+    /// again.
     fn resume(&mut self, cx: &mut Cx<'_>) {
         let more = left(self.args.limit, self.count) > 0;
         self.stopped &= !more;

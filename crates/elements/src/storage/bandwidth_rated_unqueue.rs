@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BandwidthRatedUnqueue: pulls packets and pushes them at a rate in bytes.
+//! BandwidthRatedUnqueue: pulls packets and pushes them at a limited rate in bytes.
 
 use super::rated::Rated;
 use crate::shape::rate::ByteRate;
@@ -7,11 +7,11 @@ use castanet_element::prelude::*;
 
 /// Pulls packets and pushes them on, at most RATE bytes a second.
 ///
-/// A token bucket, which is full at the start, keeps the rate. After a pause, BURST_BYTES (or the bytes that are due in
-/// BURST_DURATION) may leave at once, plus one packet of any length. A packet may leave when the bucket owes no tokens.
-/// When it leaves, it takes as many tokens as it has bytes. Bytes in the extra length annotation do not count. As in
-/// Click, the burst is a few bytes longer than configured. The task sleeps while there is nothing upstream. It also
-/// sleeps until the next packet may leave; that time is rounded up to a whole millisecond.
+/// A token bucket, which is full at the start, limits the rate. After a pause, BURST_BYTES bytes (or RATE times
+/// BURST_DURATION) may leave at once, plus one packet of any length. A packet may leave while the number of tokens is
+/// not negative. It then takes one token for each of its bytes. The extra length annotation does not count. As in
+/// Click, the burst is a few bytes longer than configured. The task sleeps while there are no packets upstream. It also
+/// sleeps until the next packet may leave; this time is rounded up to a whole millisecond.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of all queues: argument, handlers, lifecycle.
+//! The engine of all queues: its argument, handlers and lifecycle.
 
 use super::store::Store;
 use castanet_element::prelude::*;
@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 /// Arguments of queues.
 #[derive(Args)]
 pub struct Args {
-    /// The most packets in the queue.
+    /// The maximum number of packets in the queue.
     #[arg(default = Capacity::new(1000), show = "1000")]
     pub(super) capacity: Capacity,
 }
@@ -38,12 +38,12 @@ impl Store {
     fn length(&self) -> usize {
         self.len()
     }
-    /// The most packets that have been in the queue at a time.
+    /// The maximum number of packets that have been in the queue at one time.
     #[read(unit = "packets", merge = max)]
     fn highwater_length(&self) -> usize {
         self.highwater()
     }
-    /// The most packets that the queue may hold; when the capacity shrinks, the oldest packets stay.
+    /// The maximum number of packets in the queue; if it shrinks, the oldest packets stay.
     #[read(name = "capacity", unit = "packets", calm)]
     fn read_capacity(&self) -> usize {
         self.capacity()

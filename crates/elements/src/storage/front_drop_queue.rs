@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out; a full queue removes its oldest packets.
 ///
-/// A packet that is removed to make room for another leaves on output 1, or is dropped if that is not connected. A
-/// message is printed the first time this happens. Tasks that pull from the queue sleep while it is empty.
+/// A packet that is removed to make room for another leaves on output 1, or is dropped if output 1 is not connected. A
+/// message is printed when the first packet is removed. Tasks that pull from the queue sleep while it is empty.
 ///
 /// # Ports
 /// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that were

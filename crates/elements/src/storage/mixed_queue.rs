@@ -6,13 +6,13 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled; input 0 adds packets at the end of the queue, input 1 at its front.
 ///
-/// When the queue is full, a packet of input 0 is refused, and a packet of input 1 replaces the packet at the end of
-/// the queue. A packet that is refused or replaced leaves on output 1, or is dropped if that is not connected. A
-/// message is printed the first time this happens. Tasks that pull from the queue sleep while it is empty.
+/// When the queue is full, a packet from input 0 is refused, and a packet from input 1 replaces the packet at the end
+/// of the queue. A packet that is refused or replaced leaves on output 1, or is dropped if output 1 is not connected. A
+/// message is printed for the first such packet. Tasks that pull from the queue sleep while it is empty.
 ///
 /// # Ports
-/// Input 0 (push): packets for the end of the queue. Input 1 (push): packets for its front. Output 0 (pull): all
-/// these packets. Output 1 (push, optional): packets that were refused or replaced.
+/// Input 0 (push): packets for the end of the queue. Input 1 (push): packets for the front of the queue. Output 0
+/// (pull): the packets of both inputs. Output 1 (push, optional): packets that were refused or replaced.
 ///
 /// # Example
 /// ```click

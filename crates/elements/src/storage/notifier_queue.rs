@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NotifierQueue: a queue that notifies pullers downstream, but not sources upstream.
+//! NotifierQueue: a queue with a notifier for tasks that pull, but none for sources.
 
 use super::store::Store;
 use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out, and wakes tasks that pull from it.
 ///
-/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected. A message is printed
-/// the first time this happens. Tasks that pull from the queue sleep while it is empty. Sources are not notified when
-/// the queue is full, so they go on sending.
+/// A packet that finds the queue full leaves on output 1, or is dropped if output 1 is not connected. A message is
+/// printed for the first such packet. Tasks that pull from the queue sleep while it is empty. Sources upstream are not
+/// notified when the queue is full, so they do not stop sending.
 ///
 /// # Ports
-/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that found
-/// no room.
+/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that found the queue
+/// full.
 ///
 /// # Example
 /// ```click

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of RatedUnqueue and BandwidthRatedUnqueue: pulls packets and pushes them at a rate.
+//! The engine of RatedUnqueue and BandwidthRatedUnqueue: pulls packets and pushes them at a limited rate.
 
 use crate::shape::rate::{Burst, BurstArgs, Unit};
 use crate::source::Pace;
 use castanet_element::prelude::*;
 
-/// Pulls packets and pushes them on at a rate.
+/// The engine of RatedUnqueue and BandwidthRatedUnqueue. `A` is the arguments of the class.
 #[derive(Counts)]
 pub struct Rated<A> {
     args: A,
     burst: Burst,
     pace: Pace,
-    /// Number of turns of the task.
+    /// Turns of the task.
     #[count(unit = "turns", hidden)]
     turns: Count,
     /// Turns in which the rate did not allow a packet yet.
@@ -71,7 +71,7 @@ impl<A: BurstArgs> Rated<A> {
             "{turns} calls to run_task()\n{empty} empty runs\n{pushes} pushes\n{failed} failed pulls\n"
         ))
     }
-    /// Whether packets are pulled.
+    /// Whether the task pulls packets.
     #[read]
     fn active(&self) -> bool {
         self.active

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RatedUnqueue: pulls packets and pushes them at a rate.
+//! RatedUnqueue: pulls packets and pushes them at a limited rate.
 
 use super::rated::Rated;
 use crate::shape::rate::PacketRate;
@@ -7,9 +7,9 @@ use castanet_element::prelude::*;
 
 /// Pulls packets and pushes them on, at most RATE packets a second.
 ///
-/// A token bucket, which is full at the start, keeps the rate. After a pause, BURST_SIZE packets (or those that are due
-/// in BURST_DURATION) may leave at once. The task sleeps while there is nothing upstream. It also sleeps until the next
-/// packet is due; that time is rounded up to a whole millisecond.
+/// A token bucket, which is full at the start, limits the rate. After a pause, BURST_SIZE packets (or RATE times
+/// BURST_DURATION) may leave at once. The task sleeps while there are no packets upstream. It also sleeps until the
+/// next packet may leave; this time is rounded up to a whole millisecond.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.

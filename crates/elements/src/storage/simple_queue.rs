@@ -6,12 +6,12 @@ use castanet_element::prelude::*;
 
 /// Stores packets until they are pulled, first in, first out, without notifiers.
 ///
-/// A packet that finds the queue full leaves on output 1, or is dropped if that is not connected. A message is printed
-/// the first time this happens. Tasks that pull from the queue never sleep.
+/// A packet that finds the queue full leaves on output 1, or is dropped if output 1 is not connected. A message is
+/// printed for the first such packet. Tasks that pull from the queue never sleep.
 ///
 /// # Ports
-/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that found
-/// no room.
+/// Input 0 (push): packets. Output 0 (pull): the same packets. Output 1 (push, optional): packets that found the queue
+/// full.
 ///
 /// # Example
 /// ```click

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The packets of a queue. A queue of one worker needs no atomics; a queue of several workers uses a ring.
+//! The engine of all queues. A queue that one worker uses needs no atomics. A queue that several workers use is a ring.
 
 use super::engine::Args;
 use castanet_element::prelude::*;
@@ -17,7 +17,7 @@ mod push;
 #[cfg(test)]
 mod tests;
 
-/// The part of a queue that all workers share. The lock is taken for writing only to change the capacity.
+/// The part of a queue that several workers share. The lock is taken for writing only to change the capacity.
 pub(super) struct Shared {
     ring: RwLock<Ring<Packet>>,
     highwater: AtomicUsize,
@@ -55,7 +55,7 @@ impl Packets {
     fn own(capacity: usize) -> Packets {
         Packets::Own { fifo: Fifo::new(capacity), highwater: 0, warned: false }
     }
-    /// Returns the drop counter for a new store: the counter of the shared ring, or a new counter.
+    /// Returns the drop counter for a new store. If several workers share the packets, they share the counter too.
     fn drops(&self) -> SharedCount {
         match self {
             Packets::Own { .. } => SharedCount::default(),
@@ -64,12 +64,12 @@ impl Packets {
     }
 }
 
-/// Returns the message that a queue of this capacity could not be allocated.
+/// Returns the text of the error that a queue of this capacity could not be allocated.
 fn no_memory(capacity: Capacity, e: &TryReserveError) -> String {
     format!("no memory for {} packets: {e}", capacity.get())
 }
 
-/// The engine of all queues: their packets, counters and notifiers.
+/// The engine of all queues: the stored packets, counters and notifiers.
 #[derive(Counts)]
 pub struct Store {
     pub(super) args: Args,
@@ -79,11 +79,11 @@ pub struct Store {
     drops: SharedCount,
     /// The class of the queue.
     class: &'static ClassSpec,
-    /// The empty notifier, for tasks that pull: it is on while there may be packets.
+    /// The notifier for tasks that pull. It is on while the store may have packets; none if the class declares none.
     empty: Option<Note>,
-    /// The full notifier, for sources: it is on while the store is not full.
+    /// The notifier for sources. It is on while the store is not full; none if the class declares none.
     full: Option<Note>,
-    /// The number of packets, which other elements can read.
+    /// A copy of the number of packets, which other elements can read.
     gauge: Gauge,
 }
 
@@ -103,8 +103,8 @@ impl Store {
         }
     }
 
-    /// Allocates room for packets. This happens at initialisation and not earlier, because a configuration may be
-    /// built only to be checked.
+    /// Allocates memory for the packets. This happens at initialisation and not in `build`, because some configurations
+    /// are built only to be checked.
     pub fn allocate(&mut self) -> Result<(), ElementError> {
         let capacity = self.args.capacity.get() as usize;
         let failed = |e| no_memory(self.args.capacity, &e);
@@ -112,7 +112,7 @@ impl Store {
             Packets::Own { fifo, .. } => *fifo = Fifo::try_new(capacity).map_err(failed)?,
             Packets::Shared(s) => {
                 let mut ring = s.ring.write();
-                // The first replica allocates for all. After live reconfiguration the ring is in use already,
+                // The first replica allocates the ring for all. After live reconfiguration the ring is in use already,
                 // and `take_packets` changes its capacity.
                 if ring.capacity() == 0 && capacity != 0 {
                     *ring = Ring::try_new(capacity).map_err(failed)?;
@@ -122,7 +122,7 @@ impl Store {
         Ok(())
     }
 
-    /// Gets the notifiers that the class declares, and the gauge.
+    /// Gets the notifiers that the class declares, and the gauge, from the router.
     pub fn notify(&mut self, cx: &mut InitCx<'_>) {
         let note = |c: Capability| self.class.has(c).then(|| cx.note(c)).flatten();
         (self.empty, self.full) = (note(Capability::EmptyNotifier), note(Capability::FullNotifier));
@@ -135,14 +135,14 @@ impl Store {
         }
     }
 
-    /// The number of packets in the store.
+    /// Returns the number of packets in the store.
     pub fn len(&self) -> usize {
         match &self.packets {
             Packets::Own { fifo, .. } => fifo.len(),
             Packets::Shared(s) => s.ring.read().len(),
         }
     }
-    /// The most packets that the store may hold.
+    /// Returns the maximum number of packets in the store.
     pub fn capacity(&self) -> usize {
         match &self.packets {
             Packets::Own { fifo, .. } => fifo.capacity(),
@@ -155,18 +155,18 @@ impl Store {
             Packets::Shared(s) => Room::is_full(s.as_ref()),
         }
     }
-    /// The most packets that have been in the store at a time.
+    /// Returns the maximum number of packets that have been in the store at one time.
     pub fn highwater(&self) -> usize {
         match &self.packets {
             Packets::Own { highwater, .. } => *highwater,
             Packets::Shared(s) => s.highwater.load(Ordering::Relaxed),
         }
     }
-    /// The number of packets that were refused or removed because the store was full.
+    /// Returns the number of packets that were refused or removed because the store was full.
     pub fn drops(&self) -> u64 {
         self.drops.get()
     }
-    /// Sets the counters to 0.
+    /// Sets the drop counter and the high-water mark to 0.
     pub fn reset_counts(&mut self) {
         match &mut self.packets {
             Packets::Own { highwater, .. } => *highwater = 0,

@@ -5,9 +5,8 @@ use castanet_element::prelude::*;
 
 /// Pulls at most BURST packets every INTERVAL and pushes them on.
 ///
-/// The first packets leave one INTERVAL after the start. While there is nothing upstream, neither the task
-/// nor the timer runs. Packets that arrive during such a pause leave at the end of the interval in which they
-/// arrive.
+/// The first packets leave one INTERVAL after the start. While there are no packets upstream, neither the task nor the
+/// timer runs. The next packets to arrive leave at the end of the interval in which they arrive.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.
@@ -23,11 +22,11 @@ use castanet_element::prelude::*;
 pub struct TimedUnqueue {
     args: Args,
     burst: u32,
-    /// Packets that may still leave in this interval.
+    /// The number of packets that may still leave in this interval.
     left: usize,
-    /// When the timer expires, in nanoseconds. If the timer is not set: when it last expired.
+    /// The time at which the timer expires, in nanoseconds. If the timer is not set, the time at which it last expired.
     next: i64,
-    /// Whether the timer is not set, because there was nothing upstream when it expired.
+    /// Whether the timer is not set, because there were no packets upstream when it expired.
     resting: bool,
     upstream: Signal,
     batch: Batch,
@@ -36,10 +35,10 @@ pub struct TimedUnqueue {
 /// Arguments of TimedUnqueue.
 #[derive(Args)]
 pub struct Args {
-    /// Time between bursts.
+    /// The time from one burst to the next.
     #[arg(min = Nanos::SHORTEST_PERIOD)]
     interval: Nanos,
-    /// The most packets of a burst; 1 if not given, 8 for a Burster.
+    /// The maximum number of packets in a burst; if not given, 1, or 8 under the alias Burster.
     #[arg(show = "1")]
     burst: Option<u32>,
 }
@@ -60,7 +59,7 @@ impl Build for TimedUnqueue {
 }
 
 impl TimedUnqueue {
-    /// Sets the timer to the end of the interval in which `now` lies.
+    /// Sets the timer to the end of the interval that contains `now`.
     fn rearm(&mut self, now: i64, cx: &mut Cx<'_>) {
         let interval = self.args.interval.0.max(1);
         let behind = now.saturating_sub(self.next).max(0) / interval;
@@ -73,8 +72,8 @@ impl Element for TimedUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         let n = self.left.min(cx.limit());
         if n > 0 {
-            // Pull packets one by one, because a burst ends at the first pull that finds nothing. One pull of several
-            // packets would not show where that happened.
+            // Pull packets one by one, because a burst ends at the first pull that finds no packet. If one call pulled
+            // several packets, it would not show at which of them that happened.
             while self.batch.len() < n
                 && let Some(p) = cx.pull_one(0)
             {
@@ -121,7 +120,7 @@ impl Lifecycle for TimedUnqueue {
         } else {
             cx.set_timer(0, self.next);
         }
-        // Packets that arrived before the swap have woken only the old task, so wake this one.
+        // Packets that arrived before the swap have woken only the task of the old element, so wake this one.
         cx.schedule();
         Ok(())
     }

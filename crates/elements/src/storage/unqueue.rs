@@ -5,7 +5,7 @@ use castanet_element::prelude::*;
 
 /// Pulls packets and pushes them on.
 ///
-/// Its task pulls at most BURST packets a turn and sleeps while there is nothing upstream.
+/// Its task pulls at most BURST packets a turn and sleeps while there are no packets upstream.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.
@@ -19,10 +19,10 @@ use castanet_element::prelude::*;
 #[class(task, lifecycle, handlers)]
 pub struct Unqueue {
     args: Args,
-    /// Packets passed on.
+    /// Packets pushed on.
     #[count(unit = "packets")]
     count: Count,
-    /// Packets of this turn's burst so far.
+    /// The number of packets of the current burst that have been moved so far.
     done: usize,
     upstream: Signal,
     batch: Batch,
@@ -31,24 +31,24 @@ pub struct Unqueue {
 /// Arguments of Unqueue.
 #[derive(Args)]
 pub struct Args {
-    /// The most packets to pull in a turn; negative for as many as there are.
+    /// The maximum number of packets to pull in a turn; negative for no limit.
     #[arg(default = 1, handler = "rw")]
     burst: i32,
-    /// When false, no packets are pulled.
+    /// Whether the task pulls packets.
     #[arg(keyword, default = true, handler = "rwc")]
     active: bool,
-    /// The most packets to pull in all; negative for no limit.
+    /// The maximum number of packets to pull in total; negative for no limit.
     #[arg(keyword, default = -1, handler = "rw")]
     limit: i64,
 }
 
-/// The most packets that a turn moves if BURST is negative. The limit lets other tasks have their turns.
+/// The maximum number of packets to pull in a turn if BURST is negative, so that other tasks also get their turns.
 const UNLIMITED: usize = 1 << 16;
 
 impl Element for Unqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         if self.args.burst == 1 && self.args.limit < 0 && self.args.active {
-            // A burst of one packet is complete at once, so `done` stays 0.
+            // A burst of one packet is complete after one pull, so `done` is always 0.
             self.done = 0;
             let Some(p) = cx.pull_one(0) else { return self.found_nothing(cx) };
             self.count.add(1);
@@ -92,20 +92,20 @@ impl Unqueue {
             return Turn::More;
         }
         self.done = 0;
-        // A pull that gave fewer packets than requested is treated like a single pull that found nothing.
+        // If a pull returned fewer packets than requested, act as if a further pull had found no packet.
         if got < n && !cx.is_on(&self.upstream) { Turn::Sleep } else { Turn::Again }
     }
 }
 
 #[handlers]
 impl Unqueue {
-    /// Sets the count to 0, so that LIMIT more packets may pass.
+    /// Sets the count of packets to 0, so that LIMIT more packets may pass.
     #[write(button)]
     fn reset(&mut self, cx: &mut Cx<'_>) {
         self.count.reset();
         cx.schedule();
     }
-    /// The same as `reset`.
+    /// Does the same as `reset`.
     #[write(button)]
     fn reset_counts(&mut self, cx: &mut Cx<'_>) {
         self.reset(cx);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unqueue2: pulls packets and pushes them while there is room.
+//! Unqueue2: pulls packets and pushes them while a queue downstream has free space.
 
 use castanet_element::prelude::*;
 
-/// Pulls packets and pushes them on while a queue downstream has room.
+/// Pulls packets and pushes them on while a queue downstream has free space.
 ///
-/// Its task pulls at most BURST packets a turn. When all queues downstream are full, the task ends its turn
-/// and sleeps. It also sleeps while there is nothing upstream. If there is no queue downstream, Unqueue2
-/// works like `Unqueue`.
+/// Its task pulls at most BURST packets a turn. When all queues downstream are full, the task ends its turn and sleeps.
+/// It also sleeps while there are no packets upstream. If there is no queue downstream, Unqueue2 works like `Unqueue`.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.
@@ -21,10 +20,10 @@ use castanet_element::prelude::*;
 #[class(task, lifecycle)]
 pub struct Unqueue2 {
     args: Args,
-    /// Packets passed on.
+    /// Packets pushed on.
     #[count(unit = "packets")]
     packets: Count,
-    /// Packets of this turn's burst so far.
+    /// The number of packets of the current burst that have been moved so far.
     done: u32,
     upstream: Signal,
     downstream: Signal,
@@ -33,18 +32,18 @@ pub struct Unqueue2 {
 /// Arguments of Unqueue2.
 #[derive(Args)]
 pub struct Args {
-    /// The most packets to pull in a turn; negative for as many as there are.
+    /// The maximum number of packets to pull in a turn; negative for no limit.
     #[arg(default = 1)]
     burst: i32,
-    /// Accepted for old configurations, but has no effect: the nearest queues downstream are always used.
+    /// Accepted for old configurations, but ignored: the nearest queues downstream are always used.
     #[arg(keyword, name = "QUEUES")]
     _queues: Option<String>,
-    /// Accepted for old configurations, but has no effect: nothing is printed in any case.
+    /// Accepted for old configurations, but ignored: nothing is ever printed.
     #[arg(keyword, name = "QUIET", default = false)]
     _quiet: bool,
 }
 
-/// The most packets that a turn moves if BURST is negative. The limit lets other tasks have their turns.
+/// The maximum number of packets to pull in a turn if BURST is negative, so that other tasks also get their turns.
 const UNLIMITED: u32 = 1 << 16;
 
 impl Element for Unqueue2 {
@@ -53,8 +52,8 @@ impl Element for Unqueue2 {
         if burst == 0 {
             return Turn::Sleep;
         }
-        // Move one packet at a time: the free space in the queue is known again only when the packet has
-        // reached the queue.
+        // Move one packet at a time: the free space of the queue is known again only when the packet has reached the
+        // queue.
         if let Err(turn) = cx.room(&self.downstream, 1, false) {
             self.done = 0;
             return turn;

@@ -56,13 +56,13 @@ pub struct FromDump {
     count: Count,
     reader: Option<CaptureReader>,
     random: Random,
-    /// A packet that was read but must wait until it is due, or until the end is moved.
+    /// A packet that was read but must wait until it is due, or until END is moved.
     ready: Option<Packet>,
     /// Whether the first packet of the file was seen. Relative times count from that packet.
     begun: bool,
     start: Option<i64>,
     end: Option<i64>,
-    /// By how much the end was moved before the first packet was seen, in nanoseconds.
+    /// By how much END was moved before the first packet was seen, in nanoseconds.
     extended: i64,
     /// With TIMING, router time minus trace time, in nanoseconds.
     shift: Option<i64>,

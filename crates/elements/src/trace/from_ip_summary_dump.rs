@@ -11,7 +11,8 @@ use castanet_element::prelude::*;
 use castanet_io::CaptureError;
 use castanet_io::summary::SummaryReader;
 
-/// Makes packets from a summary dump: one for each line or binary record, with the fields that the dump's head names.
+/// Makes packets from a summary dump: one for each line or binary record, with the fields that are listed in the header
+/// of the dump.
 ///
 /// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input. DATA is a dump within the
 /// configuration. Times may begin or end with a point or have an exponent. Numbers may be hexadecimal, and
@@ -76,7 +77,7 @@ pub struct Args {
     /// The protocol of packets for which the dump gives none.
     #[arg(keyword, default = Protocol(6), show = "TCP")]
     proto: Protocol,
-    /// Whether a record that stands for several packets yields that many packets.
+    /// Whether a record that stands for several packets yields as many packets as it stands for.
     #[arg(keyword, default = false)]
     multipacket: bool,
     /// The fields of a line, until the dump itself names them.

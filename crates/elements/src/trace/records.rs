@@ -12,7 +12,7 @@ use castanet_spec::anno;
 
 /// The most lines without a packet that are read in one turn. The limit lets other tasks have their turns.
 const MOST_SKIPPED: u32 = 1024;
-/// The most bytes of data that a packet has.
+/// The maximum length of the data of a packet, in bytes.
 const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;
 
 /// Arguments of a source that makes packets from records.
@@ -41,7 +41,7 @@ pub trait RecordArgs: castanet_spec::Args {
     fn checksum(&self) -> bool;
     /// The probability that a packet is emitted.
     fn sample(&self) -> f64;
-    /// Whether a record that stands for several packets yields that many packets.
+    /// Whether a record that stands for several packets yields as many packets as it stands for.
     fn multipacket(&self) -> bool {
         false
     }

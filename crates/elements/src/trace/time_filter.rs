@@ -13,9 +13,10 @@ use std::collections::VecDeque;
 /// The span begins at START, inclusive, and ends at END, exclusive. START_DELAY and END_DELAY count from the time when
 /// the router started, START_AFTER and END_AFTER from the first packet's timestamp, and INTERVAL from the start of the
 /// span. A span without a start begins with the first packet, and a span without an end does not end. At the first
-/// packet at or after the end, STOP asks the driver to stop, or END_CALL is called. A write to `extend_interval` or
-/// `end` lets this happen once more. In the value of END_CALL, `$t` is replaced by the timestamp of that packet. If the
-/// call moves the end, the packet is tested again, so no packet is lost between two spans.
+/// packet at or after the end, STOP asks the driver to stop, or END_CALL is called. After a write to `extend_interval`
+/// or `end`, STOP or END_CALL takes effect once more at the new end. In the value of END_CALL, `$t` is replaced by the
+/// timestamp of the packet that reached the end. If the call moves the end, the packet is tested again, so no packet is
+/// lost between two spans.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: packets inside the span. Output 1 (optional): packets outside the span.
@@ -74,10 +75,10 @@ pub struct Args {
     /// When the span ends, counted from its beginning.
     #[arg(keyword)]
     interval: Option<Nanos>,
-    /// Whether the driver is asked to stop at the end.
+    /// Whether the driver is asked to stop at the first packet at or after the end.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// A handler to call at the end.
+    /// A handler to call at the first packet at or after the end.
     #[arg(keyword)]
     end_call: Option<HandlerRef>,
 }

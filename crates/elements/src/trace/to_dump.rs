@@ -64,7 +64,7 @@ pub struct Args {
     /// The file; `-` is the standard output.
     #[arg(handler = "r")]
     filename: Filename,
-    /// The most bytes of a packet that are written; 0: all.
+    /// The most bytes of a packet that are written; 0 for all bytes.
     #[arg(default = 2000)]
     snaplen: u32,
     /// The link type of packets: `ETHER`, `IP`... or its number.
@@ -76,7 +76,7 @@ pub struct Args {
     /// Whether the bytes of the extra length annotation count as packet length.
     #[arg(keyword, default = true)]
     extra_length: bool,
-    /// Whether each packet is written at once.
+    /// Whether each packet is written to the file at once, without buffering.
     #[arg(keyword, default = false)]
     unbuffered: bool,
     /// Whether times are written in nanoseconds instead of microseconds.
@@ -317,8 +317,8 @@ impl Lifecycle for ToDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // The router did not run: remove the file if this element created it. A file that existed before may belong
-        // to another router.
+        // The router never ran. If this element created the file, remove it. A file that existed before may belong to
+        // another router.
         if self.made && matches!(self.file, File::Fresh) {
             handover::unmake(&self.args.filename.0);
         }

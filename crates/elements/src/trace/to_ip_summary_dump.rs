@@ -72,16 +72,16 @@ pub struct Args {
     /// The fields to write.
     #[arg(keyword, alias = "CONTENTS", alias = "DATA", default = standard(), show = "timestamp ip_src")]
     fields: FieldList,
-    /// Whether the head of the file gives host and time.
+    /// Whether the header of the file gives the host name and the time.
     #[arg(keyword, default = false)]
     verbose: bool,
-    /// Whether the file gets a head.
+    /// Whether the file gets a header.
     #[arg(keyword, default = true)]
     header: bool,
-    /// The name of the program in the head.
+    /// The name of the program, for the header.
     #[arg(keyword)]
     banner: Option<String>,
-    /// Whether a packet that stands for several is written several times.
+    /// Whether a packet that stands for several packets is written several times.
     #[arg(keyword, default = false)]
     multipacket: bool,
     /// Whether `!bad` lines say what is wrong with packets.
@@ -281,8 +281,8 @@ impl Lifecycle for ToIpSummaryDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // The router did not run: remove the file if this element created it. A file that existed before may belong
-        // to another router.
+        // The router never ran. If this element created the file, remove it. A file that existed before may belong to
+        // another router.
         if self.made && matches!(self.file, File::Fresh) {
             handover::unmake(&self.args.filename.0);
         }

@@ -10,13 +10,14 @@ use castanet_wire::{UdpHeader, checksum};
 /// Checks UDP headers.
 ///
 /// The tests are, in this order: the protocol is UDP; the UDP length is at least 8 and fits into the IP total length,
-/// and that length fits into the packet; the checksum is correct, or zero, which means that there is none (RFC 768).
-/// Fragments fail, because the checksum covers the other fragments too; only a first fragment without a checksum may
-/// pass. So put an IPReassembler before this element. A bad packet leaves on output 1, or is dropped. Only the first
-/// bad packet is reported; with `VERBOSE`, every bad packet is reported. The network header must be marked.
+/// and the total length fits into the packet; the checksum is correct, or zero, which means "no checksum" (RFC 768).
+/// Fragments fail, because the checksum also covers the fragments that they lack. Only a first fragment without a
+/// checksum may pass. Therefore put an IPReassembler before this element. A bad packet leaves on output 1, or is
+/// dropped if that output is not connected. A message is printed for the first bad packet only or, with `VERBOSE`, for
+/// every bad packet. The network header must be marked.
 ///
 /// # Ports
-/// Input 0: IP packets. Output 0: good UDP datagrams. Output 1 (optional): all others.
+/// Input 0: IP packets. Output 0: good UDP datagrams. Output 1 (optional): bad packets.
 ///
 /// # Example
 /// ```click
@@ -32,7 +33,7 @@ pub struct CheckUdpHeader {
     checker: Checker<Udp>,
 }
 
-/// The checks of UDP datagrams, which `Checker` runs.
+/// The tests of UDP datagrams, for the engine `Checker`.
 pub enum Udp {}
 
 impl Protocol for Udp {
@@ -40,13 +41,13 @@ impl Protocol for Udp {
     const FAULTS: &'static [&'static str; 3] = &["not UDP", "bad packet length", "bad UDP checksum"];
     #[inline]
     fn examine(network: &[u8]) -> Result<(), Fault> {
-        // Byte 9 of the header is the protocol. A shorter header fails the length test below.
+        // Byte 9 of the IP header is the protocol. A packet that ends before it fails the length test below.
         if network.get(9).is_some_and(|&protocol| protocol != UDP) {
             return Err(Fault::Protocol);
         }
         let (ip, bytes) = segment(network).ok_or(Fault::Length)?;
         let header = UdpHeader::from_prefix(bytes).ok_or(Fault::Length)?;
-        // The checksum does not cover bytes behind the datagram.
+        // The checksum does not cover padding after the datagram.
         let datagram = bytes.get(..usize::from(header.len.get())).ok_or(Fault::Length)?;
         if datagram.len() < UdpHeader::LEN {
             return Err(Fault::Length);

@@ -1,58 +1,59 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine of the checkers of transport headers: arguments, counts, reports.
+//! The engine of the classes that check transport headers: arguments, counts and messages.
 
 use castanet_element::count;
 use castanet_element::prelude::*;
 use std::marker::PhantomData;
 
-/// Arguments of the checkers of transport headers.
+/// Arguments of the classes that check transport headers.
 #[derive(Args)]
 pub struct CheckArgs {
-    /// Whether to report every bad packet, not only the first.
+    /// Whether to print a message for every bad packet, not only for the first.
     #[arg(keyword, default = false)]
     pub(crate) verbose: bool,
-    /// Whether the handler drop_details counts bad packets by fault.
+    /// Whether the handler drop_details reports the number of bad packets by fault.
     #[arg(keyword, default = false)]
     pub(crate) details: bool,
 }
 
-/// The faults, in the order of the tests.
+/// The faults of a packet, in the order in which they are tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The packet has another protocol.
+    /// The packet is of another protocol.
     Protocol,
-    /// The lengths contradict each other or exceed the packet.
+    /// The lengths in the headers contradict each other or exceed the packet.
     Length,
     /// The checksum is wrong.
     Checksum,
 }
 
-/// A protocol whose packets a `Checker` can check.
+/// A transport protocol, whose packets a `Checker` checks.
 pub trait Protocol: Send + 'static {
     /// The name of the protocol in messages.
     const NAME: &'static str;
-    /// The texts that messages show for the faults, in the order of [`Fault`].
+    /// The text of each fault in messages, in the order of [`Fault`].
     const FAULTS: &'static [&'static str; 3];
-    /// Checks a packet. `network` holds the bytes of the packet from the network header on.
+    /// Checks a packet, and returns its first fault as the error. `network` holds the packet's bytes from the network
+    /// header on.
     fn examine(network: &[u8]) -> Result<(), Fault>;
-    /// Returns the beginning of a report.
+    /// Returns the text at the start of each message.
     fn prefix(cx: &Cx<'_>) -> String {
         format!("{}: ", cx.declaration())
     }
 }
 
-/// The engine of the checkers of transport headers.
+/// The engine of the classes that check transport headers.
 #[derive(Counts)]
 pub struct Checker<P: Protocol> {
     args: CheckArgs,
-    /// Bad packets.
+    /// Packets that failed a test.
     #[count(name = "drops", unit = "packets", hidden, label(reason = P::FAULTS))]
     faults: [Count; 3],
     protocol: PhantomData<fn() -> P>,
 }
 
 impl<P: Protocol> Checker<P> {
-    /// Checks a packet. Returns the packet's verdict.
+    /// Checks a packet. A good packet passes, and a bad one leaves on output 1 or is dropped.
     #[inline]
     pub(crate) fn check(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let Some(network) = p.network() else { return cx.out_or(1, Reason::NoIpHeader) };
@@ -61,7 +62,8 @@ impl<P: Protocol> Checker<P> {
             Err(fault) => self.bad(fault, cx),
         }
     }
-    /// Counts a bad packet, reports it if it is the first or VERBOSE is set, and returns its verdict.
+    /// Counts a bad packet, and emits it on output 1 or drops it. Prints a message if it is the first or VERBOSE is
+    /// set.
     #[cold]
     #[inline(never)]
     fn bad(&mut self, fault: Fault, cx: &mut Cx<'_>) -> Verdict {
@@ -76,12 +78,12 @@ impl<P: Protocol> Checker<P> {
 
 #[handlers]
 impl<P: Protocol> Checker<P> {
-    /// Bad packets.
+    /// Packets that failed a test.
     #[read(unit = "packets", merge = sum)]
     fn drops(&self) -> Counted {
         Counted(self.faults.iter().map(|c| c.get()).fold(0, u64::wrapping_add))
     }
-    /// Bad packets by fault; an error unless DETAILS is true.
+    /// Packets that failed a test, by fault; an error unless DETAILS is true.
     #[read(merge = sum)]
     fn drop_details(&self) -> Result<Table, HandlerError> {
         if !self.args.details {
@@ -92,8 +94,8 @@ impl<P: Protocol> Checker<P> {
 }
 
 impl<P: Protocol> Lifecycle for Checker<P> {
-    /// Without VERBOSE, a message is printed only for the first bad packet. So packets may be processed in batches, and
-    /// this returns no effects.
+    /// Returns no effects without VERBOSE: a message is then printed only for the first bad packet, so packets may be
+    /// processed in batches.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }

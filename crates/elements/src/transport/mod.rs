@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks and checksums of TCP and UDP headers.
+//! Classes that check TCP and UDP headers or set their checksums.
 
 use castanet_element::{ClassDef, action};
 use castanet_wire::Ipv4Header;
@@ -18,8 +18,8 @@ pub const CLASSES: &[ClassDef] = &[
     action::<set_udp_checksum::SetUdpChecksum>(),
 ];
 
-/// Returns the IPv4 header at the start of `network`, and the data of the packet without padding. Returns none if the
-/// lengths in the header contradict each other or exceed the packet.
+/// Returns the IPv4 header at the start of `network`, and the data of the packet without padding. None if the lengths
+/// in the header contradict each other or exceed the packet.
 #[inline]
 pub(crate) fn segment(network: &[u8]) -> Option<(&Ipv4Header, &[u8])> {
     let h = Ipv4Header::from_prefix(network)?;
@@ -28,7 +28,7 @@ pub(crate) fn segment(network: &[u8]) -> Option<(&Ipv4Header, &[u8])> {
     (from >= Ipv4Header::LEN).then_some((h, carried))
 }
 
-/// Like [`segment`], but mutable.
+/// Like [`segment`], but returns mutable references.
 #[inline]
 pub(crate) fn segment_mut(network: &mut [u8]) -> Option<(&mut Ipv4Header, &mut [u8])> {
     let h = Ipv4Header::from_prefix(network)?;

@@ -8,8 +8,8 @@ use castanet_wire::{TcpHeader, tcp};
 
 /// Sets the TCP checksum (RFC 9293 section 3.1).
 ///
-/// Fragments pass unchanged, because the checksum covers the data of the other fragments too. Packets of other
-/// protocols also pass unchanged. A packet too short for its headers is dropped. The network header must be marked.
+/// Fragments pass unchanged, because the checksum covers the data of the whole packet. Packets of other protocols also
+/// pass unchanged. A packet too short for its headers is dropped. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the packets with a correct checksum.
@@ -29,7 +29,7 @@ pub struct SetTcpChecksum {
 /// Arguments of SetTCPChecksum.
 #[derive(Args)]
 pub struct Args {
-    /// Whether to correct a TCP header length that is less than 20 bytes, or more than the segment has.
+    /// Whether to correct a TCP header length of less than 20 bytes, or more than the length of the segment.
     #[arg(default = false)]
     fixoff: bool,
 }
@@ -45,7 +45,7 @@ impl Action for SetTcpChecksum {
         let len = bytes.len();
         let Some(header) = TcpHeader::from_prefix_mut(bytes) else { return Verdict::Drop(Reason::TooShort) };
         if self.args.fixoff {
-            // The field has four bits and counts 32-bit words, so the longest header has 60 bytes.
+            // The header length field has four bits and counts 32-bit words, so the longest header has 60 bytes.
             let words = (header.header_len().clamp(TcpHeader::LEN, len.min(60)) / 4) as u8;
             header.offset = words << 4 | header.offset & 15;
         }

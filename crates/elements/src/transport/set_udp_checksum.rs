@@ -8,9 +8,9 @@ use castanet_wire::{UdpHeader, udp};
 
 /// Sets the UDP checksum (RFC 768).
 ///
-/// Fragments pass unchanged, because the checksum covers the other fragments too. Packets of other protocols also
+/// Fragments pass unchanged, because the checksum covers the data of the whole packet. Packets of other protocols also
 /// pass unchanged. A packet too short for its headers, or for the length in its UDP header, leaves on output 1, or is
-/// dropped. The network header must be marked.
+/// dropped if that output is not connected. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: the packets with a correct checksum. Output 1 (optional): packets that are too

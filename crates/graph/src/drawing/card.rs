@@ -10,7 +10,7 @@ use castanet_spec::Capability;
 pub(crate) const WIDE: f64 = 7.9;
 pub(crate) const NARROW: f64 = 6.7;
 pub(crate) const LINE: f64 = 16.0;
-/// The height of the row of ports above the text of a box, and of the row below the text.
+/// The height in pixels of a row of ports, above or below the text of a box.
 pub(crate) const PORT_ROOM: f64 = 12.0;
 /// The width of a digit of a port's number, and the distance from the middle of the port to its number, in pixels.
 pub(crate) const DIGIT: f64 = 5.5;
@@ -20,17 +20,17 @@ const CONFIG_LENGTH: usize = 26;
 const CONFIG_LINES: usize = 2;
 const NAME_LENGTH: usize = 40;
 
-/// How text is printed.
+/// The font of a piece of text. It depends on what the text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Font {
     Name,
-    /// Part of a name: a scope, or the number of an unnamed element.
+    /// The less important part of a name: the scope, or the number of an unnamed element.
     Dim,
     Class,
     Config,
 }
 
-/// How a box is filled and outlined.
+/// The fill and the outline of a box. They depend on what the box shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Look {
     Storage,
@@ -67,7 +67,7 @@ pub(crate) struct Card {
     pub(crate) height: f64,
 }
 
-/// The width of a text.
+/// The width of a text in pixels.
 pub(crate) fn width_of(text: &str, font: Font) -> f64 {
     text.chars().count() as f64 * if font == Font::Config { NARROW } else { WIDE }
 }
@@ -145,13 +145,13 @@ impl Card {
     }
 }
 
-/// The minimum width of a row of ports with their numbers.
+/// The minimum width in pixels of a row of ports with their numbers.
 fn row_width(ports: usize) -> f64 {
     let digits = ports.saturating_sub(1).to_string().len() as f64;
     ports as f64 * 2.0 * (BESIDE + digits * DIGIT + 1.0)
 }
 
-/// Where a port is, relative to the middle of its box.
+/// The horizontal position of a port relative to the middle of its box, in pixels.
 pub(crate) fn offset(width: f64, ports: usize, port: usize) -> f64 {
     width * ((port as f64 + 0.5) / ports.max(1) as f64 - 0.5)
 }

@@ -13,8 +13,8 @@ impl Cells {
         (self.width[a] + self.width[b]) / 2.0 + gap
     }
 
-    /// Sets the middle of each box. Layer by layer, boxes move as close to their neighbours as order and
-    /// distances allow.
+    /// Sets the horizontal middle of each box. Layer by layer, boxes move as close to the boxes they are connected to
+    /// as the order and the distances of the boxes in a layer allow.
     pub(crate) fn place(&mut self, rows: &[Vec<usize>]) {
         for row in rows {
             let mut at = 0.0;
@@ -35,7 +35,7 @@ impl Cells {
         }
     }
 
-    /// Straightens long edges where there is room between their neighbours, then repositions the boxes.
+    /// Straightens long edges where the boxes beside them leave enough space, then repositions the boxes.
     pub(crate) fn straighten(&mut self, rows: &[Vec<usize>], chains: &[Vec<usize>]) {
         let mut sides: Vec<[Option<usize>; 2]> = vec![[None; 2]; self.x.len()];
         for w in rows.iter().flat_map(|r| r.windows(2)) {
@@ -99,7 +99,8 @@ impl Cells {
         self.below[upper].len() == 1 && self.above[lower].len() == 1
     }
 
-    /// The preferred position of a cell and its weight. Parts of long edges weigh most, to keep them straight.
+    /// The preferred horizontal position of a cell (a box, or a point of an edge), and the weight of this preference.
+    /// Points of long edges have the greatest weight, which keeps these edges straight.
     fn wanted(&self, c: usize, down: bool, both: bool) -> (f64, f64) {
         let (first, second) =
             if down { (&self.above[c], &self.below[c]) } else { (&self.below[c], &self.above[c]) };

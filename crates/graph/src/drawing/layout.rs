@@ -50,15 +50,15 @@ pub(crate) struct Cells {
     pub(crate) boxes: usize,
 }
 
-/// The maximum number of cells: boxes, and points where edges pass or turn. When the maximum is
-/// reached, further edges are drawn without points, because nobody can follow single edges in such a large drawing.
+/// The maximum number of cells: boxes, and points where edges pass or turn. When the maximum is reached, further edges
+/// are drawn without points. Nobody can follow single edges in such a large drawing.
 const MAX_POINTS: usize = 200_000;
 
 /// Lays out boxes of the given widths. Boxes without a pin are free.
 pub(crate) fn layout(widths: &[f64], edges: &[Edge], pins: &[Pin]) -> Layout {
     let back = back_edges(widths.len(), edges);
     let mut layer = layers(widths.len(), edges, &back, pins);
-    // A back edge that turns above the top layer needs room there.
+    // A back edge that turns above the top layer needs a further layer there.
     if edges.iter().zip(&back).any(|(e, &b)| b && layer[e.to] == 0) {
         layer.iter_mut().for_each(|l| *l += 1);
     }
@@ -77,7 +77,7 @@ pub(crate) fn layout(widths: &[f64], edges: &[Edge], pins: &[Pin]) -> Layout {
     cells.place(&rows);
     cells.straighten(&rows, &chains);
     let ways = chains.iter().zip(edges).zip(&back).map(|((chain, e), &b)| {
-        // The first and the last point of a back edge are left out. They only keep space free for its turns.
+        // Leave out the first and the last point of a back edge, which only keep space free for its turns.
         let inner = if b { chain.get(1..chain.len().saturating_sub(1)).unwrap_or(&[]) } else { chain };
         let own =
             if b && inner.is_empty() { vec![(cells.layer[e.from], cells.x[e.from])] } else { Vec::new() };
@@ -235,7 +235,7 @@ impl Cells {
                 let l = if down { step } else { rows.len() - 1 - step };
                 let wanted = |c: usize| {
                     let near = if down { &self.above[c] } else { &self.below[c] };
-                    // The port's position on the box orders edges of the same box.
+                    // If two edges lead to the same box, the order of their ports on the box decides.
                     let sum: f64 = near.iter().map(|&(n, _, o)| place[n] + o / (self.width[n] + 1.0)).sum();
                     if near.is_empty() { place[c] } else { sum / near.len() as f64 }
                 };

@@ -9,14 +9,14 @@ use crate::graph::Graph;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Distance between layers, and between the frame of a compound and its contents.
+/// Distances in pixels between layers, and between the frame of a compound and its contents.
 const LAYER_GAP: f64 = 38.0;
 const PADDING: f64 = 14.0;
-/// The height of the band at the top of a compound that shows its name.
+/// The height in pixels of the band at the top of a compound that shows its name.
 pub(crate) const HEAD: f64 = 24.0;
-/// The height of a port on a frame.
+/// The height in pixels of a port on the frame of a compound.
 pub(crate) const PORT: f64 = 8.5;
-/// The distance between the contents of the whole drawing and its border.
+/// The distance in pixels between the contents of the whole drawing and its border.
 pub(crate) const MARGIN: f64 = 28.0;
 
 /// A box inside a compound, or a port on the frame of the compound.
@@ -24,7 +24,7 @@ pub(crate) const MARGIN: f64 = 28.0;
 pub(crate) struct Node {
     /// The element or compound that the box shows; `None` for a port on the frame.
     pub(crate) item: Option<Item>,
-    /// The text box of an element or a folded compound.
+    /// The text box of an element or a folded compound; `None` for an open compound or a port.
     pub(crate) card: Option<Card>,
     /// The horizontal middle (`x`) and the upper edge (`top`), relative to the frame of the compound around this node.
     pub(crate) x: f64,
@@ -42,10 +42,10 @@ pub(crate) struct Placed {
     pub(crate) nodes: Vec<Node>,
     /// The lines, in the order of the compound's links.
     pub(crate) lines: Vec<Line>,
-    /// The horizontal positions of its inputs (`entries`) and outputs (`exits`).
+    /// The horizontal positions of the compound's inputs (`entries`) and outputs (`exits`).
     pub(crate) entries: Vec<f64>,
     pub(crate) exits: Vec<f64>,
-    /// The horizontal position where its name begins.
+    /// The horizontal position where the compound's name begins.
     pub(crate) name: f64,
     pub(crate) width: f64,
     pub(crate) height: f64,
@@ -85,7 +85,7 @@ impl Line {
 /// Places everything; the result has an entry for each compound of the scene.
 pub(crate) fn place(graph: &Graph, scene: &Scene) -> Vec<Placed> {
     let mut all = vec![Placed::default(); scene.compounds.len()];
-    // In reverse, so that a compound is placed before the one that contains it.
+    // Compounds are placed in reverse order, so that each is placed before the compound that contains it.
     for (i, compound) in scene.compounds.iter().enumerate().rev() {
         if !compound.folded && !compound.items.is_empty() {
             all[i] = Placed::new(graph, scene, &all, compound, i == 0);

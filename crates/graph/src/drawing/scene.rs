@@ -69,7 +69,7 @@ pub(crate) struct Link {
     pub(crate) from: End,
     pub(crate) to: End,
     pub(crate) kind: PortKind,
-    /// Connections by their index in the flat configuration.
+    /// The connections that this line shows, by their index in the flat configuration.
     pub(crate) connections: Vec<usize>,
 }
 
@@ -80,12 +80,12 @@ pub(crate) struct Compound {
     pub(crate) path: String,
     pub(crate) class: String,
     pub(crate) folded: bool,
-    /// The number of elements in it and in the compounds that it contains.
+    /// The number of elements in this compound and in the compounds that it contains.
     pub(crate) elements: usize,
-    /// Boxes in it.
+    /// The boxes in this compound.
     pub(crate) items: Vec<Item>,
     pub(crate) links: Vec<Link>,
-    /// The kinds of its inputs and outputs.
+    /// The kinds (push or pull) of the inputs (`entries`) and outputs (`exits`) of this compound.
     pub(crate) entries: Vec<PortKind>,
     pub(crate) exits: Vec<PortKind>,
 }

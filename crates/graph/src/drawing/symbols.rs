@@ -183,7 +183,7 @@ impl Sample {
                 }
                 Ok(())
             }
-            // Not in the class `edge`, which is only for lines that show connections.
+            // The sample does not get the style class `edge`, which is only for lines that show connections.
             Sample::Line(kind) => write!(
                 out,
                 "<path class=\"{kind}\" stroke-width=\"1.4\" marker-end=\"url(#{kind})\" d=\"M{x:.1} {:.1}h24\"/>",

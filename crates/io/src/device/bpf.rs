@@ -32,7 +32,7 @@ const SIGNAL: libc::c_int = libc::SIGUSR1;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Class, size, mode, operation.
+    /// The operation code: class, size, mode and operation (RFC 9669).
     pub code: u8,
     /// Destination and source register, four bits each.
     pub registers: u8,
@@ -115,7 +115,8 @@ fn address<T: ?Sized>(of: &T) -> u64 {
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> Result<i32, Errno> {
     let (command, size) = (libc::c_long::from(command), size_of::<T>());
     // SAFETY: the pointer is to size_of::<T>() bytes. The kernel reads and writes no more than these bytes, and
-    // treats the fields of its structure beyond them as zero. The caller guarantees the rest.
+    // treats the fields of its structure beyond them as zero. The caller guarantees that `attributes` belongs to
+    // the command and that the pointers in it are valid.
     let r = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size) };
     if r < 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));
@@ -136,7 +137,7 @@ impl<T: FromBytes + IntoBytes + Immutable> Shared<T> {
         // The cast is lossless: values are a few dozen bytes long.
         let value_size = size_of::<T>() as u32;
         let mut attributes = MapAttributes { kind: MAP_TYPE_ARRAY, key_size: 4, value_size, entries: 1 };
-        // SAFETY: the command reads these four numbers; there are no pointers. The result is a new
+        // SAFETY: the command reads the four numbers in `attributes`, which has no pointers. The result is a new
         // descriptor.
         let fd = unsafe { OwnedFd::from_raw_fd(bpf(MAP_CREATE, &mut attributes)?) };
         Ok(Shared { fd, value: std::marker::PhantomData })
@@ -192,8 +193,8 @@ impl Program {
             flags: BEFORE,
             ..Default::default()
         };
-        // SAFETY: the command reads these numbers; there are no pointers. `program` is open until the end of
-        // this function. The result is a new descriptor.
+        // SAFETY: the command reads the numbers in `attributes`, which has no pointers. `program` is open until the end
+        // of this function. The result is a new descriptor.
         unsafe { bpf(LINK_CREATE, &mut attributes) }.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
     }
 

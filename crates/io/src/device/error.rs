@@ -21,7 +21,7 @@ pub enum DeviceError {
     NotPermitted {
         /// The device.
         name: String,
-        /// What was not allowed.
+        /// The operation that the kernel refused, for example `open a packet socket`.
         doing: &'static str,
         /// The capability that allows it.
         capability: &'static str,
@@ -40,7 +40,7 @@ pub enum DeviceError {
     Unsupported {
         /// The device.
         name: String,
-        /// What is not supported.
+        /// The feature that is not supported.
         what: String,
     },
     /// A setting of the device is invalid.
@@ -54,7 +54,7 @@ pub enum DeviceError {
     Refused {
         /// The device.
         name: String,
-        /// The request.
+        /// The operation that was requested.
         doing: &'static str,
         /// The reason.
         why: String,
@@ -63,7 +63,7 @@ pub enum DeviceError {
     System {
         /// The device.
         name: String,
-        /// The operation.
+        /// The operation that failed.
         doing: &'static str,
         /// The error.
         errno: Errno,

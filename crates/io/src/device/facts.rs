@@ -21,7 +21,7 @@ const IFF_UP: u32 = 1;
 const IFF_RUNNING: u32 = 0x40;
 const AF_INET: u8 = 2;
 const MAIN_TABLE: u8 = 254;
-/// Lengths in bytes of the fixed parts of messages about links, addresses and routes.
+/// Lengths in bytes of the fixed parts (ifinfomsg, ifaddrmsg, rtmsg) of messages about links, addresses and routes.
 const LINK: usize = 16;
 const ADDRESS: usize = 8;
 const ROUTE: usize = 12;
@@ -41,22 +41,22 @@ pub struct DeviceInfo {
     pub mtu: u32,
     /// The type of the device's link header.
     pub link: LinkType,
-    /// The device's Ethernet address.
+    /// The device's Ethernet address; `None` if it has none.
     pub ether: Option<[u8; 6]>,
-    /// The broadcast address of the device's link.
+    /// The link-layer broadcast address; `None` if the device has none.
     pub ether_broadcast: Option<[u8; 6]>,
-    /// The device's first IPv4 address, and the prefix length.
+    /// The device's first IPv4 address, and the prefix length; `None` if it has no IPv4 address.
     pub ip: Option<(Ipv4Addr, u8)>,
-    /// The IPv4 broadcast address of the device's network.
+    /// The IPv4 broadcast address of the device's network; `None` if there is none.
     pub broadcast: Option<Ipv4Addr>,
-    /// The gateway of the default route over this device.
+    /// The gateway of the default route over this device; `None` if there is no such route.
     pub gateway: Option<Ipv4Addr>,
     /// Its counters.
     pub statistics: Statistics,
 }
 
 impl DeviceInfo {
-    /// The network mask of the device's first IPv4 address.
+    /// The network mask of the device's first IPv4 address; `None` if it has no IPv4 address.
     pub fn netmask(&self) -> Option<Ipv4Addr> {
         let (_, len) = self.ip?;
         let bits = u32::MAX.checked_shl(32u32.saturating_sub(u32::from(len))).unwrap_or(0);
@@ -160,7 +160,7 @@ fn read_all() -> Result<Vec<DeviceInfo>, Errno> {
     let mut head = [0; ROUTE];
     head[0] = AF_INET;
     n.dump(Message::new(nl::RTM_GETROUTE, 0, &head), |_, body| {
-        // A prefix length of 0 in the main table is a default route.
+        // Skip routes that are no default routes. A default route has prefix length 0 and is in the main table.
         if body.get(1) != Some(&0) || body.get(4) != Some(&MAIN_TABLE) {
             return;
         }
@@ -255,7 +255,8 @@ pub struct Setup {
     pub up: Option<bool>,
 }
 
-/// Makes the message that adds an address to device `number` or removes it, depending on the message type `kind`.
+/// Makes the message that adds an address to the device with interface index `number`, or removes the address. The
+/// message type `kind` says which.
 fn address(kind: u16, number: u32, (ip, len): (Ipv4Addr, u8)) -> Message {
     let mut head = [AF_INET, len, 0, 0, 0, 0, 0, 0];
     head[4..].copy_from_slice(&number.to_ne_bytes());
@@ -268,8 +269,8 @@ fn address(kind: u16, number: u32, (ip, len): (Ipv4Addr, u8)) -> Message {
     if len < 31 { m.attribute(IFA_BROADCAST, &broadcast.to_be_bytes()) } else { m }
 }
 
-/// Makes the message that adds a default route over device `number` or removes it, depending on the message type
-/// `kind`.
+/// Makes the message that adds a default route over the device with interface index `number`, or removes the route.
+/// The message type `kind` says which.
 fn default_route(kind: u16, number: u32, gateway: Ipv4Addr) -> Message {
     // Table main, protocol static, scope universe, type unicast.
     let head = [AF_INET, 0, 0, 0, MAIN_TABLE, 4, 0, 1, 0, 0, 0, 0];

@@ -16,7 +16,7 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// Returns 0: as the only instruction of a filter, it lets no frame pass.
+    /// The instruction `ret #0`. A filter that has only this instruction drops every frame.
     pub const NOTHING: Instruction = Instruction { code: 0x06, jt: 0, jf: 0, k: 0 };
     /// Makes an instruction from its four numbers, in the order of `tcpdump -ddd`.
     pub fn new(code: u16, jt: u8, jf: u8, k: u32) -> Instruction {

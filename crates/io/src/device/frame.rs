@@ -56,7 +56,7 @@ impl Bytes<'_> {
     }
 }
 
-/// The next frame in a socket's receive queue, preceded by its offload header. It can be read once.
+/// The next frame in a socket's receive queue, preceded by its offload header. The frame can be read only once.
 #[derive(Debug)]
 pub(super) struct Behind<'a> {
     fd: &'a OwnedFd,
@@ -71,8 +71,8 @@ impl<'a> Behind<'a> {
     pub(super) fn new(fd: &'a OwnedFd, len: usize) -> Behind<'a> {
         Behind { fd, len, taken: Cell::new(false), error: Cell::new(None) }
     }
-    /// Reads the frame into two buffers, as many bytes as they hold. Returns false if the frame is missing or
-    /// shorter than expected.
+    /// Reads the frame into two buffers: first into `a`, and what `a` does not hold into `b`. Bytes that neither
+    /// holds are lost. Returns false if the frame is missing or shorter than expected.
     fn read(&self, [a, b]: [&mut [u8]; 2]) -> bool {
         if self.taken.replace(true) {
             return false;

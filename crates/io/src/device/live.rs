@@ -17,7 +17,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// reuses the memory of a sent frame for a later one. A router that received the sent frame may have changed its
 /// headers.
 const HEADERS: usize = 40;
-/// Lengths of frames in bytes: from the Ethernet minimum to the maximum that fits into a page together with
+/// Valid lengths of frames in bytes: from the Ethernet minimum to the maximum that fits into a page together with
 /// the kernel's data.
 const LENGTHS: std::ops::RangeInclusive<usize> = 60..=3000;
 /// Number of different frames that a [`LiveSender`] sends, see [`LiveFrame::flow`].
@@ -188,7 +188,7 @@ impl Assembler {
         self.0.push(Operation { code, registers, offset, immediate });
     }
     fn wide(&mut self, to: u8, from: u8, value: u64) {
-        // The lower half, then the upper half.
+        // The lower half of the value, then the upper half.
         self.put(WIDE, to, from, 0, value as u32 as i32);
         self.put(0, 0, 0, 0, (value >> 32) as u32 as i32);
     }

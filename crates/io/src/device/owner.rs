@@ -34,7 +34,7 @@ fn namespace() -> Option<u32> {
 /// The start time of a running process (proc_pid_stat(5): fields 3 and 22).
 fn started(pid: u32) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may contain any characters.
+    // Field 2, the program's name in parentheses, may contain any characters. So search for the last parenthesis.
     let mut fields = text.get(text.rfind(')')?..)?.split_whitespace().skip(1);
     let state = fields.next()?;
     let start: u64 = fields.nth(18)?.parse().ok()?;

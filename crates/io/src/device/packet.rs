@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use zerocopy::FromBytes;
 
-/// How frames are received.
+/// Options of a [`PacketSocket`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOptions {
     /// Whether to receive frames to other hosts.
@@ -27,7 +27,7 @@ pub struct PacketOptions {
     pub protocol: u16,
     /// Receive only frames for which this program returns a number other than 0.
     pub filter: Option<Vec<Instruction>>,
-    /// Number of frames that the ring holds.
+    /// Number of slots of the receive ring, each for one frame.
     pub slots: usize,
     /// Number of the group of sockets that share the frames of the device; `None` if this socket gets all frames.
     /// Each socket of a group gets the frames of some flows (PACKET_FANOUT of packet(7)).
@@ -117,7 +117,7 @@ impl PacketSocket {
         let header = if info.link.is_ethernet() { 22 } else { 64 };
         let layout = Layout::new((info.mtu as usize).min(LONGEST_SLOT) + header, options.slots);
         set(libc::PACKET_VERSION, 1).map_err(failed("choose the version of its ring"))?;
-        // A frame that is longer than a slot is also put completely into the receive queue.
+        // Make the kernel put frames that are longer than a slot into the receive queue, in full length.
         set(libc::PACKET_COPY_THRESH, 1).map_err(failed("receive super-packets"))?;
         sys::set_option(fd.as_fd(), SOL_PACKET, libc::PACKET_RX_RING, &layout.request())
             .map_err(failed("make its ring"))?;

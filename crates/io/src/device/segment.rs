@@ -17,8 +17,8 @@ const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
-/// The segments of a TCP or UDP super-packet. Each segment is written separately, so only the super-packet is
-/// stored.
+/// The segments of a TCP or UDP super-packet. Only the super-packet is stored; [`Segments::write`] makes one segment at
+/// a time.
 ///
 /// - TCP: sequence numbers continue from segment to segment. If the super-packet has FIN or PSH, only the last segment
 ///   has it (RFC 9293 section 3.9.1). If the super-packet has CWR, only the first segment has it (RFC 3168 section
@@ -52,13 +52,13 @@ fn put<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) {
     }
 }
 
-/// The offset of the IP header, and whether it is IPv6.
+/// Returns the offset of the IP header, and whether the header is IPv6. Returns `None` if the frame has no IP header.
 fn ip_header(frame: &[u8], start: Start) -> Option<(usize, bool)> {
     if start == Start::Ip {
         return Some((0, frame.first()? >> 4 == 6));
     }
     let mut at = 12;
-    // At most two VLAN tags (IEEE 802.1ad).
+    // At most three Ethernet types: those of two VLAN tags (IEEE 802.1ad), and that of the packet.
     for _ in 0..3 {
         match be16(frame, at)? {
             0x8100 | 0x88a8 => at += 4,
@@ -135,7 +135,7 @@ impl<'a> Segments<'a> {
         if header < if udp { 8 } else { 20 } || headers > frame.len() {
             return None;
         }
-        // Bytes after the packet are padding. A length of 0 means a packet longer than 65535 bytes.
+        // Bytes after the packet are padding. A length field of 0 means a packet longer than 65535 bytes.
         let end = ip.checked_add(total)?.min(frame.len());
         let end = if end < headers { frame.len() } else { end };
         let payload = frame.get(headers..end)?;

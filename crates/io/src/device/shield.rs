@@ -18,7 +18,7 @@ const DROP_ALL: [Operation; 2] = [
     Operation { code: 0x95, registers: 0, offset: 0, immediate: 0 },
 ];
 
-/// How the frames are hidden.
+/// The filter in the kernel that hides the frames.
 #[derive(Debug)]
 enum Means {
     /// A TCX link: the kernel removes the program when the descriptor is closed, even if the process is
@@ -90,7 +90,7 @@ impl Shield {
         Ok(shield(Means::Filter { handle, made }))
     }
 
-    /// Returns the descriptor of the TCX link. If the shield is not a link, returns the shield.
+    /// Returns the descriptor of the TCX link. If the shield uses another filter, returns the shield as `Err`.
     pub(crate) fn into_link(mut self) -> Result<OwnedFd, Shield> {
         match std::mem::replace(&mut self.means, Means::Gone) {
             Means::Link { fd } => Ok(fd),
@@ -132,10 +132,9 @@ impl Drop for Shield {
     }
 }
 
-/// Removes from a device the filters of all shields (filters that keep the kernel from answering packets which a router
-/// handles) whose owner satisfies `wanted`. If the clsact qdisc was
-/// created for one of these filters, it is removed too, unless it holds other filters. Returns true if the qdisc
-/// was created for a removed filter but is kept because of other filters.
+/// Removes from a device the filters of all shields whose owner satisfies `wanted`. If the clsact qdisc was created
+/// for one of these filters, it is removed too, unless it holds other filters. Returns true if the qdisc was created
+/// for a removed filter but is kept because of other filters.
 fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "remove a filter that was left behind", e);
     let n = Netlink::open().map_err(failed)?;

@@ -61,8 +61,8 @@ fn program(owner: &Owner, made: bool) -> Vec<u8> {
     all.flat_map(|(code, k)| [&code.to_ne_bytes()[..], &[0, 0], &k.to_ne_bytes()].concat()).collect()
 }
 
-/// Returns the owner of a shield's filter from its instructions, and whether the qdisc was created for it.
-/// Returns `None` for other programs.
+/// Reads the instructions of a shield's filter. Returns the owner of the filter, and whether the clsact qdisc was
+/// created for the filter. Returns `None` for other programs.
 fn owner(operations: &[u8]) -> Option<(Owner, bool)> {
     let word = |i: usize| number32(operations, i * 8 + 4);
     let made = word(4)? == 1;

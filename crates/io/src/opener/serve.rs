@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// The descriptor to pass to the router, if there is one.
+/// The descriptor that an answer passes to the router.
 enum Given {
     Nothing,
     Fd(OwnedFd),

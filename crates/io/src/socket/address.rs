@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Addresses of sockets: IPv4 address and port, or file.
+//! Addresses of sockets: an IPv4 address and a port, or the path of a Unix socket.
 
 use super::SocketError;
 use rustix::io::Errno;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub enum SocketAddress {
     /// An IPv4 address and a port.
     Inet(SocketAddrV4),
-    /// A file.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -45,7 +45,7 @@ impl SocketAddress {
         }
     }
 
-    /// Whether the file is a socket that no process has open.
+    /// Whether the path is that of a Unix socket that no process has open.
     fn is_stale(&self, kind: rustix::net::SocketType) -> bool {
         let SocketAddress::Unix(path) = self else { return false };
         if !std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
@@ -61,7 +61,7 @@ impl SocketAddress {
         rustix::net::connect(&probe, &address) == Err(Errno::CONNREFUSED)
     }
 
-    /// Binds a socket to the address. The stale file of another socket is replaced.
+    /// Binds a socket to the address. Replaces the file of another Unix socket if no process has that socket open.
     pub(super) fn bind(&self, fd: &OwnedFd, kind: rustix::net::SocketType) -> Result<File, SocketError> {
         let address = self.to_kernel()?;
         let what = || format!("bind to {self}");

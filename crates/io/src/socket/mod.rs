@@ -37,12 +37,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("cannot {what}: {}{}", system_text(&io::Error::from(*errno)), mend(*errno))]
 pub struct SocketError {
-    /// The operation: `bind to 10.0.0.1:53`.
+    /// The operation that failed, for example `bind to 10.0.0.1:53`.
     what: String,
     /// The error of the kernel.
     errno: Errno,
-    /// The kernel's error, as the cause of this one. `None` if the text already has advice, because callers add
-    /// advice of their own to every error whose cause is an error of the kernel.
+    /// The kernel's error, as the cause of this error. `None` if the text of this error already has advice: callers add
+    /// their own advice to every error whose cause is an error of the kernel.
     source: Option<io::Error>,
 }
 

@@ -18,7 +18,7 @@ const UDP: u8 = 17;
 pub struct RawIp {
     input: Option<Arc<OwnedFd>>,
     output: Option<Pair>,
-    /// Only segments and datagrams to this port are accepted.
+    /// The TCP or UDP port: packets to other ports are not accepted. `None` accepts all packets.
     port: Option<u16>,
     /// Reserves a UDP port, so that other programs cannot bind it and the kernel does not send "port unreachable".
     _keeper: Option<Datagrams>,

@@ -81,16 +81,16 @@ pub struct Draft {
     pub(super) udp_len: Option<u16>,
 }
 
-/// How a packet is made.
+/// How to make a packet from a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
     /// Whether to write all bytes of the packet and to compute its checksums. If false, only the headers are written,
     /// and the payload if the record has it. The checksums are then those of the record.
     pub checksum: bool,
-    /// Maximum number of bytes to write; the rest counts as [`Made::extra_length`].
+    /// Maximum number of bytes to write. [`Made::extra_length`] is the number of further bytes of the packet.
     pub most: usize,
-    /// Which of the packets of a record to make: its index, and the number of packets. The record's length is
-    /// divided among them.
+    /// A record may represent several packets, among which its length is divided. This is the index of the packet
+    /// to make, from 0, and the number of packets.
     pub part: (u32, u32),
 }
 
@@ -127,8 +127,8 @@ fn set<const N: usize>(out: &mut [u8], at: usize, value: [u8; N]) {
     }
 }
 
-/// Returns the length in bytes of the options of a header. It is the greater of two lengths: that of `said` (already
-/// padded to a multiple of four), and the length that `header_len` leaves for options.
+/// Returns the length in bytes of the options of a header: the length of the options `said` (already padded to a
+/// multiple of four), or the length that `header_len` leaves for options, whichever is greater.
 fn options(said: Option<&Vec<u8>>, header_len: Option<u8>) -> usize {
     let wanted = header_len.map_or(0, |n| usize::from(n.min(60) / 4 * 4).saturating_sub(20));
     said.map_or(0, Vec::len).max(wanted)

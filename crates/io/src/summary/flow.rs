@@ -17,7 +17,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Parses the words. Returns `None` for a syntax error.
+    /// Parses the words of the text form. Returns `None` for a syntax error.
     pub fn parse(words: &[&str]) -> Option<Flow> {
         let (src, sport, dst, dport, kind) = match *words {
             [src, sport, dst, dport] => (src, sport, dst, dport, "-"),

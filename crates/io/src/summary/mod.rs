@@ -32,7 +32,7 @@ pub use writer::{SummaryHeader, SummaryWriter};
 /// The newest supported version of the format, which is also the version written.
 const VERSION: (u32, u32) = (1, 3);
 
-/// Formats a time as the C function `ctime` does, but in universal time: `Sat Nov 21 10:13:12 2026`.
+/// Formats a time as the C function `ctime` does, but in UTC: `Sat Nov 21 10:13:12 2026`.
 fn calendar(ns: i64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =

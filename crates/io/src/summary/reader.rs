@@ -21,7 +21,7 @@ const MOST_FIELDS: usize = 256;
 pub enum Item {
     /// A record, stored in the draft.
     Record,
-    /// A line that is not a record.
+    /// A line that is not a record, for example a header line.
     Nothing,
     /// A message for the user: `FILE:LINE: text`. Each kind of message is returned only once.
     Problem(String),
@@ -50,7 +50,7 @@ pub struct SummaryReader {
     tcpdump: Option<tcpdump::Parser>,
 }
 
-/// Which messages have been returned.
+/// For each kind of message, whether it has been returned. It is returned only once.
 #[derive(Default)]
 struct Told {
     no_fields: bool,

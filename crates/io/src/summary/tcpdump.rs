@@ -21,7 +21,8 @@ const UNKNOWN: u8 = 255;
 pub(super) enum Parsed {
     /// A packet, which is in the draft.
     Packet,
-    /// Not an IPv4 packet: another protocol, details of the previous packet, or the first of two lines.
+    /// The line completes no IPv4 packet: it is another protocol, details of the previous packet, or the first of a
+    /// packet's two lines.
     Nothing,
     /// The line could not be parsed.
     Bad,

@@ -210,7 +210,7 @@ impl<'a> View<'a> {
         let query = matches!(self.icmp8(0)?, 0 | 8 | 13..=18);
         at16(self.transport(&[protocol::ICMP])?, at).filter(|_| query)
     }
-    /// The next hop's MTU (RFC 1191 section 4).
+    /// The next hop's MTU in an ICMP "fragmentation needed" (RFC 1191 section 4); `None` for other packets.
     pub(super) fn icmp_mtu(&self) -> Option<u16> {
         let told = self.icmp8(0)? == 3 && self.icmp8(1)? == 4;
         at16(self.transport(&[protocol::ICMP])?, 6).filter(|_| told)

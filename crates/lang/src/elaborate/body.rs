@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A scope with resolved names, the input of expansion.
+//! Scopes whose names are resolved. Expansion reads them.
 
 use crate::source::Span;
 use std::borrow::Cow;
@@ -17,13 +17,13 @@ pub(super) enum Class<'a> {
 /// A compound class.
 #[derive(Debug)]
 pub(super) struct Definition<'a> {
-    /// `{...}` for an anonymous class.
+    /// The name of the class; `{...}` for an anonymous class.
     pub name: &'a str,
     pub span: Span,
     /// Nesting depth of the definition in the text, counting this compound.
     pub depth: usize,
     pub alternatives: Vec<Body<'a>>,
-    /// The class that `...` extends.
+    /// The class that this class extends by `...`; `None` without `...`.
     pub extends: Option<Class<'a>>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Formal<'a> {
     pub name: &'a str,
-    /// `__REST__` for the parameter that takes all remaining arguments.
+    /// The keyword. `None` for a positional parameter; `__REST__` for the parameter that takes all remaining arguments.
     pub keyword: Option<&'a str>,
 }
 
@@ -77,9 +77,9 @@ pub(super) struct Body<'a> {
     pub defines: Vec<(&'a str, &'a str)>,
     /// All variable names bound here: parameters and definitions.
     pub variables: HashSet<&'a str>,
-    /// How many inputs and outputs of the compound its body uses.
+    /// The numbers of inputs and outputs of the compound that its body uses.
     pub inputs: usize,
     pub outputs: usize,
-    /// Whether the numbers of these ports have gaps, which have been reported.
+    /// Whether there are gaps between the numbers of the used ports. If so, an error has been reported.
     pub gaps: bool,
 }

@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{self, Connection, Core, Elem, PortItem};
 
-/// How a chain may use this element: `input` only as a source, `output` only as a sink.
+/// Where an element may stand in a chain: `input` only at the start, `output` only at the end, others anywhere.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Element,
@@ -20,7 +20,7 @@ enum Role {
 
 /// An element in a connection list, after its name is resolved.
 struct Operand<'a> {
-    /// `None` if the element could not be resolved; the error has been reported.
+    /// The node of the element; `None` if the name could not be resolved, which has been reported as an error.
     node: Option<usize>,
     role: Role,
     inputs: PortList<'a>,
@@ -29,7 +29,8 @@ struct Operand<'a> {
 }
 
 impl<'a> Scopes<'a, '_> {
-    /// Resolves a declaration or a chain. `unfinished` is the previous chain if it did not end in `output`.
+    /// Resolves a declaration or a chain. `unfinished` is the position of the previous chain; `None` if there is none
+    /// or if it ended in `output`.
     pub fn connection(&mut self, scope: &mut Scope<'a>, c: &'a Connection, unfinished: &mut Option<Span>) {
         if let ([list], []) = (c.lists.as_slice(), c.links.as_slice())
             && self.declaration_of_many(scope, list)
@@ -145,8 +146,8 @@ impl<'a> Scopes<'a, '_> {
                 scope.ports.pop();
                 (implied, _) = self.port_counts(&scope.body, ports, since, "(anonymous group)", g.span);
                 self.check_group_ports(implied, elem);
-                // A group has two nodes, its `input` and its `output`. The side of the link decides later which
-                // one is used.
+                // A group has two nodes, its `input` and its `output`. A link into the group leads to its
+                // `input`, and a link out of it starts at its `output`. The function `end` chooses the node.
                 Some(ports.0)
             }
         };
@@ -320,7 +321,7 @@ impl<'a> Scopes<'a, '_> {
             self.report.push(d.at("'=>' connects one to one"));
             return;
         }
-        // Checked before the port lists are expanded, because they may be long.
+        // Check the limit before the port lists are expanded, because these lists may be long.
         if n.max(m) > self.connections_left {
             self.too_many(arrow);
             return;

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// The help line of an error lists at most this many alternatives of a class.
+/// The help line of an error lists at most this many alternatives of an overloaded compound class.
 const SHOWN: usize = 4;
 
 struct Expander<'a, 'c, 'r> {
@@ -41,7 +41,7 @@ struct Instance<'c, 'a> {
     prefix: String,
     env: Rc<Env<'a>>,
     origin: Vec<Origin>,
-    /// The nodes of its `input` and `output`.
+    /// The nodes of the `input` and the `output` of the compound.
     ports: (usize, usize),
 }
 
@@ -109,7 +109,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             let inputs = ports_used.entry(link.to.0).or_default();
             inputs.0 = inputs.0.max(link.to.1 + 1);
         }
-        // For each node of the body: the node that receives its inputs and the node that sends its outputs.
+        // For each node of the body: the node at which connections to it end, and the node at which connections
+        // from it start.
         let mut ends = Vec::with_capacity(body.nodes.len());
         let mut inner = Vec::new();
         for (i, node) in body.nodes.iter().enumerate() {
@@ -146,8 +147,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             }
         }
     }
-    /// Adds an element, or pushes the instance of a compound on `inner`. Returns the nodes that receive its
-    /// inputs and send its outputs.
+    /// Adds an element, or pushes the instance of a compound on `inner`. Returns two nodes of the element or instance:
+    /// the one at which connections to it end, and the one at which connections from it start.
     fn declaration<'b>(
         &mut self,
         at: &Instance<'b, 'a>,
@@ -209,8 +210,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                 }
             }
         };
-        // No alternative matched, which has been reported. The element's connections lead to a tunnel node without
-        // links, so they are dropped.
+        // No alternative of the compound class matched, which has been reported. Connections of this element are
+        // dropped, because they lead to a tunnel node without links.
         let Some(class) = plain else {
             let node = self.net.node(TUNNEL);
             return (node, node);
@@ -230,8 +231,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
         });
         (node, node)
     }
-    /// The instance for a use of a compound class. `Err(Some(class))` if the use resolves to a class defined outside
-    /// the configuration, `Err(None)` if there is an error, which has been reported.
+    /// Returns the instance for a use of a compound class. Returns `Err(Some(class))` if the use resolves to a class
+    /// defined outside the configuration, and `Err(None)` after an error, which has been reported.
     fn instance<'b>(
         &mut self,
         at: &Instance<'b, 'a>,

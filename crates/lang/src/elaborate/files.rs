@@ -83,7 +83,7 @@ pub(super) fn read(sources: &mut Sources, file: FileId, options: &Options<'_>, r
                 files.requirements.push((kind, name, span));
             }
         }
-        // Pushed in reverse order, so that the statements of the first library come first.
+        // The stack is popped from the end, so the libraries are pushed in reverse order at the end of this function.
         let mut opened = Vec::new();
         for (name, span) in libraries {
             let from = sources.name(span.file).to_string();

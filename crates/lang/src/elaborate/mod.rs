@@ -93,7 +93,7 @@ impl Library for NoLibrary {
 pub enum Unknown {
     /// Report an error; used when the configuration is to be run.
     Error,
-    /// Accept the class as opaque; used by the tools.
+    /// Accept the class without knowing anything about it; used by the tools.
     Opaque,
 }
 

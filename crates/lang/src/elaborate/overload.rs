@@ -17,11 +17,11 @@ pub(super) struct Use<'u> {
 pub(super) enum Choice<'c, 'a> {
     /// A class defined outside the configuration.
     Plain(&'a str),
-    /// This alternative with these arguments.
+    /// The alternative that fits, and the values of its parameters.
     Body { class: &'c Definition<'a>, body: &'c Body<'a>, args: Vec<(&'a str, String)> },
     /// There is only one alternative. The use fits its parameters, but not its port counts.
     Ports { class: &'c Definition<'a>, body: &'c Body<'a>, args: Vec<(&'a str, String)> },
-    /// No candidate fits; these were tried.
+    /// No alternative fits. The alternatives that were tried.
     None(Vec<(&'c Definition<'a>, &'c Body<'a>)>),
 }
 
@@ -56,7 +56,7 @@ pub(super) fn choose<'c, 'a>(classes: &'c [Definition<'a>], class: usize, of: &U
 }
 
 /// Binds arguments to parameters: keywords first, then positional parameters, then `__REST__`. Returns `None`
-/// if they do not fit.
+/// if the arguments do not fit the parameters.
 fn assign<'a>(formals: &[Formal<'a>], given: &[String]) -> Option<Vec<(&'a str, String)>> {
     let mut free: Vec<Option<&String>> = given.iter().map(Some).collect();
     // For each keyword, the positions of its arguments and the ranges of its values. The last occurrence wins,

@@ -6,7 +6,7 @@ use crate::syntax::ast::{PortItem, Ports};
 /// The ports of one element on one side of a link.
 #[derive(Clone, Copy)]
 pub(super) struct PortList<'a> {
-    /// `None` if no list is written.
+    /// The port list as written; `None` if the text has none.
     written: Option<&'a [PortItem]>,
     /// The number of ports that a group implies; zero for anything else.
     implied: usize,
@@ -38,12 +38,13 @@ impl<'a> PortList<'a> {
             .map(|item| if let PortItem::Range(a, b) = *item { (b + 1).saturating_sub(a) } else { 0 })
             .sum()
     }
-    /// The first port of an open range such as `[2-]`, which takes as many ports as the other side needs.
+    /// The first port of an open range such as `[2-]`; `None` if the list has none. An open range takes as many ports
+    /// as the other side of the link needs.
     pub fn open(self) -> Option<usize> {
         self.written?.iter().find_map(|item| if let PortItem::From(a) = *item { Some(a) } else { None })
     }
-    /// All ports of the list. An open range stands for `more` ports. If no list is written, and `from` is given, the
-    /// ports are the `more` ports from `from` on.
+    /// All ports of the list. An open range stands for `more` ports. If no list is written and `from` is given, returns
+    /// `more` ports, the first of which is `from`.
     pub fn ports(self, more: usize, from: Option<usize>) -> Vec<usize> {
         match (self.written, from) {
             (None, Some(from)) => (from..from + more).collect(),

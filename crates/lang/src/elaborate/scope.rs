@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 /// The meaning of a name in a scope.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name {
-    /// `None` if its declaration has no class, which was reported.
+    /// The node; `None` if the declaration has no class, which has been reported as an error.
     pub node: Option<usize>,
     pub span: Span,
     /// Whether the name has been used, but not declared so far. If so, the node is an element of unknown class.

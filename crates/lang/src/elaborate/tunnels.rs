@@ -30,7 +30,7 @@ impl Net {
         self.nodes.get(node).copied().unwrap_or(TUNNEL)
     }
     /// The connections between elements, without duplicates. Direct connections come first, in order, then those
-    /// through compounds. The flag is false if tracing them took too many steps and was ended.
+    /// through compounds. The flag is false if tracing took too many steps and was ended early.
     pub fn connections(&self) -> (Vec<Connection>, bool) {
         let mut all = Vec::with_capacity(self.links.len());
         let mut seen = HashSet::with_capacity(self.links.len());

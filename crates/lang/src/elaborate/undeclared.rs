@@ -25,8 +25,9 @@ impl<'a> Scopes<'a, '_> {
                 .at("neither an element nor a class");
             let mut element_meant = false;
             if name.starts_with(|c: char| c.is_ascii_digit()) {
-                // The class before it lacks a connection in the flat configuration, so further checks could report
-                // errors that this one causes.
+                // The user probably means an argument of the class before the number, as in `Strip 14`. That element
+                // lacks a connection in the flat configuration, so further checks could report consequences of this
+                // error.
                 element_meant = true;
                 d = d.help(format!("the arguments of a class stand in parentheses: CLASS({name})"));
             } else if let Some(later) = scope.declared_after(self.sources, name, span) {
@@ -37,7 +38,7 @@ impl<'a> Scopes<'a, '_> {
                 names.extend(scope.ports.last().into_iter().flat_map(|_| ["input", "output"]));
                 if let Some(near) = nearest(name, names) {
                     // If the user means the element `near`, that element lacks a connection in the flat configuration.
-                    // Further checks could then report errors that only follow from this one.
+                    // So further checks could report consequences of this error.
                     element_meant = scope.names.contains_key(near) || matches!(near, "input" | "output");
                     d = d.did_you_mean(near);
                 } else if matches!(name, "input" | "output") {

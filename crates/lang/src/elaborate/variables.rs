@@ -17,7 +17,7 @@ enum Form<'a> {
     Plain,
     Default(&'a str),
     Word(usize),
-    /// A word whose number is the value of another variable.
+    /// `${x[$n]}`: a word of the value. Its number is the value of the variable `n`.
     WordOf(&'a str),
 }
 
@@ -101,11 +101,11 @@ pub(super) fn uses(text: &str) -> Vec<(Range<usize>, &str)> {
 enum Value<'a> {
     Ready(Rc<str>),
     Defined(&'a str),
-    /// Expansion is in progress; a use of the variable now is a cycle.
+    /// The value is being expanded. A use of the variable in this state is a cycle.
     Busy,
 }
 
-/// The variables of one scope of one instance.
+/// The variables of one scope, in one instance of the compound.
 pub(super) struct Env<'a> {
     parent: Option<Rc<Env<'a>>>,
     /// The number of compounds that enclose the scope's text.

@@ -36,7 +36,7 @@ pub(crate) struct Elem {
 pub(crate) enum Core {
     /// Nothing is written, which means `input` at the start of a chain and `output` at its end.
     Implicit,
-    /// An element is required but nothing is written; already reported.
+    /// Nothing is written where an element is required. An error has been reported.
     Missing,
     Name {
         name: Span,
@@ -57,7 +57,7 @@ pub(crate) enum Class {
 pub(crate) struct Compound {
     pub span: Span,
     pub alternatives: Vec<Alternative>,
-    /// The position of `...`.
+    /// The position of `...`; `None` if the compound has none.
     pub extends: Option<Span>,
     /// Whether its `}` was found.
     pub closed: bool,
@@ -73,7 +73,7 @@ pub(crate) struct Alternative {
 #[derive(Debug)]
 pub(crate) struct Param {
     pub keyword: Option<Span>,
-    /// Includes the `$`.
+    /// The position of the parameter's name, including the `$`.
     pub name: Span,
 }
 

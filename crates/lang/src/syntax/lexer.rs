@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lexer: kind and end of the token at a byte of the text.
+//! The lexer. It returns the kind and the end of the token that starts at a given byte of the text.
 
 use super::kind::SyntaxKind;
 use crate::text::{Unit, at_comment, byte, comment_end, is_space, unit};

@@ -16,9 +16,9 @@ use crate::text::{Unit, hex_end, quoted_end, unit};
 /// The help line of an error quotes a configuration string only if it has at most this many bytes.
 const SHORT: usize = 40;
 
-/// Returns the position of the quote or `\<` that was probably left open: the first one that has no end, or whose text
-/// is suspicious. The text of a quote is suspicious if it continues on the next line, that of a `\<` if it contains
-/// one of `(),;`.
+/// Returns the position of the quote or `\<` that was probably left open. This is the first one that is not closed or
+/// whose text is suspicious. The text of a quote is suspicious if it continues on the next line. The text of a `\<` is
+/// suspicious if it contains one of `(),;`.
 fn open_text(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;

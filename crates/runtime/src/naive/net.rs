@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The elements of the naive interpreter, and the movement of packets among them.
+//! The elements of the naive interpreter, and the movement of packets between them.
 
 use crate::global_handlers::{GlobalWrite, requests};
 use crate::handlers::busy;
@@ -16,7 +16,7 @@ use castanet_tables::Stride;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Where a push output leads.
+/// The input that a push output is connected to.
 #[derive(Clone, Copy)]
 struct Way {
     element: usize,
@@ -25,33 +25,33 @@ struct Way {
     back: bool,
 }
 
-/// One element, its connections, and its waiting packets.
+/// An element, its connections, and its waiting packets.
 struct Slot {
-    /// The instance; none while the element runs.
+    /// The instance. None while the element is running.
     instance: Option<Instance>,
-    /// By output: the packets that it emitted.
+    /// For each output, the packets that the element has emitted there.
     edges: Box<[Edge]>,
-    /// By output: where it pushes to; none if it does not push.
+    /// For each output, the input that it pushes to. None if the output does not push.
     downstream: Vec<Option<Way>>,
-    /// By input: the element and output that it pulls from; none if it does not pull.
+    /// For each input, the element and output that it pulls from. None if the input does not pull.
     upstream: Vec<Option<(usize, usize)>>,
-    /// Packets that were pushed to it while it ran, each with its input.
+    /// Packets that were pushed to the element while it was running, each with its input.
     parked: Vec<(usize, Packet)>,
-    /// Whether packets on higher outputs go first.
+    /// Whether packets on higher outputs move first.
     descending: bool,
 }
 
-/// All elements, and the packets that move among them.
+/// All elements of the router, and the packets that wait between them.
 pub(super) struct Net {
     slots: Vec<Slot>,
     pub tasks: Stride,
     pub tickets: HashMap<u32, u32>,
-    /// The number of rounds that packets have taken through cycles in this turn.
+    /// How many times packets have crossed a connection that closes a cycle, in this turn.
     pub rounds: u64,
     pub shared: Arc<Shared>,
 }
 
-/// Creates the slots of all elements, still empty.
+/// Makes the slots of all elements, without instances.
 fn slots(graph: &Graph) -> Vec<Slot> {
     let back = graph.back_edges();
     let back: HashSet<PortRef> =
@@ -86,12 +86,12 @@ impl Net {
         let instance = self.slots.get(e).and_then(|s| s.instance.as_ref());
         instance.map_or(0, |i| i.common_ref().held())
     }
-    /// Returns the number of packets that wait between elements.
+    /// Returns the number of packets that wait on outputs or for a running element.
     pub fn waiting(&self) -> usize {
         let of = |s: &Slot| s.parked.len() + s.edges.iter().map(|e| e.batch.len()).sum::<usize>();
         self.slots.iter().map(of).sum()
     }
-    /// Puts the elements of a router into their slots.
+    /// Makes the slots of all elements of a router, and puts the instances into them.
     pub fn new(shared: Arc<Shared>, instances: impl Iterator<Item = (usize, Instance)>) -> Net {
         let mut slots = slots(&shared.graph);
         for (e, instance) in instances {
@@ -108,8 +108,8 @@ impl Net {
         }
     }
 
-    /// Runs `f` on an element, then carries out the handler calls that the element has deferred. Returns none
-    /// if the element is already running. Packets that it emits stay on its outputs.
+    /// Calls `f` with an element, then makes the handler calls that the element has deferred. The packets that the
+    /// element emits stay on its outputs. Returns none if the element is already running.
     pub fn enter<R>(
         &mut self,
         core: &mut Core,
@@ -120,8 +120,7 @@ impl Net {
         let out = self.call(core, e, reaches_others, f);
         for (from, call) in core.take_deferred() {
             let element = call.element.and_then(|e| u32::try_from(e).ok());
-            // The target is still running further up the call stack, because it pulls. Call its handler after it
-            // has returned.
+            // The target of the call is still running, further up the call stack. Make the call after it has returned.
             if element.and_then(|e| self.slots.get(e as usize)).is_some_and(|s| s.instance.is_none()) {
                 core.defer(from, call);
                 continue;
@@ -146,7 +145,7 @@ impl Net {
         let slot = self.slots.get_mut(e)?;
         let mut instance = slot.instance.take()?;
         let mut edges = std::mem::take(&mut slot.edges);
-        // Actions emit only to side outputs, which begin with output 1. The processed packet goes on by output 0.
+        // An action emits only to side outputs, which begin with output 1. The packet that it passes on takes output 0.
         let first = usize::from(matches!(instance, Instance::Action(_)));
         let side = edges.get_mut(first..).unwrap_or_default();
         let router: Option<&mut dyn Router> = if reaches_others { Some(self) } else { None };
@@ -158,7 +157,7 @@ impl Net {
         Some(out)
     }
 
-    /// Runs `f` on an element, through the operations that every element has, action or not.
+    /// Calls `f` with an element as an [`Object`](castanet_element::Object), whether it is an action or not.
     pub fn visit<R>(
         &mut self,
         core: &mut Core,
@@ -168,8 +167,8 @@ impl Net {
         self.call(core, e, true, |instance, cx| f(instance.common(), cx))
     }
 
-    /// Moves on all packets that an element has emitted, until each is stored, sent or dropped. Then delivers
-    /// the packets that were pushed to the element while it ran.
+    /// Moves each packet that an element has emitted until it is stored, sent or dropped. Then delivers the packets
+    /// that were pushed to the element while it was running.
     pub fn send(&mut self, core: &mut Core, e: usize) {
         let Some(slot) = self.slots.get_mut(e) else { return };
         let mut out = Vec::new();
@@ -177,7 +176,7 @@ impl Net {
             out.extend(edge.batch.drain().map(|p| (port, p)));
         }
         if slot.descending {
-            // The sort is stable, so packets of one output keep their order.
+            // The sort is stable, so packets of the same output keep their order.
             out.sort_by_key(|(port, _)| std::cmp::Reverse(*port));
         }
         let parked = std::mem::take(&mut slot.parked);
@@ -189,7 +188,7 @@ impl Net {
         }
     }
 
-    /// Pushes a packet out of an output.
+    /// Moves a packet from an output to the input that it pushes to.
     fn push(&mut self, core: &mut Core, from: usize, port: usize, mut p: Packet) {
         let way = self.slots.get(from).and_then(|s| s.downstream.get(port).copied()).flatten();
         let Some(way) = way else { return core.count_drops(from as u32, Reason::NoPort, 1) };
@@ -220,7 +219,7 @@ impl Net {
         }
     }
 
-    /// Pulls one packet out of an output.
+    /// Pulls one packet from an output of an element.
     fn pull_one(&mut self, core: &mut Core, e: usize, port: usize) -> Option<Packet> {
         let slot = self.slots.get(e)?;
         let got = match slot.instance.as_ref()? {
@@ -244,7 +243,7 @@ impl Net {
     }
 }
 
-/// Gives an element one packet. Returns the packet if an action passes it on by output 0.
+/// Gives a packet to an element. Returns the packet if the element is an action and passes it on by output 0.
 fn take(instance: &mut Instance, input: usize, mut p: Packet, cx: &mut Cx<'_>) -> Option<Packet> {
     match instance {
         Instance::Action(a) => match a.action(&mut p, cx) {

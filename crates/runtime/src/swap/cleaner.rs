@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cleans up and frees replaced configurations, one after the other, on a thread of its own so that packets
-//! need not wait.
+//! Cleans up and frees configurations that hot swaps have replaced. This runs on a thread of its own, one configuration
+//! after the other, so that packets need not wait for it.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 type Work<'scope> = Box<dyn FnOnce() + Send + 'scope>;
 
-/// The thread that cleans up after hot swaps. It is started at the first swap.
+/// The thread that cleans up after hot swaps. It starts at the first swap.
 pub(crate) struct Cleaner<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     thread: Option<(Sender<Work<'scope>>, ScopedJoinHandle<'scope, ()>)>,
@@ -17,7 +17,7 @@ impl<'scope, 'env> Cleaner<'scope, 'env> {
     pub fn new(scope: &'scope Scope<'scope, 'env>) -> Cleaner<'scope, 'env> {
         Cleaner { scope, thread: None }
     }
-    /// Queues work for the thread, which does it after all earlier work.
+    /// Queues `work` for the thread, which does all work in order.
     pub fn retire(&mut self, work: impl FnOnce() + Send + 'scope) {
         if self.thread.is_none() {
             let (sender, todo) = channel::<Work<'scope>>();
@@ -36,10 +36,10 @@ impl<'scope, 'env> Cleaner<'scope, 'env> {
                 Err(back) => work = back.0,
             }
         }
-        // If the thread could not be started, do the work here, while packets wait.
+        // The thread could not be started. Do the work here, although packets wait meanwhile.
         work();
     }
-    /// Waits until all work is done.
+    /// Waits until all queued work is done.
     pub fn finish(self) {
         if let Some((sender, thread)) = self.thread {
             drop(sender);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The second phase of a hot swap: while no worker runs, resources, counts and state move to the new router.
-//! Either all of them move, or none.
+//! The second phase of a hot swap. While no worker runs, resources, counts and state move to the new router. Either all
+//! of them move, or none.
 
 use super::candidate::{Candidate, Done};
 use super::cleaner::Cleaner;
@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What is moved from an element of the old router to an element of the new one.
+/// What an element of the new router takes over from an element of the old one.
 #[derive(Clone, Copy)]
 enum What {
     /// Open resources outside the router.
@@ -43,8 +43,8 @@ impl What {
     }
 }
 
-/// Moves resources or state from element `o` of one router to element `e` of the other, from each replica of
-/// `o` to a replica of `e`.
+/// Moves resources or state from element `o` of router `from` to element `e` of router `to`. Each replica of `o` gives
+/// its part to a replica of `e`.
 fn hand(from: &mut Assembly, o: u32, to: &mut Assembly, e: u32, what: What) -> Result<(), HandoverError> {
     let donors = from.shared.workers_of(o).to_vec();
     let heirs = to.shared.workers_of(e).to_vec();
@@ -62,8 +62,8 @@ fn hand(from: &mut Assembly, o: u32, to: &mut Assembly, e: u32, what: What) -> R
     Ok(())
 }
 
-/// Moves the resources and the state of all pairs in `moves` to the new router. After an error, moves back what
-/// was moved, and returns the error.
+/// Moves the resources and the state of all pairs in `moves` to the new router. After an error, moves everything back
+/// and returns the error.
 fn transfer(old: &mut Assembly, new: &mut Assembly, moves: &Moves) -> Result<(), SwapError> {
     let over = moves.over.iter().map(|&m| (m, What::Over));
     let state = moves.state.iter().map(|&m| (m, What::State));
@@ -84,18 +84,18 @@ fn transfer(old: &mut Assembly, new: &mut Assembly, moves: &Moves) -> Result<(),
     Ok(())
 }
 
-/// Passes on requests that the old configuration has not carried out.
+/// Passes on the requests that the old configuration has not carried out.
 fn forward(old: &mut Assembly, new: &Assembly, pairs: &Pairs) {
     let asked = old.shared.requests.swap(0, Ordering::SeqCst);
     new.shared.requests.fetch_add(asked, Ordering::SeqCst);
     for w in &mut old.workers {
-        // Dropping the receiver closes the inbox: later requests fail, and their callers repeat them on the
-        // new configuration.
+        // Drop the receiver, which closes the inbox. Later requests fail, and their callers repeat them on the new
+        // configuration.
         w.nodes.collect_mail();
         w.nodes.mail = None;
         for m in w.nodes.inbox.drain(..) {
-            // Forward only signals. Callers that wait for an answer repeat their requests, and wake-ups are
-            // not needed, because all tasks of the new configuration get a turn.
+            // Forward only signals. Callers that wait for an answer repeat their requests. Wake-ups are not needed,
+            // because all tasks of the new configuration get a turn.
             if let Mail::Signal(elements, signal) = m {
                 let to = elements.into_iter().filter_map(|e| pairs.new_of(e));
                 new.shared.signal_to(to.filter(|&e| new.shared.signals.contains(&(e, signal))), signal);
@@ -104,8 +104,8 @@ fn forward(old: &mut Assembly, new: &Assembly, pairs: &Pairs) {
     }
 }
 
-/// Replaces the current configuration, whose workers have returned, with a candidate. Reports the error if
-/// this fails.
+/// Replaces the current configuration by a candidate. The workers of the current one must have returned. Reports an
+/// error if the replacement fails.
 pub(crate) fn commit(
     current: &mut Assembly,
     candidate: Candidate,
@@ -117,10 +117,10 @@ pub(crate) fn commit(
         w.core.continue_clock(&old.core);
     }
     if let Err(error) = transfer(current, &mut new, &moves) {
-        // Errors of the cleanup are dropped: the configuration never ran, and the first error is what counts.
+        // Ignore errors of the cleanup: the configuration has never run, and the first error is the one to report.
         new.cleanup();
-        // The candidate may have received packets from its devices meanwhile. Add its counts of them to the
-        // ledger of the current router.
+        // The candidate may have received packets from its devices. Add its counts of them to the ledger of the current
+        // router.
         current.inherit_ledger(&mut new, &pairs.reversed());
         new.settle_ledger();
         current.shared.go_on();
@@ -149,12 +149,12 @@ pub(crate) fn commit(
     });
 }
 
-/// Returns the elements of the old router that must be closed before the new router runs: they have files
-/// open that the new router opens again, to read them or to write them in another way.
+/// Returns the elements of the old router that must be cleaned up before the new router runs. These are elements with a
+/// file that the new router opens again, for reading or for writing in another way.
 fn reopened(old: &Shared, new: &Shared, moves: &Moves) -> HashSet<u32> {
-    // The key of a file contains its absolute path. A configuration may name the file by a relative path, so the
-    // last component of the path is also searched for in the configuration strings. If it is found by chance, the
-    // file is closed earlier than necessary, which does no harm.
+    // The key of a file contains its absolute path, but a configuration may use a relative path. So the caller also
+    // searches the configuration strings for the last component of the path. A chance match closes a file earlier than
+    // necessary, which does no harm.
     fn paths<'a>(key: &'a (&'static str, String)) -> impl Iterator<Item = &'a str> {
         key.1.split(' ').filter(|word| word.starts_with('/'))
     }

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a hot swap failed.
+//! The errors of hot swaps.
 
 use castanet_element::{CallError, ElementError};
 
-/// Why a hot swap, its plan, or the loading of a package failed. The old router continues.
+/// Why a hot swap failed, or the plan of one, or the loading of a package. The old router continues.
 #[derive(Debug, thiserror::Error)]
 pub enum SwapError {
-    /// The program cannot read configurations while the router runs.
+    /// The program has set no loader, so it cannot read configurations while the router runs.
     #[error("the configuration cannot be swapped")]
     NoLoader,
     /// The router has stopped.
     #[error("the router has stopped")]
     Stopped,
-    /// Another hot swap is under way.
+    /// Another hot swap has not ended yet.
     #[error("another hot swap is under way")]
     Busy,
-    /// The new configuration has no elements. A router without elements could not even be stopped by its configuration.
+    /// The new configuration has no elements. Such a router could not even be stopped by its configuration.
     #[error("configuration has no elements")]
     Empty,
-    /// The configuration or the package was refused. The text tells users why.
+    /// The configuration or the package was refused. The text tells users the reason.
     #[error("{0}")]
     Refused(String),
-    /// State could not be moved from an element of the old router to an element of the new router.
+    /// An element of the new router could not take over the state of an element of the old router.
     #[error("While hot-swapping state into '{element}'{}:\n  {why}", from(.before))]
     State {
-        /// The declaration of the new element.
+        /// The declaration of the new element: `name :: Class`.
         element: String,
-        /// The name of the old element, if it differs.
+        /// The name of the old element. None if it is the same as that of the new element.
         before: Option<String>,
-        /// The reason.
+        /// The reason of the failure.
         why: HandoverError,
     },
 }
@@ -43,10 +43,10 @@ impl From<String> for SwapError {
     }
 }
 
-/// Why an element did not take over from another element.
+/// Why an element could not take over from another element.
 #[derive(Debug, thiserror::Error)]
 pub enum HandoverError {
-    /// The new element refused.
+    /// The new element returned an error.
     #[error(transparent)]
     Element(#[from] ElementError),
     /// The old or the new element panicked.

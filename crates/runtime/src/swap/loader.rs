@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads configurations for hot swaps.
+//! The interface by which hot swaps read configurations. The program implements it.
 
 use super::error::SwapError;
 use crate::shared::Shared;
@@ -11,47 +11,47 @@ use std::sync::Arc;
 
 /// A configuration that was read and checked.
 pub struct Loaded {
-    /// The graph; its checks have passed.
+    /// The graph, whose checks have passed.
     pub graph: Graph,
-    /// The classes of its elements.
+    /// The classes of the graph's elements.
     pub classes: Arc<dyn Classes>,
-    /// The texts that it was read from.
+    /// The files and texts from which the graph was read.
     pub sources: Sources,
 }
 
-/// The format of errors of a new configuration.
+/// The format of the errors in a new configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// One line per error, in the format of Click, for swaps that scripts of a configuration request.
+    /// One line per error, as in Click. For swaps that handlers request.
     Lines,
-    /// Each error with its line of the configuration, a caret and help.
+    /// Several lines per error: the message, the line of the configuration with a caret, and help.
     Snippets,
 }
 
-/// Reads configurations for hot swaps.
+/// Reads configurations and packages for hot swaps.
 pub trait Loader: Send + Sync {
-    /// Reads and checks the text of a configuration, which diagnostics call `name`. The origin `from` decides
-    /// what the text may require.
+    /// Reads and checks the text of a configuration. Diagnostics call the text `name`. The origin `from` decides which
+    /// files and packages the text may load.
     ///
     /// # Errors
     /// When the text has errors. They are returned as text for a person to read.
     fn load(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Loaded, SwapError>;
-    /// Formats diagnostics for a person to read.
+    /// Formats diagnostics as text for a person to read.
     fn render(&self, sources: &Sources, diagnostics: &[Diagnostic], style: Style) -> String;
-    /// Loads a package of classes, given by name or file, for later configurations. Returns the names of its
-    /// classes.
+    /// Loads a package of classes for later configurations. `name` is the name of the package or a file. Returns the
+    /// names of its classes.
     ///
     /// # Errors
-    /// When it cannot be loaded. The error says why, in a text for a person to read.
+    /// When the package cannot be loaded. The error gives the reason as text for a person to read.
     fn load_package(&self, _from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         Err(SwapError::Refused(format!("package '{name}': this program loads none")))
     }
-    /// The names of the packages that are loaded.
+    /// The names of the packages that have been loaded.
     fn packages(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Called when a configuration has been prepared that may replace the running one.
+    /// Called when a configuration has been prepared. It may replace the running one, but the swap can still fail.
     fn prepared(&self, _shared: &Arc<Shared>) {}
-    /// Called when a configuration has replaced the previous one, and the previous one has been freed.
+    /// Called when a configuration has replaced the previous one, and the previous one is freed.
     fn swapped(&self, _shared: &Arc<Shared>) {}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The changes of a hot swap, and the state that moves from the old configuration to the new.
+//! The plan of a hot swap: what changes, and which state moves from the old configuration to the new one.
 
 use crate::pairs::Pairs;
 use crate::shared::Shared;
@@ -8,16 +8,16 @@ use castanet_lang::PortRef;
 use std::collections::HashSet;
 use std::fmt;
 
-/// Pairs of an old element and the new element that takes over from it.
+/// The elements that take over from elements of the old router, as pairs (old, new).
 pub(crate) struct Moves {
-    /// Pairs that hold the same open resource.
+    /// The pairs whose elements hold the same open resource, which the new element takes over.
     pub over: Vec<(u32, u32)>,
-    /// Pairs whose counts and state move, because the new element replaces the old one.
+    /// The pairs whose counts and state move, because the new element replaces the old one.
     pub state: Vec<(u32, u32)>,
 }
 
-/// Returns the pairs that hold the same resource. If several elements of a router hold it, the first old
-/// element is paired with the first new element, the second with the second, and so on.
+/// Returns the pairs of elements that hold the same resource. If several elements of a router hold it, the first old
+/// element is paired with the first new one, the second with the second, and so on.
 fn over(old: &Shared, new: &Shared) -> Vec<(u32, u32)> {
     let pairs = new.held.iter().filter_map(|(key, heirs)| Some(old.held.get(key)?.iter().zip(heirs)));
     let mut over: Vec<(u32, u32)> = pairs.flatten().map(|(&o, &e)| (o, e)).collect();
@@ -25,7 +25,7 @@ fn over(old: &Shared, new: &Shared) -> Vec<(u32, u32)> {
     over
 }
 
-/// The pairs of two routers.
+/// Pairs the elements of the old and the new router.
 pub(crate) fn pairs(old: &Shared, new: &Shared) -> Pairs {
     Pairs::new(&old.graph, &new.graph, &over(old, new))
 }
@@ -35,39 +35,38 @@ impl Moves {
         let state = (0..new.graph.len() as u32).filter_map(|e| Some((pairs.old_of(e)?, e)));
         Moves { over: over(old, new), state: state.collect() }
     }
-    /// The elements of a new router whose resource is open in the old one.
+    /// Returns the elements of the new router that hold a resource which the old router has open.
     pub fn inherited(old: &Shared, new: &Shared) -> HashSet<u32> {
         over(old, new).into_iter().map(|m| m.1).collect()
     }
 }
 
-/// The changes of a hot swap. It prints one change per line: `+` for additions, `-` for removals, `~` for
-/// reconfigured elements, `=` for what moves, `!` for what may be lost unintentionally.
+/// The changes that a hot swap makes. Printed, it has one change per line: `+` for additions, `-` for removals, `~` for
+/// elements with another configuration, `=` for state that moves, `!` for state that may be lost unintentionally.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Declarations of elements that are added.
+    /// The declarations of the added elements.
     pub added: Vec<String>,
-    /// Declarations of elements that are removed. What they hold is lost.
+    /// The declarations of the removed elements. Their state and their packets are lost.
     pub removed: Vec<String>,
-    /// Elements that stay but get another configuration: the name, the old configuration, and the new one.
+    /// The elements that stay but get another configuration string: the name, the old string and the new string.
     pub changed: Vec<(String, String, String)>,
-    /// Connections that are added.
+    /// The added connections.
     pub connected: Vec<String>,
-    /// Connections that are removed.
+    /// The removed connections.
     pub disconnected: Vec<String>,
-    /// Unnamed elements that stay, but whose generated name (`Class@N`) changes: the new declaration, and the old
-    /// generated name.
+    /// The unnamed elements that stay but get another generated name (`Class@N`): the new declaration and the old name.
     pub renumbered: Vec<(String, String)>,
-    /// Classes that have state to move and whose unnamed elements could not all be paired.
+    /// The classes that have state to move, but whose unnamed elements could not all be paired.
     pub unpaired: Vec<String>,
-    /// State that moves: the element, and the kind of state.
+    /// The state that moves: the element and the kind of state.
     pub moves: Vec<(String, String)>,
-    /// The number of elements that stay as they are.
+    /// The number of elements that stay unchanged.
     pub kept: usize,
 }
 
-/// Returns the connections of a router. `number` returns the number of an element in the new router, if the
-/// element stays.
+/// Returns the connections of a router. `number` returns the number that an element has in the new router. None if the
+/// element is removed.
 fn connections(graph: &Graph, number: impl Fn(u32) -> Option<u32>) -> Vec<[End; 2]> {
     let end = |p: PortRef| {
         let own = p.element as u32;
@@ -76,11 +75,11 @@ fn connections(graph: &Graph, number: impl Fn(u32) -> Option<u32>) -> Vec<[End; 
     graph.flat.connections.iter().map(|c| [end(c.from), end(c.to)]).collect()
 }
 
-/// A port: the element and the port number. The element is `Ok` with its number in the new router, or `Err`
-/// with its number in the old router if it is removed.
+/// A port: its element and its number. `Ok` has the element's number in the new router. `Err` has the number in the old
+/// router, because the element is removed.
 type End = (Result<u32, u32>, usize);
 
-/// Returns, as text, the connections of a router that the other router does not have.
+/// Returns the connections in `own` that are not in `other`, as text.
 fn only(graph: &Graph, own: &[[End; 2]], other: &[[End; 2]]) -> Vec<String> {
     let known: HashSet<&[End; 2]> = other.iter().collect();
     let text = |p: PortRef| (graph.name(p.element), p.port);
@@ -130,7 +129,8 @@ impl Plan {
                 plan.moves.push((new.graph.declaration(e as usize), what));
             }
         }
-        // A removed element has no number in the new router, so its connections differ from all new ones.
+        // A removed element is `Err` with its old number, so its connections differ from all connections of the new
+        // router.
         let before = connections(&old.graph, |e| pairs.new_of(e));
         let after = connections(&new.graph, Some);
         plan.connected = only(&new.graph, &after, &before);
@@ -139,19 +139,19 @@ impl Plan {
     }
 }
 
-/// The advice for a class whose unnamed elements could not all be paired.
+/// Help for a class whose unnamed elements could not all be paired.
 const UNCLEAR: &str = "it is not clear which elements without a name stay; name them to keep what they hold";
 
 impl Plan {
-    /// Returns a message about the classes whose elements without a name may have lost their state; none if
-    /// all were paired.
+    /// Returns a message about the classes whose unnamed elements may lose their state. None if all of them were
+    /// paired.
     pub fn pairing(&self) -> Option<String> {
         let lines: Vec<String> = self.unpaired.iter().map(|class| format!("{class}: {UNCLEAR}")).collect();
         (!lines.is_empty()).then(|| format!("hot swap: {}", lines.join("\n  ")))
     }
 }
 
-/// Returns the classes that have state to move and of which unnamed elements are both removed and added.
+/// Returns the classes that have state to move, and of which unnamed elements are both removed and added.
 fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<String> {
     let class = |graph: &Graph, e: usize| {
         let spec = graph.spec(e).filter(|s| !s.counts.is_empty() || !s.takes_state.is_empty())?;

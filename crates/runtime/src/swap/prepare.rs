@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first phase of a hot swap: a configuration is read, built and initialised beside the one that runs.
+//! The first phase of a hot swap: reads, builds and initialises a configuration while another one runs.
 
 use super::candidate::{Candidate, Done, Reply};
 use super::error::SwapError;
@@ -18,28 +18,28 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
-/// The name that diagnostics use for a configuration that was written to a handler.
+/// The name by which diagnostics call a configuration text that was written to a handler.
 pub(crate) const BY_HANDLER: &str = "config";
 
 impl Running {
-    /// Sets the loader of configurations. Later calls have no effect.
+    /// Sets the loader, which reads new configurations. Later calls have no effect.
     pub fn set_loader(&self, loader: Arc<dyn Loader>) {
-        // The error is ignored: the first loader stays.
+        // This fails if a loader is set already. The first loader stays.
         let _ = self.loader.set(loader);
     }
-    /// Allows swaps by handlers: enables `hotconfig`, `swapplan` and `loadpackage`.
+    /// Enables the handlers `hotconfig`, `swapplan` and `loadpackage`.
     pub fn allow_swaps(&self) {
         self.open.store(true, Ordering::SeqCst);
     }
     /// Loads a package of classes for later configurations. Returns the names of its classes.
     ///
     /// # Errors
-    /// When it cannot be loaded; the error says why.
+    /// When the package cannot be loaded. The error gives the reason.
     pub fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         self.loader()?.load_package(from, name)
     }
-    /// Carries out a command, and returns the answer. `swap` performs the swap. If the caller is a worker, `swap` must
-    /// only request it, because a swap waits for all workers; on any other thread, it waits for the result.
+    /// Carries out a command, and returns the answer. `swap` performs the swap. On a worker, `swap` must only request
+    /// it, because a swap waits for all workers. On any other thread, `swap` waits for the result.
     pub(crate) fn command(
         &self,
         from: Origin,
@@ -59,14 +59,14 @@ impl Running {
         self.loader.get().cloned().ok_or(SwapError::NoLoader)
     }
 
-    /// Starts a thread that rereads a configuration, unless it has been replaced. Returns whether the thread
-    /// was started.
+    /// Starts a thread that reads the text of a configuration again and swaps to it. Returns false if the configuration
+    /// has been replaced or the thread could not be started.
     pub(crate) fn reread_config(&self, shared: &Shared) -> bool {
         let (Ok(_), Some(running)) = (self.loader(), self.strong()) else { return false };
-        // The configuration keeps its origin, so that a client that sent it gains no rights.
+        // The configuration keeps its origin. Otherwise a client that has written it could gain rights.
         let (origin, config, before) = (shared.names.origin(), shared.config.clone(), self.swapped());
         let work = move || {
-            // Several elements may have requested the same reread: if another swap came first, do nothing.
+            // Several elements may have requested this. If another swap has come first, do nothing.
             if running.swapped() != before {
                 return;
             }
@@ -84,7 +84,7 @@ impl Running {
     /// Returns the changes that a swap to a configuration would make.
     ///
     /// # Errors
-    /// When the program has no loader, the router has stopped, or something is wrong with the configuration.
+    /// When the program has set no loader, the router has stopped, or the configuration has errors.
     pub fn plan(&self, from: Origin, name: &str, text: &str, style: Style) -> Result<Plan, SwapError> {
         let loader = self.loader()?;
         let shared = self.current().ok_or(SwapError::Stopped)?;
@@ -96,11 +96,11 @@ impl Running {
         Ok(Plan::new(&shared, &prepared.shared, &pairs(&shared, &prepared.shared)))
     }
 
-    /// Swaps the configuration, and waits for the result. Workers must not call this, because the swap waits
-    /// for them.
+    /// Swaps to another configuration, and waits for the result. Workers must not call this, because the swap waits for
+    /// them.
     ///
     /// # Errors
-    /// When the new configuration cannot run; the old one continues then.
+    /// When the new configuration cannot run. In that case, the old one continues.
     pub fn swap(&self, from: Origin, name: &str, text: &str) -> Result<Done, SwapError> {
         let permit = self.slot.acquire(true)?;
         let (tx, rx) = sync_channel(1);
@@ -111,7 +111,7 @@ impl Running {
         rx.recv().unwrap_or(Err(SwapError::Stopped))
     }
 
-    /// Swaps the configuration as soon as the calling worker has ended its turn.
+    /// Requests a swap to another configuration. The swap begins when the calling worker has ended its turn.
     pub(crate) fn swap_soon(&self, from: Origin, text: &str, clock: Clock) -> Result<(), SwapError> {
         let permit = self.slot.acquire(false)?;
         let (old, candidate) = self.candidate(from, (BY_HANDLER, text), Style::Lines, clock, None)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The slot for the one configuration that may be ready to replace the running one.
+//! The slot for the candidate: the one configuration that may be ready to replace the running one.
 
 use super::candidate::Candidate;
 use super::error::SwapError;
@@ -8,32 +8,32 @@ use parking_lot::{Condvar, Mutex};
 enum State {
     /// No swap is under way.
     Free,
-    /// A thread prepares a candidate, or the candidate is being committed.
+    /// A thread is preparing a candidate, or the candidate is being committed.
     Taken,
-    /// A candidate waits.
+    /// A candidate waits to be committed.
     Ready(Box<Candidate>),
     /// The router has stopped.
     Closed,
 }
 
-/// The slot for one candidate. Threads that request a swap get the permit one after the other.
+/// The slot for one candidate. A thread that requests a swap needs the permit, which only one thread has at a time.
 pub(crate) struct Slot {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// The permit to submit a candidate. It becomes free when it is dropped unused, or when the submitted
-/// candidate was committed or refused.
+/// The permit to submit a candidate. It is free again when the thread drops it unused, or when the submitted candidate
+/// has been committed or refused.
 pub(crate) struct Permit<'a>(Option<&'a Slot>);
 
 impl Slot {
     pub fn new() -> Slot {
         Slot { state: Mutex::new(State::Free), changed: Condvar::new() }
     }
-    /// Takes the permit. With `wait`, waits until it is free.
+    /// Takes the permit. If `wait` is true and another thread has the permit, waits until it is free.
     ///
     /// # Errors
-    /// When the router has stopped; without `wait`, also when a swap is under way.
+    /// When the router has stopped. If `wait` is false, also when another thread has the permit.
     pub fn acquire(&self, wait: bool) -> Result<Permit<'_>, SwapError> {
         let mut state = self.state.lock();
         loop {
@@ -47,7 +47,7 @@ impl Slot {
         *state = State::Taken;
         Ok(Permit(Some(self)))
     }
-    /// Takes the candidate, if one waits.
+    /// Takes the candidate out of the slot. None if no candidate waits.
     pub fn take(&self) -> Option<Box<Candidate>> {
         let mut state = self.state.lock();
         match std::mem::replace(&mut *state, State::Taken) {
@@ -58,7 +58,7 @@ impl Slot {
             }
         }
     }
-    /// Frees the permit for the next thread, after the candidate was committed or refused.
+    /// Makes the permit free again, after the candidate has been committed or refused.
     pub fn release(&self) {
         let mut state = self.state.lock();
         if matches!(*state, State::Taken) {
@@ -66,7 +66,8 @@ impl Slot {
             self.changed.notify_one();
         }
     }
-    /// Refuses all permits and candidates from now on, because the router has stopped.
+    /// Closes the slot, because the router has stopped: from now on, nobody gets the permit, and candidates are
+    /// refused.
     pub fn close(&self) {
         let last = std::mem::replace(&mut *self.state.lock(), State::Closed);
         self.changed.notify_all();
@@ -77,7 +78,7 @@ impl Slot {
 }
 
 impl Permit<'_> {
-    /// Submits a candidate.
+    /// Submits a candidate to be committed.
     ///
     /// # Errors
     /// When the router has stopped.

@@ -16,8 +16,8 @@ impl Parser<'_> {
         known.then(|| (format!("a keyword and its value have a space between them: '{meant}'"), meant))
     }
 
-    /// Returns the help text and the replacement for a value in which a keyword follows without a comma; none for any
-    /// other value.
+    /// Returns the help text and the replacement for a value that contains a keyword without a comma before it; none
+    /// for any other value.
     pub(super) fn missing_comma(&self, value: &str) -> Option<(String, String)> {
         let is_keyword = |word: &str| self.specs.iter().any(|s| s.kind != ArgKind::Rest && s.name == word);
         let words = text::words(value);

@@ -128,7 +128,7 @@ impl<'a> Parser<'a> {
         values
     }
 
-    /// Reports an argument that begins with a word that is no keyword.
+    /// Reports an argument whose first word looks like a keyword, but is none of the class's keywords.
     fn unknown_keyword(&mut self, word: &str, argument: Range<usize>) {
         let names = self.specs.iter().filter(|s| s.kind != ArgKind::Rest).map(|s| s.name);
         let text = self.config.get(argument.clone()).unwrap_or("");
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
         &self.cx
     }
 
-    /// Parses the value of declaration `index` at `range`, and checks it. Errors and warnings are added to the list.
+    /// Parses the value of declaration `index` at `range`, and checks it. Adds errors and warnings to `self.errors`.
     fn read<T: ArgValue>(
         &mut self,
         index: usize,
@@ -214,7 +214,7 @@ impl<'a> Parser<'a> {
         self.errors.push(ArgError { replacement, ..warning });
     }
 
-    /// Warns when a value probably contains a keyword: after an equals sign, or without a comma before it.
+    /// Warns when a value probably contains another argument: `KEYWORD=value`, or a keyword without a comma before it.
     fn warn_of_keyword_inside<T: ArgValue>(&mut self, index: usize, range: Range<usize>, text: &str) {
         let comma = || self.missing_comma(text).filter(|_| T::TEXT);
         let Some((help, meant)) = self.equals_sign(text).or_else(comma) else { return };

@@ -81,7 +81,7 @@ impl Capacity {
     pub const fn new(n: u32) -> Capacity {
         Capacity(if n < Capacity::MAX { n } else { Capacity::MAX })
     }
-    /// The number.
+    /// The number of packets or entries.
     pub const fn get(self) -> u32 {
         self.0
     }

@@ -113,8 +113,7 @@ fn confined(name: &str, folder: Option<&Path>) -> Result<String, ValueError> {
     })?)
 }
 
-/// The home directory of a user, from /etc/passwd. If `user` is empty, that of the user who runs the program, from
-/// $HOME.
+/// The home directory of `user`, from /etc/passwd. If `user` is empty, the value of $HOME.
 fn home_of(user: &str) -> Option<String> {
     if user.is_empty() {
         return std::env::var("HOME").ok();

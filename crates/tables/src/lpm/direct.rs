@@ -174,7 +174,7 @@ impl DirectTable {
         route
     }
 
-    /// Writes `new` to every slot below `prefix` whose owner has a length from `shortest` to `longest`.
+    /// Writes `new` to every slot inside `prefix` that belongs to a prefix with a length from `shortest` to `longest`.
     fn paint(&mut self, prefix: Prefix, new: Slot, shortest: u8, longest: u8) {
         let paint = |slots: &mut [u32]| {
             for slot in slots {
@@ -310,9 +310,9 @@ impl DirectTable {
     fn parent(&self, prefix: Prefix) -> Option<(Prefix, u32)> {
         let mut below = prefix;
         loop {
-            // If there is a parent, then the prefix that precedes `below` in order (`before`) is the parent, or
-            // lies inside the parent. If it lies inside, the length of the parent is at most the number of leading
-            // bits that `before` and `prefix` have in common.
+            // `before` is the prefix that precedes `below` in order. If there is a parent, `before` is the parent or
+            // lies inside it. If it lies inside, the parent is at most as long as the leading bits that `before` and
+            // `prefix` share.
             let (&before, &hop) = self.prefixes.range(..below).next_back()?;
             if before.len == 0 {
                 return None;

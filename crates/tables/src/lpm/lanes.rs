@@ -80,7 +80,7 @@ mod portable {
         /// Returns a bit for each lane whose prefix matches `addr`.
         #[inline]
         pub fn hits(&self, addr: u32) -> u32 {
-            // A loop over all lanes without branches.
+            // The loop has no branches and always visits all lanes, so the compiler can vectorise it.
             let lanes = self.mask.iter().zip(&self.addr).enumerate();
             lanes.fold(0, |hits, (lane, (&mask, &prefix))| hits | u32::from(addr & mask == prefix) << lane)
         }

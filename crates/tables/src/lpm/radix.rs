@@ -50,13 +50,13 @@ struct Node {
     routes: u64,
     /// A bit mask of the six-bit values that have a child node.
     children: u64,
-    /// The block of the routes, in bit order.
+    /// The block in the arena `entries` that holds the routes, in the order of their bits in `routes`.
     routes_at: u32,
-    /// The block of the children.
+    /// The block in the arena `nodes` that holds the child nodes.
     children_at: u32,
 }
 
-/// A route and its insertion number.
+/// A route, and its number in insertion order.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     route: Route,
@@ -95,7 +95,7 @@ const fn root(addr: u32) -> u32 {
     addr >> (32 - ROOT_BITS)
 }
 
-/// The level and position of a prefix of at least nine bits.
+/// The level of the node that holds a prefix of at least nine bits, and the bit of the prefix in [`Node::routes`].
 const fn level_and_place(prefix: Prefix) -> (u32, u32) {
     let below = prefix.len as u32 - ROOT_BITS;
     let (level, len) = (below / 6, below % 6);

@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// Stops the driver after SECONDS. Simulated time jumps there as soon as nothing else is left to do.
+/// Stops the driver after SECONDS. Simulated time jumps to that moment as soon as nothing else is left to do.
 #[derive(Class)]
 #[class(name = "Quit", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle, effects(stops))]
 pub struct Quit {
@@ -31,13 +31,13 @@ impl Lifecycle for Quit {
     }
 }
 
-/// Sets a timer for every millisecond and keeps the worker busy. Counts how often the timer expired too early
-/// according to `Cx::recent`. Stops the driver after N expiries.
+/// Sets a timer every millisecond and keeps the worker busy. Counts how often the timer expired too early according to
+/// `Cx::recent`. Stops the driver after N expiries.
 #[derive(Class)]
 #[class(name = "Busy", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, build, task, lifecycle, effects(stops))]
 pub struct Busy {
     args: BusyArgs,
-    /// Timers that expired too early.
+    /// The number of times that the timer expired too early.
     #[count(unit = "packets")]
     early: Count,
     due: i64,
@@ -46,7 +46,7 @@ pub struct Busy {
 /// Arguments of Busy.
 #[derive(Args)]
 pub struct BusyArgs {
-    /// The number of timers.
+    /// The number of timer expiries after which the driver is stopped.
     n: u32,
 }
 
@@ -82,7 +82,7 @@ impl Lifecycle for Busy {
     }
 }
 
-/// Whenever its timer expires, sets the timer to the current time.
+/// Whenever its timer expires, sets it to the earliest time, so that it expires again at once.
 #[derive(Class)]
 #[class(name = "Restless", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle)]
 pub struct Restless {}
@@ -100,7 +100,7 @@ impl Lifecycle for Restless {
     }
 }
 
-/// Prints each text that is written to its handler, after the time in milliseconds since simulated time began.
+/// Prints each text that is written to its handler, preceded by the simulated time in milliseconds since the start.
 #[derive(Class)]
 #[class(name = "Tell", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, handlers, effects(prints))]
 pub struct Tell {}
@@ -124,7 +124,7 @@ impl Element for Tell {}
 #[class(effects(calls, stops))]
 pub struct Ask {
     args: AskArgs,
-    /// Answers so far.
+    /// The number of reads that have been answered.
     #[count(unit = "packets")]
     answers: Count,
 }

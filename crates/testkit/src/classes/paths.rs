@@ -5,7 +5,8 @@ use super::recorders::Id;
 use super::{LAPS, TRAIL, mix, number};
 use castanet_element::prelude::*;
 
-/// Makes paths distinguishable: the trail annotation becomes a hash of the marks on the path.
+/// Makes paths distinguishable: it updates the packet's trail annotation, which is a hash of the marks on the packet's
+/// path.
 #[derive(Class)]
 #[class(name = "Mark", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
 pub struct Mark {
@@ -87,7 +88,8 @@ impl Action for Copy {
     }
 }
 
-/// Sends a packet twice if the hash of its number, modulo MODULUS, is REMAINDER. One copy goes behind the other.
+/// Sends a packet twice if the hash of its number, modulo MODULUS, is REMAINDER. The two packets directly follow each
+/// other.
 #[derive(Class)]
 #[class(name = "Twice", ports = "1/1", processing = "h/h", packets = "any/same", workers = replicate, copies, ledger(makes))]
 pub struct Twice {
@@ -107,7 +109,7 @@ impl Action for Twice {
     }
 }
 
-/// Sends a packet to output 0 N times, then to output 1. All Lap elements share one count in the packet.
+/// Sends a packet to output 0 N times, then to output 1. The count is in the packet, and all Lap elements share it.
 #[derive(Class)]
 #[class(name = "Lap", ports = "1/2", processing = "a/ah", packets = "any/same", workers = replicate)]
 pub struct Lap {

@@ -5,7 +5,7 @@ use super::recorders::Id;
 use super::{NUMBER, SOURCE, mix};
 use castanet_element::prelude::*;
 
-/// Emits TOTAL numbered packets, BURST per turn; sleeps while everything downstream is full.
+/// Emits TOTAL numbered packets, BURST per turn. Sleeps while all queues downstream are full.
 #[derive(Class)]
 #[class(name = "Numbers", ports = "0/1", processing = "a/h", packets = "/any", workers = exclusive, task, lifecycle)]
 #[class(ledger(enters))]
@@ -14,7 +14,7 @@ pub struct Numbers {
     /// Packets emitted.
     #[count(unit = "packets")]
     count: Count,
-    /// Packets left to emit in this turn.
+    /// The number of packets still to emit in this turn.
     rest: u32,
     downstream: Signal,
 }
@@ -29,7 +29,7 @@ pub struct NumbersArgs {
     /// Packets per turn.
     #[arg(default = 1)]
     burst: u32,
-    /// Stop the driver at the end.
+    /// Stop the driver after the last packet.
     #[arg(keyword, default = false)]
     stop: bool,
 }

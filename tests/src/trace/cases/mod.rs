@@ -51,12 +51,12 @@ impl Maker<'_> {
         *self.ids
     }
 
-    /// Picks a host on this side.
+    /// Picks a host on the network of this interface.
     fn here(&mut self) -> Ipv4Addr {
         near(self.interface, self.random.pick(&ANSWERING))
     }
 
-    /// Picks a host on the other side.
+    /// Picks a host on the network of the other interface.
     fn there(&mut self) -> Ipv4Addr {
         near(1 - self.interface, self.random.pick(&ANSWERING))
     }
@@ -71,7 +71,7 @@ impl Maker<'_> {
         Ipv4::udp(src, dst, id, (port, 4000), &data)
     }
 
-    /// Makes a datagram from a host on this side to a host on the other side.
+    /// Makes a datagram from a host on this interface's network to a host on the other interface's network.
     fn udp(&mut self, size: usize) -> Ipv4 {
         let (src, dst) = (self.here(), self.there());
         self.udp_between(src, dst, size)

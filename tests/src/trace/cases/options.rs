@@ -19,7 +19,7 @@ impl Maker<'_> {
         options.push([vec![7, 15, 12], vec![9; 8], vec![0; 4]].concat());
         options.push([vec![7, 15, 16], vec![9; 12]].concat());
         options.push([vec![7, 7, 8], vec![9; 4]].concat());
-        // Invalid: pointers below 4, room for only three bytes, lengths that exceed the header or are too
+        // Invalid options: pointers below 4, space for only three bytes, lengths that exceed the header or are too
         // small.
         options.push(vec![7, 7, 3, 0, 0, 0, 0]);
         options.push(vec![7, 7, 0, 0, 0, 0, 0]);
@@ -52,8 +52,8 @@ impl Maker<'_> {
         let here = ROUTER[1 - self.interface].octets();
         let other_side = ROUTER[self.interface].octets();
         let options = [
-            // Options that ask for timestamps only; for addresses and timestamps; for timestamps at given
-            // addresses, which are the router's on either side, or another host's.
+            // Options that ask for timestamps only; for addresses and timestamps; for timestamps at given addresses,
+            // which are those of the router's interfaces or another host's.
             option(8, 5, 0, &[]),
             option(40, 5, 0, &[]),
             option(12, 9, 0, &[0, 0, 1, 0]),
@@ -66,12 +66,12 @@ impl Maker<'_> {
             option(8, 9, 0, &[0, 0, 1, 0]),
             option(12, 13, 0xd1, &[9, 9, 9, 9, 0, 0, 1, 0]),
             option(8, 9, 0xf0, &[0, 0, 1, 0]),
-            // Pointers below 5; room for half an entry.
+            // Invalid options: pointers below 5, and space for only half an entry.
             option(8, 4, 0, &[]),
             option(8, 0, 0, &[]),
             option(10, 9, 0, &[0, 0, 1, 0]),
             option(16, 13, 1, &[9, 9, 9, 9, 0, 0, 1, 0]),
-            // A length beyond the header.
+            // Invalid: a length beyond the header.
             vec![68, 36, 5, 0, 0, 0, 0, 0],
         ];
         for option in &options {
@@ -83,8 +83,8 @@ impl Maker<'_> {
     }
 
     pub(super) fn source_routes(&mut self) {
-        // Loose and strict source routes (131, 137), incomplete and complete. The router forwards them
-        // unchanged if it is not their destination.
+        // Loose and strict source routes (131, 137), incomplete and complete. If the router is not the destination of
+        // the packet, it leaves these options unchanged.
         for kind in [131, 137] {
             for pointer in [4, 12] {
                 let hop = self.there().octets();

@@ -14,8 +14,8 @@ impl Parser<'_> {
     pub(super) fn relation(&mut self) -> Parsed<Option<Node>> {
         let (at, terms) = (self.at, self.terms);
         let mut guards = Vec::new();
-        // Parentheses may enclose tests as well as numbers, so after `(`, text that is not a number may be a test
-        // and is not reported here. A name before `[` can only begin a number.
+        // A name before `[` can only begin a number, so an error after it is reported. Any other text may be a test
+        // instead, as parentheses may enclose tests and numbers.
         let sure =
             matches!(self.tokens.get(at + 1), Some((Token::Sign("["), _))) && self.peek() != Token::Sign("(");
         let left = match self.sum(0, 0, &mut guards) {

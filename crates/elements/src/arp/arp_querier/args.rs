@@ -10,27 +10,29 @@ use std::net::Ipv4Addr;
 pub struct Args {
     /// The querier's IP address; a prefix length, if given, defines the subnet and its broadcast address.
     pub(super) ip: OwnAddress,
-    /// The querier's Ethernet address; may be left out if IP is a name that stands for both addresses.
+    /// The querier's Ethernet address; may be left out if IP is an AddressInfo name that also defines an Ethernet
+    /// address.
     pub(super) eth: Option<EtherAddr>,
-    /// The maximum number of waiting packets; 0: no limit.
+    /// The maximum number of packets that wait for replies; 0: no limit.
     #[arg(keyword, show = "2048")]
     pub(super) capacity: Option<u32>,
-    /// The maximum number of entries; 0: no limit.
+    /// The maximum number of entries in the table; 0: no limit.
     #[arg(keyword, show = "65536")]
     pub(super) entry_capacity: Option<u32>,
-    /// The maximum number of packets that wait for one address (the latest are kept); 0: no limit.
+    /// The maximum number of packets that wait for one address (if there are more, the latest are kept); 0: no limit.
     #[arg(keyword, show = "0")]
     pub(super) entry_packet_capacity: Option<u32>,
-    /// When a capacity is exceeded, 1/CAPACITY_SLIM_FACTOR of it is made free; 0: no more than needed.
+    /// When a capacity is exceeded, 1/CAPACITY_SLIM_FACTOR of it is freed by dropping packets or entries; 0: no more
+    /// than needed.
     #[arg(keyword, show = "2")]
     pub(super) capacity_slim_factor: Option<u32>,
     /// How long an address counts as known after its last update; 0: for ever.
     #[arg(keyword, min = Nanos(0), show = "300s")]
     pub(super) timeout: Option<Nanos>,
-    /// The broadcast address of the subnet.
+    /// The broadcast address of the subnet, if it is not the one that IP defines.
     #[arg(keyword)]
     pub(super) broadcast: Option<Ipv4Addr>,
-    /// The ARPTable to use instead of the querier's own table.
+    /// The ARPTable to use in place of the querier's own table.
     #[arg(keyword)]
     pub(super) table: Option<TableRef>,
     /// The age from which a known address is queried again; 0: never.
@@ -41,7 +43,7 @@ pub struct Args {
     pub(super) broadcast_poll: bool,
 }
 
-/// One of the element's own IP addresses, with its subnet. If it was given as a name of AddressInfo, `ether` is the
+/// One of the element's own IP addresses, with its subnet. If a name from AddressInfo was given, `ether` is the
 /// Ethernet address of that name.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnAddress {
@@ -70,7 +72,7 @@ impl OwnAddress {
     }
 }
 
-/// The element number of an ARPTable.
+/// The ARPTable that TABLE names, as an element number.
 #[derive(Clone, Copy, Debug)]
 pub struct TableRef(pub(super) u32);
 

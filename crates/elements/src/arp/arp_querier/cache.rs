@@ -4,15 +4,15 @@
 use castanet_element::prelude::*;
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 
-/// The value of `until` for headers that never have to be looked up again.
+/// The value of `until` for headers that never expire.
 pub const FOR_EVER: i64 = i64::MAX;
 
-/// Returns the Ethernet header of IP packets between two Ethernet addresses.
+/// Returns the Ethernet header of IP packets from the address `from` to the address `to`.
 pub fn header(to: EtherAddr, from: EtherAddr) -> [u8; EtherHeader::LEN] {
     EtherHeader::new(to, from, ethertype::IPV4).to_bytes()
 }
 
-/// Prepends a header to a packet. Returns false if the packet cannot grow.
+/// Prepends a header to a packet. Returns false if the packet would become too long.
 #[inline(always)]
 pub fn put(p: &mut Packet, header: &[u8; EtherHeader::LEN]) -> bool {
     let Some(place) = p.push_header() else { return false };
@@ -24,8 +24,7 @@ pub fn put(p: &mut Packet, header: &[u8; EtherHeader::LEN]) -> bool {
 #[derive(Clone, Copy)]
 struct Slot {
     ip: u32,
-    /// The generation of the table when the entry was read. It is 0 in an empty slot, because no table has
-    /// generation 0.
+    /// The generation of the table from which the header was read. 0 if the slot is empty, as generations start at 1.
     generation: u32,
     until: i64,
     header: [u8; EtherHeader::LEN],
@@ -33,7 +32,7 @@ struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
-/// Slots that are chosen by a hash of the address. A later address replaces an earlier one in the same slot.
+/// A direct-mapped cache: a hash of the IP address selects the slot, and a new address replaces the old one.
 pub struct Cache(Box<[Slot; 256]>);
 
 impl Cache {
@@ -43,24 +42,23 @@ impl Cache {
     }
     #[inline(always)]
     fn slot(ip: u32) -> usize {
-        // Multiplicative hashing (Knuth, vol. 3, 6.4): neighbours in a subnet get different slots.
+        // Multiplicative hashing (Knuth, vol. 3, 6.4): neighbouring addresses get different slots.
         (ip.wrapping_mul(0x9e37_79b1) >> 24) as usize
     }
-    /// Returns the header for the next hop of a packet; `None` if the next hop has to be looked up.
+    /// Returns the header for the next hop of a packet. `None` if the next hop must be looked up in the table.
     #[inline(always)]
     fn header(&self, p: &Packet, generation: u32, now: i64) -> Option<&[u8; EtherHeader::LEN]> {
         let ip = p.dst_ip();
         let s = &self.0[Self::slot(ip)];
         (s.ip == ip && s.generation == generation && now < s.until).then_some(&s.header)
     }
-    /// Prepends the header of its next hop to a packet. Returns false and changes nothing if the next hop has
-    /// to be looked up.
+    /// Prepends the header for the packet's next hop. Returns false, and leaves the packet unchanged, if the next hop
+    /// must be looked up in the table.
     #[inline(always)]
     pub fn encapsulate(&self, p: &mut Packet, generation: u32, now: i64) -> bool {
         self.header(p, generation, now).is_some_and(|h| put(p, h))
     }
-    /// As [`Cache::encapsulate`], but also returns false and changes nothing if the packet would have to be
-    /// copied or moved in its buffer.
+    /// As [`Cache::encapsulate`], but also returns false if the packet would have to be copied or moved in its buffer.
     #[inline(always)]
     pub fn encapsulate_in_place(&self, p: &mut Packet, generation: u32, now: i64) -> bool {
         let Some(header) = self.header(p, generation, now) else { return false };
@@ -69,7 +67,8 @@ impl Cache {
         p.set_mac_header(0);
         true
     }
-    /// Keeps the header for an address until the time `until`.
+    /// Stores the header for an IP address. It is valid until the time `until`, in nanoseconds, while the table has
+    /// this generation.
     pub fn keep(&mut self, ip: u32, generation: u32, until: i64, header: [u8; EtherHeader::LEN]) {
         self.0[Self::slot(ip)] = Slot { ip, generation, until, header };
     }

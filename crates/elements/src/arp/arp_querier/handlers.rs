@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// The state that all replicas of a querier share besides the table.
+/// The state that all replicas of a querier share, apart from the table.
 pub(super) struct Own {
     pub(super) ip: AtomicU32,
     pub(super) broadcast: AtomicU32,
@@ -28,7 +28,7 @@ impl Own {
             complained: AtomicBool::new(false),
         }
     }
-    /// Takes over whether the message about a missing destination was printed (hot swap).
+    /// Does not repeat the message about a missing destination if the old element has printed it (hot swap).
     pub(super) fn continue_from(&self, old: &Own) {
         self.complained.fetch_or(old.complained.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -40,23 +40,24 @@ fn address(a: &AtomicU32) -> Ipv4Addr {
 
 #[handlers]
 impl ArpQuerier {
-    /// One line for each entry, oldest first: IP, 1 if known or else 0, Ethernet address, age.
+    /// One line for each entry, oldest first: IP address, 1 if the Ethernet address is known or else 0, Ethernet
+    /// address, age.
     #[read]
     fn table(&self, cx: &mut Cx<'_>) -> Table {
         self.state.read_table(cx)
     }
-    /// The numbers of packets dropped and of queries sent, as lines of text.
+    /// The numbers of packets dropped and of queries sent, one per line.
     #[read]
     fn stats(&self) -> Table {
         let killed = self.drops.get().wrapping_add(self.state.drops().get());
         Table(format!("{killed} packets killed\n{} ARP queries sent\n", self.queries.get()))
     }
-    /// Number of entries.
+    /// Number of entries in the table.
     #[read(unit = "entries")]
     fn count(&self, cx: &mut Cx<'_>) -> usize {
         self.state.read_size(cx).0
     }
-    /// Number of waiting packets.
+    /// Number of packets that wait for replies.
     #[read(unit = "packets")]
     fn length(&self, cx: &mut Cx<'_>) -> usize {
         self.state.read_size(cx).1
@@ -71,7 +72,7 @@ impl ArpQuerier {
         self.own.broadcast.store(broadcast.to_bits(), Ordering::Relaxed);
         self.state.invalidate();
     }
-    /// The querier's own IP address, which its queries give as the sender's.
+    /// The querier's own IP address, which its queries have as sender address.
     #[read]
     fn ipaddr(&self) -> Ipv4Addr {
         address(&self.own.ip)
@@ -81,17 +82,18 @@ impl ArpQuerier {
         self.own.ip.store(ip.to_bits(), Ordering::Relaxed);
         self.state.invalidate();
     }
-    /// Makes an address known (`IP ETHER`); packets waiting for it leave before the next packet to it.
+    /// Sets the Ethernet address of an IP address (`IP ETHER`); packets that wait for it leave before the next packet
+    /// to it.
     #[write]
     fn insert(&mut self, pair: Pair, cx: &mut Cx<'_>) {
         self.state.write_insert(pair, cx);
     }
-    /// Makes an address unknown: `IP`.
+    /// Makes the Ethernet address of an IP address unknown (`IP`).
     #[write]
     fn delete(&mut self, ip: Ip<Ipv4Addr>, cx: &mut Cx<'_>) {
         self.state.write_delete(ip, cx);
     }
-    /// Removes all entries and drops the waiting packets.
+    /// Removes all entries, and drops the packets that wait.
     #[write(button)]
     fn clear(&mut self, cx: &mut Cx<'_>) {
         self.state.write_clear(cx);

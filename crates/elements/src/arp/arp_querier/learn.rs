@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
 
 impl ArpQuerier {
-    /// Learns addresses from the frames that arrive on input 1.
+    /// Learns Ethernet addresses from the ARP packets that arrive on input 1.
     pub(super) fn learn(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.now();
         for p in batch.drain() {
@@ -27,7 +27,8 @@ impl ArpQuerier {
             let held = self.state.answer(ip, ether, now, self.workers, local && target == me, &mut lost);
             lose(lost, cx);
             let Some(held) = held else {
-                // A request from an unknown host to another host is not an error.
+                // Nothing is learnt from a request of an unknown host for another host, but such a request is not an
+                // error.
                 cx.drop(p, if reply { Reason::BadArp } else { Reason::Consumed });
                 continue;
             };
@@ -44,8 +45,8 @@ impl ArpQuerier {
         }
     }
 
-    /// Records that the packets in `held`, which waited for `ip`, are about to be sent. Returns false, and
-    /// records nothing, if `held` is empty or no other worker uses the table.
+    /// Called before the packets in `held`, which waited for `ip`, are sent. If other workers use the table, notes `ip`
+    /// for `release`. Returns false, and notes nothing, if there are no other workers or `held` is empty.
     pub(super) fn wait_for(&mut self, ip: u32, held: &VecDeque<Packet>, now: i64, cx: &mut Cx<'_>) -> bool {
         if !self.workers || held.is_empty() {
             return false;
@@ -55,8 +56,8 @@ impl ArpQuerier {
         true
     }
 
-    /// Sends the packets that began to wait while earlier ones were being sent. The timer calls this again
-    /// until no packets are waiting.
+    /// Sends the packets that arrived in the table while earlier waiting packets were being sent. The timer calls this
+    /// function again until no packets wait.
     pub(super) fn release(&mut self, now: i64, cx: &mut Cx<'_>) {
         for ip in std::mem::take(&mut self.releasing) {
             if let Some((ether, held)) = self.state.release(ip) {
@@ -70,7 +71,7 @@ impl ArpQuerier {
     }
 }
 
-/// The sender of an ARP packet.
+/// What a valid ARP packet says about its sender.
 struct Sender {
     ip: u32,
     ether: EtherAddr,
@@ -79,7 +80,7 @@ struct Sender {
     reply: bool,
 }
 
-/// Returns the sender of a frame if it is a valid ARP request or reply.
+/// Returns the sender of an Ethernet frame with a valid ARP request or reply. None for other frames.
 fn sender(frame: &[u8]) -> Option<Sender> {
     let (ether, rest) = EtherHeader::split(frame)?;
     let h = ArpHeader::from_prefix(rest)?;

@@ -6,16 +6,17 @@ use castanet_wire::EtherAddr;
 use std::collections::VecDeque;
 
 const MS: i64 = 1_000_000;
-/// The number of queries for one address that may be 100 ms apart. Later ones are at least a second apart.
+/// The number of queries for one address without a reply that may be 100 ms apart. Later ones are at least a second
+/// apart.
 const QUICK_QUERIES: u32 = 10;
 
-/// The number of queries that are sent to the known Ethernet address (RFC 1122 section 2.3.2.1 calls for 2).
-/// Later ones are broadcast, because the host may have another Ethernet address by now.
+/// The number of queries without an answer that are sent to the known Ethernet address (RFC 1122 section 2.3.2.1 calls
+/// for 2). Later queries are broadcast, because the host may have another Ethernet address by now.
 const UNICAST_QUERIES: u32 = 2;
-/// A doubtful address is confirmed if it was claimed exactly this many times since the last query.
+/// The number of claims since the last query that confirms an address in doubt. More or fewer do not confirm it.
 const CONFIRMED: u32 = 1;
-/// The number of queries for an address after its doubt has ended. They follow after 1, 2, 4, ... seconds. If a
-/// forged claim was confirmed because the answer of the genuine host was lost, one of these queries detects it.
+/// The number of further queries for an address that was in doubt and has been confirmed. They follow after 1, 2, 4,
+/// ... seconds. They detect a forged claim that was confirmed because the answer of the genuine host was lost.
 const TRUSTED: u32 = 6;
 /// The default maximum number of entries: the number of hosts in a network with a 16-bit prefix.
 pub const ENTRY_CAPACITY: u32 = 65_536;
@@ -29,7 +30,8 @@ pub struct Settings {
     pub entry_capacity: u32,
     /// The maximum number of packets that wait for one address; 0: no limit.
     pub entry_packet_capacity: u32,
-    /// When a capacity is exceeded, 1/`slim_factor` of it is made free; 0: no more than needed.
+    /// When a capacity is exceeded, 1/`slim_factor` of it is freed by dropping packets or entries; 0: no more than
+    /// needed.
     pub slim_factor: u32,
     /// How long an address counts as known after its last update, in nanoseconds; 0: for ever.
     pub timeout: i64,
@@ -67,45 +69,47 @@ impl Settings {
     }
 }
 
-/// The entry of an IP address.
+/// The table's entry for an IP address.
 pub(super) struct Entry {
-    /// The Ethernet address, or the broadcast address if none was ever known or it was deleted.
+    /// The Ethernet address. The broadcast address if no address was ever known, or if it was deleted.
     pub(super) ether: EtherAddr,
-    /// Whether the address was known and has expired. The entry is kept for a while.
+    /// Whether the Ethernet address was known and has expired. An expired entry is kept for a while.
     pub(super) expired: bool,
     pub(super) updated: i64,
-    /// The place of the entry in the order of updates: its key in `Inner::order`.
+    /// The entry's position in the order of updates, which is its key in `Inner::order`.
     pub(super) turn: u64,
     pub(super) queried: Queried,
     pub(super) held: VecDeque<Packet>,
-    /// Whether one worker is still sending packets that waited. Packets of other workers wait until these are
-    /// sent.
+    /// Whether a worker is still sending packets that waited for this address. Until they are sent, packets of other
+    /// workers wait in the table.
     pub(super) releasing: bool,
-    /// When the waiting packets are given up, if the table gives packets up; 0 if not set.
+    /// The time at which the waiting packets are removed without a reply, in nanoseconds; 0 if they wait until the
+    /// entry expires.
     pub(super) until: i64,
 }
 
-/// The queries for an address, and how far its Ethernet address is to be trusted.
+/// The queries sent for an IP address, and how far its Ethernet address is trusted.
 #[derive(Clone, Copy)]
 pub(super) struct Queried {
-    /// The number of queries since the last answer.
+    /// The number of queries sent since the last answer.
     count: u32,
-    /// When the last query was sent, in nanoseconds.
+    /// The time of the last query, in nanoseconds.
     at: i64,
-    /// The number of ARP packets that claimed the address since the last query; `None` if the address is not
-    /// in doubt. An address is in doubt once it has replaced another one, because one of the two may be
+    /// The number of ARP packets that claimed the IP address since the last query; `None` if its Ethernet address is
+    /// not in doubt. An Ethernet address is in doubt once it has replaced another one, because one of the two may be
     /// forged or outdated.
     doubt: Option<u32>,
-    /// The number of queries that were answered since the doubt ended, at most [`TRUSTED`]. It is [`TRUSTED`] if the
-    /// address was never in doubt.
+    /// The number of queries that were answered since the address was confirmed, at most [`TRUSTED`]. It is [`TRUSTED`]
+    /// if the address was never in doubt.
     trust: u32,
-    /// When the last query was answered, or an address in doubt was last claimed. Other unsolicited claims do not
-    /// change it. It is not used once `trust` is [`TRUSTED`].
+    /// The time of the last answer to a query, or of the last claim of an address in doubt, in nanoseconds. Other
+    /// unsolicited claims do not change it. It is not used once `trust` is [`TRUSTED`].
     answered: i64,
 }
 
 impl Entry {
-    /// The entry of an address that was just claimed, or of an unknown one if `ether` is the broadcast address.
+    /// Makes an entry. If `ether` is the broadcast address, the Ethernet address is unknown. If not, it has just been
+    /// claimed.
     pub(super) fn new(ether: EtherAddr, now: i64, turn: u64) -> Entry {
         Entry {
             ether,
@@ -121,14 +125,14 @@ impl Entry {
     pub(super) fn known(&self) -> bool {
         !self.expired && !self.ether.is_broadcast()
     }
-    /// Returns when a known address is to be queried again: `poll` nanoseconds after its last update, or
-    /// never if `poll` is 0. Whatever `poll` is, an address in doubt is to be queried at once, and an address that
-    /// is not trusted yet is to be queried early.
+    /// Returns the time at which a known address is to be queried again. This is `poll` nanoseconds after its last
+    /// update, or never if `poll` is 0. An address in doubt is queried at once, and one that is not fully trusted is
+    /// queried early, whatever `poll` is.
     pub(super) fn poll_due(&self, poll: i64) -> i64 {
         let due = if poll > 0 { self.updated.saturating_add(poll) } else { i64::MAX };
         due.min(self.queried.check_due())
     }
-    /// Returns true and counts a query if it is time for one.
+    /// If it is time for a query, counts the query and returns true.
     pub(super) fn query(&mut self, now: i64) -> bool {
         let go = now >= self.queried.next();
         if go {
@@ -139,8 +143,8 @@ impl Entry {
 }
 
 impl Queried {
-    /// Returns the earliest time of the next query. The pace is one per 100 ms at first, then one per second,
-    /// the most that RFC 1122 section 2.3.2.1 recommends. So a host that comes back is found within a second.
+    /// Returns the earliest time of the next query. At first, queries are 100 ms apart. They are then a second apart,
+    /// the highest rate that RFC 1122 section 2.3.2.1 recommends, so that a host that returns is found within a second.
     pub(super) fn next(&self) -> i64 {
         match self.count {
             0 => i64::MIN,
@@ -148,7 +152,8 @@ impl Queried {
             _ => self.at.saturating_add(1_000 * MS),
         }
     }
-    /// Returns when doubt or lack of trust calls for a query; `i64::MAX` if neither does.
+    /// Returns the time at which a query is needed because the address is in doubt or not fully trusted; `i64::MAX` if
+    /// it is neither.
     fn check_due(&self) -> i64 {
         match self.doubt {
             Some(_) => i64::MIN,
@@ -156,18 +161,19 @@ impl Queried {
             None => i64::MAX,
         }
     }
-    /// Whether queries for a known address are to be broadcast.
+    /// Whether queries for a known address are to be broadcast, because the address is in doubt or its host does not
+    /// answer.
     pub(super) fn is_lost(&self) -> bool {
         self.doubt.is_some() || self.trust < TRUSTED || self.count > UNICAST_QUERIES
     }
-    /// Returns the state after an ARP packet has claimed the address. `other` says whether the claimed address differs
-    /// from the known one.
+    /// Returns the state after an ARP packet has claimed the IP address. `other` says whether it claims an Ethernet
+    /// address other than the known one.
     pub(super) fn claimed(self, other: bool, now: i64) -> Queried {
-        // A claim that changes the address does not confirm it.
+        // A claim that replaces the address does not confirm it.
         let doubt = if other { Some(CONFIRMED + 1) } else { self.doubt.map(|n| n.saturating_add(1)) };
         if doubt.is_some() {
-            // The pace of queries is not reset, so that two hosts that claim the same address do not cause
-            // more queries.
+            // Do not reset the rate limit of queries. If two hosts claim the same address, this does not cause more
+            // queries.
             return Queried { doubt, trust: 0, answered: now, ..self };
         }
         let Queried { trust, answered, .. } = self;
@@ -177,8 +183,8 @@ impl Queried {
             _ => Queried { count: 0, at: 0, doubt, trust: (trust + 1).min(TRUSTED), answered: now },
         }
     }
-    /// Ends the doubt if the address was claimed exactly once since the last query. A genuine host answers a
-    /// query once, while a flood of forged claims repeats the address.
+    /// Ends the doubt if the address was claimed exactly once since the last query. The genuine host answers a query
+    /// once. An attacker who floods the network with forged claims sends more than one.
     pub(super) fn end_doubt(&mut self, now: i64) {
         if self.doubt == Some(CONFIRMED) && now >= self.next() {
             (self.doubt, self.count, self.at) = (None, 0, 0);

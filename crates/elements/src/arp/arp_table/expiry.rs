@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Removes expired entries from an ARP table, and entries and packets that have to make room for others.
+//! Removes expired entries from an ARP table. When a capacity is exceeded, removes entries or waiting packets.
 
 use super::state::{Inner, Lost, State};
 use castanet_element::prelude::*;
 use std::collections::VecDeque;
 
 impl State {
-    /// Makes expired addresses unknown, and removes entries that were never known or that expired long ago.
+    /// Makes expired addresses unknown. Removes expired entries that have no known address, and entries that expired
+    /// long ago.
     #[inline]
     pub(super) fn expire_old(&self, inner: &mut Inner, now: i64, lost: &mut Lost) {
         if now >= inner.expires {
@@ -24,7 +25,8 @@ impl State {
                 break;
             }
             inner.checked = turn;
-            // Cached copies of the entry need no invalidation, because the copies expire at the same time.
+            // The copies of the entry in the queriers' caches need no invalidation, because they expire at the same
+            // time.
             if e.known() || e.expired {
                 e.expired = true;
                 inner.unknown.insert(turn);
@@ -68,7 +70,7 @@ impl State {
         }
         self.invalidate();
     }
-    /// Drops waiting packets, if necessary, to make room for `more` packets.
+    /// Makes room for `more` waiting packets. If they would exceed the capacity, drops packets that wait.
     pub(super) fn slim_packets(&self, inner: &mut Inner, more: usize, lost: &mut Lost) {
         let capacity = inner.settings.capacity;
         let held = inner.held.saturating_add(more);
@@ -90,21 +92,21 @@ impl State {
 }
 
 impl Inner {
-    /// Removes records from `waiting` that no longer match an entry, if there are many records.
+    /// If `waiting` has become long, removes the records that no longer match an entry.
     pub(super) fn slim_waiting(&mut self) {
         if self.waiting.len() > 64 + 2 * self.entries.len() {
             let entries = &self.entries;
             self.waiting.retain(|(until, ip)| entries.get(ip).is_some_and(|e| e.until == *until));
         }
     }
-    /// Removes the entry that was updated longest ago. Returns its waiting packets.
+    /// Removes the entry that was updated longest ago. Returns the packets that waited for it.
     fn remove_first(&mut self) -> VecDeque<Packet> {
         let turn = self.order.first_key_value().map_or(0, |o| *o.0);
         self.remove(turn)
     }
-    /// Removes the oldest entry with an unknown address, or the oldest of all if there is none. Returns its
-    /// waiting packets. Unknown addresses go first, so that packets to invented addresses cannot push out the
-    /// entries of real hosts. The newest entry stays, because the others are removed to make room for it.
+    /// Removes the oldest entry with an unknown address, or the oldest of all if no address is unknown. Returns the
+    /// packets that waited for it. Unknown addresses go first, so that packets to non-existent hosts cannot push out
+    /// the entries of real hosts. The newest entry is not removed, because the room is made for it.
     fn remove_for_room(&mut self) -> VecDeque<Packet> {
         let unknown = self.unknown.first().copied().filter(|&turn| turn != self.turns);
         match unknown {
@@ -112,7 +114,7 @@ impl Inner {
             None => self.remove_first(),
         }
     }
-    /// Removes the entry at place `turn` of the order. Returns its waiting packets.
+    /// Removes the entry with key `turn` in `order`. Returns the packets that waited for it.
     fn remove(&mut self, turn: u64) -> VecDeque<Packet> {
         self.unknown.remove(&turn);
         let gone = self.order.remove(&turn).and_then(|ip| self.entries.remove(&ip));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looks up addresses in an ARP table. A packet whose address is unknown stays in the table.
+//! Looks up addresses in an ARP table. A packet whose Ethernet address is unknown waits in the table.
 
 use super::entry::{Entry, Settings};
 use super::state::{Inner, Lost, State};
@@ -7,43 +7,43 @@ use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
 use std::collections::VecDeque;
 
-/// A look-up of an address.
+/// What a querier asks the table when it has a packet to send.
 #[derive(Clone, Copy, Debug)]
 pub struct LookUp {
-    /// The IP address.
+    /// The IP address whose Ethernet address is wanted.
     pub ip: u32,
     /// The current time, in nanoseconds.
     pub now: i64,
-    /// The age in nanoseconds from which a known address is queried again; 0: never.
+    /// The age, in nanoseconds, from which a known Ethernet address is queried again; 0: never.
     pub poll: i64,
-    /// Whether several workers use the table. If they do, new packets to the address wait while earlier
-    /// waiting packets are being sent, until [`State::release`] finds no more waiting packets. So no packet overtakes
-    /// another one by going through another worker.
+    /// Whether several workers use the table. If so, packets that arrive while earlier waiting packets are being sent
+    /// wait too, until [`State::release`] finds no more waiting packets. Otherwise a packet on one worker could
+    /// overtake a packet on another.
     pub workers: bool,
 }
 
 /// The result of a look-up.
 #[derive(Debug)]
 pub enum Found {
-    /// The address is known. The packet may be sent, and so may all later packets to the address until the
-    /// time `until`.
+    /// The Ethernet address is known. The packet may be sent, and all later packets to the address may be sent without
+    /// a look-up until the time `until`.
     Known {
-        /// The Ethernet address.
+        /// The Ethernet address of the next hop.
         ether: EtherAddr,
         /// The packet to send.
         packet: Packet,
-        /// When the entry has to be looked up again.
+        /// The time, in nanoseconds, at which the address must be looked up again.
         until: i64,
-        /// Whether it is time for a query that confirms the address.
+        /// Whether a query must be sent now, to confirm the address.
         query: bool,
-        /// Whether the query is to be broadcast, because the address is in doubt or its host did not answer.
+        /// Whether the query must be broadcast, because the address is in doubt or its host did not answer.
         lost: bool,
         /// Packets that waited for this address. They are sent before `packet`.
         held: VecDeque<Packet>,
     },
-    /// The packet waits in the table until the address is known.
+    /// The packet waits in the table until the Ethernet address is known.
     Held {
-        /// Whether it is time for a query.
+        /// Whether a query must be sent now.
         query: bool,
         /// Whether the packet is the first one that waits for this address.
         first: bool,
@@ -51,8 +51,8 @@ pub enum Found {
 }
 
 impl State {
-    /// Looks up an address. If it is unknown, the table keeps the packet. Packets that are removed from the
-    /// table, for example to make room for this one, are added to `lost`.
+    /// Looks up the Ethernet address for an IP address. If it is unknown, the table keeps the packet. Packets that are
+    /// removed from the table, for example to make room for this one, are added to `lost`.
     pub fn look_up(&self, wanted: LookUp, packet: Packet, lost: &mut Lost) -> Found {
         let LookUp { ip, now, .. } = wanted;
         let mut inner = self.lock();
@@ -60,7 +60,7 @@ impl State {
         self.expire_old(inner, now, lost);
         match inner.entries.get_mut(&ip) {
             Some(e) if e.known() && e.releasing => {
-                // The worker that is releasing earlier packets will release this one too.
+                // A worker is sending earlier packets to this address, and will send this one after them.
                 self.hold(inner, ip, packet, lost);
                 Found::Held { query: false, first: false }
             }
@@ -77,7 +77,7 @@ impl State {
         }
     }
 
-    /// Keeps a packet until its address is known. The address must have an entry.
+    /// Keeps a packet until its Ethernet address is known. The address must have an entry.
     fn wait(&self, inner: &mut Inner, wanted: LookUp, packet: Packet, lost: &mut Lost) -> Found {
         let LookUp { ip, now, .. } = wanted;
         let (mut query, mut first) = (false, false);
@@ -101,8 +101,7 @@ impl State {
         Found::Held { query, first }
     }
 
-    /// Adds a packet to those that wait for an address. Makes room for it by dropping other packets, never the
-    /// packet itself.
+    /// Adds a packet to those that wait for an address. If the table is full, drops other packets, never this one.
     fn hold(&self, inner: &mut Inner, ip: u32, packet: Packet, lost: &mut Lost) {
         self.slim_packets(inner, 1, lost);
         inner.hold(ip, packet);
@@ -110,7 +109,7 @@ impl State {
 }
 
 impl Entry {
-    /// The result for a known address. Takes the waiting packets out of the entry.
+    /// Returns the result for a known address, with the packets that waited for it.
     fn found(&mut self, wanted: LookUp, packet: Packet, settings: Settings) -> Found {
         self.releasing = wanted.workers && !self.held.is_empty();
         self.queried.end_doubt(wanted.now);
@@ -126,16 +125,16 @@ impl Entry {
         }
     }
 
-    /// Resets the age of an expired entry to TIMEOUT. So the entry is not removed as long as packets are sent to
-    /// the address.
+    /// Makes an expired entry as young as one that has just expired. So the entry is not removed as long as packets are
+    /// sent to the address.
     fn keep_expired(&mut self, now: i64, settings: Settings) {
         if self.expired {
             self.updated = self.updated.max(now.saturating_sub(settings.timeout));
         }
     }
 
-    /// The number of waiting packets that have to make room for another one at this entry. The oldest go, because
-    /// the latest packet is the one worth saving (RFC 1122 section 2.3.2.2).
+    /// The number of waiting packets to drop so that one more may wait for this entry's address. The oldest are
+    /// dropped, because the latest packet is the one to save (RFC 1122 section 2.3.2.2).
     fn surplus(&self, settings: Settings) -> usize {
         match settings.entry_packet_capacity as usize {
             0 => 0,

@@ -2,8 +2,8 @@
 //! The table behind ARPTable and ARPQuerier: the Ethernet addresses of IP addresses, and the packets that
 //! wait for them.
 //!
-//! One lock protects the table. Queriers therefore cache entries until the next query or expiry is due. One
-//! atomic number, the generation, tells them whether cached entries are still valid.
+//! One lock protects the table. To avoid it, queriers cache an entry until its next query or its expiry is due. An
+//! atomic number, the generation, tells them whether their cached entries are still valid.
 
 use super::entry::{Entry, Settings};
 use castanet_element::prelude::*;
@@ -12,36 +12,37 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Packets that were removed from the table, each with the reason.
+/// Packets that were removed from the table, each with its drop reason.
 pub type Lost = Vec<(Packet, Reason)>;
 
 #[derive(Default)]
 pub(super) struct Inner {
     pub(super) settings: Settings,
     pub(super) entries: HashMap<u32, Entry>,
-    /// IP addresses by the place of their entry in the order of updates (`Entry::turn`).
+    /// The IP addresses of all entries, in the order of their updates. The key is `Entry::turn`.
     pub(super) order: BTreeMap<u64, u32>,
-    /// The places in `order` of the entries whose address is unknown.
+    /// The keys in `order` of the entries whose Ethernet address is unknown.
     pub(super) unknown: BTreeSet<u64>,
-    /// All entries up to this place in `order` are marked as expired.
+    /// The greatest key in `order` whose entry has been checked for expiry. All entries up to it have expired.
     pub(super) checked: u64,
-    /// The number of the latest update, which is its key in `order`.
+    /// The key of the latest update in `order`.
     pub(super) turns: u64,
     pub(super) held: usize,
-    /// Before this time no entry expires and no packet is given up. Every look-up compares the time with it.
+    /// The earliest time at which an entry may expire or a packet may time out, in nanoseconds. Every look-up compares
+    /// the current time with it.
     pub(super) expires: i64,
-    /// How long packets wait until they are given up, in nanoseconds; 0: as long as their entry lives. A table
-    /// that takes over the entries of another keeps its own value and settings.
+    /// How long packets wait for a reply, in nanoseconds; 0: until their entry expires. A table that takes over the
+    /// entries of another keeps its own value.
     pub(super) patience: i64,
-    /// The addresses that packets wait for, each with the time when they are given up, in order of time.
-    /// Records that no longer match the entry of their address are skipped.
+    /// The IP addresses that packets wait for, each with the time when these packets time out, earliest first. A record
+    /// is skipped if its time is no longer that of the address's entry.
     pub(super) waiting: VecDeque<(i64, u32)>,
 }
 
-/// A table, shared by queriers and workers.
+/// An ARP table, which queriers and workers share.
 pub struct State {
     inner: Mutex<Inner>,
-    /// Changes whenever a known address changes, or is removed before it expires.
+    /// Incremented whenever a known address changes, or is removed before it expires.
     generation: AtomicU32,
     drops: SharedCount,
 }
@@ -58,13 +59,13 @@ impl State {
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock()
     }
-    /// Sets capacities and times.
+    /// Sets the capacities and times.
     pub fn configure(&self, settings: Settings) {
         let mut inner = self.lock();
         inner.settings = settings;
         inner.expires = 0;
     }
-    /// Sets how long packets wait for a reply before they are given up, in nanoseconds.
+    /// Sets how long packets wait for a reply before the table removes them, in nanoseconds.
     pub fn give_up_after(&self, patience: i64) {
         self.lock().patience = patience;
     }
@@ -73,15 +74,15 @@ impl State {
     pub fn generation(&self) -> u32 {
         self.generation.load(Ordering::Acquire)
     }
-    /// Makes all copies of entries invalid.
+    /// Makes all cached copies of entries invalid, by starting a new generation.
     pub fn invalidate(&self) {
         self.generation.fetch_add(1, Ordering::Release);
     }
-    /// The count of packets that the table dropped.
+    /// Returns the count of packets that the table dropped.
     pub fn drops(&self) -> &SharedCount {
         &self.drops
     }
-    /// Number of entries, and of waiting packets.
+    /// Returns the numbers of entries and of waiting packets.
     pub fn size(&self) -> (usize, usize) {
         let inner = self.lock();
         (inner.entries.len(), inner.held)
@@ -92,8 +93,8 @@ impl State {
         self.drops.add((lost.len() - before) as u64);
     }
 
-    /// Makes an address known, or unknown if `ether` is the broadcast address. Its waiting packets stay in
-    /// the table.
+    /// Sets the Ethernet address of an IP address, or makes it unknown if `ether` is the broadcast address. Waiting
+    /// packets stay in the table.
     pub fn insert(&self, ip: u32, ether: EtherAddr, now: i64, lost: &mut Lost) {
         let mut inner = self.lock();
         self.put_known(&mut inner, ip, ether, now, lost);
@@ -107,11 +108,11 @@ impl State {
         self.slim_entries(inner, lost);
     }
 
-    /// Learns an address from an ARP packet, and returns the packets that waited for it. For `workers`, see
+    /// Learns an address from an ARP packet, and returns the packets that waited for it. `workers` is explained at
     /// [`LookUp`](super::LookUp).
     ///
-    /// An existing entry is always updated. A new one is made only with `create` (RFC 826, packet reception).
-    /// `None` means that nothing was learnt.
+    /// An existing entry is always updated. A new entry is made only if `create` is true (RFC 826, packet reception).
+    /// Returns `None` if nothing was learnt.
     pub fn answer(
         &self,
         ip: u32,
@@ -121,8 +122,7 @@ impl State {
         create: bool,
         lost: &mut Lost,
     ) -> Option<VecDeque<Packet>> {
-        // Locked throughout, because no other worker may see the address before it is marked as being
-        // released.
+        // Hold the lock throughout, because no other worker may see the new address before `releasing` is set.
         let mut inner = self.lock();
         let inner = &mut *inner;
         self.expire_old(inner, now, lost);
@@ -136,7 +136,7 @@ impl State {
             e.queried = before.claimed(old != ether, now);
         }
         if e.releasing {
-            // The worker that is releasing earlier packets will release these too.
+            // A worker is sending earlier packets to this address, and will send these after them.
             return Some(VecDeque::new());
         }
         e.releasing = workers && !e.held.is_empty();
@@ -145,9 +145,9 @@ impl State {
         Some(held)
     }
 
-    /// Called when the packets returned by [`State::answer`] or [`State::look_up`] have been sent. Returns
-    /// the packets that began to wait meanwhile, with their Ethernet address. `None` means that there are
-    /// none, and that other workers may send to the address again.
+    /// Called when the packets that [`State::answer`] or [`State::look_up`] returned have been sent. Returns the
+    /// packets that have begun to wait since, and their Ethernet address. `None` if there are none; other workers may
+    /// then send to the address again.
     pub fn release(&self, ip: u32) -> Option<(EtherAddr, VecDeque<Packet>)> {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -161,7 +161,7 @@ impl State {
         Some((e.ether, held))
     }
 
-    /// Makes an address unknown; its entry stays.
+    /// Makes the Ethernet address of an IP address unknown, but keeps its entry.
     pub fn delete(&self, ip: u32, now: i64, lost: &mut Lost) {
         let exists = self.lock().entries.contains_key(&ip);
         if exists {
@@ -169,7 +169,7 @@ impl State {
         }
     }
 
-    /// Removes all entries and packets.
+    /// Removes all entries and waiting packets.
     pub fn clear(&self, lost: &mut Lost) {
         let mut inner = self.lock();
         inner.order.clear();
@@ -180,7 +180,8 @@ impl State {
         self.invalidate();
     }
 
-    /// Removes what has expired. Returns the time of the next expiry, if there is one.
+    /// Removes expired entries, and packets that have waited too long. Returns the time of the next expiry, if there is
+    /// one.
     pub fn expire(&self, now: i64, lost: &mut Lost) -> Option<i64> {
         let mut inner = self.lock();
         self.expire_old(&mut inner, now, lost);
@@ -188,9 +189,9 @@ impl State {
         Some(inner.expires.min(waits)).filter(|&t| t < i64::MAX && !inner.entries.is_empty())
     }
 
-    /// Takes over the entries and packets of another table.
+    /// Takes over the entries and waiting packets of another table.
     pub fn take_over(&self, old: &State, lost: &mut Lost) {
-        // The two tables are locked one after the other, not both at once. That is enough, because two tables
+        // Lock the two tables one after the other, not both at once. No entry is lost in between, because two tables
         // never take over from each other at the same time.
         let mut from = {
             let mut old = old.lock();
@@ -198,12 +199,12 @@ impl State {
             std::mem::replace(&mut *old, Inner { settings, patience, ..Inner::default() })
         };
         old.invalidate();
-        // The workers have sent the packets that they were releasing.
+        // By now, the workers have sent all packets that they had taken from the table.
         from.entries.values_mut().for_each(|e| e.releasing = false);
         let mut inner = self.lock();
         let inner = &mut *inner;
         if inner.entries.is_empty() {
-            // An empty table takes over the other one as a whole, which is fast even if the other one is large.
+            // An empty table takes over the other table as a whole, which is fast however large that table is.
             let (settings, patience) = (inner.settings, inner.patience);
             *inner = Inner { settings, patience, expires: 0, ..std::mem::take(&mut from) };
         }
@@ -230,14 +231,14 @@ impl State {
         self.invalidate();
     }
 
-    /// Lists the entries, one on each line, oldest first: `IP KNOWN ETHER AGE`.
+    /// Returns the entries as text, one per line, oldest first: `IP KNOWN ETHER AGE`.
     pub fn list(&self, now: i64) -> String {
         let inner = self.lock();
         let mut out = String::new();
         let mut all: Vec<_> =
             inner.order.values().filter_map(|ip| Some((ip, inner.entries.get(ip)?))).collect();
-        // A packet to an expired address makes its entry younger, but does not change the place of the entry
-        // in the order.
+        // Sort by age, because `order` may differ: a packet to an expired address makes its entry younger, but does not
+        // move it in `order`.
         all.sort_by_key(|(_, e)| e.updated);
         for (ip, e) in all {
             let ip = std::net::Ipv4Addr::from_bits(*ip);
@@ -249,15 +250,15 @@ impl State {
 }
 
 impl Inner {
-    /// Recomputes when waiting packets are given up, after entries came from a table with another patience.
+    /// Recomputes the times when waiting packets time out, after entries came from a table with another `patience`.
     fn wait_as_patience_says(&mut self) {
         self.waiting.clear();
         if self.patience == 0 {
             return;
         }
         for (&ip, e) in self.entries.iter_mut().filter(|(_, e)| !e.held.is_empty() && !e.known()) {
-            // Entries whose `until` is set keep it. The packets of other entries count as waiting since the
-            // entry was updated.
+            // An `until` that is set stays. If it is not set, the packets count as waiting since the last update of
+            // their entry.
             if e.until == 0 {
                 e.until = e.updated.saturating_add(self.patience);
             }
@@ -267,7 +268,7 @@ impl Inner {
         self.expires = self.expires.min(self.waiting.front().map_or(i64::MAX, |w| w.0));
     }
 
-    /// Adds a packet to those that wait for an address. The address must have an entry.
+    /// Adds a packet to those that wait for an IP address. The address must have an entry.
     pub(super) fn hold(&mut self, ip: u32, packet: Packet) {
         if let Some(e) = self.entries.get_mut(&ip) {
             e.held.push_back(packet);

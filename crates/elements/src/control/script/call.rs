@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Executes the handler calls that scripts make, and calls of the handlers of scripts themselves.
+//! Executes the handler calls that a script makes, and calls of the script's own handlers.
 
 use super::function::{first_word, words};
 use super::machine::{Frame, Machine};
@@ -31,7 +31,7 @@ fn declared(handler: &str) -> Option<&'static HandlerSpec> {
     Machine::METHODS.iter().find(|h| h.name == handler)
 }
 
-/// The source of values for substitution in a script.
+/// Supplies the values that substitution inserts into a script's texts: of variables and of handler calls.
 pub(super) struct Scope<'m, 'c, 'x> {
     pub machine: &'m mut Machine,
     pub cx: &'c mut Cx<'x>,
@@ -114,13 +114,13 @@ impl Machine {
         }
     }
 
-    /// Reads a handler for the script. An error is reported.
+    /// Reads a handler for the script. Reports an error as a message, and then returns `None`.
     pub(super) fn read_call(&mut self, call: &str, cx: &mut Cx<'_>) -> Option<String> {
         let (name, parameters) = first_word(call);
         self.read_named(call, name, parameters, cx)
     }
 
-    /// Like `read_call`, with a separate name and parameters. Messages show the call as it was written.
+    /// Like `read_call`, with the handler name and the parameters apart. `call` is the call as written, for messages.
     pub(super) fn read_named(
         &mut self,
         call: &str,
@@ -139,13 +139,14 @@ impl Machine {
             }
             Ok(Callee::Global) => cx.read_handler(None, handler, parameters),
             Ok(Callee::Other(e)) => cx.read_handler(Some(e), handler, parameters),
-            // Elements of the driver have no number. Their handlers are found by the whole name.
+            // Elements of the driver, such as the control sockets of the command line, have no number. Their handlers
+            // are found by the whole name.
             Err(e) => cx.read_handler(None, name, parameters).map_err(|_| e),
         };
         value.map_err(|e| self.complain((!function).then_some(call), &e, cx)).ok()
     }
 
-    /// Writes a handler for the script. An error is reported and sets `$?`.
+    /// Writes a handler for the script, and sets `$?`. Reports an error as a message.
     pub(super) fn write_call(&mut self, call: &str, unquote: bool, cx: &mut Cx<'_>) {
         let (name, value) = first_word(call);
         let value = if unquote { text::unquote(value) } else { value.to_string() };
@@ -206,7 +207,8 @@ impl Machine {
         (self.kind == ScriptType::Proxy).then(|| self.run_as(handler, parameters, false, cx))
     }
 
-    /// Writes a handler that the class does not declare. A PROXY has all of them except its exported variables.
+    /// Writes a handler that the class does not declare. A PROXY accepts any name except those of its exported
+    /// variables; other scripts accept none.
     pub(super) fn write_dynamic(
         &mut self,
         handler: &str,
@@ -234,7 +236,7 @@ impl Machine {
         self.run(frame, cx)
     }
 
-    /// Returns whether a handler can be read, and whether it can be written.
+    /// Returns whether the script can read a handler, and whether it can write the handler.
     pub(super) fn has(&mut self, name: &str, cx: &mut Cx<'_>) -> (bool, bool) {
         let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
         match self.callee(element, handler, cx) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of the script classes: arguments, lifecycle, calls from the element to its script.
+//! The common part of the script classes: arguments, lifecycle, and the calls by which the element runs its script.
 
 use super::instruction::{Line, Program};
 use super::machine::Machine;
@@ -37,7 +37,8 @@ fn machine(
     if !packet && ports {
         return Err("only scripts of type PACKET have ports".into());
     }
-    // The parsed instructions have no positions. So split the configuration string as the parser did, to find them.
+    // Parsed instructions do not record their positions. To find the positions, split the configuration string as
+    // the parser did.
     let mut places = text::split(cx.config);
     places
         .retain(|r| cx.config.get(r.clone()).and_then(text::keyword).is_none_or(|(word, _)| word != "TYPE"));
@@ -58,7 +59,7 @@ fn machine(
     Ok(Machine::new(program, kind, cx.random()))
 }
 
-/// A script as an element. The parameter DRIVER says whether the default of the argument TYPE is DRIVER.
+/// The engine of the script classes. If the parameter DRIVER is true, DRIVER is the default of the argument TYPE.
 #[derive(Counts)]
 pub struct Scripted<const DRIVER: bool> {
     args: Args,
@@ -149,7 +150,8 @@ impl<const DRIVER: bool> Element for Scripted<DRIVER> {
     }
 }
 
-/// The handlers of the class are those of the interpreter, which first computes initial values that are still missing.
+/// The handlers of the class are those of the script (`Machine`). Before each call, `enter` computes the initial
+/// values of variables that are still missing.
 impl<const DRIVER: bool> Handlers for Scripted<DRIVER> {
     const METHODS: &'static [HandlerSpec] = Machine::METHODS;
     fn read_method(

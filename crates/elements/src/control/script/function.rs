@@ -7,7 +7,7 @@ use castanet_element::prelude::ValueError;
 use castanet_lang::args as text;
 use std::cmp::Ordering;
 
-/// Splits an argument text into words, as they are written.
+/// Splits an argument text into words. Quotes stay in the words.
 pub fn words(arguments: &str) -> Vec<&str> {
     text::words(arguments).into_iter().filter_map(|r| arguments.get(r)).collect()
 }
@@ -146,8 +146,8 @@ pub fn popcount(word: &str) -> Result<u32, ValueError> {
     Ok(integer(a)?.count_ones())
 }
 
-/// Whether two values compare as `f` says. If both are numbers, they are compared as numbers. The order is none if one
-/// of them is NaN.
+/// Whether two values compare as `f` says. If both are numbers, they are compared as numbers. If one of
+/// them is NaN, `f` gets `None`.
 pub fn compare(arguments: &str, f: impl Fn(Option<Ordering>) -> bool) -> Result<bool, ValueError> {
     let [a, b] = exactly(arguments)?;
     let (a, b) = (text::unquote(a), text::unquote(b));
@@ -194,7 +194,7 @@ pub fn contains(arguments: &str) -> Result<bool, ValueError> {
     Ok(list.iter().any(|w| text::unquote(w) == x))
 }
 
-/// Formats the words after the first as the first says.
+/// Formats words as `sprintf` does: the first word is the format.
 pub fn format(arguments: &str) -> Result<String, ValueError> {
     let all: Vec<String> = words(arguments).into_iter().map(text::unquote).collect();
     let (format, rest) = all.split_first().ok_or("expected a format")?;

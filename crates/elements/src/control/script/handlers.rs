@@ -11,7 +11,7 @@ use castanet_element::prelude::*;
 use castanet_lang::args as text;
 use std::cmp::Ordering;
 
-/// Returns the text of a file. None, after a message, if it cannot be read.
+/// Returns the text of a file. If the file cannot be read, prints a message and returns `None`.
 fn contents(file: &str, cx: &mut Cx<'_>) -> Result<Option<String>, HandlerError> {
     let name = cx.with_args(|a| Filename::parse(file.trim(), a))?;
     Ok(output::read(&name.0).map_err(|e| cx.message(&e.to_string())).ok())
@@ -39,7 +39,7 @@ impl Machine {
         }
         Ok(())
     }
-    /// Runs the script with these arguments, and returns its value.
+    /// Runs the script with the given arguments, and returns its value.
     #[read(name = "run")]
     fn read_run(&mut self, arguments: &str, cx: &mut Cx<'_>) -> Result<String, HandlerError> {
         self.run_as("run", arguments, false, cx)
@@ -64,7 +64,7 @@ impl Machine {
         let name = name.trim();
         self.variable(name).ok_or_else(|| format!("no variable '{name}'").into())
     }
-    /// Removes the first word of a variable, by default `args`, and returns it.
+    /// Removes the first word from a variable (by default `args`), and returns the word.
     #[read]
     fn shift(&mut self, variable: &str) -> Result<String, HandlerError> {
         let name = if variable.trim().is_empty() { "args" } else { variable.trim() };
@@ -188,7 +188,7 @@ impl Machine {
     fn le(&self, values: &str) -> Result<bool, ValueError> {
         function::compare(values, |o| o.is_some_and(Ordering::is_le))
     }
-    /// The opposite truth value.
+    /// The opposite of a truth value.
     #[read]
     fn not(&self, word: &str) -> Result<bool, ValueError> {
         function::not(word)
@@ -217,7 +217,7 @@ impl Machine {
         if high < low {
             return Err("there is no number in an empty range".into());
         }
-        // The distance always fits in an unsigned 64-bit number, and the sum below wraps around to the right value.
+        // The distance of two `i64` always fits in a `u64`. Adding to `low` below wraps around to the right value.
         let distance = high.wrapping_sub(low).cast_unsigned();
         let n = match distance.checked_add(1) {
             Some(count) => self.random.below(count),
@@ -266,12 +266,12 @@ impl Machine {
         // The router's clock is steady: setting the machine's time does not move it.
         Timestamp(cx.now())
     }
-    /// Whether all these handlers can be read.
+    /// Whether all handlers with the given names can be read.
     #[read]
     fn readable(&mut self, handlers: &str, cx: &mut Cx<'_>) -> bool {
         words(handlers).iter().all(|h| self.has(h, cx).0)
     }
-    /// Whether all these handlers can be written.
+    /// Whether all handlers with the given names can be written.
     #[read]
     fn writable(&mut self, handlers: &str, cx: &mut Cx<'_>) -> bool {
         words(handlers).iter().all(|h| self.has(h, cx).1)

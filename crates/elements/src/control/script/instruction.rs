@@ -56,16 +56,16 @@ pub enum Op {
     Set(String),
     /// Sets a variable to the text when the element is initialised.
     Init {
-        /// The variable.
+        /// The name of the variable.
         variable: String,
         /// Whether the variable is also a read handler.
         export: bool,
     },
     /// Prints the text, or the value of the handler that the text calls.
     Print {
-        /// Where to print.
+        /// The file to print to.
         file: File,
-        /// Whether the text is a call.
+        /// Whether the text is a handler call, whose value is printed.
         call: bool,
         /// Whether a line end is added.
         newline: bool,
@@ -287,8 +287,8 @@ impl Program {
             _ => None,
         })
     }
-    /// Returns where a jump to a label leads. Labels of the script take precedence over those that every
-    /// script has.
+    /// Returns where a jump to a label leads; `None` if there is no such label. The labels that every script has can be
+    /// overridden by the script's own labels.
     pub fn target(&self, label: &str) -> Option<Target> {
         let own = self.0.iter().position(|i| matches!(&i.op, Op::Label(l) if l == label));
         own.map(Target::At).or(match label {

@@ -38,7 +38,7 @@ enum State {
     GivenUp,
 }
 
-/// How a run has ended, or that it waits.
+/// How a run has stopped: it has ended, or it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It has not ended yet: it waits.
@@ -52,7 +52,7 @@ pub(super) enum Outcome {
 /// One run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frame {
-    /// The next instruction.
+    /// The index of the next instruction.
     pub next: usize,
     /// `$0`: the handler that was called.
     pub name: Option<String>,
@@ -70,7 +70,7 @@ pub struct Machine {
     pub(super) kind: ScriptType,
     pub(super) variables: HashMap<String, String>,
     pub(super) frame: Frame,
-    /// Variables that were reported as not defined.
+    /// Names of undefined variables for which a warning was printed.
     pub(super) reported: HashSet<String>,
     /// `$?`: the status of the last write call.
     pub(super) status: i32,
@@ -81,29 +81,31 @@ pub struct Machine {
     /// instruction that waits for a step uses one.
     credit: u32,
     jumps: u32,
-    /// The number of nested runs.
+    /// How many runs are nested in the outermost run: 0 if the script does not call itself.
     depth: u32,
     /// A jump that was requested by a call of the script's own handler `goto`.
     jump: Option<Target>,
-    /// Whether the next signal starts the script.
+    /// Whether the next signal starts the script: true before the first run, and after a run that ended by `end` or
+    /// `return`.
     armed: bool,
-    /// Whether a request to stop is being answered.
+    /// Whether the script is answering a request to stop (in `drive`).
     driving: bool,
     /// Whether the script has replaced the configuration since it last ended. If so, the end of a driver script does
     /// not stop the new router.
     pub(super) replaced: bool,
     /// Whether this is the first run of a DRIVER script.
     pub(super) starting: bool,
-    /// Whether the current run has printed `While executing`.
+    /// Whether the current run has printed the line `While executing`, under which its messages stand.
     pub(super) headed: bool,
-    /// The first instruction whose initial value is not computed yet.
+    /// The index of the first instruction whose initial value (`init`, `export`) is not computed yet.
     uninitialised: usize,
-    /// Whether other elements cannot be called yet. `foreign` then records whether the script tried to call one.
+    /// Whether other elements cannot be called yet, because the router is being initialised. `foreign` records whether
+    /// the script tried to call another element.
     pub(super) offline: bool,
     pub(super) foreign: bool,
 }
 
-/// How a run goes on after an instruction.
+/// How a run continues after an instruction.
 enum Flow {
     Next,
     Jump(Target),
@@ -139,13 +141,13 @@ impl Machine {
         }
     }
 
-    /// Replaces standard output as the place to print to.
+    /// Prints to `output` instead of standard output.
     #[cfg(test)]
     pub fn print_to(&mut self, output: Output) {
         self.output = output;
     }
 
-    /// Computes initial values, and makes sure that the script will start.
+    /// Computes the initial values of variables. Arranges that a script of type ACTIVE or DRIVER starts.
     pub fn initialise(&mut self, cx: &mut InitCx<'_>) {
         self.offline = true;
         cx.with_cx(|cx| self.enter(cx));
@@ -163,7 +165,8 @@ impl Machine {
         }
     }
 
-    /// Computes initial values in order, up to the first value that needs an element which cannot be called yet.
+    /// Computes the initial values of variables in order. Stops at the first value that needs an element that cannot be
+    /// called yet.
     fn initial_values(&mut self, cx: &mut Cx<'_>) {
         cx.as_configuration(|cx| self.compute_initial_values(cx));
     }
@@ -182,7 +185,7 @@ impl Machine {
         }
     }
 
-    /// Computes the initial values that are still missing. Every entry point calls this first.
+    /// Computes the initial values of variables that are still missing. Every entry point calls this function first.
     pub fn enter(&mut self, cx: &mut Cx<'_>) {
         if self.uninitialised < self.program.0.len() && self.depth == 0 {
             self.depth = 1;
@@ -191,8 +194,8 @@ impl Machine {
         }
     }
 
-    /// Runs until the script ends or waits. The instructions are part of the configuration, so they run with its
-    /// rights, even if a client with fewer rights started the script.
+    /// Runs until the script ends or waits. The instructions are part of the configuration, so they run with the
+    /// rights of the configuration, even if a client with fewer rights started the script.
     fn go(&mut self, cx: &mut Cx<'_>) -> Outcome {
         cx.as_configuration(|cx| self.run_instructions(cx))
     }
@@ -267,7 +270,7 @@ impl Machine {
         self.starting = false;
     }
 
-    /// Prepares a new run from the start, whatever the script was doing.
+    /// Prepares a new run from the start, and abandons the run that waits, if there is one.
     fn restart(&mut self, frame: Frame, cx: &mut Cx<'_>) {
         if self.state == State::Waiting {
             cx.clear_timer(TIMER);
@@ -286,7 +289,8 @@ impl Machine {
         } else if self.jumps >= JUMPS {
             return Err("too many jumps".into());
         } else {
-            // A nested run counts as a jump. Otherwise two calls at each depth would add up to billions of runs.
+            // A nested run counts as a jump, to bound the total number of runs. If each run called the script twice,
+            // the depth limit alone would allow billions of runs.
             self.jumps += 1;
             let outer = std::mem::replace(&mut self.frame, frame);
             let (state, jump) = (self.state, self.jump.take());

@@ -14,7 +14,8 @@ pub enum Number {
     Real(f64),
 }
 
-/// Parses a word as a value of an argument type. The type must need no names of the configuration.
+/// Parses a word as a value of an argument type. Names of the configuration are not known here, so the type must not
+/// need them.
 pub fn value<T: ArgValue>(text: &str) -> Option<T> {
     T::parse(
         text,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages of scripts about what went wrong.
 //!
-//! The messages of a run stand under the line `While executing 'NAME :: CLASS':`, which is printed before the first
-//! message. The first run of a DRIVER script, up to its first wait, has no such line.
+//! Before the first message of a run, the line `While executing 'NAME :: CLASS':` is printed. As an exception, the
+//! first run of a DRIVER script has no such line before its first wait.
 
 use super::call::Callee;
 use super::function::first_word;
@@ -10,9 +10,9 @@ use super::machine::Machine;
 use super::script_type::ScriptType;
 use castanet_element::prelude::*;
 
-/// If a handler refuses a configuration, each line of its error begins with this and a line number: `config:3: `.
+/// If a handler refuses a configuration, each line of its error begins with this text and a line number: `config:3: `.
 const CONFIG: &str = "config:";
-/// Each line of a `While calling` message that quotes such a configuration begins with this.
+/// A `While calling` message that quotes a refused configuration begins each of its lines with this text.
 const PLACE: &str = "config:1: ";
 
 /// Indents each line. In a line that begins with a position (`config:3: `), indents the text after the position.
@@ -51,8 +51,8 @@ impl Machine {
     /// Prints the error of a call, after a line `While calling` with the text of the call. For functions, `call` is
     /// `None`, and this line is left out.
     pub(super) fn complain(&mut self, call: Option<&str>, e: &CallError, cx: &mut Cx<'_>) {
-        // The error counts as a failure of the router only if the script runs by itself: neither a caller nor a packet
-        // started it.
+        // The error counts as a failure of the router only if the router itself started the script. An error in a run
+        // that a caller, a packet or a signal started does not count.
         let alone =
             matches!(self.kind, ScriptType::Active | ScriptType::Driver) && self.frame.arguments.is_none();
         if self.offline && self.foreign {

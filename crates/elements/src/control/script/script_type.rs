@@ -16,7 +16,7 @@ pub enum ScriptType {
     Packet,
     /// Runs for each call of any handler.
     Proxy,
-    /// Starts with the driver; its end stops the router.
+    /// Starts before any task runs; its end stops the router.
     Driver,
     /// Starts when one of these signals arrives.
     Signal(Vec<i32>),
@@ -64,7 +64,7 @@ pub fn signal(word: &str) -> Option<Signal> {
     SIGNALS.iter().find(|s| s.0 == name).map(|s| s.1)
 }
 
-/// Whether a signal that starts no script requests a stop. This is true of SIGINT and SIGTERM.
+/// Whether a signal requests a stop of the router if it starts no script: true for SIGINT and SIGTERM.
 pub fn stops_driver(signo: i32) -> bool {
     signo == Signal::INT.as_raw() || signo == Signal::TERM.as_raw()
 }

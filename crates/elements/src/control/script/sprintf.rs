@@ -6,7 +6,7 @@ use castanet_element::prelude::ValueError;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The greatest width and precision. Greater values are reduced to this.
+/// The maximum width and precision. Larger values are reduced to it.
 const WIDEST: usize = 1024;
 
 #[derive(Default)]
@@ -18,7 +18,7 @@ struct Form {
     plus: bool,
     width: usize,
     precision: Option<usize>,
-    /// Bytes of the integer; `None` if the format gives no size.
+    /// The size of the integer in bytes, from `h`, `l`, `ll` or `q`; `None` if the format gives no size.
     size: Option<u32>,
 }
 

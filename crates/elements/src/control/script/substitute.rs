@@ -3,15 +3,16 @@
 
 use std::ops::Range;
 
-/// The longest text that substitution makes, in bytes. Variables that double in a loop must not exhaust the memory.
+/// The maximum length of a text after substitution, in bytes. A variable that doubles its length in a loop must not
+/// exhaust the memory.
 pub const LONGEST: usize = 1 << 20;
 /// How deep `$(…)` may be nested.
 const DEEPEST: usize = 32;
-/// The most unclosed `$(` and `${` in a text. To find the end of each, the rest of the text is searched. So after this
-/// many, `$(` and `${` are taken literally.
+/// The maximum number of unclosed `$(` and `${` in a text. Each of them costs a search through the rest of the text, so
+/// after this many, `$(` and `${` are taken literally.
 const UNCLOSED: usize = 32;
 
-/// The source of substituted text.
+/// Supplies the values that are substituted in a text.
 pub trait Values {
     /// The value of a variable; `None` leaves the text as it is.
     fn variable(&mut self, name: &str) -> Option<String>;
@@ -35,7 +36,7 @@ fn byte(text: &str, at: usize) -> u8 {
     text.as_bytes().get(at).copied().unwrap_or(0)
 }
 
-/// Whether a byte may stand in the name of a variable.
+/// Whether a byte is allowed in the name of a variable.
 pub fn is_name(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_'
 }
@@ -62,7 +63,7 @@ fn quoted_end(text: &str, at: usize) -> usize {
     text.len()
 }
 
-/// Returns the position where the parenthesis that opens before `at` is closed.
+/// Returns the position of the `)` that closes the `(` just before `at`.
 fn close(text: &str, mut at: usize) -> Option<usize> {
     let mut depth = 1usize;
     while at < text.len() {
@@ -89,7 +90,7 @@ fn close(text: &str, mut at: usize) -> Option<usize> {
 enum Use<'t> {
     Variable(&'t str),
     Default(&'t str, &'t str),
-    /// A word of a variable: the variable, and the number of the word or the variable `$n` that holds this number.
+    /// A word of a variable: `x` and `N` of `${x[N]}`, or `x` and `$n` of `${x[$n]}`.
     Word(&'t str, &'t str),
     Call(&'t str),
     Text,
@@ -103,7 +104,7 @@ fn is_whole_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_name)
 }
 
-/// Returns the meaning of the `$` at `at`, and the end of its text.
+/// Returns the meaning of the `$` at `at`, and the position after the text that belongs to it.
 fn usage<'t>(text: &'t str, at: usize, unclosed: &mut usize) -> (Use<'t>, usize) {
     let piece = |r: Range<usize>| text.get(r).unwrap_or("");
     match byte(text, at + 1) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BPF_FILTER: compiles an expression of tcpdump that may contain names of the configuration.
+//! BPF_FILTER: compiles an expression of tcpdump, in which names that the configuration defines may stand for addresses
+//! and ports.
 
 use super::instructions;
 use castanet_classify::bpf::{Frames, compile as compile_text};

@@ -5,8 +5,8 @@ use super::Args;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// Returns the use of a device that an element claims, as text: the device, the filter, the protocol, and the
-/// group if there is one.
+/// Returns the text by which an element claims its use of a device: the device, the filter, the protocol, and the group
+/// if there is one. Without FANOUT, two elements with the same text would emit the same frames.
 pub(super) fn claimed(args: &Args, filter: &str) -> String {
     let group = args.fanout.map_or(String::new(), |n| format!(" group {n},"));
     format!("device '{}', filter '{filter}', protocol {},{group}", args.devname.0, args.protocol)
@@ -17,7 +17,7 @@ pub(super) fn claimed(args: &Args, filter: &str) -> String {
 pub(super) struct Members(Mutex<HashMap<String, Vec<u32>>>);
 
 impl Members {
-    /// Returns the number of an element in its group.
+    /// Returns the number of an element in its group, from 0. An element that is not a member yet becomes one.
     pub fn next(&self, group: &str, element: u32) -> usize {
         let mut groups = self.0.lock();
         let members = groups.entry(group.to_string()).or_default();

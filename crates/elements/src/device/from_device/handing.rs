@@ -25,8 +25,8 @@ impl FromDevice {
         }
     }
 
-    /// Takes over the socket, with the frames that wait in its ring. Settings that differ are changed on the open
-    /// socket first, so that nothing has moved if a change fails.
+    /// Takes over the socket, with the frames that wait in its ring. First changes the settings that differ on the open
+    /// socket: if a change fails, nothing has moved yet.
     pub(super) fn inherit(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let Some((socket, _)) = &old.socket else { return Ok(()) };
         if !old.lost {
@@ -47,7 +47,7 @@ impl FromDevice {
         let headroom = self.args.headroom.map_or(default_headroom(self.link), |n| n as usize);
         self.intake = Intake::new(headroom, self.link);
         (self.lost, self.ether) = (old.lost, old.ether);
-        // The count moves with the socket, so that the drops are accounted for only once.
+        // The count moves with the socket, so that these drops are counted only once.
         self.drops_before = std::mem::take(&mut old.drops_before);
         self.waiting.append(&mut old.waiting);
         self.from_old = self.waiting.len();
@@ -65,14 +65,14 @@ impl FromDevice {
     }
 
     /// Takes over the received frames of the old router's element if its socket cannot be taken over, for example
-    /// because the filter differs. For some time, both sockets receive the same frames. So that each frame is emitted
-    /// once, frames that arrived up to now are taken from the old socket, and later ones from this element's socket.
+    /// because the filter differs. For some time, both sockets receive the same frames. To emit each frame once, this
+    /// element takes the frames that arrived up to now from the old socket, and later frames from its own socket.
     pub(super) fn follow(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) {
         if old.args.devname != self.args.devname {
             return;
         }
-        // If the swap has failed, take back the frames that the new element took from this element. Later frames are
-        // in this element's socket.
+        // If the swap has failed, `followed` is set, and `old` is the element of the new router. Take back the frames
+        // that it took from this element. Later frames are in this element's socket.
         if std::mem::take(&mut self.followed) {
             let n = std::mem::take(&mut old.from_old).min(old.waiting.len());
             self.waiting.extend(old.waiting.drain(..n));

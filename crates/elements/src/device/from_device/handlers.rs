@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 
 #[handlers]
 impl FromDevice {
-    /// Frames that the kernel dropped because they were not read in time.
+    /// Frames that the kernel dropped because the router did not read them in time.
     #[read(unit = "packets")]
     fn kernel_drops(&mut self) -> Counted {
         let now = self.socket.as_mut().map_or(0, |s| s.0.drops());

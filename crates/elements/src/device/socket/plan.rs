@@ -74,7 +74,7 @@ fn port(text: &str, protocol: u8, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
     u16::parse(text, cx).or_else(|e| named().ok_or(e))
 }
 
-/// Which socket to open.
+/// The kind and the addresses of the socket to open.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) kind: SocketKind,

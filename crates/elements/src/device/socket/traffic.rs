@@ -15,7 +15,7 @@ impl Socket {
         }
     }
 
-    /// Closes the connection. If it broke off, `error` says why and is reported.
+    /// Closes the connection. If the connection broke off, `error` is the reason, and is reported.
     #[cold]
     fn close(&mut self, error: Option<io::Error>, cx: &mut Cx<'_>) {
         self.pump.detach(cx);
@@ -67,7 +67,7 @@ impl Socket {
         }
     }
 
-    /// Continues to make a connection. Returns whether it is established now.
+    /// Continues a connection attempt. Returns whether the connection is established now.
     fn connect(&mut self, stream: Stream, cx: &mut Cx<'_>) -> bool {
         match stream.finish(Duration::ZERO) {
             Ok(true) => {

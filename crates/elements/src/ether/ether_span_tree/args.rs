@@ -10,34 +10,34 @@ use castanet_wire::EtherAddr;
 /// Arguments of EtherSpanTree.
 #[derive(Args)]
 pub struct Args {
-    /// The address of the bridge.
+    /// The Ethernet address of the bridge.
     pub(super) addr: EtherAddr,
-    /// The Suppressor before the switch.
+    /// The Suppressor that frames pass before the switch.
     pub(super) input_suppressor: Named<false>,
-    /// The Suppressor behind the switch.
+    /// The Suppressor that frames pass after the switch.
     pub(super) output_suppressor: Named<false>,
-    /// The switch.
+    /// The switch, an EtherSwitch or ListenEtherSwitch.
     pub(super) switch: Named<true>,
-    /// The priority of the bridge; the bridge with the lowest number becomes the root.
+    /// The priority of the bridge; the bridge with the lowest priority number becomes the root.
     #[arg(keyword, default = 0xdead, show = "0xdead")]
     pub(super) bridge_priority: u16,
-    /// The cost of the path through a port: 19 for 100 Mb/s, 4 for 1 Gb/s, 2 for 10 Gb/s.
+    /// The path cost of each port: 19 for 100 Mb/s, 4 for 1 Gb/s, 2 for 10 Gb/s.
     #[arg(keyword, default = 4)]
     pub(super) path_cost: u32,
-    /// Forward delay if this bridge is the root, 2 to 30 seconds: before it forwards, a port listens for this
-    /// time, and learns for as long again.
+    /// The forward delay if this bridge is the root, 2 to 30 seconds: how long a port listens, and then how long it
+    /// learns, before it forwards.
     #[arg(keyword, default = Nanos(15 * SECOND), show = "15")]
     forward_delay: Nanos,
-    /// Time between messages, if this bridge is the root; 1 to 10 seconds.
+    /// The time between messages if this bridge is the root, 1 to 10 seconds.
     #[arg(keyword, default = Nanos(2 * SECOND), show = "2")]
     hello_time: Nanos,
-    /// How long a message is valid, if this bridge is the root; 6 to 40 seconds.
+    /// How long a message is valid if this bridge is the root, 6 to 40 seconds.
     #[arg(keyword, default = Nanos(20 * SECOND), show = "20")]
     max_age: Nanos,
 }
 
 impl Args {
-    /// Checks the arguments. The limits of times follow IEEE 802.1D-1998 section 8.10.2 and table 8-3.
+    /// Checks the arguments. The limits of the times follow IEEE 802.1D-1998 section 8.10.2 and table 8-3.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !is_station(self.addr) {
             return Err("ADDR: must be the address of one station".into());
@@ -61,14 +61,14 @@ impl Args {
         }
         Ok(())
     }
-    /// Whether other arguments describe the same bridge.
+    /// Whether other arguments describe the same bridge, so that it can keep its state in a hot swap.
     pub(super) fn is_like(&self, other: &Args) -> bool {
         let bridge = |a: &Args| {
             (a.addr, a.bridge_priority, a.path_cost, [a.forward_delay, a.hello_time, a.max_age].map(|t| t.0))
         };
         bridge(self) == bridge(other)
     }
-    /// Returns the times that this bridge sets if it is the root.
+    /// Returns the times that apply while this bridge is the root.
     pub(super) fn times(&self) -> Times {
         Times { max_age: self.max_age.0, hello: self.hello_time.0, forward_delay: self.forward_delay.0 }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a switch relays frames, and the part of its state that other elements may change.
+//! The engine of switches, and the state that EtherSpanTree may change.
 
 use super::table::Table as Addresses;
 use crate::ether::port_flags::PortFlags;
@@ -8,23 +8,23 @@ use castanet_wire::ether::EtherHeader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
-/// The state of a switch that all workers share and that EtherSpanTree may change. The table is separate.
+/// The state of a switch that all workers share and that EtherSpanTree may change. The table of addresses is stored
+/// separately.
 #[derive(Default)]
 pub struct Control {
     timeout: AtomicI64,
-    /// The longest time that addresses are remembered while the topology changes, in nanoseconds; 0: no
-    /// limit.
+    /// How long addresses are remembered at most while the topology changes, in nanoseconds; 0: no limit.
     hurry: AtomicI64,
-    /// Ports whose frames are learnt from, but not relayed.
+    /// The flags of ports that learn from frames but do not relay them.
     pub learning: PortFlags,
 }
 
 impl Control {
-    /// Limits the time for which addresses are remembered to `ns` nanoseconds; 0 restores the ordinary timeout.
+    /// Limits the time that addresses are remembered to `ns` nanoseconds; 0 removes the limit.
     pub fn hurry(&self, ns: i64) {
         self.hurry.store(ns.max(0), Relaxed);
     }
-    /// How long addresses are remembered, in nanoseconds.
+    /// Returns how long addresses are remembered, in nanoseconds.
     #[inline]
     pub fn timeout(&self) -> i64 {
         let (timeout, hurry) = (self.timeout.load(Relaxed), self.hurry.load(Relaxed));
@@ -40,7 +40,7 @@ pub struct Args {
     timeout: Nanos,
 }
 
-/// A learning bridge. Apart from its ports, it may have one more output, the listener, which gets every frame.
+/// A learning bridge. It may have one more output than ports, the listener, which gets every frame.
 #[derive(Counts)]
 pub struct Relay {
     args: Args,
@@ -114,7 +114,7 @@ impl Relay {
     fn table(&self) -> Table {
         Table(self.table.list().iter().map(|(a, port)| format!("{a} {port}\n")).collect())
     }
-    /// Seconds that addresses are remembered.
+    /// How long addresses are remembered, in seconds.
     #[read(unit = "seconds")]
     fn timeout(&self) -> Nanos {
         Nanos(self.control.timeout.load(Relaxed))
@@ -128,7 +128,7 @@ impl Relay {
 
 impl Engine for Relay {
     type Args = Args;
-    /// Builds a bridge with one output for each input. A further output becomes the listener.
+    /// Builds a bridge with as many ports as inputs. If there is one more output, it is the listener.
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let ports = cx.inputs;
         if ports > Addresses::MAX_PORTS {
@@ -149,7 +149,7 @@ impl Engine for Relay {
 
 impl Lifecycle for Relay {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // Only the table moves, because the spanning tree of the new router decides which ports relay.
+        // Only the table of addresses moves. The spanning tree of the new router decides which ports relay.
         if !Arc::ptr_eq(&self.table, &old.table) {
             self.table.learn_from(&old.table, self.ports);
         }

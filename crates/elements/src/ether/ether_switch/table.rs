@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A table of the port on which each Ethernet address was last heard. It has a fixed size, and several
-//! workers read and write it without a lock.
+//! A table of Ethernet addresses, each with the port on which it was last heard. The table has a fixed size, and
+//! several workers read and write it without a lock.
 
 use castanet_wire::EtherAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// The number of entries in a set.
+/// The number of entries in a set of the table.
 const WAYS: usize = 8;
 /// The number of sets, a power of two.
 const SETS: usize = 2048;
 
-/// Entries whose addresses have the same hash. An entry has an address in its upper 48 bits, and the port
-/// plus 1 in its lower 16 bits; 0 is a free entry. An address has only one entry, unless several workers have
-/// added it at the same time. Of several entries only the first is used and refreshed.
+/// Entries whose addresses have the same hash. An entry has an address in its upper 48 bits, and the port plus 1 in its
+/// lower 16 bits; 0 is a free entry. Several workers that add an address at the same time may make several entries for
+/// it. Only the first of these is then used and refreshed.
 #[derive(Default)]
 #[repr(align(128))]
 struct Set {
@@ -20,7 +20,7 @@ struct Set {
     heard: [AtomicI64; WAYS],
 }
 
-/// The table. The numbers of ports are below [`Table::MAX_PORTS`].
+/// A set-associative table of addresses. Port numbers are below [`Table::MAX_PORTS`].
 pub struct Table {
     sets: Box<[Set]>,
     seed: u64,
@@ -31,8 +31,8 @@ fn number(address: EtherAddr) -> u64 {
     u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
 
-/// Whether an address that was last heard at the time `heard` is too old. If frames have no timestamps, no
-/// address is ever too old.
+/// Whether an address that was last heard at the time `heard` has expired. If frames have no timestamps, addresses do
+/// not expire.
 fn is_old(heard: i64, now: i64, timeout: i64) -> bool {
     now.saturating_sub(heard) > timeout
 }
@@ -41,8 +41,7 @@ impl Table {
     /// The maximum number of ports.
     pub const MAX_PORTS: usize = 0xffff;
 
-    /// Makes an empty table. An attacker who does not know `seed` cannot choose addresses that fall into the
-    /// same set.
+    /// Makes an empty table. `seed` is secret, so that an attacker cannot choose addresses that fall into the same set.
     pub fn new(seed: u64) -> Table {
         Table { sets: (0..SETS).map(|_| Set::default()).collect(), seed }
     }
@@ -56,8 +55,8 @@ impl Table {
         self.sets.get(i).map(|s| (s, (mixed >> 61) as usize))
     }
 
-    /// Returns the port of an address, if it was heard within `timeout` before `now`. An entry that is too
-    /// old is removed.
+    /// Returns the port of an address if the address was heard within `timeout` before `now`. Removes the entry if it
+    /// has expired.
     #[inline]
     pub fn port(&self, address: EtherAddr, now: i64, timeout: i64) -> Option<usize> {
         let address = number(address);
@@ -96,7 +95,7 @@ impl Table {
         enter(set, want, choice, now);
     }
 
-    /// Learns the addresses of another table that are on the first `ports` ports (hot swap).
+    /// Takes over the addresses of another table (hot swap), except those on ports from number `ports` on.
     pub fn learn_from(&self, old: &Table, ports: usize) {
         for set in &old.sets {
             for (entry, heard) in set.entries.iter().zip(&set.heard) {
@@ -110,7 +109,7 @@ impl Table {
         }
     }
 
-    /// Lists all entries (address and port), sorted by address.
+    /// Returns all addresses and their ports, sorted by address.
     pub fn list(&self) -> Vec<(EtherAddr, usize)> {
         let entries = self.sets.iter().flat_map(|s| &s.entries).map(|e| e.load(Relaxed)).filter(|e| *e != 0);
         let mut all: Vec<_> = entries
@@ -125,9 +124,9 @@ impl Table {
     }
 }
 
-/// Writes a new address into a free entry, or replaces the entry that was heard longest ago (IEEE 802.1D-1998
-/// section 7.8 allows this, and also allows a full table to learn nothing more). If another worker has
-/// changed the chosen entry in the meantime, another one is tried.
+/// Writes a new address into a free entry. If the set has none, the new address replaces the one that was heard longest
+/// ago. IEEE 802.1D-1998 section 7.8 allows this; it also allows a full table to learn nothing more. If another worker
+/// has changed the chosen entry in the meantime, another entry is tried.
 #[cold]
 fn enter(set: &Set, want: u64, choice: usize, now: i64) {
     for _ in 0..WAYS {

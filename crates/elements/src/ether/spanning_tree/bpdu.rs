@@ -3,23 +3,24 @@
 
 pub use castanet_wire::EtherAddr;
 
-/// The bridge group address, to which bridges send their messages (table 7-9).
+/// The bridge group address, which is the destination of all messages (table 7-9).
 pub const GROUP: EtherAddr = EtherAddr([0x01, 0x80, 0xc2, 0, 0, 0]);
-/// Bytes of the frames that carry messages, padded to the minimum length of Ethernet.
+/// The length of a frame with a message, in bytes, padded to the minimum length of Ethernet.
 pub const FRAME: usize = 60;
 /// One second, in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
-/// Bytes of a configuration message.
+/// The length of a configuration message, in bytes.
 const CONFIG: usize = 35;
-/// Bytes of a notification of a topology change.
+/// The length of a topology change notification, in bytes.
 const NOTIFICATION: usize = 4;
-/// Bytes of the addresses and length of an 802.3 frame, and of the LLC header behind them.
+/// The length of the headers before a message, in bytes: addresses and length field of an 802.3 frame, and LLC header.
 const HEADERS: usize = 17;
-/// The LLC header: unnumbered information between the service access points of the spanning tree protocol.
+/// The LLC header: the service access point of the spanning tree protocol as destination and source, then the code for
+/// unnumbered information.
 const LLC: [u8; 3] = [0x42, 0x42, 0x03];
 
-/// The identifier of a bridge: its priority in the upper 16 bits, its address in the lower 48. The lowest is
+/// The identifier of a bridge: its priority in the upper 16 bits, its address in the lower 48. The lowest identifier is
 /// the best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BridgeId(pub u64);
@@ -40,62 +41,62 @@ impl std::fmt::Display for BridgeId {
     }
 }
 
-/// The values that bridges compare: the root, the cost of the path to it, and the bridge and port that claim
-/// them. The lowest is the best.
+/// The priority vector, by which bridges compare messages: the root, the cost of the path to the root, and the bridge
+/// and port that the message is from. The lowest is the best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority {
-    /// The root.
+    /// The bridge that the sender considers the root.
     pub root: BridgeId,
-    /// The cost of the path to the root.
+    /// The cost of the path from the sender to the root.
     pub cost: u32,
-    /// The bridge that claims these values.
+    /// The bridge that sent the message.
     pub bridge: BridgeId,
-    /// The port of that bridge.
+    /// The identifier of the port on which that bridge sent the message.
     pub port: u16,
 }
 
-/// Times that the root sets for all bridges, in nanoseconds.
+/// The times that the root sets for all bridges, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// How long a message is valid.
+    /// How long a message is valid, counted from when the root sent it.
     pub max_age: i64,
-    /// Time between messages of the root.
+    /// The time between two messages of the root.
     pub hello: i64,
-    /// Forward delay: before it forwards, a port listens for this time, and learns for as long again.
+    /// The forward delay: how long a port listens, and then how long it learns, before it forwards.
     pub forward_delay: i64,
 }
 
 /// A configuration message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The values that the sender claims.
+    /// The priority vector of the sender.
     pub priority: Priority,
-    /// Whether the topology is changing.
+    /// Whether the root says that the topology is changing.
     pub change: bool,
-    /// Whether this message acknowledges a notification.
+    /// Whether this message acknowledges a topology change notification.
     pub acknowledged: bool,
-    /// The age of the root's message that this message passes on, in nanoseconds.
+    /// The age of the root's information in this message, in nanoseconds.
     pub age: i64,
-    /// The root's times.
+    /// The times that the root has set.
     pub times: Times,
 }
 
-/// A message.
+/// A message of the protocol (bridge protocol data unit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bpdu {
-    /// A configuration message, with the values that a bridge claims.
+    /// A configuration message.
     Config(Config),
-    /// A notification for the root: the topology has changed somewhere on the sender's side.
+    /// A topology change notification, which travels to the root.
     Change,
 }
 
-/// Converts nanoseconds to the field of a message, in units of 1/256 second, rounded.
+/// Converts nanoseconds to a time field of a message, in units of 1/256 second, rounded.
 fn ticks(ns: i64) -> [u8; 2] {
     let ticks = (i128::from(ns) * 256 + i128::from(SECOND) / 2) / i128::from(SECOND);
     u16::try_from(ticks.max(0)).unwrap_or(u16::MAX).to_be_bytes()
 }
 
-/// Converts a field of a message to nanoseconds.
+/// Converts a time field of a message to nanoseconds.
 fn time(field: [u8; 2]) -> i64 {
     i64::from(u16::from_be_bytes(field)) * SECOND / 256
 }
@@ -117,7 +118,7 @@ impl Bpdu {
         frame
     }
 
-    /// Returns the message without frame headers. Of a notification only the first four bytes are used.
+    /// Returns the message without frame headers. For a notification, only the first four bytes are used.
     fn body(&self) -> [u8; CONFIG] {
         let mut body = [0; CONFIG];
         match self {
@@ -138,16 +139,15 @@ impl Bpdu {
         body
     }
 
-    /// Parses the message in a frame. Returns `None` if the frame has no message, or if a bridge must not
-    /// act on the message (section 9.3.4), for example because only later versions of the protocol have its
-    /// type.
+    /// Parses the message in a frame. Returns `None` if the frame has no message, or if a bridge must discard the
+    /// message (section 9.3.4), for example because its type is unknown.
     pub fn parse(frame: &[u8]) -> Option<Bpdu> {
         let (headers, rest) = frame.split_first_chunk::<HEADERS>()?;
         let [d0, d1, d2, d3, d4, d5, _, _, _, _, _, _, l0, l1, llc @ ..] = *headers;
         if EtherAddr([d0, d1, d2, d3, d4, d5]) != GROUP || llc != LLC {
             return None;
         }
-        // The length includes the LLC header. Bytes beyond it are padding.
+        // The length field includes the LLC header. Bytes after the message are padding.
         let length = usize::from(u16::from_be_bytes([l0, l1])).checked_sub(LLC.len())?;
         let body = rest.get(..length)?;
         let [0, 0, _, kind, ..] = *body else { return None };

@@ -3,19 +3,19 @@
 
 use super::bpdu::{BridgeId, Priority};
 
-/// Priority of ports, in the upper byte of their identifier.
+/// The priority of ports, as the upper byte of a port identifier.
 const PORT_PRIORITY: u16 = 0x8000;
 
 /// The state of a port: what it does with frames (section 8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortState {
-    /// Ignores frames, because another bridge or port is nearer to the root.
+    /// Ignores data frames, because the port is not part of the tree.
     Blocking,
-    /// Ignores data frames, to leave time for messages of other bridges that could change the port's role.
+    /// Ignores data frames, until messages of other bridges that could change the port's role have had time to arrive.
     Listening,
-    /// Learns where stations are, but relays nothing.
+    /// Learns the ports of stations from frames, but relays no frames.
     Learning,
-    /// Learns and relays.
+    /// Learns, and relays frames.
     Forwarding,
 }
 
@@ -31,14 +31,14 @@ impl PortState {
     }
 }
 
-/// The role of a port in the tree.
+/// The role of a port in the spanning tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The port that leads to the root.
+    /// The bridge's port with the best path to the root.
     Root,
-    /// The port that connects its LAN to the root.
+    /// The port through which its LAN reaches the root.
     Designated,
-    /// Not part of the tree.
+    /// A port that is not part of the tree.
     Alternate,
 }
 
@@ -56,23 +56,23 @@ impl Role {
 /// A port of a bridge.
 #[derive(Clone, Debug)]
 pub(super) struct Port {
-    /// The identifier of the port: its priority in the upper byte, its number in the lower.
+    /// The identifier of the port: the priority in the upper byte, the port's number in the lower byte.
     pub(super) id: u16,
-    /// Its state.
+    /// The current state of the port.
     pub(super) state: PortState,
-    /// The best values that were heard on this port. If the port is designated: the values that this bridge
-    /// itself sends on it.
+    /// The best priority vector received on this port. If the port is designated, the vector that this bridge sends on
+    /// it.
     pub(super) best: Priority,
-    /// When the message with the values in `best` had age 0: the time of its arrival minus its age. `None`
+    /// The time at which the message with the vector `best` had age 0, which is its arrival time minus its age. `None`
     /// while the port is designated.
     pub(super) born: Option<i64>,
-    /// When the port enters its next state; `None` if it stays in its state.
+    /// The time at which the port enters its next state; `None` if it stays in its state.
     pub(super) advance: Option<i64>,
-    /// When the next configuration message may be sent; `None` if one may be sent now.
+    /// The time at which the next configuration message may be sent; `None` if one may be sent now.
     pub(super) hold: Option<i64>,
-    /// Whether a configuration message is to be sent when `hold` is over.
+    /// Whether a configuration message must be sent at the time `hold`.
     pub(super) pending: bool,
-    /// Whether a notification is to be acknowledged.
+    /// Whether the next configuration message must acknowledge a notification.
     pub(super) acknowledge: bool,
 }
 

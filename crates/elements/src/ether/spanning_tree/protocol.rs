@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The spanning tree protocol of one bridge (IEEE 802.1D-1998 section 8). Its input is messages and the time,
-//! its output is messages and the states of ports. It is independent of elements and packets.
+//! The spanning tree protocol of one bridge (IEEE 802.1D-1998 section 8). It takes messages and the time, and gives
+//! messages and the states of ports. It is independent of elements and packets.
 
 use super::bpdu::{Bpdu, BridgeId, Config, Priority, Times};
 use super::port::Port;
@@ -10,28 +10,28 @@ pub use super::port::{PortState, Role};
 pub const SECOND: i64 = 1_000_000_000;
 /// The minimum time between two configuration messages on a port, in nanoseconds (table 8-3).
 const HOLD: i64 = SECOND;
-/// A bridge that passes a message on adds this to the message's age, in addition to the time that it held the
-/// message (section 8.10.2). It is one unit of the age field.
+/// When a bridge passes the root's information on, it increases the age of the information by this value and by the
+/// time since it received the information (section 8.10.2). The value is one unit of the age field, in nanoseconds.
 const PASSED_ON: i64 = SECOND / 256;
 /// The maximum number of ports of a bridge: a port identifier has 8 bits for the number (section 8.5.5.1).
 pub const MAX_PORTS: usize = 255;
 
-/// A bridge.
+/// The state of the spanning tree protocol in one bridge.
 #[derive(Clone, Debug)]
 pub struct Bridge {
     id: BridgeId,
     /// The times that apply while this bridge is the root.
     own: Times,
-    /// The times that apply now: those that the root has set.
+    /// The times that apply now. The current root has set them.
     times: Times,
     path_cost: u32,
     ports: Vec<Port>,
     root: BridgeId,
     cost: u32,
     root_port: Option<usize>,
-    /// Whether a topology change was detected that the root has not acknowledged yet.
+    /// Whether this bridge has detected a topology change that the root has not acknowledged yet.
     detected: bool,
-    /// Whether the topology is changing.
+    /// Whether the root says that the topology is changing.
     change: bool,
     hello: Option<i64>,
     notify: Option<i64>,
@@ -39,19 +39,19 @@ pub struct Bridge {
     sent: Vec<(usize, Bpdu)>,
 }
 
-/// Returns the earlier of two optional times.
+/// Returns the earlier of two times. `None` is later than any time.
 fn earlier(a: Option<i64>, b: Option<i64>) -> Option<i64> {
     a.into_iter().chain(b).min()
 }
 
-/// Whether an optional time has come.
+/// Whether the time `at` has come. Never if `at` is `None`.
 fn due(at: Option<i64>, now: i64) -> bool {
     at.is_some_and(|t| t <= now)
 }
 
-/// Limits times to those that a root may set for other bridges (table 8-3). Forward delays may be as low as 2
-/// seconds, because such delays are in use. Times outside these limits would let ports forward too early, or
-/// keep messages for too long.
+/// Limits times to those that a root may set for other bridges (table 8-3). As an exception, forward delays from 2
+/// seconds on are allowed, because such delays are in use. Times outside the limits would let ports forward too early,
+/// or keep messages valid for too long.
 fn bounded(t: Times) -> Times {
     Times {
         max_age: t.max_age.clamp(6 * SECOND, 40 * SECOND),
@@ -61,14 +61,14 @@ fn bounded(t: Times) -> Times {
 }
 
 impl Bridge {
-    /// Makes a bridge that has just been switched on: all its ports listen, and it considers itself the root.
+    /// Makes a bridge that has just been switched on. All its ports listen, and it considers itself the root.
     pub fn new(id: BridgeId, times: Times, path_cost: u32, ports: usize, now: i64) -> Bridge {
         let mut bridge = Bridge {
             id,
             own: times,
             times,
-            // The cost is at least 1, because with 0 this bridge would claim to be as near to the root as its
-            // neighbour on the root port.
+            // The cost must be at least 1. With 0, this bridge would claim to be as near to the root as the neighbour
+            // through which it reaches the root.
             path_cost: path_cost.max(1),
             ports: (0..ports.min(MAX_PORTS)).map(|i| Port::new(i, id)).collect(),
             root: id,
@@ -87,15 +87,15 @@ impl Bridge {
         bridge
     }
 
-    /// Returns the messages that are to be sent, each with its port.
+    /// Takes the messages that are to be sent, each with its port.
     pub fn sent(&mut self) -> std::vec::Drain<'_, (usize, Bpdu)> {
         self.sent.drain(..)
     }
-    /// The state of a port.
+    /// Returns the state of a port.
     pub fn state(&self, port: usize) -> Option<PortState> {
         self.ports.get(port).map(|p| p.state)
     }
-    /// The role of a port in the tree.
+    /// Returns the role of a port in the tree.
     pub fn role(&self, port: usize) -> Option<Role> {
         let p = self.ports.get(port)?;
         Some(match self.root_port == Some(port) {
@@ -104,29 +104,29 @@ impl Bridge {
             false => Role::Alternate,
         })
     }
-    /// The best values that are known at a port.
+    /// Returns the best priority vector known at a port.
     pub fn best(&self, port: usize) -> Option<Priority> {
         self.ports.get(port).map(|p| p.best)
     }
-    /// The number of ports.
+    /// Returns the number of ports.
     pub fn ports(&self) -> usize {
         self.ports.len()
     }
-    /// The identifier of this bridge.
+    /// Returns the identifier of this bridge.
     pub fn id(&self) -> BridgeId {
         self.id
     }
-    /// The bridge that is considered the root, and the cost of the path to it.
+    /// Returns the bridge that this bridge considers the root, and the cost of the path to it.
     pub fn root(&self) -> (BridgeId, u32) {
         (self.root, self.cost)
     }
-    /// How long addresses may be remembered while the topology changes (section 7.9.2); `None` if it does not
-    /// change.
+    /// Returns how long addresses may be remembered, in nanoseconds, while the topology changes (section 7.9.2). `None`
+    /// while it does not change.
     pub fn hurry(&self) -> Option<i64> {
         self.change.then_some(self.times.forward_delay)
     }
 
-    /// Returns when [`Bridge::expire`] is to be called next.
+    /// Returns the time at which [`Bridge::expire`] must be called next.
     pub fn next(&self) -> Option<i64> {
         let max_age = self.times.max_age;
         let ports = self.ports.iter().flat_map(|p| {
@@ -202,7 +202,7 @@ impl Bridge {
         p.best.bridge == self.id && p.best.port == p.id
     }
 
-    /// Whether the values of a message are at least as good as those known at a port (section 8.6.2.2).
+    /// Whether the priority vector of a message is at least as good as the one known at a port (section 8.6.2.2).
     fn supersedes(&self, p: &Port, said: Priority) -> bool {
         let rank = |p: Priority| (p.root, p.cost, p.bridge);
         match rank(said).cmp(&rank(p.best)) {
@@ -212,7 +212,7 @@ impl Bridge {
         }
     }
 
-    /// Stores the values of a message as the best ones known at a port, and acts on them (section 8.7.1.1).
+    /// Stores the information of a message as the best known at a port, and acts on it (section 8.7.1.1).
     fn believe(&mut self, port: usize, c: Config, now: i64) {
         let was_root = self.is_root();
         if let Some(p) = self.ports.get_mut(port) {
@@ -238,8 +238,8 @@ impl Bridge {
         }
     }
 
-    /// Discards the values that a message has set at a port, because the message is too old (section 8.7.5).
-    /// The port becomes designated.
+    /// Discards the information that a port has from a message, because the message is too old (section 8.7.5). The
+    /// port becomes designated.
     fn forget(&mut self, port: usize, now: i64) {
         let was_root = self.is_root();
         let own = Priority { root: self.root, cost: self.cost, bridge: self.id, port: 0 };
@@ -279,7 +279,7 @@ impl Bridge {
         self.select_states(now);
     }
 
-    /// Opens and closes ports according to the tree (section 8.6.11).
+    /// Sets the states of ports as their roles in the tree require (section 8.6.11).
     fn select_states(&mut self, now: i64) {
         let (id, root_port, delay) = (self.id, self.root_port, self.times.forward_delay);
         let mut lost = false;
@@ -307,12 +307,11 @@ impl Bridge {
         }
     }
 
-    /// Moves a port to its next state if it has waited long enough (section 8.7.6).
+    /// Moves a port to its next state if the time for that has come (section 8.7.6).
     fn advance(&mut self, port: usize, now: i64) {
         let delay = self.times.forward_delay;
         let Some(p) = self.ports.get_mut(port) else { return };
-        // Check again whether `p.advance` is due: if a received message expired at the same time, its expiry may have
-        // changed `p.advance`.
+        // Check `p.advance` again: a message may have expired at the same time, and that may have changed `p.advance`.
         if !due(p.advance, now) {
             return;
         }
@@ -327,7 +326,7 @@ impl Bridge {
         }
     }
 
-    /// Records that the tree has changed (section 8.6.14).
+    /// Records that the topology has changed (section 8.6.14).
     fn detect_change(&mut self, now: i64) {
         if self.is_root() {
             self.change = true;
@@ -340,7 +339,7 @@ impl Bridge {
         self.detected = true;
     }
 
-    /// Notifies the root of a change (section 8.6.6).
+    /// Sends a topology change notification towards the root (section 8.6.6).
     fn send_change(&mut self) {
         if let Some(port) = self.root_port {
             self.sent.push((port, Bpdu::Change));

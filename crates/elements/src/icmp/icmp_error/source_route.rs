@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reverses a recorded source route for the way back (RFC 791 section 3.1, RFC 1812 section 4.3.2.6).
+//! Reverses a recorded source route, for an ICMP error to the sender (RFC 791 section 3.1, RFC 1812 section 4.3.2.6).
 
 use castanet_wire::ipv4;
 use castanet_wire::options::{Ipv4Option, kind};
 
-/// The source route option in the answer to a packet that has a source route.
+/// The source route option of an ICMP error, made from the source route of the packet that the error is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceRoute {
     first_hop: u32,
@@ -12,7 +12,7 @@ pub struct SourceRoute {
     len: usize,
 }
 
-/// Returns the first source route option in the header at the start of `ip`.
+/// Returns the first source route option of the IP header at the start of `ip`.
 pub fn find(ip: &[u8]) -> Option<Ipv4Option<'_>> {
     ipv4::options(ip)
         .map_while(Result::ok)
@@ -20,8 +20,8 @@ pub fn find(ip: &[u8]) -> Option<Ipv4Option<'_>> {
 }
 
 impl SourceRoute {
-    /// Reverses the addresses recorded before the pointer, with `src` as the end of the route. Returns none if
-    /// nothing was recorded, or if the pointer is invalid.
+    /// Reverses the addresses that were recorded before the option's pointer, and ends the route with `src`. Returns
+    /// none if no address was recorded, or if the pointer is invalid.
     pub fn reversed(option: &Ipv4Option<'_>, src: u32) -> Option<SourceRoute> {
         let pointer = usize::from(option.pointer()?);
         let recorded = option.data().get(1..pointer.checked_sub(1)?.checked_sub(2)?)?;
@@ -30,7 +30,8 @@ impl SourceRoute {
         if !rest.is_empty() {
             return None;
         }
-        // A no-operation option comes first, so that the addresses are at multiples of 4.
+        // A no-operation option (1 byte) and the first 3 bytes of the option come first, so addresses are at multiples
+        // of 4.
         let len = 4 + 4 * addresses.len();
         let mut bytes = [0; 40];
         let option_len = u8::try_from(len - 1).ok()?;
@@ -42,15 +43,15 @@ impl SourceRoute {
         }
         Some(SourceRoute { first_hop: u32::from_be_bytes(*last), bytes, len })
     }
-    /// Returns the address that the answer is sent to first.
+    /// Returns the first address of the route, which is the destination of the error's IP header.
     pub fn first_hop(&self) -> u32 {
         self.first_hop
     }
-    /// Returns the option, with its padding to a multiple of 4 bytes.
+    /// Returns the option, with the no-operation option before it.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
-    /// Returns the number of bytes of the option and its padding.
+    /// Returns the length of `bytes`, a multiple of 4.
     pub fn len(&self) -> usize {
         self.len
     }

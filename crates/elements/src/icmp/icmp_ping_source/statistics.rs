@@ -4,11 +4,11 @@
 use castanet_element::prelude::*;
 use castanet_spec::ValueKind;
 
-/// The times of requests and replies. Times are in nanoseconds.
+/// The sending times of requests, and the round trip times, all in nanoseconds.
 #[derive(Counts, Debug, Default)]
 pub(super) struct Statistics {
-    /// For each sequence number, the time when its request was sent, plus 1 ns. The value is 0 if no request with this
-    /// number waits for a reply. At most 65536 entries.
+    /// For each sequence number, the time in nanoseconds at which its request was sent, plus 1. 0 if no request with
+    /// this number waits for a reply. At most 65536 entries.
     waiting: Vec<i64>,
     /// Replies received.
     #[count(unit = "packets", hidden)]
@@ -20,7 +20,7 @@ pub(super) struct Statistics {
 }
 
 impl Statistics {
-    /// Records a request.
+    /// Records that the request with a sequence number was sent at time `now`.
     pub(super) fn sent(&mut self, sequence: u16, now: i64) {
         let i = usize::from(sequence);
         if i >= self.waiting.len() {
@@ -31,14 +31,15 @@ impl Statistics {
         }
     }
 
-    /// Takes over the times of another element (hot swap). The number of replies is not taken over here, because the
-    /// router moves all counts.
+    /// Takes over the times of the old element (hot swap). The number of replies is a count, and the router moves all
+    /// counts itself.
     pub(super) fn take(&mut self, old: &mut Statistics) {
         std::mem::swap(self, old);
         std::mem::swap(&mut self.received, &mut old.received);
     }
 
-    /// Records a reply. Returns its round trip time in nanoseconds; none if no request waits for this reply.
+    /// Records that a reply arrived at time `now`. Returns its round trip time in nanoseconds, or none if no request
+    /// waits for it.
     pub(super) fn received(&mut self, sequence: u16, now: i64) -> Option<u64> {
         let sent = self.waiting.get_mut(usize::from(sequence)).filter(|w| **w != 0)?;
         // If the clock was set back, the round trip time is 0.
@@ -66,7 +67,7 @@ impl Statistics {
         u64::try_from(self.sum / u128::from(self.received.get().max(1))).unwrap_or(u64::MAX)
     }
 
-    /// Returns the lines that ping prints at the end of a run.
+    /// Returns a summary in the format that ping prints at the end of a run.
     pub(super) fn summary(&self, sent: u64) -> String {
         let received = self.received.get();
         let Some(lost) = sent.saturating_sub(received).saturating_mul(100).checked_div(sent) else {

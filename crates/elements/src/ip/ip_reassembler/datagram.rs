@@ -5,10 +5,10 @@ use castanet_element::prelude::*;
 use castanet_wire::checksum;
 use castanet_wire::ipv4::{DONT_FRAGMENT, Ipv4Header, whole_header};
 
-/// The maximum number of bytes that a packet can carry behind the shortest header.
+/// The maximum length of the data in a packet without options, in bytes.
 const MOST: u32 = 65_535 - Ipv4Header::LEN as u32;
 
-/// The fields of a good fragment.
+/// The header fields of a valid fragment that reassembly needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fragment {
     start: u16,
@@ -18,7 +18,7 @@ pub(super) struct Fragment {
 }
 
 impl Fragment {
-    /// Reads the header of a fragment, and cuts off padding. Returns none if the fragment is cut short, is empty, or
+    /// Reads the header of a fragment, and cuts off padding. Returns none if the fragment is truncated or empty, or
     /// cannot be part of any packet.
     pub(super) fn of(p: &mut Packet) -> Option<Fragment> {
         let network = p.network()?;
@@ -27,32 +27,32 @@ impl Fragment {
         let carried = usize::from(total).checked_sub(header)?;
         let (start, more) = (h.fragment_offset(), h.more_fragments());
         let fits = header >= Ipv4Header::LEN && usize::from(total) <= network.len();
-        // RFC 791 section 3.2: all but the last carry a multiple of 8 bytes.
+        // RFC 791 section 3.2: all fragments but the last carry a multiple of 8 bytes.
         if !fits || carried == 0 || more && carried % 8 != 0 {
             return None;
         }
         let end = u32::from(start).checked_add(u32::try_from(carried).ok()?).filter(|&end| end <= MOST)?;
-        // The end of the IP packet, as an offset into the data of `p`. It is negative if the whole IP packet and more
-        // was stripped from the front of `p`.
+        // The end of the IP packet, as an offset into the data of `p`. It is negative if the whole IP packet has been
+        // stripped from the front of `p`, and bytes after it too.
         let keep = p.network_offset()?.checked_add_unsigned(usize::from(total))?;
         p.truncate(usize::try_from(keep).ok()?);
         Some(Fragment { start, end: u16::try_from(end).ok()?, more, length: total })
     }
 }
 
-/// A waiting fragment.
+/// A fragment that waits for others.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// Offset of the fragment's data in the whole packet.
+    /// The offset of the fragment's data in the whole packet, in bytes.
     pub(super) start: u16,
-    /// Offset of the end of the fragment's data.
+    /// The offset of the end of the fragment's data, in bytes.
     pub(super) end: u16,
     /// The fragment, cut to its total length.
     pub(super) packet: Packet,
 }
 
 impl Piece {
-    /// Returns the data of the fragment.
+    /// Returns the data that the fragment carries.
     fn carried(&self) -> &[u8] {
         carried(&self.packet)
     }
@@ -64,44 +64,45 @@ fn carried(p: &Packet) -> &[u8] {
     n.get(from..).unwrap_or_default()
 }
 
-/// The result of adding a fragment.
+/// The result of adding a fragment to a datagram.
 #[derive(Debug)]
 pub(super) enum Added {
-    /// The fragment waits.
+    /// The fragment waits for others.
     Held,
-    /// The fragment waits, and was the last one missing.
+    /// The fragment was the last one missing.
     Complete,
-    /// The fragment is a repetition of one that waits already.
+    /// The fragment repeats one that waits already.
     Repeated(Packet),
-    /// The fragment overlaps others, or contradicts them about the length.
+    /// The fragment overlaps others, or contradicts them about the length of the packet.
     Suspect(Packet),
     /// The fragment is refused, because earlier fragments of the datagram overlapped or contradicted each other.
     Shunned(Packet),
 }
 
-/// The fragments of one packet.
+/// The fragments of one packet that have arrived.
 #[derive(Debug)]
 pub(super) struct Datagram {
-    /// The fragments, in order and without overlap.
+    /// The fragments that have arrived, in order and without overlap.
     pieces: Vec<Piece>,
-    /// Bytes of data in these fragments.
+    /// The number of bytes of data in `pieces`.
     have: u32,
-    /// Bytes of data of the whole packet; none until the last fragment (without "more fragments") has arrived.
+    /// The length of the whole packet's data, in bytes. None until the last fragment (without "more fragments") has
+    /// arrived.
     total: Option<u16>,
-    /// Whether fragments overlapped or contradicted each other.
+    /// Whether fragments overlapped or contradicted each other, so that all fragments of the datagram are dropped.
     suspect: bool,
-    /// The length of the longest fragment.
+    /// The length of the longest fragment, including its header, in bytes.
     pub(super) longest: u16,
     /// The key of the datagram in `IpReassembler::order`; none until a fragment has been added.
     pub(super) order: Option<u64>,
-    /// The timestamp of the fragment accepted last; `i64::MAX` if that fragment has no timestamp.
+    /// The timestamp of the last accepted fragment; `i64::MAX` if that fragment has none.
     pub(super) stamp: i64,
-    /// The clock time, in nanoseconds, at which the datagram will have waited too long.
+    /// The clock time, in nanoseconds, at which the datagram expires.
     pub(super) due: i64,
 }
 
 impl Datagram {
-    /// Makes a datagram without fragments. `pieces` is an empty list to be reused.
+    /// Makes a datagram without fragments. `pieces` is an empty vector to reuse.
     pub(super) fn new(pieces: Vec<Piece>) -> Datagram {
         let (have, total, suspect, longest, order) = (0, None, false, 0, None);
         Datagram { pieces, have, total, suspect, longest, order, stamp: 0, due: 0 }
@@ -112,18 +113,18 @@ impl Datagram {
     pub(super) fn into_pieces(self) -> Vec<Piece> {
         self.pieces
     }
-    /// Marks the datagram as suspect. Returns its pieces.
+    /// Marks the datagram as suspect. Returns its fragments.
     pub(super) fn suspect(&mut self) -> Vec<Piece> {
         self.suspect = true;
         std::mem::take(&mut self.pieces)
     }
 
-    /// Adds a fragment.
+    /// Adds a fragment. `packet` holds the fragment, and `f` is the result of reading its header.
     pub(super) fn add(&mut self, f: Fragment, packet: Packet) -> Added {
         if self.suspect {
             return Added::Shunned(packet);
         }
-        // Most fragments come in order, so check first whether this one follows the last piece.
+        // Most fragments arrive in order, so check first whether this one follows the last.
         let at = match self.pieces.last() {
             Some(last) if f.start < last.end => self.pieces.partition_point(|p| p.start < f.start),
             _ => self.pieces.len(),
@@ -148,7 +149,7 @@ impl Datagram {
             self.total = Some(f.end);
         }
         self.longest = self.longest.max(f.length);
-        // This cannot overflow: without overlap, the sum is at most 65535.
+        // This cannot overflow. The fragments do not overlap, so the sum is at most 65535.
         self.have += u32::from(f.end - f.start);
         self.pieces.insert(at, Piece { start: f.start, end: f.end, packet });
         if self.total.is_some_and(|total| u32::from(total) == self.have) {
@@ -159,9 +160,8 @@ impl Datagram {
     }
 }
 
-/// Extends the first piece to the whole packet, with the data of the others. If the whole packet would be too long, if
-/// the ECN bits of the fragments contradict each other, or if no buffer is free, returns the first piece and the reason
-/// to drop it.
+/// Appends the data of `others` to `first`, and returns the whole packet. Returns `first` and a drop reason if the
+/// whole packet would be too long, if the ECN bits of the fragments contradict each other, or if no buffer is free.
 pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet, Reason)> {
     let Piece { end, packet: mut whole, .. } = first;
     let total = others.last().map_or(end, |p| p.end).into();
@@ -171,7 +171,8 @@ pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet
     let header_len = whole.network().and_then(whole_header).map_or(Ipv4Header::LEN, <[u8]>::len);
     let length = u16::try_from(header_len.saturating_add(total)).ok();
     // RFC 3168 section 5.3: fragments marked CE (congestion experienced) contradict fragments that say "not
-    // ECN-capable". If there are both, the packet is dropped. If there are only the former, it is marked CE.
+    // ECN-capable". If the packet has fragments of both kinds, it is dropped. If it has only the first kind, it is
+    // marked CE.
     let (congested, unable) = (ecn & 1 << 3 != 0, ecn & 1 != 0);
     let Some(length) = length.filter(|_| !(congested && unable)) else {
         return Err((whole, Reason::BadFragment));

@@ -8,12 +8,12 @@ use std::net::Ipv4Addr;
 
 #[handlers]
 impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
-    /// The routes: prefix, gateway and output.
+    /// All routes, one per line: prefix, gateway and output.
     #[read(merge = first, expensive)]
     fn table(&self) -> Table {
         self.list()
     }
-    /// Output and gateway for an address; -1 if there is no route.
+    /// The output and the gateway for an address; -1 if there is no route.
     #[read(merge = first)]
     fn lookup(&self, address: Ipv4Addr) -> String {
         self.look_up(address)
@@ -28,12 +28,12 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     fn set(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write(Change::Set, &route, cx)
     }
-    /// Removes the route to exactly this prefix.
+    /// Removes the route to the given prefix.
     #[write(only = CHANGES)]
     fn remove(&mut self, route: RouteText, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.write(Change::Remove, &route, cx)
     }
-    /// Carries out lines 'add ROUTE', 'set ROUTE', 'remove ROUTE': all or none of them.
+    /// Carries out one change per line, 'add ROUTE', 'set ROUTE' or 'remove ROUTE', and none if one of them fails.
     #[write(only = CHANGES)]
     fn ctrl(&mut self, changes: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
         self.change_all(changes, cx)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables that routes are looked up in.
+//! Tables for longest-prefix match.
 
 use castanet_tables::lpm::{DirectTable, NotFound, RadixTable, StaticTable, TableError};
 pub(in crate::ip) use castanet_tables::lpm::{Prefix as Net, Route};
 
-/// A table for longest-prefix match.
+/// A table of routes, looked up by longest-prefix match.
 pub trait RouteTable: Default + Send + 'static {
-    /// The start of messages about packets without a route.
+    /// The first word of messages about packets without a route.
     const LABEL: &'static str;
-    /// Whether a lookup usually waits for memory, because the table is large. Several lookups at once are then faster.
+    /// Whether the table is so large that most lookups miss the cache. It is then faster to do several lookups
+    /// together.
     const LARGE: bool;
     fn replace(&mut self, net: Net, route: Route) -> Result<Option<Route>, TableError>;
     fn remove(&mut self, net: Net) -> Result<Route, NotFound>;

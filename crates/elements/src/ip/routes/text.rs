@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routes and changes of routes as text, and the errors in them.
+//! Parsing of routes and of changes of routes, and the errors in them.
 
 use super::table::{Net, Route};
 use castanet_element::prelude::*;
@@ -8,8 +8,8 @@ use castanet_tables::lpm::TableError;
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
-/// The text of one route. It is parsed later, when its number among the routes is known, so that errors can
-/// give that number.
+/// The text of one route. It is parsed later, when its position among the arguments is known, because errors give that
+/// position.
 #[derive(Clone, Debug)]
 pub struct RouteText(pub(super) String);
 
@@ -20,7 +20,7 @@ impl ArgValue for RouteText {
     }
 }
 
-/// A parsed route. Gateway and output may be missing if the text only names a route to remove.
+/// A parsed route. Gateway and output may be missing in a route that is to be removed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given {
     pub(super) net: Net,
@@ -28,7 +28,7 @@ pub(super) struct Given {
     pub(super) port: Option<u32>,
 }
 
-/// Parses a route. If `whole` is false, a prefix without an output is accepted too.
+/// Parses a route. If `whole` is false, the gateway and the output may be missing.
 pub(super) fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> Result<Given, RouteError> {
     let words: Vec<&str> = text::words(line).into_iter().filter_map(|r| line.get(r)).collect();
     let (net, gw, port) = match words[..] {
@@ -53,8 +53,8 @@ pub(super) fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> 
     Ok(Given { net: Net::new(net.addr.to_bits(), net.len), gw, port })
 }
 
-/// Returns the range of the first wrong word in a route, and what to write instead; none for a well-formed route. If
-/// the number of words is wrong, the range is the whole route.
+/// Returns the range of the first wrong word in a route, and a hint what to write there. If the number of words is
+/// wrong, the range covers the whole route. None if the route is well-formed.
 pub(super) fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(Range<usize>, String)> {
     let word = |r: &Range<usize>| line.get(r.clone()).unwrap_or("");
     let (net, gw, port) = match text::words(line).as_slice() {
@@ -95,7 +95,7 @@ pub(super) fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(
     (!right).then_some((port, help))
 }
 
-/// Returns the text of a gateway; 0 means none.
+/// Returns a gateway as text. 0 stands for no gateway.
 pub(super) fn gateway(gw: u32) -> String {
     if gw == 0 { "-".into() } else { Ipv4Addr::from_bits(gw).to_string() }
 }
@@ -128,7 +128,7 @@ impl From<RouteError> for HandlerError {
     }
 }
 
-/// One change of a table.
+/// The kind of a change of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::ip) enum Change {
     Add,
@@ -136,7 +136,7 @@ pub(in crate::ip) enum Change {
     Remove,
 }
 
-/// Parses one line of the handler `ctrl`: a change and its route.
+/// Parses one line of the handler `ctrl`. Returns the kind of change and the text of the route.
 pub(super) fn command(line: &str) -> Result<(Change, &str), RouteError> {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match word {

@@ -17,7 +17,7 @@ pub enum Format {
     Text,
     /// `ADDRESS COUNT`.
     Addresses,
-    /// Each number and its count, four bytes each, after a head of text.
+    /// Each number and its count, four bytes each, after a text header.
     Binary,
     /// `COUNT SHARE`: the share of numbers that have this count.
     Shares,
@@ -39,8 +39,8 @@ impl Counts {
     pub fn total(&self) -> u64 {
         self.total
     }
-    /// Adds `by` to the count of a number. Returns false, and adds nothing, if the number has no count yet and cannot
-    /// get one: because `known` is set, or because `MOST` numbers already have counts.
+    /// Adds `by` to the count of a number. Returns false, and adds nothing, if the number has no count yet, and either
+    /// `known` is set or `MOST` numbers already have counts.
     #[inline]
     pub fn add(&mut self, number: u32, by: u64, known: bool) -> bool {
         if let Some(n) = self.map.get_mut(&number) {

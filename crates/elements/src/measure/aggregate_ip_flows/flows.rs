@@ -100,8 +100,8 @@ pub struct Table {
     /// The largest number of flows that are stored.
     most: usize,
     map: HashMap<Key, Flow>,
-    /// The keys of all flows, approximately in the order of their last packets. With each key stands the `last` that
-    /// its flow had when the key was put into the queue.
+    /// The keys of all flows, approximately in the order of their last packets. Each key is stored with the `last` that
+    /// its flow had when the key was queued.
     order: VecDeque<(Key, i64)>,
     last: u32,
 }
@@ -173,8 +173,8 @@ impl Table {
         Seen { aggregate: flow.aggregate, paint }
     }
 
-    /// Removes a flow to make room: the first flow in `order` that has had no packet since it was put there.
-    /// If the first [`TRIES`] flows have all had packets, the last of these is removed.
+    /// Removes a flow to free space: the first flow in `order` that has had no packet since it was queued. If the first
+    /// [`TRIES`] flows have all had packets, the last of these is removed.
     fn evict(&mut self, gone: &mut impl FnMut(&Flow)) {
         for tried in 0..TRIES {
             let Some((key, since)) = self.order.pop_front() else { return };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The XML file that describes flows.
+//! The XML file that describes flows (argument TRACEINFO of AggregateIPFlows).
 
 use super::flows::Flow;
 use castanet_element::ElementError;
@@ -33,7 +33,7 @@ fn escaped(text: &str) -> String {
 }
 
 impl TraceInfo {
-    /// Makes a writer for this file, without opening the file.
+    /// Makes a writer for the file `name`, without opening the file.
     pub fn new(name: &str) -> TraceInfo {
         TraceInfo { name: name.into(), begun: false, file: None, buffer: Vec::new(), failure: None }
     }

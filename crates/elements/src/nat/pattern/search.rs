@@ -19,7 +19,7 @@ pub struct Cursor {
     at: u64,
     /// The step from one try to the next.
     stride: u64,
-    /// How many combinations are left to try; 0 means that all are taken.
+    /// How many combinations are left to try; 0 means that all were tried and are taken.
     left: u64,
 }
 
@@ -76,8 +76,8 @@ impl Choices {
         let (a, p) = ((n / self.ports) as u32, (n % self.ports) as u16);
         Tuple::new(self.first.wrapping_add(a), self.low.wrapping_add(p), self.dst, self.dport)
     }
-    /// Returns the combination with this port and the address of combination `n`, if there are several ports and
-    /// this is one of them.
+    /// Returns the number of the combination of `port` with the address of combination `n`. None if the pattern
+    /// offers only one port, or does not offer `port`.
     fn with_port(&self, port: u16, n: u64) -> Option<u64> {
         let offered = self.ports > 1 && (self.low..=self.high).contains(&port);
         offered.then(|| n - n % self.ports + u64::from(port - self.low))
@@ -85,8 +85,8 @@ impl Choices {
 }
 
 impl Pattern {
-    /// Returns the parts of a tuple on which the free ports depend. In the result, a source address or port
-    /// that the pattern replaces is 0.
+    /// Returns the parts of a tuple that determine which ports are free. A source address or source port that the
+    /// pattern replaces does not matter, and is 0 in the result.
     pub fn decisive(&self, t: Tuple) -> Tuple {
         let src = if self.addrs.is_some() { 0 } else { t.src() };
         let sport = if self.ports.is_some() { 0 } else { t.sport() };
@@ -175,8 +175,8 @@ impl Pattern {
                 if self.order == Order::Sequential {
                     self.next.store(next, Ordering::Relaxed);
                 }
-                // Earlier packets found no free combination before this one. So the search for the next flow
-                // starts after it.
+                // The search went past combinations that are all taken. So the search for the next flow starts
+                // after this combination.
                 *cursor = Some(Cursor { at: next, stride, left: count });
                 return Some(choices.at(v));
             }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 /// The form of a pattern, for errors. In a specification, two outputs follow.
 const FORM: &str = "a pattern is 'SADDR SPORT DADDR DPORT', and a specification is 'pattern SADDR SPORT DADDR DPORT FOUT ROUT'";
 
-/// Splits a word into a range and its order, which is given by the character behind the range.
+/// Splits a word such as `1024-65535#` into a range and the order that the last character (`#` or `?`) stands for.
 fn order_of(word: &str) -> (&str, Order) {
     match (word.strip_suffix('#'), word.strip_suffix('?')) {
         (Some(w), _) => (w, Order::Sequential),

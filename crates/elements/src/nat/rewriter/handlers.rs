@@ -34,7 +34,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         let link = self.handle.linked().ok_or("not initialised")?;
         Ok((link.store(), link.space))
     }
-    /// Removes expired flows, then calls `show` with the counts of this rewriter.
+    /// Removes expired flows, then calls `show` with this rewriter's part of the store.
     fn counts<T>(&self, cx: &mut Cx<'_>, show: impl FnOnce(&Space) -> T) -> Result<T, HandlerError> {
         let (mut store, space) = self.store()?;
         store.clean(space, cx.now(), usize::MAX);
@@ -78,7 +78,7 @@ impl<A: RewriterArgs> Rewriter<A> {
     fn mappings(&self, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         self.list(None, cx)
     }
-    /// Number of keys in the table: nearly always two for each flow, one for each direction.
+    /// Number of keys in the table; most flows have two, one for each direction.
     #[read(unit = "entries")]
     fn table_size(&self, cx: &mut Cx<'_>) -> Result<usize, HandlerError> {
         self.counts(cx, |space| space.entries)

@@ -47,7 +47,7 @@ impl Store {
     }
 
     /// Finds the flow of a class whose last packet is the oldest. Returns the time of that packet and the
-    /// place of the flow.
+    /// index of the flow.
     fn oldest(&mut self, space: usize, class: usize) -> Option<(i64, u32)> {
         let c = self.spaces.get_mut(space)?.classes.get_mut(class)?;
         loop {
@@ -72,8 +72,8 @@ impl Store {
         }
     }
 
-    /// Returns when a new flow would time out, or `i64::MAX` if it has a guarantee. Only flows that time out at
-    /// that time or earlier may be evicted for the new flow.
+    /// Returns the time at which a new flow would time out, or `i64::MAX` if it has a guarantee. Only flows that
+    /// time out at this time or earlier may be evicted to make room for the new flow.
     pub(super) fn expiry_of_newcomer(&self, new: &New) -> i64 {
         let class = self.space(new.space).and_then(|s| s.classes.get(usize::from(new.class)));
         match class {
@@ -82,9 +82,9 @@ impl Store {
         }
     }
 
-    /// Removes the flow that would time out first, among those whose guarantee is over. `newcomer` is the
+    /// Among the flows whose guarantee is over, removes the one that would time out first. `newcomer` is the
     /// result of [`Store::expiry_of_newcomer`] for the flow that needs room. Returns false, and removes
-    /// nothing, if no guarantee is over, or if the flow to remove would time out after `newcomer`.
+    /// nothing, in two cases: no flow's guarantee is over, or the flow to remove would time out after `newcomer`.
     pub(super) fn evict(&mut self, now: i64, newcomer: i64) -> bool {
         let mut first: Option<(i64, u32)> = None;
         for space in 0..self.spaces.len() {
@@ -103,7 +103,7 @@ impl Store {
         })
     }
 
-    /// Removes expired flows of a rewriter, at most `most`.
+    /// Removes at most `most` expired flows of a rewriter.
     pub fn clean(&mut self, space: u16, now: i64, most: usize) {
         let mut left = most;
         for class in 0..class::COUNT {

@@ -52,8 +52,8 @@ impl Store {
         left
     }
 
-    /// Notes how many flows another router left here. Returns true if there are any and the number differs
-    /// from the one noted before.
+    /// Records how many flows of a rewriter stayed here in a hot swap. Returns true if the number is not 0 and
+    /// differs from the number recorded before.
     pub fn leave(&mut self, space: u16, left: usize) -> bool {
         let before = self.spaces.get_mut(usize::from(space)).map(|s| std::mem::replace(&mut s.left, left));
         left > 0 && before != Some(left)
@@ -129,8 +129,8 @@ impl Store {
         }
     }
 
-    /// Returns an input that would make a flow, with the outputs of that flow. The flow's present input is
-    /// tried first.
+    /// Returns an input that would make the flow `f`, and the outputs that it would give to `f`. The current
+    /// input of `f` is tried first.
     fn fit(&self, space: u16, f: &Flow) -> Option<(u16, Outs)> {
         let space = self.space(space)?;
         let own = space.inputs.get(usize::from(f.input)).and_then(|i| outs(&i.spec, f, space.kind));
@@ -141,7 +141,7 @@ impl Store {
     }
 
     /// Adds a flow unchanged. Returns false if another flow of this store has one of the flow's keys, or if
-    /// there is no place left.
+    /// there is no free index left.
     fn put_in(&mut self, f: Flow, shifts: Option<[Shift; 2]>) -> bool {
         let tags = self.tags(&f);
         let is_known = |reply: bool| {
@@ -159,7 +159,7 @@ impl Store {
         true
     }
 
-    /// Takes over the positions of sequential patterns.
+    /// Takes over from the old store how far the search of each sequential pattern has come.
     fn take_positions(&self, space: u16, old: &Store, theirs: u16) {
         let mine = self.spaces.get(usize::from(space));
         let (Some(mine), Some(theirs)) = (mine, old.spaces.get(usize::from(theirs))) else { return };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Adds and removes flows: their places in memory, their keys in the index, and the counts of flows.
+//! Adds and removes flows: in the list of flows, with their keys in the hash table, and in the counts of flows.
 
 use super::{New, Space, Store};
 use crate::nat::flow::{Flow, RewriterKind, bit};
@@ -23,7 +23,7 @@ fn flow(new: &New, to: Tuple, outs: Outs, kind: RewriterKind) -> Flow {
         input: new.input,
         proto: new.proto,
         class: new.class,
-        // If both directions have the same tuple, all packets but the first count as replies.
+        // If both directions have the same tuple, one key finds both. All packets but the first count as replies.
         bits: if new.from == reply { bit::REPLY } else { bit::ALIVE },
         anno: new.anno,
     }
@@ -31,7 +31,7 @@ fn flow(new: &New, to: Tuple, outs: Outs, kind: RewriterKind) -> Flow {
 
 impl Store {
     /// Adds a flow that rewrites packets to `to`. If the store is full, another flow is evicted. It is an
-    /// error if none may be evicted.
+    /// error if no flow may be evicted. Returns the index of the new flow.
     pub fn insert(&mut self, new: &New, to: Tuple, outs: Outs) -> Result<u32, Reason> {
         let expiry = self.expiry_of_newcomer(new);
         while self.count() >= self.limit() {
@@ -51,12 +51,13 @@ impl Store {
         Ok(place)
     }
 
-    /// Returns the tags of a flow's keys: of forward packets and of replies.
+    /// Returns the tags (hashes) of a flow's two keys: the key of forward packets, and the key of replies.
     pub(super) fn tags(&self, f: &Flow) -> [u32; 2] {
         f.tuples.map(|t| self.tag(f.space, f.proto, t))
     }
 
-    /// Adds a flow at a free place. No other flow may have its keys. Returns `None` if there is no place left.
+    /// Adds a flow at a free index, and returns that index; `None` if none is free. No other flow may have the
+    /// keys of the flow.
     #[inline]
     pub(super) fn add(&mut self, mut f: Flow, tags: [u32; 2]) -> Option<u32> {
         let place = self.free_place(&f)?;
@@ -74,7 +75,8 @@ impl Store {
         Some(place)
     }
 
-    /// Returns a place without a flow. A place that was never used gets a copy of `f` without keys.
+    /// Returns a free index in the list of flows. If no removed flow has left one, the list grows by a copy of `f`
+    /// without keys.
     fn free_place(&mut self, f: &Flow) -> Option<u32> {
         self.free.pop().or_else(|| {
             let place = u32::try_from(self.flows.len()).ok().filter(|p| *p < u32::MAX >> 1)?;
@@ -110,7 +112,7 @@ impl Store {
         }
     }
 
-    /// Frees the place of a flow that has no key in the table any more.
+    /// Frees the index of a flow that has no key in the table any more.
     fn release(&mut self, place: u32) {
         let Some(f) = self.flows.get_mut(place as usize) else { return };
         f.generation = f.generation.wrapping_add(1);
@@ -140,7 +142,7 @@ impl Store {
             self.index.clear();
         }
     }
-    /// The places of all flows of a rewriter.
+    /// The indexes of all flows of a rewriter.
     pub fn places(&self, space: u16) -> Vec<u32> {
         let all = (0u32..).zip(&self.flows);
         all.filter(|(_, f)| f.space == space && f.bits & bit::ALIVE != 0).map(|(p, _)| p).collect()
@@ -156,7 +158,7 @@ impl Store {
 }
 
 impl Space {
-    /// Counts a new flow, and adds it to the flows that will expire.
+    /// Counts a new flow, and adds it to the heap of its timeout class.
     fn count_in(&mut self, f: &Flow, place: u32) {
         self.entries += usize::from(f.has(false)) + usize::from(f.has(true));
         if let Some(i) = self.inputs.get_mut(usize::from(f.input)) {

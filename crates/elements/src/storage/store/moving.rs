@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Store {
-    /// Changes the capacity. The oldest packets stay. Surplus packets are dropped, but not counted as drops
-    /// of the queue.
+    /// Changes the capacity. The oldest packets stay. Packets that no longer fit are dropped, but the drop counter does
+    /// not count them.
     pub fn set_capacity(&mut self, capacity: Capacity, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let room = capacity.get() as usize;
         let surplus = match &mut self.packets {
@@ -29,22 +29,22 @@ impl Store {
         Ok(())
     }
 
-    /// Updates the gauge after `gone` packets were taken out.
+    /// Updates the gauge after `gone` packets have been taken out.
     fn measure(&self, gone: usize) {
         match &self.packets {
             Packets::Own { fifo, .. } => self.gauge.set(fifo.len()),
             Packets::Shared(_) => self.gauge.sub(gone),
         }
     }
-    /// Drops all packets for a reason.
+    /// Drops all packets, with the given drop reason.
     pub fn clear(&mut self, reason: Reason, cx: &mut Cx<'_>) {
         let mut all = Batch::empty();
         self.pull(usize::MAX, &mut all, cx);
         cx.drop_all(&mut all, reason);
     }
 
-    /// Takes over the packets of a queue of the old router. After live reconfiguration, a queue shared by
-    /// several workers still has its packets in the shared ring, so only the capacity changes.
+    /// Takes over the packets of a queue of the old router. After live reconfiguration, the replicas of a queue still
+    /// share the ring with its packets, so only the capacity changes.
     ///
     /// # Errors
     /// If there is no memory for the new capacity.
@@ -87,7 +87,8 @@ impl Store {
         }
         Ok(())
     }
-    /// Moves all packets to `into`. Returns the highwater mark, and whether an overflow was reported.
+    /// Moves all packets to `into`. Returns the high-water mark, and whether the message about an overflow has been
+    /// printed.
     fn give(&mut self, into: &mut Batch) -> (usize, bool) {
         match &mut self.packets {
             Packets::Own { fifo, highwater, warned } => {

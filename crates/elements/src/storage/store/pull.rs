@@ -5,7 +5,7 @@ use super::{Packets, Store};
 use castanet_element::prelude::*;
 
 impl Store {
-    /// Moves at most `max` packets to `into`, the oldest first.
+    /// Moves at most `max` packets from the store to `into`, the oldest first.
     #[inline]
     pub fn pull(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let (n, was_full) = match &mut self.packets {
@@ -20,8 +20,8 @@ impl Store {
             }
             Packets::Shared(s) => {
                 let ring = s.ring.read();
-                // Treat the ring as having been full, because other workers may have filled it.
-                // Setting a notifier that is set already costs only a read.
+                // Other workers may have filled the ring, so act as if it had been full. Setting a notifier that is set
+                // already costs only a read.
                 let n = ring.pop_many(max, into.as_mut_vec());
                 self.gauge.sub(n);
                 (n, true)
@@ -33,7 +33,7 @@ impl Store {
         {
             cx.set_note(note);
         }
-        // Do as single pulls would: the last of them would have found no packet, and cleared the notifier.
+        // Act as single pulls would: the last of them would have found no packet, and cleared the notifier.
         if n < max {
             self.found_empty(cx);
         }
@@ -67,14 +67,14 @@ impl Store {
         };
         match self.full {
             _ if p.is_none() => self.found_empty(cx),
-            // The store may have been full before. Setting a notifier that is set already costs only a read.
+            // The store may have been full. Setting a notifier that is set already costs only a read.
             Some(note) => cx.set_note(note),
             None => {}
         }
         p
     }
 
-    /// Clears the notifier for pullers. Sets it again if another worker has added packets in the meantime.
+    /// Clears the notifier for tasks that pull. Sets it again if another worker has added packets in the meantime.
     #[cold]
     pub(super) fn found_empty(&self, cx: &mut Cx<'_>) {
         let Some(note) = self.empty else { return };

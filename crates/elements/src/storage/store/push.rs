@@ -6,13 +6,13 @@ use castanet_element::prelude::*;
 use std::sync::atomic::Ordering;
 
 impl Store {
-    /// Stores packets until the store is full, and passes the rest to `overflow`.
+    /// Stores packets at the end until the store is full, and passes the remaining ones to `overflow`.
     #[inline]
     pub fn push(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let was_empty = match &mut self.packets {
             Packets::Own { fifo, highwater, .. } => {
                 let was_empty = fifo.is_empty();
-                // A batch of one packet is common, and faster without copying ranges.
+                // A batch of one packet is common. It is faster to move the packet than to copy a range.
                 if batch.len() == 1
                     && let Some(p) = batch.pop()
                 {
@@ -31,14 +31,14 @@ impl Store {
                 let before = batch.len();
                 ring.push_many(batch.as_mut_vec());
                 self.gauge.add(before - batch.len());
-                // Write only if the high-water mark rises, because each write takes the cache line from the other
+                // Write only if the high-water mark rises, because each write takes the cache line away from other
                 // workers.
                 let len = ring.len();
                 if len > s.highwater.load(Ordering::Relaxed) {
                     s.highwater.fetch_max(len, Ordering::Relaxed);
                 }
-                // Treat the ring as having been empty, so that the notifier is always set: a
-                // puller may have cleared it just before these packets were added.
+                // Act as if the ring had been empty, so that the notifier is set. A task that pulls may have cleared it
+                // just before these packets were added.
                 true
             }
         };
@@ -74,7 +74,7 @@ impl Store {
         }
         self.push_late(p, cx);
     }
-    /// Sets the notifier for pullers. If the store is full, also clears the notifier for sources.
+    /// Sets the notifier for tasks that pull. If the store is full, clears the notifier for sources.
     #[inline(never)]
     fn tell_change(&self, cx: &mut Cx<'_>) {
         if let Some(note) = self.empty {
@@ -102,8 +102,8 @@ impl Store {
         }
     }
 
-    /// Counts packets that were refused or removed because the store was full, and prints a message the first
-    /// time. Sends the packets to output 1 if that is connected, and drops them otherwise.
+    /// Counts packets that were refused or removed because the store was full. Prints a message the first time. Sends
+    /// the packets to output 1, or drops them if output 1 is not connected.
     #[cold]
     #[inline(never)]
     pub(super) fn overflow(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {

@@ -6,7 +6,7 @@ use super::FromDump;
 use castanet_element::prelude::*;
 use castanet_io::CaptureReader;
 
-/// The error of handlers after the file was handed to another router.
+/// The error that handlers return after a hot swap has given the file to another router.
 const NOT_OPEN: &str = "the file is not open";
 
 impl FromDump {

@@ -103,7 +103,7 @@ impl ReceiveRing {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let layout = &self.mapping.layout;
             if self.next.slot + 2 < layout.per_block {
-                // That slot is in the same block as the current one.
+                // The slot to prefetch is in the same block as the current one.
                 let ahead = self.mapping.base.as_ptr().wrapping_add(self.next.at + 2 * layout.slot);
                 for line in [0, 64, 128] {
                     // SAFETY: prefetching reads nothing that the program sees, and never faults, whatever the

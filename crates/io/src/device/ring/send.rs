@@ -72,7 +72,7 @@ impl SendRing {
         let Some((header, rest)) = bytes.split_at_mut_checked(HEADER - 4) else { return false };
         let Some((vnet, rest)) = rest.split_at_mut_checked(VnetHeader::LEN) else { return false };
         let Some(data) = rest.get_mut(..frame.data.len()) else { return false };
-        // The length and the captured length are the same.
+        // The header has a length and a captured length, which are the same here.
         let len = (u32::from(n) + VnetHeader::LEN as u32).to_ne_bytes();
         header[..4].copy_from_slice(&len);
         header[4..8].copy_from_slice(&len);

@@ -119,7 +119,7 @@ impl Messages {
                 libc::sendmmsg(
                     self.fd.as_raw_fd(),
                     rest.as_mut_ptr().cast(),
-                    // At most MAX_BATCH.
+                    // The cast is lossless: there are at most MAX_BATCH messages.
                     rest.len() as libc::c_uint,
                     libc::MSG_DONTWAIT,
                 )

@@ -15,15 +15,15 @@ use std::iter::Peekable;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// Largest number of frames per call.
+/// Largest number of frames per call of [`PacketSender::send`].
 pub const MAX_BATCH: usize = 64;
-/// Number of slots of the ring.
+/// Number of slots of the ring of frames to send.
 const SLOTS: usize = 256;
 /// Length of the link header before an IP packet, in bytes.
 const ETHERNET: usize = 14;
 /// Length of the longest frame for which slots of the ring are sized, in bytes.
 const LONGEST: usize = 1500 + ETHERNET;
-/// The device's MTU is read again after this number of calls.
+/// The sender reads the device's MTU again after this number of calls of [`PacketSender::send`].
 const LOOK: u32 = 16;
 
 /// A frame to send, and its outstanding offloads.
@@ -104,7 +104,7 @@ pub struct PacketSender {
     /// Frames shorter than this number of bytes are sent through the ring. It follows from the length of a
     /// slot and the MTU, and is 0 without a ring.
     limit: usize,
-    /// The number of calls until the device's MTU is read again.
+    /// The number of calls of `send` until the device's MTU is read again.
     look: u32,
 }
 

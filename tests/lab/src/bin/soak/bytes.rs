@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// The first port for short connections. The other ports for them follow it.
+/// The first of the consecutive ports for short connections.
 pub const SHORT_PORT: u16 = 7000;
 /// The number of ports for short connections.
 pub const SHORT_PORTS: u16 = 4;

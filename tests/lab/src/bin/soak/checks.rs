@@ -13,9 +13,9 @@ use std::time::Duration;
 const FILLING: u64 = 10;
 /// The shortest run, in minutes, in which the growth of memory is checked.
 const LONG: u64 = 14;
-/// The share of the requested swaps and reads that must be reached.
+/// The smallest acceptable share of the requested swaps and reads that were made, from 0 to 1.
 const REACHED: f64 = 0.98;
-/// How many seconds after the end of the run the last connection may end.
+/// The time after the end of the run, in seconds, by which the last connection must have ended.
 const LATE: f64 = 20.0;
 /// How many more descriptors a router may have open at the end than at the start. A device that was created again may
 /// have one more ring.
@@ -41,7 +41,7 @@ pub fn table(results: &Results) -> Table {
     disturbances(results, &mut table);
     let panics: u64 = results.counts.iter().map(|b| b.panics()).sum();
     table.row("panics", panics.to_string(), panics == 0);
-    // `ended_well` expects an error from the router with the trace, because its disk was full.
+    // `ended_well` expects an error from the router that writes the trace, because its disk was full.
     let ended = results.counts.iter().filter(|b| b.ended_well()).count();
     table.row("routers that ended in an orderly way", format!("{ended} of 5"), ended == 5);
     for complaint in &results.complaints {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Timeout of a command.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// After this many swaps the trace goes to the other of two files.
+/// The number of swaps after which the router writes the trace to the other one of its two files.
 const SWAPS_PER_TRACE: usize = 30;
 
 /// The expected result of a hot swap.

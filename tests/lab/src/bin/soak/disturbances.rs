@@ -95,7 +95,7 @@ pub struct Disturber<'a> {
     clock: Option<&'a FalseClock>,
     start: Instant,
     seed: u64,
-    /// The first second of the run whose disturbances have not begun yet.
+    /// The next second of the run to process: its disturbances have not begun yet.
     next: u64,
     undo: Vec<(Instant, Undo)>,
     floods: Vec<Process>,
@@ -135,7 +135,7 @@ impl<'a> Disturber<'a> {
             }
             self.next += 1;
         }
-        // The oldest floods have ended.
+        // If there are more than 8 floods, the oldest of them have ended.
         if self.floods.len() > 8 {
             self.reap(4);
         }

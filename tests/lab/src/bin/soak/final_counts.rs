@@ -15,10 +15,10 @@ pub struct FinalCounts {
     name: &'static str,
     code: Option<i32>,
     kernel: Frames,
-    /// How often an end of one of its links was brought up.
+    /// How often an end of one of the router's links was brought up.
     ups: u64,
     summary: Value,
-    /// The messages that it printed while it ran, one per line.
+    /// The messages that the router printed while it ran, one per line.
     pub messages: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl FinalCounts {
         texts.join(", ")
     }
 
-    /// The number of frames that may be lost between the kernel's devices and its packet sockets.
+    /// The number of frames that may be lost between the router's devices and its packet sockets.
     fn allowed(&self) -> u64 {
         self.ups * PER_UP
     }
@@ -102,7 +102,7 @@ impl FinalCounts {
         told + self.dropped(Some("panicked"))
     }
 
-    /// Whether it printed a summary and ended with the expected exit code: 1 if its disk was full, otherwise 0.
+    /// Whether the router printed a summary and ended with the expected exit code: 1 if its disk was full, otherwise 0.
     pub fn ended_well(&self) -> bool {
         let full = self.dropped(Some("write-failed")) > 0;
         let code = if full { Some(1) } else { Some(0) };

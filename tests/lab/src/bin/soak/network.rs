@@ -30,7 +30,7 @@ pub enum Kind {
     Router,
     /// The switch that is the root of the spanning tree.
     RootSwitch,
-    /// The other switch.
+    /// The switch that is not the root of the spanning tree.
     Switch,
 }
 
@@ -38,7 +38,7 @@ impl Kind {
     /// All routers, from the client to the server.
     pub const ALL: [Kind; 5] = [Kind::Nat, Kind::Firewall, Kind::Router, Kind::RootSwitch, Kind::Switch];
 
-    /// Its name.
+    /// The name of the router in configurations and reports.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Nat => "nat",
@@ -63,11 +63,11 @@ impl Kind {
 /// Numbers of frames, from the kernel's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Frames {
-    /// Received from the link.
+    /// The number of frames received from the link.
     pub received: u64,
-    /// Sent to the link.
+    /// The number of frames sent to the link.
     pub sent: u64,
-    /// Not sent, because the other end of the link did not accept them.
+    /// The number of frames not sent, because the other end of the link did not accept them.
     pub refused: u64,
 }
 
@@ -82,21 +82,21 @@ impl Frames {
 
 /// A router, and the host that it runs on.
 pub struct Node {
-    /// Its kind.
+    /// The kind of the router.
     pub kind: Kind,
-    /// Its host.
+    /// The host that the router runs on.
     pub host: Host,
-    /// Its process.
+    /// The process of the router.
     pub process: Process,
-    /// The file of its control socket.
+    /// The file of the router's control socket.
     pub socket: PathBuf,
-    /// Its first configuration.
+    /// The first configuration of the router.
     pub text: String,
-    /// The counters of its devices that have been deleted.
+    /// The counters of the router's devices that have been deleted.
     pub gone: Frames,
-    /// The counters of its devices when it started.
+    /// The counters of the router's devices when it started.
     pub before: Frames,
-    /// How often an end of one of its links was brought up.
+    /// How often an end of one of the router's links was brought up.
     pub ups: Cell<u64>,
 }
 
@@ -289,7 +289,7 @@ impl Node {
         let file = folder.join(format!("{}.click", kind.name()));
         std::fs::write(&file, &text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let socket = folder.join(format!("{}.sock", kind.name()));
-        // Each router has its own small disk. With the trace it is full soon.
+        // Each router has its own small disk. The trace soon fills the disk of the router that writes it.
         let mut command = host.command("unshare");
         command.args(["-m", "sh", "-c"]);
         command.arg("mount -t tmpfs -o size=2m none /mnt && exec \"$0\" \"$@\"").arg(castanet);
@@ -328,7 +328,7 @@ impl Node {
         }
     }
 
-    /// Whether it has a packet socket that receives from a device.
+    /// Whether the router has a packet socket that receives from a device.
     fn has_open(&self, device: &str) -> bool {
         let text = self.host.ip(&format!("-j link show dev {device}"));
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -346,7 +346,7 @@ impl Node {
         counters(&self.host, device)
     }
 
-    /// The numbers of frames of all its devices since it started.
+    /// The numbers of frames of all the router's devices since the router started.
     pub fn frames(&self) -> Frames {
         let mut all = total(&self.host, self.kind);
         all.add(self.gone);

@@ -36,7 +36,7 @@ pub fn serve() -> Result<(), String> {
     listen(bytes::STREAM_PORT, &counts, stream).map_err(failed)?;
     // The socket is bound to one address, so that replies come from the address that the client uses.
     let socket = UdpSocket::bind((bytes::server(1), bytes::DATAGRAM_PORT)).map_err(failed)?;
-    // The default size is too small on a busy machine. The kernel may limit the size.
+    // The default receive buffer is too small on a busy machine. The kernel may limit the size.
     let _ = setsockopt(&socket, sockopt::RcvBuf, &(4 << 20));
     let c = counts.clone();
     thread::spawn(move || datagrams(&socket, &c));
@@ -139,7 +139,7 @@ fn datagrams(socket: &UdpSocket, counts: &Counts) {
         if data != bytes::bytes(bytes::number(head), 0, data.len()) {
             counts.datagrams_wrong.fetch_add(1, Relaxed);
         }
-        // The client counts a datagram that cannot be returned as lost.
+        // If a datagram cannot be returned, the client counts it as lost.
         let _ = socket.send_to(buffer.get(..n).unwrap_or_default(), from);
     }
 }

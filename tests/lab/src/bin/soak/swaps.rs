@@ -38,13 +38,13 @@ impl Swaps {
 
 /// The router whose configuration is swapped.
 pub struct Target {
-    /// Its name.
+    /// The name of the router.
     pub name: &'static str,
-    /// The file of its control socket.
+    /// The file of the router's control socket.
     pub socket: PathBuf,
-    /// Its first configuration.
+    /// The first configuration of the router.
     pub first: String,
-    /// Its process id. The test reaches the traces on its disk through `/proc/ID/root`.
+    /// The process id of the router. The test reaches the traces on the router's disk through `/proc/ID/root`.
     pub process: u32,
 }
 

@@ -9,7 +9,7 @@ enum Verdict {
     Skipped,
 }
 
-/// The table.
+/// The table of checks that is printed at the end.
 #[derive(Default)]
 pub struct Table(Vec<(String, String, Verdict)>);
 

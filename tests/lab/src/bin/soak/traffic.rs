@@ -150,7 +150,7 @@ pub fn streams(start: u64, seconds: u64, count: u64, rate: u64) -> Result<(), St
 /// What became of a datagram.
 #[derive(Clone, Copy, Default)]
 struct Fate {
-    /// When it was sent, in milliseconds after the start.
+    /// The time at which the datagram was sent, in milliseconds after the start of the run.
     sent: u32,
     answers: u8,
 }
@@ -163,7 +163,7 @@ pub fn datagrams(start: u64, seconds: u64, rate: u64, seed: u64) -> Result<(), S
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).map_err(failed)?;
     socket.connect((bytes::server(1), bytes::DATAGRAM_PORT)).map_err(failed)?;
     socket.set_read_timeout(Some(Duration::from_millis(100))).map_err(failed)?;
-    // The default size is too small on a busy machine. The kernel may limit the size.
+    // The default receive buffer is too small on a busy machine. The kernel may limit the size.
     let _ = setsockopt(&socket, sockopt::RcvBuf, &(4 << 20));
     let fates: Mutex<Vec<Fate>> = Mutex::default();
     let (end, wrong, reordered) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Executes the instructions.
+//! Executes the instructions of a script.
 
 use super::{Flow, Machine, Outcome, State, TIMER};
 use crate::control::script::call::Scope;
@@ -15,11 +15,11 @@ use castanet_lang::args as text;
 const TEXT_OF_A_JUMP: usize = 1 << 15;
 
 impl Machine {
-    /// Substitutes variables and calls in a text. If the result gets too long, reports this and returns `None`.
+    /// Substitutes variables and calls in a text. If the result would be too long, reports an error and returns `None`.
     pub(in crate::control::script) fn substitute(&mut self, text: &str, cx: &mut Cx<'_>) -> Option<String> {
         let expanded = substitute::expand(text, &mut Scope { machine: self, cx });
         let length = expanded.as_ref().map_or(substitute::LONGEST, String::len);
-        // Long texts take time. If they did not count, a loop over them would block the worker for long.
+        // Long texts take time. If they did not count as jumps, a loop with long texts would block the worker for long.
         let jumps = u32::try_from(length / TEXT_OF_A_JUMP).unwrap_or(u32::MAX);
         self.jumps = self.jumps.saturating_add(jumps);
         match expanded {
@@ -71,7 +71,7 @@ impl Machine {
         Flow::Next
     }
 
-    /// Returns the value of a call. An error is reported.
+    /// Substitutes variables in the text of a call, and returns the value of the call. Reports an error as a message.
     fn called(&mut self, call: &str, cx: &mut Cx<'_>) -> Option<String> {
         let call = self.substitute(call, cx)?;
         self.read_call(&call, cx)
