@@ -139,8 +139,8 @@ impl Cx<'_> {
     }
     /// Returns how many of `want` packets a source may send now. If `signal` reports no free space downstream, returns
     /// an error: the [`Turn`] that the source's task must return. If a burst has `begun`, it continues although the
-    /// signal is off, and may overfill a queue. It never overfills a queue that several workers share if the queue has
-    /// only this source and the source only this queue.
+    /// signal is off, and may overfill a queue. Exception: a queue that several workers share is never overfilled if
+    /// this source is its only source, and it is the only queue of this source.
     #[inline]
     pub fn room(&mut self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
         match signal.room(&self.core.notes, want, begun) {

@@ -85,8 +85,8 @@ impl Order {
         }
         graph.extend_with_edges((0..calls.len()).flat_map(|s| calls.next(s).iter().map(move |&q| (s, q))));
         let mut order = Order { component: vec![0; calls.len()], cyclic: vec![false; calls.len()] };
-        // Of petgraph's two algorithms, this one has no recursion, which a long chain of calls would let overflow the
-        // stack. It returns components that are called before those that call them.
+        // petgraph has two algorithms for this. This one is not recursive, so a long chain of calls cannot overflow the
+        // stack. In its result, a component comes before the components that call it.
         for (number, states) in kosaraju_scc(&graph).into_iter().enumerate() {
             let cyclic = states.len() > 1;
             for s in states {

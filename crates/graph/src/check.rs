@@ -5,7 +5,7 @@ use crate::flow::Side;
 use crate::graph::{Graph, PortKind};
 use crate::pull_cycles;
 use crate::resolve::{Resolved, inside};
-use castanet_lang::{ClassNames, Connection, Diagnostic, Kind};
+use castanet_lang::{ClassNames, Connection, Diagnostic, DiagnosticKind};
 use castanet_spec::codes::{Count, Outputs};
 use std::collections::HashSet;
 
@@ -115,7 +115,7 @@ fn out_of_range(graph: &Graph, out: &mut Vec<Diagnostic>) {
             };
             let error =
                 Diagnostic::error(format!("'{}' has no {word} {}", element.declaration(), end.port), c.span)
-                    .kind(Kind::Port(end.element))
+                    .kind(DiagnosticKind::Port(end.element))
                     .help(help);
             let error =
                 label_element(graph, end.element, error, format!("'{}' is declared here", element.name));
@@ -349,7 +349,7 @@ fn unused(graph: &Graph, out: &mut Vec<Diagnostic>) {
             };
             let error =
                 Diagnostic::error(format!("'{}' {place} unused", element.declaration()), element.span)
-                    .kind(Kind::Port(e))
+                    .kind(DiagnosticKind::Port(e))
                     .help(help);
             let follows = misnumbered.contains(&(e, graph.points.side(point)));
             out.push(with_origin(graph, e, if follows { error.consequence() } else { error }));

@@ -15,7 +15,7 @@ pub(crate) struct Resolved {
     parent: Vec<usize>,
     /// For each point, the fixed port from which its kind was propagated.
     root: Vec<usize>,
-    /// For each point, the number of elements that its kind passed through on the way from the fixed port.
+    /// For each point, the number of elements between it and the fixed port that determined its kind.
     depth: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ impl Resolved {
     pub(crate) fn root(&self, point: usize) -> usize {
         self.root[point]
     }
-    /// The number of elements that a point's kind passed through on the way from the fixed port.
+    /// The number of elements between a point and the fixed port that determined its kind.
     pub(crate) fn depth(&self, point: usize) -> usize {
         self.depth[point]
     }
@@ -49,10 +49,11 @@ impl Resolved {
     }
 }
 
-/// Resolves the kinds of all ports. The search is breadth-first, so that explanations show shortest paths.
+/// Finds the kind of every port: push or pull. Kinds spread from the fixed ports, along connections and through elements.
+/// The search is breadth-first, so that error messages show the shortest path from a fixed port.
 ///
-/// Kinds that come from different fixed ports conflict only inside an element or at a fixed port. They never conflict
-/// on a connection between two agnostic ports, because both ends of it get the same kind at once.
+/// Two different kinds can meet inside an element or at a fixed port. They cannot meet on a connection between two
+/// agnostic ports, because both of its ends get their kind in one step.
 pub(crate) fn resolve(graph: &Graph) -> Resolved {
     let points = &graph.points;
     let n = points.len();

@@ -18,7 +18,7 @@ pub enum Severity {
 
 /// The subject of a diagnostic. Only subjects that other code distinguishes have a variant of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum DiagnosticKind {
     /// A use of an undefined variable.
     UndefinedVariable,
     /// A nonexistent or unconnected port of the element with this index in the flat configuration.
@@ -43,7 +43,7 @@ pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
     /// Its subject.
-    pub kind: Kind,
+    pub kind: DiagnosticKind,
     /// The message: one line, without its position, such as `undeclared element 'Foo'`.
     pub message: String,
     /// The line that the classic format (that of Click) shows; `None` if it is the severity followed by `message`.
@@ -76,7 +76,7 @@ impl Diagnostic {
     pub fn error(message: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
-            kind: Kind::Other,
+            kind: DiagnosticKind::Other,
             message: message.into(),
             classic: None,
             context: None,
@@ -96,7 +96,7 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message, span) }
     }
     /// Sets the subject of the diagnostic.
-    pub fn kind(mut self, kind: Kind) -> Diagnostic {
+    pub fn kind(mut self, kind: DiagnosticKind) -> Diagnostic {
         self.kind = kind;
         self
     }

@@ -25,7 +25,7 @@ pub mod source;
 pub mod syntax;
 mod text;
 
-pub use diagnostic::{Diagnostic, Kind, Label, Severity};
+pub use diagnostic::{Diagnostic, DiagnosticKind, Label, Severity};
 pub use elaborate::{ClassNames, Library, LibraryError, NoLibrary, Options, Unknown, load, load_bytes};
 pub use elaborate::{MissingFrom, missing_class, missing_classes, nearest, unknown_class};
 pub use flat::{Connection, Element, Flat, Origin, PortRef};

@@ -6,15 +6,15 @@ use std::ops::Range;
 
 /// The group of a character, which decides where it is probably a mistake.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LookAlike {
     Quote,
     Dash,
     Invisible,
 }
 
 /// Describes a character: its kind, its name, and what to do about it.
-fn known(c: char) -> Option<(Kind, &'static str, &'static str)> {
-    use Kind::{Dash, Invisible, Quote};
+fn known(c: char) -> Option<(LookAlike, &'static str, &'static str)> {
+    use LookAlike::{Dash, Invisible, Quote};
     let dash = "write '-' for it, and '->' to connect elements";
     Some(match c {
         '\u{201c}' | '\u{201d}' | '\u{201e}' => (Quote, "a typographic quote", "write '\"' for it"),
@@ -54,9 +54,9 @@ pub fn in_arguments(config: &str) -> Vec<(Range<usize>, String)> {
             end = at + c.len_utf8();
             let before_digit = config.get(end..).is_some_and(|r| r.starts_with(|c: char| c.is_ascii_digit()));
             let wrong = known(c).is_some_and(|(kind, ..)| match kind {
-                Kind::Quote => starts_word,
-                Kind::Dash => starts_word && before_digit,
-                Kind::Invisible => true,
+                LookAlike::Quote => starts_word,
+                LookAlike::Dash => starts_word && before_digit,
+                LookAlike::Invisible => true,
             });
             found.extend(help(rest).filter(|_| wrong).map(|help| (at..end, help)));
         }

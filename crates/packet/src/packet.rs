@@ -245,9 +245,9 @@ impl Packet {
         m.data -= N as u32;
         m.len += N as u32;
         m.floor = m.floor.min(m.data);
-        // SAFETY: the N bytes from `data` on were before the data, so they are inside the buffer. Slabs are
-        // zeroed when allocated, so every byte is initialised. The caller guarantees that no other handle uses
-        // the buffer.
+        // SAFETY: `data` has just moved down by N, into the N bytes that the caller guarantees before the data. So these
+        // bytes are inside the buffer. Slabs are zeroed when allocated, so every byte is initialised. The caller
+        // guarantees that no other handle uses the buffer.
         unsafe { m.buf.add(m.data as usize).cast::<[u8; N]>().as_mut() }
     }
 

@@ -87,7 +87,7 @@ impl BuildState {
             }
         }
     }
-    /// Sets the effects of an element after a reconfiguration, and updates the packet limits of the tasks.
+    /// Records the effects that an element has after its reconfiguration, and updates the limits of the tasks.
     pub fn set_effects(&self, graph: &Graph, tasks: &[usize], element: u32, new: Effects) {
         let mut effects = self.effects.lock();
         let Some(x) = effects.get_mut(element as usize).filter(|x| **x != new) else { return };

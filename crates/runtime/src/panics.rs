@@ -6,7 +6,7 @@ use crate::node::{Body, Rest};
 use crate::nodes::Nodes;
 use crate::options::OnPanic;
 use crate::reach::deliver;
-use crate::reconfigure::Place;
+use crate::reconfigure::InstanceMut;
 use crate::unwind::{PanicReport, caught};
 use crate::worker::Worker;
 use castanet_element::run_loop::Core;
@@ -148,9 +148,13 @@ impl Nodes {
         if self.disable_locked(element, || Box::new(Disabled { inputs })) {
             return;
         }
-        let instance = match self.place_of(element) {
-            Some(Place::Element(e)) => Instance::Element(std::mem::replace(e, Box::new(Disabled { inputs }))),
-            Some(Place::Action(a)) => Instance::Action(std::mem::replace(a, Box::new(Disabled { inputs }))),
+        let instance = match self.instance_mut(element) {
+            Some(InstanceMut::Element(e)) => {
+                Instance::Element(std::mem::replace(e, Box::new(Disabled { inputs })))
+            }
+            Some(InstanceMut::Action(a)) => {
+                Instance::Action(std::mem::replace(a, Box::new(Disabled { inputs })))
+            }
             None => return,
         };
         self.panicked.disabled.push((element, instance));

@@ -78,7 +78,7 @@ impl Shared {
 }
 
 /// A reference to the instance of an element inside its node.
-pub(crate) enum Place<'a> {
+pub(crate) enum InstanceMut<'a> {
     Action(&'a mut Box<dyn Action>),
     Element(&'a mut Box<dyn AnyElement>),
 }
@@ -117,11 +117,11 @@ fn initialise(
 impl Nodes {
     /// Returns a reference to the instance of an element. None if the element is not on this worker, is locked, or is
     /// running.
-    pub(crate) fn place_of(&mut self, element: u32) -> Option<Place<'_>> {
+    pub(crate) fn instance_mut(&mut self, element: u32) -> Option<InstanceMut<'_>> {
         let &(n, member) = self.places.get(element as usize)?;
         match &mut self.nodes.get_mut(n as usize)?.body {
-            Body::Element(e) | Body::Reaching(e, _) => Some(Place::Element(e)),
-            Body::Chain(members) => Some(Place::Action(&mut members.get_mut(member as usize)?.action)),
+            Body::Element(e) | Body::Reaching(e, _) => Some(InstanceMut::Element(e)),
+            Body::Chain(members) => Some(InstanceMut::Action(&mut members.get_mut(member as usize)?.action)),
             Body::Locked(..) | Body::Busy => None,
         }
     }
@@ -168,9 +168,9 @@ impl Nodes {
             }
             // Drop the old element without cleanup. The new element now has its open resources and the state that
             // replicas share.
-            match (self.place_of(element), new) {
-                (Some(Place::Action(place)), Instance::Action(new)) => *place = new,
-                (Some(Place::Element(place)), Instance::Element(new)) => *place = new,
+            match (self.instance_mut(element), new) {
+                (Some(InstanceMut::Action(instance)), Instance::Action(new)) => *instance = new,
+                (Some(InstanceMut::Element(instance)), Instance::Element(new)) => *instance = new,
                 _ => return Err(CallError::Failed(format!("'{name}' cannot be configured while it runs"))),
             }
             scheduled

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Leaves out errors that other errors cause, so that each mistake gives one error.
 
-use castanet_lang::{Diagnostic, Kind, Span};
+use castanet_lang::{Diagnostic, DiagnosticKind, Span};
 use std::collections::HashSet;
 
 /// Adds errors of arguments to `all`, except errors in elements that `all` already mentions. `elements` holds
@@ -23,7 +23,7 @@ pub fn independent(all: &mut Vec<Diagnostic>, arguments: Vec<Diagnostic>, elemen
 /// Merges the warning about an undefined variable with the error about the argument that uses the variable.
 /// The error takes over the position, text and help of the warning, and the warning is removed.
 pub fn variables(all: &mut Vec<Diagnostic>) {
-    let is_cause = |d: &Diagnostic| d.kind == Kind::UndefinedVariable;
+    let is_cause = |d: &Diagnostic| d.kind == DiagnosticKind::UndefinedVariable;
     let causes: Vec<Diagnostic> = all.iter().filter(|d| is_cause(d)).cloned().collect();
     let mut merged: HashSet<Span> = HashSet::new();
     for error in all.iter_mut().filter(|d| d.is_error() && d.context.is_some()) {
@@ -51,7 +51,7 @@ mod tests {
         let span = |range| Span::new(FileId(0), range);
         let warning = |range| {
             let d = Diagnostic::warning("variable '$X' is not defined", span(range));
-            d.kind(Kind::UndefinedVariable).help("define it")
+            d.kind(DiagnosticKind::UndefinedVariable).help("define it")
         };
         let error = |range| {
             Diagnostic::error("LIMIT: invalid number", span(range)).context("While configuring", None)

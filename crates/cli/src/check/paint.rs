@@ -40,8 +40,8 @@ fn warning(graph: &Graph, e: usize) -> Option<Diagnostic> {
     Some(warning.help(help))
 }
 
-/// Finds the ICMPError for redirects that packets from an output reach. The search does not go beyond elements with
-/// several outputs, because paths through these lead almost everywhere in a router.
+/// Follows the packets from an output to an ICMPError that sends redirects, and returns that element. The search does
+/// not go beyond elements with several outputs, because paths through these lead almost everywhere in a router.
 fn redirect_behind(graph: &Graph, from: PortRef) -> Option<usize> {
     let mut todo = graph.downstream(from).to_vec();
     let mut seen = vec![false; graph.len()];

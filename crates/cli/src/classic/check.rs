@@ -7,7 +7,7 @@ use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::load::{Source, elaborate_with};
 use castanet_graph::{Graph, unknown_classes};
 use castanet_lang::elaborate::Globals;
-use castanet_lang::{Diagnostic, Flat, Kind, Sources, Span, Unknown};
+use castanet_lang::{Diagnostic, DiagnosticKind, Flat, Sources, Span, Unknown};
 use castanet_spec::codes::Ports;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -132,7 +132,7 @@ fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
     let found = ports(&graph);
     let said: HashSet<usize> = found.iter().map(|f| f.0).collect();
     // Whether `ports` has already reported the element that this diagnostic concerns.
-    let told = |d: &Diagnostic| matches!(d.kind, Kind::Port(e) if said.contains(&e));
+    let told = |d: &Diagnostic| matches!(d.kind, DiagnosticKind::Port(e) if said.contains(&e));
     let mut lines: Vec<Line> = found.into_iter().flat_map(|f| f.1).collect();
     lines.extend(more.into_iter().filter(|d| d.is_error() && !told(d)).map(|d| (d.message, d.span)));
     if lines.is_empty() {

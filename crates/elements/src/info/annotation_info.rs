@@ -38,10 +38,10 @@ pub struct Args {
 
 /// The offset and the size of an annotation, in bytes. The size is `None` if it depends on the argument that uses the
 /// annotation.
-type Place = (usize, Option<usize>);
+type OffsetAndSize = (usize, Option<usize>);
 
 /// Returns the offset and the size of an annotation that is given by a name or an offset.
-fn place(scope: &str, text: &str, size: Option<usize>, names: &Names) -> Result<Place, ValueError> {
+fn find(scope: &str, text: &str, size: Option<usize>, names: &Names) -> Result<OffsetAndSize, ValueError> {
     let known = names.annotation(scope, text);
     let size = size.or(known.and_then(|a| a.1));
     let offset = known.map_or_else(|| text.to_string(), |a| a.0.to_string());
@@ -55,14 +55,14 @@ fn before_comment(words: &[String]) -> &[String] {
 
 /// Checks that no two annotations share a byte.
 fn check_overlap(scope: &str, annotations: &[String], names: &Names) -> Result<(), ValueError> {
-    let mut places: Vec<(&String, usize, usize)> = Vec::new();
+    let mut found: Vec<(&String, usize, usize)> = Vec::new();
     for text in annotations {
-        let (offset, size) = place(scope, text, None, names)?;
+        let (offset, size) = find(scope, text, None, names)?;
         let size = size.unwrap_or(1);
-        if let Some((other, ..)) = places.iter().find(|(_, o, s)| *o < offset + size && offset < o + s) {
+        if let Some((other, ..)) = found.iter().find(|(_, o, s)| *o < offset + size && offset < o + s) {
             return Err(format!("annotations '{other}' and '{text}' overlap").into());
         }
-        places.push((text, offset, size));
+        found.push((text, offset, size));
     }
     Ok(())
 }
@@ -88,7 +88,7 @@ impl Information for AnnotationInfo {
                     },
                     None => None,
                 };
-                let (offset, size) = place(scope, annotation, size, names)?;
+                let (offset, size) = find(scope, annotation, size, names)?;
                 names.define_annotation(scope, name, offset, size);
                 Ok(())
             }

@@ -26,7 +26,7 @@ pub struct TimedUnqueue {
     left: usize,
     /// The time at which the timer expires, in nanoseconds. If the timer is not set, the time at which it last expired.
     next: i64,
-    /// Whether the timer is not set, because there were no packets upstream when it expired.
+    /// True while the timer is off. When it last expired, there were no packets upstream.
     resting: bool,
     upstream: Signal,
     batch: Batch,

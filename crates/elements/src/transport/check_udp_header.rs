@@ -41,7 +41,8 @@ impl Protocol for Udp {
     const FAULTS: &'static [&'static str; 3] = &["not UDP", "bad packet length", "bad UDP checksum"];
     #[inline]
     fn examine(network: &[u8]) -> Result<(), Fault> {
-        // Byte 9 of the IP header is the protocol. A packet that ends before it fails the length test below.
+        // Byte 9 of the IP header is the protocol. A packet without this byte fails the length
+        // test below.
         if network.get(9).is_some_and(|&protocol| protocol != UDP) {
             return Err(Fault::Protocol);
         }

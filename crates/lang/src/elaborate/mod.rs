@@ -19,7 +19,7 @@ mod tunnels;
 mod undeclared;
 mod variables;
 
-use crate::diagnostic::{Diagnostic, Kind};
+use crate::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::flat::{Element, Flat};
 use crate::source::{FileId, Sources};
 use std::collections::HashSet;
@@ -205,7 +205,7 @@ pub fn undefined_variables(element: &Element, defined: &[&str]) -> Vec<Diagnosti
     let warning = |(range, name): (Range<usize>, &str)| {
         let d =
             Diagnostic::warning(format!("variable '${name}' is not defined"), element.config_place(range))
-                .kind(Kind::UndefinedVariable)
+                .kind(DiagnosticKind::UndefinedVariable)
                 .at("left as written");
         match nearest(name, defined.iter().copied()) {
             Some(near) => d.did_you_mean(&format!("${near}")),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The checks at the end of a run.
 
-use crate::disturbances::Kind as Disturbance;
-use crate::network::Kind as RouterKind;
+use crate::disturbances::Disturbance;
+use crate::network::RouterKind;
 use crate::run::{CONNECTIONS, READS, Results};
 use crate::swaps::Swaps;
 use crate::table::Table;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first configurations of the routers, and the configurations for hot swaps: good, bad and failing ones.
 
-use crate::network::Kind;
+use crate::network::RouterKind;
 use crate::schedule::Dice;
 use castanet_lab::{Host, Port, Process, router};
 use std::path::Path;
@@ -36,13 +36,13 @@ fn replaced(text: &str, old: &str, new: &str) -> String {
 }
 
 /// Returns the first configuration of a router.
-pub fn first(kind: Kind, host: &Host, castanet: &'static Path) -> String {
+pub fn first(kind: RouterKind, host: &Host, castanet: &'static Path) -> String {
     let bridge = |more: &[&str]| {
         let times = ["--forward-delay", "4", "--hello", "1", "--max-age", "6"];
         new(host, castanet, &[&["bridge"], more, &times].concat())
     };
     match kind {
-        Kind::Nat => {
+        RouterKind::Nat => {
             let text = new(
                 host,
                 castanet,
@@ -52,7 +52,7 @@ pub fn first(kind: Kind, host: &Host, castanet: &'static Path) -> String {
             let sweep = "CAPACITY 150000, TCP_DONE_TIMEOUT 60, REAP_INTERVAL 30);\nping ::";
             replaced(&text, ");\nping ::", &format!(", {sweep}"))
         }
-        Kind::Firewall => new(
+        RouterKind::Firewall => new(
             host,
             castanet,
             &[
@@ -75,7 +75,7 @@ pub fn first(kind: Kind, host: &Host, castanet: &'static Path) -> String {
                 "allow all",
             ],
         ),
-        Kind::Router => {
+        RouterKind::Router => {
             let port = |device, address| Port { device, address, mtu: 1500 };
             let ports =
                 [port("eth0", "192.0.2.1/24"), port("eth1", "203.0.113.1/24"), port("eth2", "10.66.0.1/24")];
@@ -86,8 +86,8 @@ pub fn first(kind: Kind, host: &Host, castanet: &'static Path) -> String {
                 -> trace :: ToDump(/mnt/trace0.pcap); interface1[1]";
             replaced(&text, "1500) -> ip; interface1[1]", traced)
         }
-        Kind::RootSwitch => bridge(&["p0", "p1", "p2", "--priority", "0x1000"]),
-        Kind::Switch => bridge(&["q0", "q1", "q2", "q3", "--priority", "0x2000"]),
+        RouterKind::RootSwitch => bridge(&["p0", "p1", "p2", "--priority", "0x1000"]),
+        RouterKind::Switch => bridge(&["q0", "q1", "q2", "q3", "--priority", "0x2000"]),
     }
 }
 

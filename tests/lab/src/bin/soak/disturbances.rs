@@ -26,7 +26,7 @@ const FULL: Duration = Duration::from_millis(1000);
 
 /// A disturbance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum Disturbance {
     /// Frames with random or mutated bytes.
     Mutated,
     /// ARP packets with false address mappings, or in the name of other hosts.
@@ -54,19 +54,19 @@ pub enum Kind {
 }
 
 /// For each disturbance, the seconds of a minute at which it begins, and its period in minutes.
-const PLAN: [(Kind, &[u64], u64); 12] = [
-    (Kind::Mutated, &[15, 20, 26, 31, 37, 42, 47], 1),
-    (Kind::Arp, &[15, 20, 25, 30, 35, 40, 46], 1),
-    (Kind::Fragments, &[16, 21, 27, 32, 38, 43, 47], 1),
-    (Kind::FullRate, &[52], 1),
-    (Kind::Flap, &[18, 28, 38, 48], 1),
-    (Kind::TrunkCut, &[20], 5),
-    (Kind::TrunkFlap, &[45], 1),
-    (Kind::AttackerDevice, &[25, 36], 1),
-    (Kind::WanDevice, &[40], 1),
-    (Kind::Stop, &[44, 46, 50], 1),
-    (Kind::Clock, &[22, 34, 49], 1),
-    (Kind::Descriptors, &[41, 47], 1),
+const PLAN: [(Disturbance, &[u64], u64); 12] = [
+    (Disturbance::Mutated, &[15, 20, 26, 31, 37, 42, 47], 1),
+    (Disturbance::Arp, &[15, 20, 25, 30, 35, 40, 46], 1),
+    (Disturbance::Fragments, &[16, 21, 27, 32, 38, 43, 47], 1),
+    (Disturbance::FullRate, &[52], 1),
+    (Disturbance::Flap, &[18, 28, 38, 48], 1),
+    (Disturbance::TrunkCut, &[20], 5),
+    (Disturbance::TrunkFlap, &[45], 1),
+    (Disturbance::AttackerDevice, &[25, 36], 1),
+    (Disturbance::WanDevice, &[40], 1),
+    (Disturbance::Stop, &[44, 46, 50], 1),
+    (Disturbance::Clock, &[22, 34, 49], 1),
+    (Disturbance::Descriptors, &[41, 47], 1),
 ];
 
 /// The action that ends a disturbance.
@@ -100,12 +100,12 @@ pub struct Disturber<'a> {
     undo: Vec<(Instant, Undo)>,
     floods: Vec<Process>,
     /// How often each disturbance has happened.
-    pub counts: BTreeMap<Kind, u64>,
+    pub counts: BTreeMap<Disturbance, u64>,
     /// The number of frames that floods sent.
     pub frames: u64,
     /// The intervals in which a router had no free descriptor or lacked a device: first and last second after the
     /// start. In these, good swaps may be refused, because the router cannot look up the addresses of devices.
-    pub excused: Vec<(network::Kind, u64, u64)>,
+    pub excused: Vec<(network::RouterKind, u64, u64)>,
 }
 
 impl<'a> Disturber<'a> {
@@ -164,7 +164,7 @@ impl<'a> Disturber<'a> {
     }
 
     /// Starts a flood. Does nothing while the attacker's device is deleted.
-    fn flood(&mut self, kind: Kind, time: Duration, rate: Option<u32>, seed: u64) {
+    fn flood(&mut self, kind: Disturbance, time: Duration, rate: Option<u32>, seed: u64) {
         if self.is_deleted(network::ATTACK) {
             return;
         }
@@ -180,15 +180,17 @@ impl<'a> Disturber<'a> {
             beyond: Ipv4Addr::new(198, 51, 100, 1),
         };
         let (host, scene) = match kind {
-            Kind::Arp => (&self.network.storm, storm),
+            Disturbance::Arp => (&self.network.storm, storm),
             _ => (&self.network.attacker, attacker),
         };
         let mut hostile = Hostile::new(scene, seed);
         let mut frames = Vec::new();
         while frames.len() < (time.as_secs() as usize + 1) * RATE as usize {
             match kind {
-                Kind::Mutated => frames.extend([hostile.mutated(), hostile.noise(), hostile.mutated()]),
-                Kind::Arp => frames.extend([hostile.arp(), hostile.arp(), hostile.spoof()]),
+                Disturbance::Mutated => {
+                    frames.extend([hostile.mutated(), hostile.noise(), hostile.mutated()])
+                }
+                Disturbance::Arp => frames.extend([hostile.arp(), hostile.arp(), hostile.spoof()]),
                 _ => frames.extend(hostile.fragments()),
             }
         }
@@ -196,35 +198,35 @@ impl<'a> Disturber<'a> {
         self.floods.push(flood);
     }
 
-    fn begin(&mut self, kind: Kind) {
+    fn begin(&mut self, kind: Disturbance) {
         *self.counts.entry(kind).or_default() += 1;
         let mut dice = Dice::new(self.seed ^ self.next << 8, &format!("{kind:?}"));
         match kind {
-            Kind::Mutated | Kind::Arp | Kind::Fragments => {
+            Disturbance::Mutated | Disturbance::Arp | Disturbance::Fragments => {
                 self.flood(kind, FLOOD, Some(RATE), dice.number());
             }
-            Kind::FullRate => {
-                for kind in [Kind::Mutated, Kind::Arp, Kind::Fragments] {
+            Disturbance::FullRate => {
+                for kind in [Disturbance::Mutated, Disturbance::Arp, Disturbance::Fragments] {
                     self.flood(kind, FULL, None, dice.number());
                 }
             }
-            Kind::Flap => self.down(network::OUTER, dice.below(2), 200),
-            Kind::TrunkFlap => self.down(network::TRUNK, dice.below(2), 300),
-            Kind::TrunkCut => self.down(network::TRUNK, dice.below(2), 9000),
-            Kind::AttackerDevice => self.delete(network::ATTACK),
-            Kind::WanDevice => self.delete(network::WAN),
-            Kind::Stop => {
+            Disturbance::Flap => self.down(network::OUTER, dice.below(2), 200),
+            Disturbance::TrunkFlap => self.down(network::TRUNK, dice.below(2), 300),
+            Disturbance::TrunkCut => self.down(network::TRUNK, dice.below(2), 9000),
+            Disturbance::AttackerDevice => self.delete(network::ATTACK),
+            Disturbance::WanDevice => self.delete(network::WAN),
+            Disturbance::Stop => {
                 let process = self.some_router(&mut dice);
                 signal(process, Signal::SIGSTOP);
                 self.later(1000, Undo::Continue(process));
             }
-            Kind::Clock => {
+            Disturbance::Clock => {
                 let day = 86_400;
                 if let Some(clock) = self.clock {
                     clock.set(dice.below(2 * day) as i64 - day as i64);
                 }
             }
-            Kind::Descriptors => self.exhaust(&mut dice),
+            Disturbance::Descriptors => self.exhaust(&mut dice),
         }
     }
 
@@ -265,7 +267,7 @@ impl<'a> Disturber<'a> {
         let soft = line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(1024);
         let now = self.start.elapsed().as_secs();
         if !limit(process, open + 2) {
-            self.counts.entry(Kind::Descriptors).and_modify(|n| *n -= 1);
+            self.counts.entry(Disturbance::Descriptors).and_modify(|n| *n -= 1);
             return;
         }
         let excuse = self.excused.len();

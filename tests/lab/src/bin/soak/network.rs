@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The kind of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RouterKind {
     /// The NAT gateway.
     Nat,
     /// The transparent firewall.
@@ -34,28 +34,34 @@ pub enum Kind {
     Switch,
 }
 
-impl Kind {
+impl RouterKind {
     /// All routers, from the client to the server.
-    pub const ALL: [Kind; 5] = [Kind::Nat, Kind::Firewall, Kind::Router, Kind::RootSwitch, Kind::Switch];
+    pub const ALL: [RouterKind; 5] = [
+        RouterKind::Nat,
+        RouterKind::Firewall,
+        RouterKind::Router,
+        RouterKind::RootSwitch,
+        RouterKind::Switch,
+    ];
 
     /// The name of the router in configurations and reports.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Nat => "nat",
-            Kind::Firewall => "firewall",
-            Kind::Router => "router",
-            Kind::RootSwitch => "switch1",
-            Kind::Switch => "switch2",
+            RouterKind::Nat => "nat",
+            RouterKind::Firewall => "firewall",
+            RouterKind::Router => "router",
+            RouterKind::RootSwitch => "switch1",
+            RouterKind::Switch => "switch2",
         }
     }
 
     fn devices(self) -> &'static [&'static str] {
         match self {
-            Kind::Nat => &["lan", "wan"],
-            Kind::Firewall => &["inside", "outside"],
-            Kind::Router => &["eth0", "eth1", "eth2"],
-            Kind::RootSwitch => &["p0", "p1", "p2"],
-            Kind::Switch => &["q0", "q1", "q2", "q3"],
+            RouterKind::Nat => &["lan", "wan"],
+            RouterKind::Firewall => &["inside", "outside"],
+            RouterKind::Router => &["eth0", "eth1", "eth2"],
+            RouterKind::RootSwitch => &["p0", "p1", "p2"],
+            RouterKind::Switch => &["q0", "q1", "q2", "q3"],
         }
     }
 }
@@ -83,7 +89,7 @@ impl Frames {
 /// A router, and the host that it runs on.
 pub struct Node {
     /// The kind of the router.
-    pub kind: Kind,
+    pub kind: RouterKind,
     /// The host that the router runs on.
     pub host: Host,
     /// The process of the router.
@@ -113,12 +119,12 @@ pub struct Network {
     pub attacker: Host,
     /// A hostile host at a switch.
     pub storm: Host,
-    /// The routers, in the order of [`Kind::ALL`].
+    /// The routers, in the order of [`RouterKind::ALL`].
     pub nodes: Vec<Node>,
     lab: Lab,
 }
 
-/// The links; their numbers count from 1. Hosts 0 to 4 are the routers, in the order of [`Kind::ALL`]. Hosts 5 to 8 are
+/// The links; their numbers count from 1. Hosts 0 to 4 are the routers in the order of [`RouterKind::ALL`], 5 to 8 are
 /// client, server, attacker and storm.
 const LINKS: [[End; 2]; 9] = [
     [(5, "eth0"), (0, "lan")],
@@ -156,7 +162,7 @@ impl Network {
     ) -> Result<Network, String> {
         let lab = Lab::alone()?;
         let host = |name: &str| lab.host(name);
-        let routers: Vec<Host> = Kind::ALL.iter().map(|k| host(k.name())).collect();
+        let routers: Vec<Host> = RouterKind::ALL.iter().map(|k| host(k.name())).collect();
         let [client, server, attacker, storm] = ["client", "server", "attacker", "storm"].map(host);
         let all: Vec<&Host> = routers.iter().chain([&client, &server, &attacker, &storm]).collect();
         for [a, b] in LINKS {
@@ -180,7 +186,7 @@ impl Network {
                 all[host].ip(&format!("link set {device} down"));
             }
         }
-        let nodes = Kind::ALL.iter().zip(&routers);
+        let nodes = RouterKind::ALL.iter().zip(&routers);
         let nodes = nodes.map(|(&kind, host)| Node::start(kind, host, castanet, folder, preload)).collect();
         let network = Network { client, server, attacker, storm, nodes, lab };
         for number in [TRUNK, TRUNK + 1] {
@@ -259,7 +265,7 @@ impl Network {
     }
 
     /// The routers at a link.
-    pub fn routers_at(&self, link: usize) -> impl Iterator<Item = Kind> {
+    pub fn routers_at(&self, link: usize) -> impl Iterator<Item = RouterKind> {
         LINKS[link - 1].iter().filter_map(|(host, _)| self.nodes.get(*host)).map(|node| node.kind)
     }
 
@@ -279,7 +285,7 @@ fn address_host(host: &Host, address: &str, gateway: &str, ether: &str) {
 
 impl Node {
     fn start(
-        kind: Kind,
+        kind: RouterKind,
         host: &Host,
         castanet: &'static Path,
         folder: &Path,
@@ -383,7 +389,7 @@ fn counters(host: &Host, device: &str) -> Frames {
     }
 }
 
-fn total(host: &Host, kind: Kind) -> Frames {
+fn total(host: &Host, kind: RouterKind) -> Frames {
     let mut all = Frames::default();
     kind.devices().iter().for_each(|device| all.add(counters(host, device)));
     all

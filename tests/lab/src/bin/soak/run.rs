@@ -3,9 +3,9 @@
 
 use crate::checks;
 use crate::clock::FalseClock;
-use crate::disturbances::{Disturber, Kind};
+use crate::disturbances::{Disturbance, Disturber};
 use crate::final_counts::FinalCounts;
-use crate::network::{Kind as RouterKind, Network, Node};
+use crate::network::{Network, Node, RouterKind};
 use crate::readers::{self, Reads};
 use crate::schedule;
 use crate::swaps::{self, Swaps, Target};
@@ -47,7 +47,7 @@ pub struct Results {
     /// The number of open descriptors of each router, before the first client and after the last one.
     pub descriptors: [Vec<u64>; 2],
     /// How often each disturbance happened.
-    pub disturbances: BTreeMap<Kind, u64>,
+    pub disturbances: BTreeMap<Disturbance, u64>,
     /// The intervals in which a router had no free descriptor or lacked a device: first and last second after the
     /// start.
     pub excused: Vec<(RouterKind, u64, u64)>,
