@@ -154,7 +154,7 @@ fn a_class() {
     let ports =
         "Ports\n  input 0   agnostic  ip\n  output 0  agnostic  ip\n  output 1  push      ip  optional\n";
     assert!(ran.out.contains(ports), "{}", ran.out);
-    let args = "Arguments\n  ACTIVE     bool  = true  keyword  When false, every packet passes unchanged.\n";
+    let args = "Arguments\n  ACTIVE     bool  = true  keyword  If false, every packet passes unchanged.\n";
     assert!(ran.out.contains(args), "{}", ran.out);
     assert!(
         ran.out.contains(

@@ -89,8 +89,6 @@ pub struct BuildCx<'a> {
     pub output_push: &'a [bool],
     /// The seed of all random numbers in this run of the router.
     pub seed: Seed,
-    /// The maximum number of packets in a batch.
-    pub batch: usize,
     /// The index of this replica of the element, from 0, and the number of replicas.
     pub replica: (usize, usize),
     /// The warnings about the configuration string so far.
@@ -116,7 +114,7 @@ impl<'a> BuildCx<'a> {
     }
     /// Returns the byte range of an argument in the configuration string, for errors. If the argument was not given,
     /// this is the range of the whole string.
-    pub fn place_of(&self, argument: &str) -> Range<usize> {
+    fn place_of(&self, argument: &str) -> Range<usize> {
         self.places_of(argument).pop().unwrap_or(0..usize::MAX)
     }
     /// Returns the errors about an argument that takes several values. Each error comes with the index of its value.

@@ -145,7 +145,6 @@ impl Site {
             input_push,
             output_push,
             seed: self.seed,
-            batch: 32,
             replica: (0, 1),
             warnings: Vec::new(),
             shared: &mut self.shared,

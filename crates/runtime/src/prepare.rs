@@ -80,7 +80,6 @@ pub(crate) struct Site<'a> {
     pub graph: &'a Graph,
     pub names: &'a Names,
     pub seed: Seed,
-    pub batch: usize,
     /// The index of the replica, from 0, and the number of replicas.
     pub replica: (usize, usize),
 }
@@ -95,7 +94,7 @@ pub(crate) fn build_one(
     driver: &mut Option<u32>,
     signals: &mut Vec<(u32, i32)>,
 ) -> (Result<Instance, ConfigError>, ConfigError) {
-    let &Site { graph, names, seed, batch, replica } = site;
+    let &Site { graph, names, seed, replica } = site;
     let (name, scope, class) =
         graph.element(e).map_or(("", "", ""), |x| (x.name.as_str(), x.scope(), x.class.as_str()));
     let push =
@@ -115,7 +114,6 @@ pub(crate) fn build_one(
         input_push: &input_push,
         output_push: &output_push,
         seed,
-        batch,
         replica,
         warnings: Vec::new(),
         shared: replicas,
@@ -132,7 +130,7 @@ fn build_elements(
     classes: &dyn Classes,
     names: &Names,
     placement: &Placement,
-    (seed, batch): (Seed, usize),
+    seed: Seed,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Built {
     let mut built = Built {
@@ -149,7 +147,7 @@ fn build_elements(
             some => some.to_vec(),
         };
         for (replica, &w) in workers.iter().enumerate() {
-            let site = Site { graph, names, seed, batch, replica: (replica, workers.len()) };
+            let site = Site { graph, names, seed, replica: (replica, workers.len()) };
             let (driver, signals) = (&mut built.driver, &mut built.signals);
             let (made, warnings) =
                 build_one(&site, e, &def, &element.config, &mut built.replicas, driver, signals);
@@ -201,8 +199,7 @@ pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<
     names.trust_devices();
     names.set_origin(Origin::Operator);
     let placement = place_named(&graph, &names, options.workers);
-    let settings = (options.seed(), options.batch);
-    build_elements(&graph, classes.as_ref(), &names, &placement, settings, &mut diagnostics);
+    build_elements(&graph, classes.as_ref(), &names, &placement, options.seed(), &mut diagnostics);
     diagnostics
 }
 
@@ -215,7 +212,7 @@ pub fn check_arguments(graph: Graph, classes: &dyn Classes) -> Vec<Diagnostic> {
     names.set_origin(Origin::Operator);
     let placement = place_named(&graph, &names, 1);
     let options = Options::default();
-    build_elements(&graph, classes, &names, &placement, (options.seed(), options.batch), &mut diagnostics);
+    build_elements(&graph, classes, &names, &placement, options.seed(), &mut diagnostics);
     diagnostics
 }
 
@@ -292,7 +289,7 @@ pub(crate) fn prepare(
         return Err(diagnostics);
     }
     let mut built =
-        build_elements(&graph, classes.as_ref(), &names, &placement, (seed, batch), &mut diagnostics);
+        build_elements(&graph, classes.as_ref(), &names, &placement, seed, &mut diagnostics);
     if failed(&diagnostics) {
         return Err(diagnostics);
     }

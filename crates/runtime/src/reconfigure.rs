@@ -58,7 +58,6 @@ impl Shared {
             graph: &self.graph,
             names: &names,
             seed: self.build_state.seed,
-            batch: self.build_state.batch,
             replica: (replica, workers.len()),
         };
         let (mut driver, mut signals) = (self.driver, self.signals.clone());

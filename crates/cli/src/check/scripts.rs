@@ -176,14 +176,16 @@ fn variables<'a>(config: &'a str, instructions: &[&str]) -> Vec<&'a str> {
 /// and a help text if neither of them has this name.
 fn global(graph: &Graph, e: usize, handler: &str, write: bool) -> Option<(String, String)> {
     let (script, spec) = (graph.element(e)?, graph.spec(e)?);
-    let exported = variables(&script.config, &["export", "exportq", "init", "initq"]).contains(&handler);
-    let of_proxy = script.config.contains("PROXY");
+    let exported = variables(&script.config, &["export", "exportq"]).contains(&handler);
+    let of_proxy = variables(&script.config, &["TYPE"]).iter().any(|kind| kind.eq_ignore_ascii_case("PROXY"));
     let given = global_handlers::global(true).any(|h| h.name == handler);
     if exported || of_proxy || given || handlers(spec, write, "").iter().any(|h| h == handler) {
         return None;
     }
     let kind = if write { "write" } else { "read" };
+    let variable = variables(&script.config, &["set", "setq", "init", "initq"]).contains(&handler);
     let help = match graph.flat.find_from(script.scope(), handler) {
+        _ if variable => format!("'{handler}' is a variable: write '${handler}'"),
         Some(_) => format!("'{handler}' is an element: write '{handler}.HANDLER'"),
         None if write => "write ELEMENT.HANDLER, or the name of a global handler".to_string(),
         None => format!("a text stands in quotes: \"{handler}\""),
@@ -250,6 +252,11 @@ mod tests {
             (
                 "set x $(add 1 $(c.cout))",
                 "c.cout: 'c :: Counter' has no read handler 'cout' did you mean 'c.count'?",
+            ),
+            ("init x 5, print x", "x: there is no global read handler 'x' 'x' is a variable: write '$x'"),
+            (
+                "print \"TYPE PROXY\", print prxy",
+                "prxy: there is no global read handler 'prxy' a text stands in quotes: \"prxy\"",
             ),
             (
                 "goto end $(gt $(nix.length) 5)",

@@ -48,9 +48,9 @@ impl Build for IpFilter {
         let rules = cx.share(|| rule_file::rules(args.rule.iter().map(|p| p.0.as_str()), &arg_cx));
         let rules = match rules.as_ref() {
             Ok(rules) => rules,
-            Err((argument, message)) => {
+            Err((argument, error)) => {
                 let range = text::split(cx.config).get(*argument).cloned().unwrap_or(0..usize::MAX);
-                return Err(ArgError::new(message.clone(), range).into());
+                return Err(ArgError::new(error.to_string(), range).into());
             }
         };
         let texts: Vec<&str> = rules.iter().map(|r| r.text.as_str()).collect();

@@ -13,6 +13,40 @@ const MOST_BYTES: u64 = 1 << 20;
 /// The maximum number of rules of one element.
 const MOST_RULES: usize = 100_000;
 
+/// Why the rules of a file cannot be used. A place is `FILE:LINE`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RuleFileError {
+    /// The name is not valid, or the configuration may not name the file.
+    #[error("file: {0}")]
+    Name(ValueError),
+    /// The file of this name cannot be read.
+    #[error("{0}: {1}")]
+    File(String, BadFile),
+    /// A rule names another file.
+    #[error("{0}: a file of rules cannot name another file")]
+    Nested(String),
+    /// The element has too many rules, from this place on.
+    #[error("{0}: more than {MOST_RULES} rules")]
+    TooMany(String),
+}
+
+/// Why a file cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadFile {
+    /// The error of the system.
+    #[error("{0}")]
+    System(String),
+    /// It is a directory, a pipe or a device.
+    #[error("not a regular file")]
+    NotRegular,
+    /// It is too long.
+    #[error("longer than {MOST_BYTES} bytes")]
+    TooLong,
+    /// Its bytes are not UTF-8.
+    #[error("not a text file in UTF-8")]
+    NotText,
+}
+
 /// A rule, and the index of the argument that it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
@@ -38,7 +72,7 @@ fn file_name(rule: &str) -> Option<&str> {
 pub(super) fn rules<'a>(
     arguments: impl Iterator<Item = &'a str>,
     cx: &ArgCx<'_>,
-) -> Result<Vec<Rule>, (usize, String)> {
+) -> Result<Vec<Rule>, (usize, RuleFileError)> {
     let mut rules = Vec::new();
     for (argument, rule) in arguments.enumerate() {
         let Some(name) = file_name(rule) else {
@@ -46,34 +80,35 @@ pub(super) fn rules<'a>(
             continue;
         };
         let mut add = || {
-            let name = Filename::of_file(name, cx).map_err(|e| format!("file: {e}"))?.0;
+            let name = Filename::of_file(name, cx).map_err(RuleFileError::Name)?.0;
             let text = read(&name)?;
             of_file(&name, &text, argument, &mut rules)
         };
-        add().map_err(|message| (argument, message))?;
+        add().map_err(|error| (argument, error))?;
     }
     Ok(rules)
 }
 
 /// Reads a file of rules. The name must come from a `Filename`, which checks the rights of the configuration.
 #[allow(clippy::disallowed_methods)]
-fn read(name: &str) -> Result<String, String> {
-    let system = |e: std::io::Error| format!("{name}: {}", reason(&e));
+fn read(name: &str) -> Result<String, RuleFileError> {
+    let wrong = |what| RuleFileError::File(name.to_string(), what);
+    let system = |e: std::io::Error| wrong(BadFile::System(reason(&e)));
     // A pipe or a device could block the router, or have no end.
     if !std::fs::metadata(name).map_err(system)?.is_file() {
-        return Err(format!("{name}: not a regular file"));
+        return Err(wrong(BadFile::NotRegular));
     }
     let mut bytes = Vec::new();
     let file = File::open(name).map_err(system)?;
     file.take(MOST_BYTES.saturating_add(1)).read_to_end(&mut bytes).map_err(system)?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("{name}: longer than {MOST_BYTES} bytes"));
+        return Err(wrong(BadFile::TooLong));
     }
-    String::from_utf8(bytes).map_err(|_| format!("{name}: not a text file in UTF-8"))
+    String::from_utf8(bytes).map_err(|_| wrong(BadFile::NotText))
 }
 
 /// Adds the rules of a file: one a line. Comments and empty lines are left out.
-fn of_file(name: &str, content: &str, argument: usize, rules: &mut Vec<Rule>) -> Result<(), String> {
+fn of_file(name: &str, content: &str, argument: usize, rules: &mut Vec<Rule>) -> Result<(), RuleFileError> {
     for (number, line) in content.lines().enumerate() {
         let rule = line.split("//").next().unwrap_or("").trim();
         if rule.is_empty() || rule.starts_with('#') {
@@ -83,10 +118,10 @@ fn of_file(name: &str, content: &str, argument: usize, rules: &mut Vec<Rule>) ->
         // A rule may be quoted, as an argument may.
         let rule = if rule.starts_with(['"', '\'']) { text::unquote(rule) } else { rule.to_string() };
         if file_name(&rule).is_some() {
-            return Err(format!("{place}: a file of rules cannot name another file"));
+            return Err(RuleFileError::Nested(place));
         }
         if rules.len() >= MOST_RULES {
-            return Err(format!("{place}: more than {MOST_RULES} rules"));
+            return Err(RuleFileError::TooMany(place));
         }
         rules.push(Rule { text: rule, argument, line: Some(place) });
     }
@@ -112,7 +147,7 @@ mod tests {
 
     #[test]
     fn limits_and_nesting() {
-        let of = |text: &str| of_file("f", text, 0, &mut Vec::new()).err();
+        let of = |text: &str| of_file("f", text, 0, &mut Vec::new()).err().map(|e| e.to_string());
         assert_eq!(of("allow all\nfile g"), Some("f:2: a file of rules cannot name another file".into()));
         assert_eq!(of("filer g"), None);
         assert_eq!(of(&"deny all\n".repeat(MOST_RULES)), None);
@@ -151,12 +186,12 @@ mod tests {
         let name = path.to_str().unwrap();
         let refused = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
-            read(name).err().map(|e| e.trim_start_matches(name).to_string())
+            read(name).err().map(|e| e.to_string().trim_start_matches(name).to_string())
         };
         assert_eq!(refused(&[b' '; 1 << 20]), None);
         assert_eq!(refused(&[b' '; (1 << 20) + 1]), Some(": longer than 1048576 bytes".into()));
         assert_eq!(refused(b"\xff"), Some(": not a text file in UTF-8".into()));
-        assert!(read(dir.path().to_str().unwrap()).unwrap_err().ends_with(": not a regular file"));
-        assert!(read("/nonexistent").unwrap_err().ends_with(": No such file or directory"));
+        assert!(read(dir.path().to_str().unwrap()).unwrap_err().to_string().ends_with(": not a regular file"));
+        assert!(read("/nonexistent").unwrap_err().to_string().ends_with(": No such file or directory"));
     }
 }

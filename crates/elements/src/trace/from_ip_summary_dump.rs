@@ -11,10 +11,10 @@ use castanet_element::prelude::*;
 use castanet_io::CaptureError;
 use castanet_io::summary::SummaryReader;
 
-/// Makes packets from a summary dump: one for each line or binary record, with the fields that are listed in the header
-/// of the dump.
+/// Makes packets from a summary dump.
 ///
-/// The file may be compressed by gzip, bzip2 or xz; `-` is the standard input. DATA is a dump within the
+/// Each line or binary record makes one packet, with the fields that the header of the dump lists. The file may be
+/// compressed by gzip, bzip2 or xz; `-` is the standard input. DATA is a dump within the
 /// configuration. Times may begin or end with a point or have an exponent. Numbers may be hexadecimal, and
 /// ICMP types and codes may be names.
 ///
