@@ -4,8 +4,8 @@
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
-/// Appends zeros to packets until they have LENGTH bytes; without LENGTH, as many bytes as the extra length annotation
-/// says.
+/// Appends zeros to packets until they have LENGTH bytes; without LENGTH, appends as many zeros as the extra length
+/// annotation says.
 ///
 /// The extra length annotation is cleared, because the packet has its full length again.
 ///

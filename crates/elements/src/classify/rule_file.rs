@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads rules of IPFilter from files, which arguments of the form `file NAME` name.
+//! Reads rules of IPFilter from files. An argument `file NAME` names such a file.
 
 use super::patterns::Written;
 use castanet_element::error::reason;
