@@ -151,8 +151,8 @@ fn measure(make: impl Fn(u64) -> Result<Router, String>, seconds: f64) -> Result
 pub fn run_all(settings: &Settings, mut tell: impl FnMut(&Row)) -> Result<Results, String> {
     let mut results = Results::default();
     let parts = settings.batches.len().max(1) * (Traffic::ALL.len() + 1);
-    // At most 50 s. After a minute, the ARP tables would send requests to renew their entries, which no host answers
-    // here.
+    // At most 50 s. After a minute, the ARP tables would send requests to renew their entries, and no host would
+    // answer them.
     let seconds = (settings.seconds / parts as f64).min(50.0);
     for traffic in Traffic::ALL {
         for &batch in &settings.batches {

@@ -20,7 +20,7 @@ impl Traffic {
 
     /// The paint of each source's packets, usually the number of its interface. With [`Traffic::Four`], packets of
     /// a source may leave by either interface. A packet that leaves by the interface of its paint causes a
-    /// redirect. To avoid that, the paints are then 3 and 4, which no interface has.
+    /// redirect. To avoid that, `Four` uses the paints 3 and 4, which no interface has.
     pub fn colors(self) -> [u8; 2] {
         match self {
             Traffic::One => [1, 2],

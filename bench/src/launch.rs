@@ -29,8 +29,8 @@ impl Launcher {
         Process::start(name, command)
     }
 
-    /// Creates a host. If `beside` is given, it is the ID of the process that holds another host, and the new host is
-    /// in the same user namespace.
+    /// Creates a host. `beside` is the ID of the process that holds another host. If it is given, the new host is in
+    /// that host's user namespace.
     ///
     /// # Errors
     /// The kernel does not permit it.

@@ -18,8 +18,8 @@ fn thread_time() -> i64 {
 /// A contestant is either the word `monolith`, for the hand-written forwarder, or the names of MemSources with
 /// `STOP true`, joined by `+`. To run sources, the element resets their counts. The run is over when each source has
 /// asked the driver to stop. When the router starts, all sources run together as a warm-up. The element handles the
-/// router's stop requests, so everything happens on one thread with one packet pool, and only the work of the run loop
-/// is timed.
+/// router's stop requests: it records the time, and starts the next contestant. So everything happens on one thread
+/// with one packet pool, and only the work of the run loop is timed.
 ///
 /// # Ports
 /// None.
@@ -57,7 +57,7 @@ pub struct Args {
     /// The traffic pattern of the monolith: one or four.
     #[arg(keyword, default = "one".to_string())]
     traffic: String,
-    /// The number of packets of each of the monolith's two sources in a round.
+    /// The number of packets that each of the monolith's two sources sends in a round.
     #[arg(keyword, default = 1000)]
     packets: u64,
     /// The batch size of the monolith.

@@ -82,7 +82,7 @@ fn configurations(folder: &Path, all: &mut Vec<Vec<u8>>) -> std::io::Result<()> 
     Ok(())
 }
 
-/// Encodes a frame in the format that `fuzz::elements::frames` decodes. `what` is its first byte.
+/// Encodes a frame in the format that `fuzz::elements::frames` decodes. `what` is the first byte of the encoding.
 fn record(what: u8, frame: &[u8]) -> Vec<u8> {
     let n = u8::try_from(frame.len()).unwrap_or(u8::MAX);
     [&[what, n][..], &frame[..usize::from(n)]].concat()

@@ -212,7 +212,7 @@ fn text(packets: u64, random: &mut Random, totals: &mut Totals) -> String {
     for from in open {
         let _ = writeln!(text, "{from} -> Discard;");
     }
-    // A source needs `each / BURST` turns, and the Fuse gets about one turn for each of them. The additional turns are
+    // A source needs `each / BURST` turns, and the Fuse gets about as many turns as a source. The additional turns are
     // for queues and timers.
     let _ = writeln!(text, "Fuse({});", each.div_ceil(BURST) * 2 + 1024);
     text

@@ -26,7 +26,8 @@ pub struct Hosts {
 const SCALES: [f64; 6] = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02];
 /// The time in seconds that a point of a curve takes in addition to its measurement.
 const AROUND: f64 = 1.3;
-/// The shortest useful measurement of a point of a curve, and the length that always suffices, in seconds.
+/// How long one point of a curve is measured, in seconds: the shortest useful time, and the time that always suffices
+/// (`ENOUGH`).
 const LEAST: f64 = 0.1;
 const ENOUGH: f64 = 1.0;
 
@@ -81,7 +82,7 @@ fn simulated_seconds(text: &str) -> f64 {
     get("SETTLE") + get("LOOK") * get("LOOKS") / FEWER
 }
 
-/// Whether the samples are close to the ideal, which means that the machine can handle the rates.
+/// Whether the samples are close to the ideal. If they are, the machine can handle the rates.
 fn keeps_up(file: &File, samples: &[Sample]) -> bool {
     file.series.iter().zip(samples).all(|(s, p)| (p.y - (s.ideal)(p.x)).abs() <= 0.1 * (s.ideal)(p.x) + 200.0)
         && samples.iter().all(|p| (p.x - p.load).abs() <= 0.05 * p.load)
@@ -166,7 +167,7 @@ pub fn on_hosts(what: &'static Definition, settings: &Settings, hosts: &Hosts) -
         }
         let said = format!("rates times {scale:.3}");
         let said = said.trim_end_matches('0').trim_end_matches('.');
-        // The figure tells its reader if the factor was chosen by comparing measurements with the ideal.
+        // If the factor was chosen by comparing measurements with the ideal, the figure says so.
         let chosen = match (&file.seen, hosts.scale) {
             (Seen::Arrivals(_), None) => ", the most at which this machine keeps near the ideal",
             _ => "",

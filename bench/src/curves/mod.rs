@@ -2,8 +2,8 @@
 //! Curves of the papers: the behaviour of configurations in conf/ over a range of loads, compared with the
 //! ideal.
 //!
-//! Each point is a run of a file in conf/. Runs use simulated time ([`simulated`]) and are then exact, or run
-//! between real hosts ([`on_hosts`]). [`definition`] defines configurations and ideals; [`report`] and
+//! Each point is a run of a file in conf/. [`simulated`] runs them in simulated time, with exact results.
+//! [`on_hosts`] runs them between real hosts. [`definition`] defines configurations and ideals; [`report`] and
 //! [`svg`] present the results.
 
 pub mod definition;

@@ -32,8 +32,8 @@ fn streams(text: &str) -> String {
     lines.map(|(i, (stream, _))| format!("s{i} :: {stream});\n")).collect()
 }
 
-/// Replaces the definition of a compound class by `class`. Both must be on one line. `None` if the text does not define
-/// this class.
+/// Replaces the definition of a compound class by the definition `class`. Each definition must be on one line. `None`
+/// if the text does not define this class.
 fn with_class(text: &str, class: &str) -> Option<String> {
     let start = class.split_inclusive(' ').take(2).collect::<String>();
     let old = text.lines().find(|l| l.starts_with(&start))?;

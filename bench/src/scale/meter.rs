@@ -33,8 +33,8 @@ pub struct MeterArgs {
 
 #[handlers]
 impl PacketMeter {
-    /// The worker's thread, packets delivered, and nanoseconds of real time, processor time, and waiting for a
-    /// processor.
+    /// The ID of the worker's thread, packets delivered, and nanoseconds of real time, processor time, and waiting for
+    /// a processor.
     #[read]
     fn sample(&self) -> String {
         let packets = if self.args.delivers { self.count.show().to_string() } else { "0".to_string() };

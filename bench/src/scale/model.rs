@@ -19,8 +19,8 @@ impl Usl {
     }
 
     /// Fits both parameters to points (workers, throughput relative to one worker) by least squares. Neither parameter
-    /// becomes negative. Returns none if the points have fewer than two different numbers of workers above 1, because
-    /// they do not determine both parameters.
+    /// becomes negative. At least two different numbers of workers above 1 are needed to determine both parameters.
+    /// Returns none if the points have fewer.
     pub fn fit(points: &[(usize, f64)]) -> Option<Usl> {
         // N / throughput - 1, divided by N - 1, is the line sigma + kappa N.
         let line = points.iter().filter(|(n, s)| *n > 1 && *s > 0.0);

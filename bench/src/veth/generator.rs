@@ -71,14 +71,14 @@ pub fn frames(a: Addresses, length: usize) -> Vec<Vec<u8>> {
     (0..FLOWS).map(one).collect()
 }
 
-/// The template frame, `length` bytes long, from which the kernel makes 64 flows. From flow to flow it increases
-/// the low byte of the source port by 1, and decreases the second payload byte by 1. Both are low bytes of
+/// The template frame, `length` bytes long, from which the kernel makes 64 flows. From flow to flow the kernel
+/// increases the low byte of the source port by 1, and decreases the second payload byte by 1. Both are low bytes of
 /// 16-bit words, so the UDP checksum stays correct.
 pub fn live_frame(a: Addresses, length: usize) -> LiveFrame {
     const FLOW: [u8; 2] = [35, 43];
     let mut bytes = frames(a, length).swap_remove(0);
     if let Some((_, datagram)) = bytes.split_at_mut_checked(34) {
-        // Sets the second payload byte of the first flow, from which the kernel counts down.
+        // Sets the second payload byte for the first flow. The kernel counts down from this value.
         if let Some(counter) = datagram.get_mut(usize::from(FLOW[1]) - 34) {
             *counter = castanet_io::device::LIVE_FLOWS - 1;
         }

@@ -4,9 +4,9 @@
 //!
 //! A sender, two routers and a receiver are network namespaces connected by veth (`world`). Trials alternate between
 //! the routers, so that other load on the machine affects both. The generator ([`generator`]) has one CPU, and the
-//! router another. Over veth the sender's CPU also executes the receive path of the router's host: up to the packet
-//! socket of Castanet, or through the whole router of the kernel. This work can be moved to the router's CPU
-//! ([`Settings::steer`]).
+//! router another. Over veth the sender's CPU also executes the receive path of the router's host. For Castanet,
+//! this path ends at the packet socket. For the kernel's router, it includes the whole router. The work can be moved to
+//! the router's CPU ([`Settings::steer`]).
 
 pub mod generator;
 pub mod part;
@@ -31,7 +31,7 @@ const STEPS: usize = 7;
 const FLOODS: usize = 10;
 /// The highest offered rate, as a multiple of the highest rate that a router forwarded.
 const BEYOND: f64 = 2.2;
-/// The largest acceptable share of a trial spent waiting for other programs.
+/// The largest acceptable share of a trial's time in which other programs occupied the CPU of generator or router.
 const CALM: f64 = 0.03;
 /// The time that a trial takes in addition to its measurement, in seconds.
 const AROUND: f64 = 0.05;

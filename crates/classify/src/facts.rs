@@ -5,7 +5,7 @@ use crate::dag::base;
 use crate::expr::Atom;
 use crate::program::OffsetBase;
 
-/// The fact that this word is not `value` under `mask`, or that the packet ends before `need`.
+/// The fact that a test failed: the word is not `value` under `mask`, or the packet ends before `need`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Unequal {
     mask: u32,
@@ -27,9 +27,9 @@ struct Word {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Facts {
     kind: OffsetBase,
-    /// For each header, the least possible end of the packet's bytes, as a coded offset.
+    /// For each header, a coded offset: all bytes before it are known to be present.
     min: [u32; 3],
-    /// For each header, the greatest possible end of the packet's bytes, as a coded offset.
+    /// For each header, a coded offset: no byte from it on can be present. `u32::MAX` if nothing is known.
     max: [u32; 3],
     /// What is known about each word, sorted by offset.
     words: Vec<Word>,

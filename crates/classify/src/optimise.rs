@@ -201,8 +201,8 @@ impl Search<'_> {
     }
 
     /// Returns the tree that replaces `node` if its test is redundant; otherwise `None`. Let A be one branch and B the
-    /// other. The test is redundant if A begins with a test that sends to B all packets that `node` sends to B. Then A
-    /// replaces `node`.
+    /// other. The test of `node` is redundant if the first test of A also sends to B every packet that `node` sends
+    /// to B. Then A replaces `node`.
     fn superfluous(&self, node: &Node, facts: &Facts, out: &Dag) -> Option<u32> {
         let leads = |from: u32, outcome: bool, to: u32| {
             let next = out.get(from).filter(|n| n.yes == to || n.no == to)?;

@@ -196,9 +196,9 @@ fn values(steps: &[Step], fast: &[FastStep]) -> Option<(FastStep, Fast)> {
     Some((FastStep { no: 0, ..step }, Fast::Values { step, values: list, otherwise: otherwise? }))
 }
 
-/// Starting at `root`, finds tests that compare the same word with different values, and moves to the front those that
-/// lead directly to an output. At most one of them can succeed, so any order is correct. Packets decided by one test
-/// are usually more frequent than packets that need several.
+/// Reorders the chain of tests that starts at `root` and compares the same word with different values. Tests that lead
+/// directly to an output move to the front. At most one test of the chain can succeed, so any order is correct. Packets
+/// decided by one test are usually more frequent than packets that need several.
 fn outputs_first(steps: &mut [FastStep], root: u32) {
     let mut chain: Vec<(usize, FastStep)> = Vec::new();
     let mut at = root;

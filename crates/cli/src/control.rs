@@ -34,7 +34,7 @@ pub struct Sockets {
 #[derive(Args, Clone, Debug, Default)]
 pub struct FromClients {
     /// The folder from which configurations of clients may require libraries; default: none. Clients with the token
-    /// may also have files in this folder read and written.
+    /// may also make the router read and write files in this folder.
     #[arg(long, value_name = "DIR")]
     pub library_path: Option<PathBuf>,
     /// Let clients load packages, whose code runs with the rights of the router.

@@ -123,7 +123,7 @@ fn class_json(s: &ClassSpec) -> Value {
     let port = |p: words::Port| json!({ "which": p.which, "moves": p.moves, "packets": p.packets, "optional": p.optional });
     let handler = |(name, h): (String, HandlerSpec)| {
         let kind = h.readable().then(|| h.kind.word());
-        // The value is that of an argument, as the configuration gives it or as it was last written.
+        // True if the handler shows the value of an argument: the configured or last written value.
         let argument = s.arg_handlers.iter().any(|a| a.name == name);
         json!({ "name": name, "flags": h.flags, "value": kind, "unit": h.unit, "argument": argument, "doc": h.doc })
     };

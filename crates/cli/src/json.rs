@@ -17,8 +17,8 @@ fn object(sources: &Sources, d: &Diagnostic) -> Value {
     let mut spans: Vec<Value> = Vec::new();
     spans.extend(d.span.map(|at| span(sources, at, &d.at, true, None)));
     for label in &d.labels {
-        // Every diagnostic with positions needs a primary one. If it has only labels, the first label is marked as
-        // primary.
+        // A diagnostic with positions must have a primary position. If it has only labels, the first label is marked
+        // as primary.
         spans.push(span(sources, label.span, &label.text, spans.is_empty(), None));
     }
     let level = match d.is_error() {

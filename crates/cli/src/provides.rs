@@ -24,7 +24,7 @@ pub enum Kinds {
     Features,
 }
 
-/// Whether a class or feature of this name exists; `kinds` limits the search to one of the two.
+/// Whether a class or feature of this name exists. `kinds` can limit the search to classes or to features.
 pub fn has(classes: &dyn ClassNames, name: &str, kinds: Kinds) -> bool {
     kinds != Kinds::Classes && FEATURES.contains(&name) || kinds != Kinds::Features && classes.knows(name)
 }

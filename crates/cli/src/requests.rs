@@ -108,7 +108,7 @@ pub fn answer(router: &mut Router, requests: &[String]) -> Answers {
             out.text += &format!("{name}:\n");
         }
         out.text += &value;
-        // A block ends with an empty line, so an empty value needs no line of its own.
+        // No line end is added to an empty value in a block, because the block ends with an empty line anyway.
         let is_line = value.ends_with('\n') || blocks && value.is_empty();
         if !is_line {
             out.text.push('\n');

@@ -37,8 +37,8 @@ const LONGEST: usize = 256;
 pub struct Access {
     remote: Arc<dyn Remote>,
     known: HashMap<String, Arc<Target>>,
-    /// The number of hot swaps when the cache was last cleared. A change of this number or of `proxy` clears
-    /// the cache.
+    /// The number of hot swaps when the cache was last cleared. The cache is cleared again after a hot swap or a
+    /// change of `proxy`.
     swaps: u64,
     proxy: Option<String>,
 }

@@ -83,8 +83,8 @@ fn inner<'a>(ty: &'a Type, wrapper: &str) -> Option<&'a Type> {
     }
 }
 
-/// Declarations in the order of the fields, as a list of slices: each run of consecutive fields of the struct
-/// itself makes one slice, and each flattened field brings its own slice.
+/// Declarations in the order of the fields, as a list of slices. Each flattened field gives a slice of its own. The
+/// fields between two flattened fields give one slice together.
 #[derive(Default)]
 struct Lists {
     lists: Vec<TokenStream>,
@@ -197,12 +197,12 @@ struct Parts<'a> {
     /// Statements that take each field from the parser, into a variable of the same name.
     takes: Vec<TokenStream>,
     names: Vec<&'a Ident>,
-    /// Match arms that read and write the handlers of arguments.
+    /// Match arms that read the handlers of arguments. `writes` has the arms that write them.
     reads: Vec<TokenStream>,
     writes: Vec<TokenStream>,
     /// Match arms that return warnings about values that were written to handlers.
     doubts: Vec<TokenStream>,
-    /// Constants with the names of the write handlers, which [`Lifecycle::changed`] compares.
+    /// Constants with the names of the write handlers. [`Lifecycle::changed`] compares its parameter with them.
     handler_names: Vec<TokenStream>,
     /// The flattened fields.
     nested: Vec<(&'a Ident, &'a Type)>,
@@ -253,7 +253,8 @@ impl<'a> Parts<'a> {
             false => quote!(::castanet_element::spec::ValueKind::Text),
         };
         self.handlers.push(quote!(::castanet_element::spec::HandlerSpec {
-            // Every replica has the same arguments. So one value is returned, even for a rate, instead of the sum.
+            // Every replica has the same arguments. So the handler returns the value of one replica, and never a
+            // sum, even for a rate.
             merge: ::castanet_element::spec::Merge::First,
             ..::castanet_element::spec::HandlerSpec::new(#handler, #flags, #doc, #shows)
         }));

@@ -20,7 +20,7 @@ struct Own {
     doc: String,
     hidden: bool,
     shared: bool,
-    /// The name of the label of an array, and its values: an expression of type `&'static [&'static str]`.
+    /// For an array: the name of the label, and an expression for the label's values (`&'static [&'static str]`).
     label: Option<(String, TokenStream)>,
 }
 

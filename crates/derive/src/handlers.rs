@@ -70,7 +70,7 @@ struct Handler {
     doc: String,
     /// For an indexed handler: the expression for the number of handlers that an element has.
     each: Option<Expr>,
-    /// The constant of a generic engine that is true for the classes that have the handler.
+    /// The condition of a handler of a generic engine: a constant. Only classes for which it is true have the handler.
     only: Option<Expr>,
 }
 
@@ -92,8 +92,8 @@ fn refers_to(ty: &Type, name: &str) -> bool {
     matches!(ty, Type::Reference(r) if is(&r.elem, name))
 }
 
-/// What a method takes after `self` (and after the number of the handler, if it is `indexed`): the type of the text or
-/// value, if it takes one, and whether it takes a context.
+/// Returns the type of the text or value that a method takes, if it takes one, and whether it takes a context. The
+/// method of an `indexed` handler must first take the number of the handler.
 fn inputs(f: &ImplItemFn, indexed: bool) -> syn::Result<(Option<Type>, bool)> {
     let wrong = |at: &dyn quote::ToTokens| {
         Error::new_spanned(

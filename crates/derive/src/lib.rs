@@ -41,8 +41,8 @@ pub fn derive_class(input: TokenStream) -> TokenStream {
 /// `each = self.patterns.len()` declares several handlers of one kind (`pattern0`, `pattern1` and so on), as many as
 /// the expression says. Their methods take the number of the handler as a `usize` right after `self`.
 ///
-/// In a generic engine, `only = A::CONDITION` declares a handler that only those classes have for which the constant is
-/// true. All such handlers of a block have the same condition.
+/// In a generic engine, `only = A::CONDITION` limits a handler to the classes for which the constant is true. All such
+/// handlers of a block must have the same condition.
 #[proc_macro_attribute]
 pub fn handlers(arguments: TokenStream, block: TokenStream) -> TokenStream {
     if !arguments.is_empty() {

@@ -197,8 +197,9 @@ impl<'a> BuildCx<'a> {
     pub fn is_push_output(&self, port: usize) -> bool {
         self.output_push.get(port).copied().unwrap_or(false)
     }
-    /// Adds a message that is shown together with the errors of other elements, if the configuration is refused. If it
-    /// is accepted, this message is discarded, and the element must show it again when it is initialised.
+    /// Adds a message. If the configuration is refused, the message is shown together with the errors of other
+    /// elements. If the configuration is accepted, the message is discarded, and the element must show it at its
+    /// initialisation.
     pub fn tell_beside_errors(&mut self, text: &str) {
         let message = ArgError::warning(text, 0..usize::MAX);
         self.warnings.push(ArgError { classic: Some(text.into()), beside_errors: true, ..message });
@@ -258,10 +259,10 @@ impl InitCx<'_> {
     pub fn note(&self, capability: Capability) -> Option<Note> {
         self.wiring.note(self.me, capability)
     }
-    /// Returns the signal that a task pulling from this input sleeps on. When one of the signal's notifiers is turned
-    /// on, the element gets a turn ([`Element::task`](crate::Element::task)), even if its class declares no task. An
-    /// element that delays packets on a pull path and has a notifier of its own must turn its notifier on in this turn,
-    /// so that the task that pulls from it wakes too.
+    /// Returns the signal for a task that pulls from this input: the task sleeps until the signal is on. When one of
+    /// the signal's notifiers is turned on, the element gets a turn ([`Element::task`](crate::Element::task)), even if
+    /// its class declares no task. Some elements delay packets on a pull path and have a notifier of their own. Such an
+    /// element must turn its notifier on in this turn, to wake the task that pulls from it.
     ///
     /// The signal is never on if no packets can arrive. It is always on if a path leads to an element that may have
     /// packets but has no notifier.
@@ -279,8 +280,8 @@ impl InitCx<'_> {
     pub fn is_woken_by(&self, note: Note) -> bool {
         self.listens.iter().any(|&n| Note::new(n) == note)
     }
-    /// Returns the signal that a source pushing to an output sleeps on. The signal is off while all queues downstream
-    /// are full. If no element downstream has a notifier, the signal is always on.
+    /// Returns the signal for a source that pushes to this output: the source sleeps until the signal is on. The signal
+    /// is off while all queues downstream are full. If no element downstream has a notifier, the signal is always on.
     pub fn downstream(&mut self, output: usize) -> Signal {
         let (notes, _) = self.wiring.downstream(self.me, output, Capability::FullNotifier);
         let always = notes.is_empty();
@@ -320,8 +321,8 @@ impl InitCx<'_> {
     pub fn set_note(&mut self, note: Note) {
         self.core.set_note(note);
     }
-    /// Sets the queue whose free space notifier `note` of this element reports. Needed only if several workers share
-    /// the queue. See [`Cx::room`](crate::Cx::room).
+    /// Sets the queue for notifier `note` of this element. The notifier reports the free space of this queue. Needed
+    /// only if several workers share the queue. See [`Cx::room`](crate::Cx::room).
     pub fn measure(&mut self, note: Note, queue: Arc<dyn Room>) {
         self.core.notes.measure(note, queue);
     }
@@ -366,8 +367,8 @@ impl InitCx<'_> {
     pub fn schedule(&mut self) {
         self.core.wakes.push(self.me);
     }
-    /// Whether the running router has open what this element [`holds`](crate::Lifecycle::holds). If so, this element
-    /// must not open it, because the hot swap will hand it over.
+    /// Whether the running router already has the resource of this element ([`holds`](crate::Lifecycle::holds)) open.
+    /// If so, this element must not open it, because the hot swap will hand it over.
     pub fn inherits(&self) -> bool {
         self.inherits
     }

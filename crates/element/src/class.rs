@@ -170,8 +170,8 @@ pub trait Lifecycle {
         None
     }
     /// Returns how many packets the element holds now. Packets count only if the element received or made them. If the
-    /// replicas of an element share their state, only one replica is asked. A class that implements this method
-    /// declares `ledger(holds)`.
+    /// replicas of an element share their state, only one replica is asked. A class that implements this method must
+    /// declare `ledger(holds)`.
     fn held(&self) -> u64 {
         0
     }

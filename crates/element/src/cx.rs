@@ -186,8 +186,7 @@ impl Cx<'_> {
     pub fn message(&self, text: &str) {
         self.core.outside.message(text);
     }
-    /// Records that a handler call failed in a script that neither a caller nor a packet started, so nobody receives
-    /// the error.
+    /// Records that a handler call failed in a script that the router itself started, so no caller receives the error.
     pub fn call_failed(&self) {
         self.core.outside.call_failed();
     }

@@ -19,7 +19,7 @@ pub enum HandlerError {
     Exists(String),
 }
 
-/// Lets handlers return the error of text that does not parse as a value.
+/// Lets a handler use `?` on code that parses text as a value.
 impl From<ValueError> for HandlerError {
     fn from(e: ValueError) -> Self {
         HandlerError::Value(e.into())

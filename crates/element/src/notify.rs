@@ -61,8 +61,8 @@ impl Notes {
             let _ = s.listeners.set(listeners);
         }
     }
-    /// Sets the queue whose free space a notifier reports. Must be called once per notifier. Not needed for a queue of
-    /// a single worker, whose notifier is on exactly when the queue has free space.
+    /// Sets the queue whose free space a notifier reports. Only the first call for a notifier has an effect. Not needed
+    /// for a queue of a single worker, whose notifier is on exactly when the queue has free space.
     pub fn measure(&self, note: Note, queue: Arc<dyn Room>) {
         if let Some(s) = self.0.get(note.0 as usize) {
             // Each replica of a queue element sets the same shared queue, so calls after the first are ignored.
@@ -88,7 +88,7 @@ impl Notes {
     pub fn is_on(&self, note: usize) -> bool {
         self.0.get(note).is_some_and(|s| s.on.is_up())
     }
-    /// Whether a notifier seems to be on already. If it is, [`Notes::set`] would change nothing.
+    /// Whether [`Notes::set`] would change nothing: the notifier is on already, or does not exist.
     #[inline]
     pub fn seems_on(&self, note: Note) -> bool {
         self.0.get(note.0 as usize).is_none_or(|s| s.on.is_up())

@@ -31,8 +31,9 @@ fn below(n: u64, mut draw: impl FnMut() -> u64) -> u64 {
         return 0;
     }
     let wide = u128::from(draw()) * u128::from(n);
-    // The method of Lemire (2019). Results are uniform only if a few draws are rejected and repeated. In all of these,
-    // the low half of the product is below `n`, so this test rarely leads to the division in the slow path.
+    // The method of Lemire (2019). Results are uniform only if a few draws are rejected and repeated. A draw can be one
+    // of these only if the low half of its product is below `n`, which is rare. Other draws avoid the division in the
+    // slow path.
     if (wide as u64) < n {
         return redrawn(wide, n, draw);
     }

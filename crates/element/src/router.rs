@@ -29,8 +29,7 @@ pub trait Messages: Send + Sync {
     fn message(&self, text: &str);
     /// Shows one message to the listeners of a named channel. By default, a channel has no listeners.
     fn message_on(&self, _channel: &str, _text: &str) {}
-    /// Records that a handler call failed in a script that neither a caller nor a packet started, so nobody receives
-    /// the error.
+    /// Records that a handler call failed in a script that the router itself started, so no caller receives the error.
     fn call_failed(&self) {}
     /// Sends `times` stop requests to the driver.
     fn stop(&self, times: u32);

@@ -20,8 +20,8 @@ use castanet_spec::Reason;
 
 /// The methods of contexts that only run loops use.
 pub trait Internals<'a>: Sized {
-    /// Makes a context for element `me`. `edges` are the edges of its outputs, from output `first` on: 0 for an
-    /// element, 1 for an action, whose output 0 is the next action of its chain.
+    /// Makes a context for element `me`. `edges` are the edges of its outputs, from output `first` on. `first` is 0 for
+    /// an element. It is 1 for an action, because output 0 of an action leads to the next action of its chain.
     fn new(
         edges: &'a mut [Edge],
         core: &'a mut Core,

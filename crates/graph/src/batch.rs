@@ -18,8 +18,8 @@ pub enum Constraint {
     TwoPaths(usize),
     /// The task reaches an element with outside effects that is inside or downstream of a cycle.
     Cycle(usize),
-    /// The task reaches an element that calls handlers. A call must find the router as it is when all earlier packets
-    /// have passed through it.
+    /// The task reaches an element that calls handlers. All earlier packets must have passed through the router before
+    /// a call.
     Calls(usize),
     /// The task reaches an element that reads state which earlier packets change.
     ReadsState(usize),
@@ -101,7 +101,7 @@ impl Order {
 /// Path counts saturate at this value. It is 3, so that a saturated count still stands for several paths
 /// after one path has been subtracted.
 const MANY: u8 = 3;
-/// Marks a state that is reached, until its paths are counted.
+/// Temporary path count of a state that has been reached, but whose paths have not been counted yet.
 const REACHED: u8 = u8::MAX;
 
 struct Paths<'a> {
@@ -109,7 +109,7 @@ struct Paths<'a> {
     order: &'a Order,
     /// The number of paths that lead to each state of the call graph, up to `MANY`.
     count: Vec<u8>,
-    /// For each state, whether one of these paths contains a cycle.
+    /// For each state of the call graph, whether a path that leads to it contains a cycle.
     cyclic: Vec<bool>,
 }
 

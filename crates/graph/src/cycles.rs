@@ -13,7 +13,7 @@ struct Frame {
 struct Search<'a> {
     graph: &'a Graph,
     seen: Vec<bool>,
-    /// For each input and hub, the number of push outputs on the search stack that it leads to.
+    /// For each input and hub, how many of the push outputs that it leads to are on the search stack.
     open: Vec<u32>,
     back: Vec<bool>,
     stack: Vec<Frame>,
@@ -106,7 +106,8 @@ impl Search<'_> {
     }
 
     /// Updates `open` for the inputs linked directly to an output, and for the hubs between inputs and the output.
-    /// Inputs linked through hubs are not updated, because there may be many. The search reads `open` of the hubs.
+    /// Inputs linked through hubs are not updated, because there may be many. For these, the search reads `open` of the
+    /// hubs.
     fn count(&mut self, output: usize, up: bool) {
         let points = &self.graph.points;
         let mut change = |p: usize| {

@@ -13,7 +13,7 @@ pub(crate) struct Codes {
     /// The processing code. `None` for an unknown class, whose ports are all agnostic and independent of each other.
     processing: Option<ProcessingCode>,
     flow: Option<Flow>,
-    /// From this port number on, all inputs behave alike, and all outputs, except where the flow code has a `#`.
+    /// From this port number on, all inputs behave alike, and so do all outputs. Exception: a `#` in the flow code.
     distinct: usize,
 }
 
@@ -41,7 +41,7 @@ impl Codes {
     }
 }
 
-/// The kind of a point: an input, an output or a hub.
+/// What a point is: an input, an output or a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
     Input,
@@ -194,7 +194,7 @@ fn link_by_hubs(
     let output_hub = |port: usize| first_hub + input_hubs + port.min(distinct);
     links.extend(inputs.clone().enumerate().map(|(port, input)| (input, input_hub(port))));
     links.extend(outputs.clone().enumerate().map(|(port, output)| (output_hub(port), output)));
-    // By the last letters of the code, only ports with equal numbers are connected.
+    // Whether the last letters of the code connect only ports with equal numbers.
     let equal_only = codes.connects(distinct, distinct) && !codes.connects(distinct, distinct + 1);
     for i in 0..input_hubs {
         for o in 0..output_hubs {

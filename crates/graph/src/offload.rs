@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The class that completes checksums and splits super-packets.
 pub const CLASS: &str = "CompleteOffload";
 
-/// The inputs that packets with offloads may reach, but whose class accepts no offloads, in element order.
+/// Returns, in element order, the inputs that packets with offloads may reach and whose class accepts no offloads.
 pub fn inputs(graph: &Graph) -> Vec<PortRef> {
     let emits = |e: usize| graph.spec(e).is_some_and(|s| s.has(Capability::Offloads));
     let wants_none = |e: usize| graph.spec(e).is_none_or(|s| s.offload == Offload::None);

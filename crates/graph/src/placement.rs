@@ -128,8 +128,8 @@ impl Placement {
     pub fn workers_of(&self, e: usize) -> &[usize] {
         self.reached_by.get(e).map_or(&[], Vec::as_slice)
     }
-    /// The workers for which an instance of an element is built, in order: all that reach it, or only the home
-    /// of a locked element.
+    /// The workers for which an instance of an element is built, in order. For a locked element this is only its home
+    /// worker, for any other element all workers that reach it.
     pub fn owners_of(&self, e: usize) -> &[usize] {
         let by = self.workers_of(e);
         match self.mode(e) {
@@ -144,7 +144,7 @@ impl Placement {
         self.modes.get(e).copied().unwrap_or(Mode::Owned(0))
     }
 
-    /// Formats two tables: the worker of each task, and the workers that reach each element with their paths.
+    /// Formats two tables: for each task its worker, and for each element the workers that reach it, with their paths.
     pub fn explain(&self, graph: &Graph) -> String {
         let calls = Calls::new(graph);
         let mut tasks = vec![["TASK", "WORKER", "WHY"].map(String::from).to_vec()];

@@ -7,8 +7,8 @@ use crate::graph::{Graph, PortKind};
 use castanet_lang::Diagnostic;
 
 /// Reports pull cycles, found by a depth-first search. Each step that returns to the search path is an error. At most
-/// [`SHOWN`] errors are reported. The search has its own stack, because that of petgraph is recursive, and a long chain of
-/// elements would overflow it.
+/// [`SHOWN`] errors are reported. The search of petgraph is recursive, so a long chain of elements would overflow the
+/// call stack. This search has a stack of its own.
 pub(crate) fn check(graph: &Graph, out: &mut Vec<Diagnostic>) {
     let points = &graph.points;
     let pull = |p: usize| points.side(p) == Side::Hub || graph.kind(p) == PortKind::Pull;

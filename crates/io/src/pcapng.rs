@@ -57,8 +57,8 @@ enum Step {
     Cut,
 }
 
-/// Returns `Step::Cut` from the surrounding function if the expression, the result of a read, is false. False means
-/// that the input has ended.
+/// Takes the result of a read. If it is false, the input has ended, and the macro returns `Step::Cut` from the
+/// surrounding function.
 macro_rules! or_cut {
     ($whole:expr) => {
         if !$whole {

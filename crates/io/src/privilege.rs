@@ -119,7 +119,7 @@ fn last_error() -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Restricts every thread of this process to these capabilities and sets `no_new_privs`. It cannot be undone.
+/// Restricts every thread of this process to these capabilities and sets `no_new_privs`. Neither can be undone.
 ///
 /// # Errors
 /// When a thread still has other capabilities after five seconds, or the threads cannot be listed.

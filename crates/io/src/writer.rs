@@ -67,7 +67,7 @@ pub struct CaptureWriter {
     /// `None` after an error.
     sink: Option<Sink>,
     buffer: Vec<u8>,
-    /// Offsets of the ends of the records in the buffer.
+    /// For each record in the buffer, the offset of its end in the buffer.
     ends: Vec<usize>,
     /// Number of bytes that were written to the file before those in the buffer.
     written: u64,

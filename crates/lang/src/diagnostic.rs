@@ -46,7 +46,7 @@ pub struct Diagnostic {
     pub kind: DiagnosticKind,
     /// The message: one line, without its position, such as `undeclared element 'Foo'`.
     pub message: String,
-    /// The line that the classic format (that of Click) shows; `None` if it is the severity followed by `message`.
+    /// The line that the classic format (that of Click) shows. `None` if this line is the severity and `message`.
     pub classic: Option<String>,
     /// The action that failed, such as `While configuring 'x :: Strip':`, and its position. `None` if none is shown.
     pub context: Option<(String, Option<Span>)>,

@@ -125,7 +125,7 @@ fn window(sources: &Sources, span: Span) -> Window {
         .take(LONG_LINE * 4)
         .position(is_end)
         .map_or(bytes.len().min(at + LONG_LINE * 4), |n| at + n);
-    // Adds up to four more lines of the span.
+    // Extend the excerpt by at most four more lines of the span.
     for _ in 0..4 {
         let last = span.range().end.min(bytes.len());
         if last <= end + 1 || end >= bytes.len() {

@@ -20,7 +20,7 @@ const MOST_AT_ONCE: u32 = 1 << 20;
 
 impl Filesystem for Handlers {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // Without this capability, opening a file with O_TRUNC cannot be distinguished from opening it without.
+        // Without this capability, a request to open a file does not show whether the flag O_TRUNC was given.
         let _ = config.add_capabilities(InitFlags::FUSE_ATOMIC_O_TRUNC);
         // The result is ignored: if fuser refuses the value, its default applies. A kernel with a smaller limit uses
         // its own limit.

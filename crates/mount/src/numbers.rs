@@ -19,7 +19,7 @@ const FIRST: u16 = 2;
 pub(crate) enum Part {
     /// The directory itself.
     Folder,
-    /// The symbolic link to the directory, named after the number of its element.
+    /// The symbolic link to the directory. The name of the link is the number of the element.
     Link,
     /// The handler with this number.
     Handler(u16),

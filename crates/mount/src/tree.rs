@@ -16,7 +16,7 @@ const LONGEST: usize = 255;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Handler {
     pub(crate) name: String,
-    /// The number of the handler's name, which inode numbers contain.
+    /// The number that stands for the handler's name in inode numbers.
     pub(crate) number: u16,
     pub(crate) read: bool,
     pub(crate) write: bool,
@@ -131,7 +131,7 @@ impl Tree {
         self.folders.get(folder as usize)
     }
 
-    /// The directory of the element with this number, counting from 1.
+    /// The directory of the element whose number, counting from 1, is `name`.
     pub(crate) fn numbered(&self, name: &str) -> Option<u32> {
         if name.starts_with('0') || !name.bytes().all(|b| b.is_ascii_digit()) {
             return None;

@@ -58,8 +58,8 @@ impl Watchdog {
     }
 }
 
-/// Runs in a process of its own. Waits until the router, which holds the other end of standard input, has ended. Then
-/// unmounts the directory, if the router's mount is still the topmost one on it.
+/// Runs in a process of its own. Waits until the router has ended: the router holds the other end of standard input,
+/// which closes at that time. Then unmounts the directory, if the router's mount is still the topmost one on it.
 ///
 /// # Errors
 /// A system call failed.

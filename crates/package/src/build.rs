@@ -4,8 +4,8 @@
 //! The crate is compiled against the compiled crates of this castanet, so that both have the same types. Cargo
 //! is not used, because it would build other copies of these crates. Without cargo, no crate is downloaded.
 //!
-//! The shared library exports two symbols, which requires `unsafe`. They are exported by the root crate of the library,
-//! which this module writes. So crates of classes may forbid `unsafe`.
+//! The shared library exports two symbols, which requires `unsafe`. This module writes the root crate of the library,
+//! and that crate exports the symbols. So crates of classes may forbid `unsafe`.
 
 use crate::header::{Header, Refusal, seal};
 use crate::library::Library;
@@ -159,8 +159,8 @@ impl Manifest {
     }
 }
 
-/// A hash of the crate's files and its build options. It makes the types of two versions of a crate different types for
-/// the compiler, because their fields may differ.
+/// A hash of the crate's files and its build options. With it, the compiler tells the types of two versions of a crate
+/// apart. This is necessary, because the fields of these types may differ.
 fn identity(folder: &Path, how: &str) -> Result<String, BuildError> {
     let mut all = how.as_bytes().to_vec();
     let mut open = vec![folder.join("Cargo.toml"), folder.join("src")];

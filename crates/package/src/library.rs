@@ -16,8 +16,8 @@ use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::sync::{Arc, Weak};
 
-/// An exported class: a class of a library in a form for use outside the library. It is never freed. A library with
-/// the same content that is loaded later reuses it.
+/// An exported class: a class of a library in a form for use outside the library. It is never freed. If a
+/// library with the same content is loaded later, the exported class is used again.
 #[derive(Clone, Copy)]
 pub(crate) struct ExportedClass {
     def: ClassDef,

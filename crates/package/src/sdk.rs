@@ -140,8 +140,8 @@ impl Sdk {
         self.files.get(name).and_then(|f| f.first()).map(PathBuf::as_path)
     }
 
-    /// Copies the files that packages need to a directory, which is created. Returns the number of bytes
-    /// copied.
+    /// Creates a directory if it is missing, and copies the files that packages need into it. Returns the number of
+    /// bytes copied.
     ///
     /// # Errors
     /// A file cannot be written.

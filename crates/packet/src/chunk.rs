@@ -205,8 +205,8 @@ impl Returned {
 }
 
 impl Meta {
-    /// Copies the offload fields of another packet. The caller sets `offload_start`, because the data may be at another
-    /// offset in the new buffer.
+    /// Copies the offload fields of another packet, except `offload_start`. The caller must set that field, because the
+    /// data may be at another offset in the new buffer.
     pub fn copy_offload(&mut self, from: &Meta) {
         self.offload_field = from.offload_field;
         self.offload_size = from.offload_size;

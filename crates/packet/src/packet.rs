@@ -173,9 +173,8 @@ impl Packet {
         true
     }
 
-    /// Extends the data by `n` bytes at its front. Bytes that were stripped before reappear, and other bytes
-    /// are zero. Moves the data if the headroom is too small. Returns false if the packet would become too
-    /// long.
+    /// Extends the data by `n` bytes at its front. Stripped bytes reappear there, and other bytes are zero. Moves the
+    /// data if the headroom is too small. Returns false if the packet would become too long.
     #[inline]
     pub fn unstrip(&mut self, n: usize) -> bool {
         if n > self.headroom() && !self.regrow(n) {
@@ -217,14 +216,15 @@ impl Packet {
     }
 
     /// Whether a header of `N` bytes fits before the data without a copy: the headroom suffices, and the buffer is
-    /// certainly not shared.
+    /// known to be unshared.
     #[inline(always)]
     fn has_room<const N: usize>(&self) -> bool {
         let m = self.meta();
         N <= m.data as usize && m.flags & SHARED == 0
     }
 
-    /// Makes room for `n` bytes before the data, in a buffer that is not shared.
+    /// Ensures that there are `n` bytes before the data, and that no other handle uses the buffer. Returns false if the
+    /// packet would become too long.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, n: usize) -> bool {

@@ -86,7 +86,7 @@ impl Nodes {
             Some(Body::Busy) | None => 0,
         }
     }
-    /// Returns how many packets wait on the edges of an element, which has emitted them.
+    /// Returns the number of packets that an element has emitted and that still wait on its edges.
     pub(crate) fn waiting_of(&self, element: u32) -> u64 {
         let Some(node) = self.node_of(element).and_then(|n| self.nodes.get(n)) else { return 0 };
         let edges = self.edges.iter().skip(node.base as usize).take(node.count as usize);

@@ -29,7 +29,7 @@ fn lock(shared: &Shared, workers: &mut [Vec<(usize, Instance)>]) -> Vec<Arc<Lock
 }
 
 /// Links and initialises elements that were built. `inherited` returns the elements that take over open resources from
-/// the router that this one replaces.
+/// the previous router.
 pub(crate) fn assemble(
     prepared: Prepared,
     inherited: impl FnOnce(&Shared) -> HashSet<u32>,

@@ -23,8 +23,8 @@ pub(crate) struct Assembly {
 
 impl Drop for Assembly {
     fn drop(&mut self) {
-        // Elements may own message listeners, which are dropped with them. The session still has weak references to
-        // these listeners, which refer to the code of the classes. Remove the references before this code can be
+        // Elements may own message listeners. When the elements are dropped, the session still has weak references to
+        // these listeners. The references need the code of the classes, so remove them before this code can be
         // unloaded.
         self.workers.clear();
         self.shared.session.remove_dead_listeners();

@@ -150,8 +150,8 @@ pub fn global(swaps: bool) -> impl Iterator<Item = &'static HandlerSpec> {
     all(swaps).map(|h| &h.spec)
 }
 
-/// Returns how many stop requests a write of `value` to the global handler `stop` makes: the number in `value`, or 1 if
-/// `value` is not a number.
+/// Returns the number of stop requests for a write of `value` to the global handler `stop`: the number in `value`, or 1
+/// if `value` is not a number.
 pub(crate) fn requests(value: &str) -> u32 {
     value.trim().parse().unwrap_or(1)
 }
@@ -229,7 +229,7 @@ impl Shared {
         names.extend(self.driver_elements().into_iter().map(|e| e.name));
         names
     }
-    /// Returns the elements of the driver, except those whose name an element of the configuration has too.
+    /// Returns the elements of the driver. Leaves out those with the same name as an element of the configuration.
     pub fn driver_elements(&self) -> Vec<DriverElement> {
         let all = self.supervisor.driver_elements().into_iter();
         all.filter(|e| self.find(&e.name).is_none()).collect()

@@ -164,9 +164,9 @@ impl Shared {
         let changed = u32::try_from(e).ok().and_then(|e| self.build_state.config(e));
         changed.or_else(|| Some(self.info.get(e)?.config.clone())).unwrap_or_default()
     }
-    /// Returns the value of the handler `home_thread`. This is normally the worker that runs the element's task. Under
-    /// simulated time, all tasks run on one worker, even if the user requested more. In that case, this is the home
-    /// that the configuration assigns, if its number is below the requested number of workers.
+    /// Returns the value of the handler `home_thread`. This is normally the worker that runs the element's task.
+    /// Exception: under simulated time there is only one worker, even if the user requested more workers. Then this is
+    /// the home that the configuration assigns to the task, if its number is below the requested number of workers.
     pub(crate) fn home_thread(&self, e: usize) -> usize {
         let requested = self.names.workers().unwrap_or(1);
         match self.names.home(e) {

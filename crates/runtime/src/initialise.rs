@@ -52,7 +52,7 @@ impl Wiring for Context<'_> {
 }
 
 /// Initialises all elements, in order, and schedules their tasks. Elements in `inherited` do not open their resource,
-/// because they will take it over from the router that this one replaces.
+/// because they will take it over from the previous router.
 pub(crate) fn initialise(
     assembly: &mut Assembly,
     inherited: &HashSet<u32>,

@@ -125,8 +125,8 @@ impl Ledger {
     pub fn held(&self) -> u64 {
         self.sum(|a| a.held) + self.waiting
     }
-    /// The number of unaccounted packets: those that began, but have neither ended nor are still in the router.
-    /// Negative if more packets ended than began. A number other than 0 means that a class counts wrongly.
+    /// The number of unaccounted packets: those that began, minus those that ended and those that are still in the
+    /// router. Negative if more packets ended than began. A number other than 0 means that a class counts wrongly.
     pub fn missing(&self) -> i64 {
         let begun = self.entered().wrapping_add(self.made());
         begun.wrapping_sub(self.left() + self.dropped() + self.held()) as i64

@@ -38,8 +38,8 @@ pub(crate) fn link(
     let order: Vec<usize> = instances.iter().map(|i| i.0).collect();
     let mut linker = Linker::new(graph, instances, back, effects);
     let follows = linker.followers(&order);
-    // Make chains that start at the actions which continue no other chain. After that, the actions left are in cycles
-    // of actions. Such a cycle has no first action, so cut it at an arbitrary action and make a chain of it.
+    // First make the chains that begin with an action that continues no other chain. The remaining actions form cycles.
+    // Such a cycle has no first action, so cut it at an arbitrary action and make a chain of it.
     let (later, first): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|e| follows.contains(e));
     for e in first.into_iter().chain(later) {
         match linker.take(e) {

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of the timer that the home worker sets for the earliest timer of a locked element. No class uses this
-/// number for its own timers.
+/// The number of the timer that the home worker has for each of its locked elements. This timer expires together with
+/// the earliest timer of the element. No class uses this number for its own timers.
 pub(crate) const TIMER: u16 = u16::MAX;
 
 /// A locked element: one instance that several workers run, one at a time.
@@ -27,7 +27,7 @@ pub(crate) struct Locked {
 /// The part of a locked element that the lock protects.
 pub(crate) struct State {
     pub instance: Instance,
-    /// The original instance, if it has panicked and a substitute that drops all packets is in its place. None
+    /// The original instance, if it has panicked and was replaced by a substitute that drops all packets. None
     /// otherwise.
     pub disabled: Option<Instance>,
     /// The timers of the element. While a worker runs the element, these timers replace those of the worker.
@@ -57,8 +57,8 @@ impl Locked {
         };
         Arc::new(Locked { element, home, state: Mutex::new(state), holder: AtomicUsize::new(home) })
     }
-    /// Returns the state. None while a worker holds the lock. Also none from a panic of the element until
-    /// [`Locked::recover`]: first, the worker on which the element panicked must decide how to continue.
+    /// Returns the state. None while a worker holds the lock. Also none after a panic of the element, until
+    /// [`Locked::recover`] is called: the worker on which the element panicked must first decide how to continue.
     pub fn state(&self) -> Option<MutexGuard<'_, State>> {
         self.state.try_lock().ok()
     }
@@ -109,8 +109,7 @@ impl State {
             }
         }
     }
-    /// Marks the ready descriptors of the element as ready. These are the descriptors that the home worker has stopped
-    /// waiting for.
+    /// Marks the element's descriptors that are ready. A descriptor is ready if the home worker no longer waits for it.
     pub fn look(&mut self, core: &mut Core) {
         for (&key, &watch) in &self.registered {
             if !core.watches().waits(watch) {

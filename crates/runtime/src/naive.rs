@@ -98,8 +98,8 @@ impl Naive {
         }
     }
 
-    /// Runs until nothing is left to do, until the router is stopped, or until `max_turns` turns of tasks and timers
-    /// are over. Returns false if the turns were over first.
+    /// Runs at most `max_turns` turns of tasks and timers. Returns true when nothing is left to do or the router is
+    /// stopped. Returns false if this did not happen within `max_turns` turns.
     ///
     /// # Errors
     /// When the thread with a large stack cannot be started.

@@ -63,8 +63,8 @@ pub(crate) struct Node {
     pub descending: bool,
     /// For each pull input, the node and the output that it pulls from.
     pub sources: Box<[(u32, u32)]>,
-    /// The node and the output that this node pulls from directly. Set only if this node accesses no node but that one,
-    /// and that one accesses no other node. Typically, this node is a task that pulls from a queue.
+    /// The node and the output that this node pulls from directly. Set only if this node accesses no further node, and
+    /// the node that it pulls from accesses none at all. Typically, this node is a task that pulls from a queue.
     pub direct: Option<(u32, u32)>,
 }
 

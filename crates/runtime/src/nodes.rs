@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// The maximum nesting depth of deferred handler calls: calls that lead to further calls.
+/// The maximum nesting depth of deferred handler calls. Such a call may lead to further calls.
 const CALLS: u32 = 64;
 
 /// The linked elements of one worker, and the state of its packet movement.
@@ -31,8 +31,8 @@ pub struct Nodes {
     pub(crate) places: Vec<(u32, u32)>,
     /// The edges on which packets wait. The last one is followed first.
     pub(crate) stack: Vec<u32>,
-    /// Edges that wait until the packets in a cycle have been stored, sent or dropped, each with its packets. Each call
-    /// of [`Nodes::suspend`] adds one list.
+    /// The edges and packets that [`Nodes::suspend`] has taken away. They wait until the packets in a cycle have been
+    /// stored, sent or dropped. Each call of `suspend` adds one list.
     suspended: Vec<Vec<(u32, Batch)>>,
     /// Edges on which packets wait for an element that is still running on this worker.
     pub(crate) parked: Vec<u32>,

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A function that each worker's thread calls with the number of the worker before it runs the worker.
+/// A function that the thread of each worker calls first. Its argument is the number of the worker.
 pub type ThreadStart = Arc<dyn Fn(u32) + Send + Sync>;
 
 /// The function that receives the messages of elements.
@@ -45,8 +45,8 @@ pub struct Options {
     pub on_panic: OnPanic,
     /// The text of the configuration, for the handler `config`.
     pub config: String,
-    /// The folder below which clients that have shown the operator's token may name files. If there is none, they may
-    /// name no files.
+    /// The folder for clients: those that have shown the operator's token may name files below it. If there is no
+    /// folder, they may name no files.
     pub client_files: Option<PathBuf>,
     /// Whether scripts show a message about variables that are not defined.
     pub report_undefined: bool,
@@ -87,8 +87,8 @@ pub(crate) struct Settings {
     pub clock: Clock,
     /// The origin of the configuration, which decides its rights.
     pub origin: Origin,
-    /// The folder below which clients that have shown the operator's token may name files. If there is none, they may
-    /// name no files.
+    /// The folder for clients: those that have shown the operator's token may name files below it. If there is no
+    /// folder, they may name no files.
     pub folder: Option<Arc<Path>>,
     /// Whether scripts show a message about variables that are not defined.
     pub report_undefined: bool,

@@ -70,7 +70,7 @@ impl Pairs {
     pub fn new_of(&self, old: u32) -> Option<u32> {
         self.new_of.get(old as usize).copied().flatten()
     }
-    /// Whether the configuration gives an element no name, so that its name was generated.
+    /// Whether the name of an element was generated. The configuration gives such an element no name.
     pub fn is_unnamed(graph: &Graph, e: usize) -> bool {
         kind(graph, e).is_some()
     }
@@ -80,8 +80,8 @@ impl Pairs {
     }
 }
 
-/// Whether one part of a full name was generated, because the element or compound of this class has no name in the
-/// configuration. A compound without a class has the generated name `@N`.
+/// Whether `part`, one part of a full name, was generated. It is the name of an element or compound of class `class`,
+/// which then has no name in the configuration. A compound without a class has the generated name `@N`.
 fn is_unnamed(part: &str, class: &str) -> bool {
     let number = part.strip_prefix(class).unwrap_or(part).strip_prefix('@');
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
@@ -220,8 +220,8 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Makes neighbours of a pair candidates for each other, if they have the same [`NeighbourKey`] in both
-    /// configurations.
+    /// Compares the neighbours of a pair. Neighbours with the same [`NeighbourKey`] in both configurations become
+    /// candidates for each other.
     fn compare(&self, o: usize, e: usize, same: bool, of_old: &mut Candidates, of_new: &mut Candidates) {
         let mut places: HashMap<NeighbourKey<'_>, [Vec<u32>; 2]> = HashMap::new();
         for (i, (side, element)) in [(&self.old, o), (&self.new, e)].into_iter().enumerate() {

@@ -81,7 +81,7 @@ impl Nodes {
         let culprit = report.culprit.or(caller);
         let mut lost = report.dropped.map_or(0, |before| pool::dropped().wrapping_sub(before)) as u64;
         for (n, body) in report.bodies {
-            // A locked element that did not panic itself only called the element that did. It is intact, so workers may
+            // This locked element did not panic itself, but called the element that did. It is intact, so workers may
             // use it again.
             if let Body::Locked(lock, _) = &body
                 && Some(lock.element) != culprit

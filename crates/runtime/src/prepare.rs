@@ -26,8 +26,8 @@ use std::sync::mpsc::Receiver;
 /// other elements, these have a task:
 /// - Elements with outputs but no inputs (sources).
 /// - Elements without push inputs, if their class has a task.
-/// - Elements with push inputs, if their class has a task and if packets from the inputs never reach one of the
-///   outputs (for example, devices and sockets).
+/// - Elements with push inputs, if their class has a task and if they have an output that packets from the inputs never
+///   reach (for example, devices and sockets).
 pub(crate) fn tasks_of(graph: &Graph) -> Vec<usize> {
     let pushed = |e: usize| (0..graph.inputs(e)).any(|p| graph.input_kind(e, p) == PortKind::Push);
     let pulled = |e: usize| (0..graph.outputs(e)).any(|p| graph.output_kind(e, p) == PortKind::Pull);
@@ -288,8 +288,7 @@ pub(crate) fn prepare(
     if failed(&diagnostics) {
         return Err(diagnostics);
     }
-    let mut built =
-        build_elements(&graph, classes.as_ref(), &names, &placement, seed, &mut diagnostics);
+    let mut built = build_elements(&graph, classes.as_ref(), &names, &placement, seed, &mut diagnostics);
     if failed(&diagnostics) {
         return Err(diagnostics);
     }

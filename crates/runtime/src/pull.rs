@@ -86,8 +86,8 @@ impl Nodes {
             Body::Locked(..) => {
                 spoiled(into, |into| self.pull_locked(core, n, port, max, into));
             }
-            // The node is running, further up the call stack. This is not a pull cycle, because the graph refuses
-            // those: while the node ran, it called a handler, and the handler pulls. This pull returns no packets.
+            // The node is running, further up the call stack. The graph refuses pull cycles, so the node must have
+            // called a handler, and the handler pulls. This pull returns no packets.
             Body::Busy => return,
         }
         self.settle(core);

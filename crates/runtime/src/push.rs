@@ -12,8 +12,8 @@ use castanet_spec::Reason;
 
 /// The maximum number of times that one packet may go round cycles.
 pub(crate) const HOPS: u16 = 1000;
-/// The limit on how often packets may go round cycles in one turn, for each packet that the turn may emit. It applies
-/// to all packets of the turn together, including copies. [`HOPS`] alone is not enough, because copies in a cycle
+/// The maximum number of rounds through cycles in one turn, for each packet that the turn may emit. The rounds of all
+/// packets of the turn, including copies, are added up. [`HOPS`] alone is not enough, because copies in a cycle
 /// multiply.
 pub(crate) const ROUNDS: u64 = 20_000;
 
@@ -203,8 +203,8 @@ pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Opt
     }
 }
 
-/// Ends the single-packet path at node `n`, which has put packets on the edges in `touched`. Returns true if there are
-/// no such edges. If there are, stores them in `rest`.
+/// Ends the single-packet path at node `n`. `touched` has a bit for each edge on which the node has put packets.
+/// Returns true if there are none. Otherwise stores them in `rest` and returns false.
 // The edges are stored in memory, because a return value would occupy registers on the whole path.
 #[inline(always)]
 pub(crate) fn is_all(n: usize, touched: u64, rest: &mut Option<Rest>) -> bool {

@@ -17,10 +17,10 @@ use std::sync::Weak;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// How often a thread that waits for a worker's answer checks that the worker is still running.
+/// While a thread waits for a worker's answer, it checks at this interval that the worker is still running.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// How long a thread that waits for a worker's answer spins before it sleeps.
+/// While a thread waits for a worker's answer, it spins for this long before it sleeps.
 const SPIN: Duration = Duration::from_micros(150);
 
 /// Why a handler call has no result.

@@ -54,8 +54,7 @@ impl Running {
     pub fn current(&self) -> Option<Arc<Shared>> {
         self.current.read().upgrade()
     }
-    /// The number of failed handler calls in scripts that neither a caller nor a packet started, so that nobody
-    /// receives the errors.
+    /// The number of failed handler calls in scripts that the router itself started. No caller receives their errors.
     pub fn failed_calls(&self) -> u64 {
         self.session.failed_calls.load(Ordering::Relaxed)
     }

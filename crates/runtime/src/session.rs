@@ -27,7 +27,7 @@ pub(crate) struct Session {
     pub on_panic: OnPanic,
     /// The number of panics of elements so far.
     pub panics: AtomicU64,
-    /// The number of failed handler calls in scripts that neither a caller nor a packet started.
+    /// The number of failed handler calls in scripts that the router itself started.
     pub failed_calls: AtomicU64,
     /// The ledger accounts of elements that hot swaps removed.
     pub former: Former,

@@ -80,8 +80,7 @@ pub struct Shared {
     pub classes: Arc<dyn Classes>,
     pub(crate) inboxes: Vec<Inbox>,
     pub(crate) requests: AtomicU32,
-    /// Whether the workers must return, because the router has ended or another configuration is about to replace this
-    /// one.
+    /// True when the workers must return: the router has ended, or another configuration is about to replace this one.
     pub(crate) halted: AtomicBool,
     pub(crate) ended: AtomicBool,
     /// Whether another configuration has replaced this one. It changes only while the supervisor holds its lock.

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// The maximum number of events that one epoll call returns.
 const EVENTS: usize = 64;
 
-/// The epoll data of the eventfd that wakes the worker. It differs from that of all descriptors, which is the
-/// descriptor number.
+/// The epoll data of the eventfd that wakes the worker. The epoll data of a watched descriptor is its number, which is
+/// never this value.
 const WAKER: u64 = u64::MAX;
 /// Below this duration, a sleep is timed in nanoseconds, which takes two system calls. Longer sleeps use the timeout of
 /// epoll, which has a resolution of 1 ms.
@@ -79,8 +79,8 @@ impl Waker {
     }
 }
 
-/// A descriptor that is registered with epoll, with the watch that waits until it is readable and the watch that waits
-/// until it is writable.
+/// A descriptor that is registered with epoll, and the keys of its two watches. The first waits until the descriptor is
+/// readable, the second until it is writable.
 ///
 /// When neither watch waits, the descriptor is removed from epoll. If it stayed registered, the kernel would call
 /// epoll's wake-up function for each packet that arrives at a socket. This would cost the sender time, although the
@@ -161,8 +161,7 @@ impl Sleeper {
         }
     }
 
-    /// Passes the events that a descriptor's watches wait for to epoll. `new` is true if the descriptor is not
-    /// registered yet.
+    /// Tells epoll which events a descriptor's watches wait for. `new` is true if the descriptor is not registered yet.
     fn update(&mut self, number: RawFd, new: bool) {
         let Some(waits) = self.waits.get(&number) else { return };
         let (epoll, fd, flags) = (&self.epoll, &waits.fd, waits.flags());

@@ -36,8 +36,8 @@ fn read_scheduled(nodes: &Nodes, core: &Core, element: u32) -> String {
     (nodes.tasks.contains(element) || core.is_scheduled(element)).to_string()
 }
 
-/// Writes the handler `home_thread`. A task cannot move to another worker. The handler accepts writes because some
-/// configurations write to it.
+/// Writes the handler `home_thread`. A task cannot move to another worker, so only the current value is accepted. The
+/// handler can be written because some configurations write to it.
 fn write_home_thread(nodes: &mut Nodes, element: u32, value: &str) -> Result<(), CallError> {
     let shared = &nodes.shared;
     if shared.home_thread(element as usize).to_string() == value.trim() {

@@ -5,7 +5,8 @@
 
 use castanet_testkit::{router, simulated};
 
-/// A configuration of about `n` elements: paths of 10 from a source to a sink, with a queue in the middle.
+/// A configuration of about `n` elements: paths of 10 elements from a source to a sink, each with a queue in the
+/// middle.
 fn large(n: usize) -> String {
     let path = |i: usize| {
         format!(

@@ -189,8 +189,8 @@ impl Loader for Texts {
     }
 }
 
-/// Reads configurations. When one has been prepared, it ends the running router, and waits until the run of that
-/// router has returned.
+/// Reads configurations. After a configuration has been prepared, the loader ends the running router, and waits until
+/// the run of that router has returned.
 struct Late {
     running: Arc<Running>,
     returned: AtomicBool,

@@ -58,9 +58,9 @@ bitflags::bitflags! {
         const LOOKS = 16;
     }
 
-    /// The entries of the router's ledger that a class makes. The ledger balances: the packets that entered
-    /// or were made have either left, been dropped, or are held. A packet that arrives at an element and
-    /// leaves it again needs no entry.
+    /// The entries of the router's ledger that a class makes. The ledger balances: each packet that entered
+    /// or was made has left, was dropped, or is held. A packet that arrives at an element and leaves it again
+    /// needs no entry.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct LedgerRole: u8 {
         /// It brings packets into the router: it generates, reads or receives them.
@@ -163,8 +163,8 @@ impl ClassSpec {
     pub fn all_handlers(&self) -> impl Iterator<Item = &'static HandlerSpec> {
         self.handlers.iter().chain(self.arg_handlers)
     }
-    /// Returns the declaration of a handler. This includes [indexed](ClassSpec::indexed) handlers, even if the element
-    /// in question has no port or pattern of that number.
+    /// Returns the declaration of a handler. The name of an [indexed](ClassSpec::indexed) handler may have any number:
+    /// the element need not have a port or pattern of this number.
     pub fn handler(&self, name: &str) -> Option<&'static HandlerSpec> {
         let indexed = || self.indexed.iter().find(|h| index(name, h.name).is_some());
         self.all_handlers().find(|h| h.name == name).or_else(indexed)

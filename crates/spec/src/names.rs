@@ -89,7 +89,8 @@ impl Names {
     pub fn new() -> Names {
         Names::default()
     }
-    /// Returns the addresses that `scope` + `name` stands for, so that the caller can set them. Adds a new name.
+    /// Returns the addresses that `scope` + `name` stands for, so that the caller can set them. Adds the name if it is
+    /// not defined yet.
     pub fn define_addresses(&mut self, scope: &str, name: &str) -> &mut Addresses {
         self.addresses.entry(format!("{scope}{name}")).or_default()
     }

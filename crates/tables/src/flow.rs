@@ -42,7 +42,7 @@ impl Bucket {
 /// The table doubles when three quarters of the slots are used. Tags alone determine the new positions, so no key is
 /// hashed again.
 ///
-/// The caller computes the hash with a secret seed. With a known seed, an attacker could choose keys that all
+/// The caller must compute the hash with a secret seed. With a known seed, an attacker could choose keys that all
 /// fall into one bucket.
 #[derive(Clone)]
 pub struct FlowIndex {
@@ -119,7 +119,7 @@ impl FlowIndex {
             (0..self.buckets.len()).filter_map(|n| self.buckets.get((home + n) & (self.buckets.len() - 1)));
         chain.take_while(|b| b.tags[PASSED] != 0).count().saturating_add(1).min(self.buckets.len())
     }
-    /// Adds an entry. The caller ensures that no entry has the same key. An entry with the value
+    /// Adds an entry. The caller must ensure that no entry has the same key. An entry with the value
     /// `u32::MAX` is ignored.
     pub fn insert(&mut self, tag: u32, value: u32) {
         if value == NONE {

@@ -92,9 +92,9 @@ impl<T> Ring<T> {
     /// The number of items. While other threads push and pop, the value may be outdated.
     #[inline]
     pub fn len(&self) -> usize {
-        // The head is read first, so that the tail is not behind it. The reads must be sequentially consistent:
-        // a thread that lowers a `Flag` and then checks the length must not miss a push or pop by a thread that
-        // saw the flag raised.
+        // The head is read first, so that the tail is not behind it. The reads must be sequentially consistent for
+        // the protocol of `Flag`: one thread pushes or pops, and then sees the flag still raised. Another thread
+        // lowers the flag, and then checks the length. It must see that push or pop.
         let head = self.head.get();
         let tail = self.tail.get();
         tail.wrapping_sub(head).min(self.capacity)
@@ -140,8 +140,8 @@ impl<T> Ring<T> {
         if inside > self.mask + 1 { self.capacity } else { self.capacity.saturating_sub(inside) }
     }
 
-    /// Claims consecutive cells by moving `end`, which is the head or the tail, past them: up to `want` cells, and at
-    /// most `room(position)`. Each claimed cell has `sequence == its position + ready`. Returns the first position
+    /// Claims consecutive cells by moving `end` (the head or the tail) past them: at most `want` cells, and at most
+    /// `room(position)` cells. Each claimed cell has `sequence == its position + ready`. Returns the first position
     /// and the number of cells, or `None` if no cell can be claimed because the ring is full (push) or empty (pop).
     #[inline]
     fn claim(

@@ -10,8 +10,8 @@ use crate::heap::Heap;
 
 /// The stride of a task with one ticket.
 const ONE_TICKET: u64 = 1 << 32;
-/// When the current pass exceeds this limit, it is subtracted from the passes of all tasks, so that passes do not
-/// overflow.
+/// When the current pass exceeds this limit, the current pass is subtracted from the passes of all tasks, so that
+/// passes do not overflow.
 const LARGE_PASS: u64 = 1 << 62;
 
 #[inline]
@@ -26,10 +26,11 @@ const MOST_SERVICE: u64 = 64;
 /// A stride scheduler for any number of tasks, which are identified by small numbers. A turn takes logarithmic time.
 /// Tasks with equal numbers of tickets take turns in the order in which they were added.
 ///
-/// If tasks have different numbers of tickets, tasks that sleep and wake together keep their shares too. A turn in
-/// which a task found nothing to do does not count ([`Stride::withdraw`]). When the task is scheduled again, it keeps
-/// its pass, or gets the current pass if that is higher. Among tasks with equal passes, the one with the least service
-/// for its tickets is next. If their services are equal too, the one that entered the queue first is next.
+/// If tasks have different numbers of tickets, three rules keep the shares of tasks that sleep and wake together:
+/// - A turn in which a task found nothing to do does not count ([`Stride::withdraw`]).
+/// - When the task is scheduled again, it keeps its pass, or gets the current pass if that is higher.
+/// - Among tasks with equal passes, the one with the least service for its tickets is next. If their services are equal
+///   too, the one that entered the queue first is next.
 #[derive(Clone, Debug, Default)]
 pub struct Stride {
     /// Keys are the pass, the service (0 while all tickets are equal), and the number of the task's entry into the
@@ -37,8 +38,8 @@ pub struct Stride {
     heap: Heap<(u64, u64, u64)>,
     clients: Vec<Client>,
     entered: u64,
-    /// The current pass: the pass that a task had at the last turn that counts. A new task gets a pass one stride above
-    /// it.
+    /// The current pass. After each turn that counts, it is the pass that the task of the turn had before the turn. A
+    /// new task gets a pass one stride above it.
     now: u64,
     /// The value of `now` before the last turn.
     before: u64,
@@ -59,7 +60,7 @@ struct Client {
     /// The task's pass when it was withdrawn ([`Stride::withdraw`]); none if it was not withdrawn since it was last
     /// added.
     left_at: Option<u64>,
-    /// Whether the last call of [`Stride::retry`] for the task withdrew a turn. The next call then withdraws none.
+    /// Whether the last call of [`Stride::retry`] for the task withdrew a turn. If so, the next call withdraws none.
     retries: bool,
 }
 
@@ -140,8 +141,8 @@ impl Stride {
     }
 
     /// Called when a task found nothing to do in its last turn but stays scheduled. Every second such turn does not
-    /// count, so the task can try again at once. The others count, so a task that finds nothing for long gives way to
-    /// others.
+    /// count, so the task can try again at once. The remaining turns count, so a task that finds nothing for long gives
+    /// way to other tasks. Does nothing while all tasks have equal numbers of tickets.
     pub fn retry(&mut self, client: u32) {
         if !self.mixed {
             return;

@@ -147,7 +147,7 @@ pub fn watched<R: Send + 'static>(f: impl FnOnce() -> R + Send + 'static) -> R {
 }
 
 /// Ends the process, with all its tests, if a test has not ended after five minutes. For tests in which a
-/// single call may hang, where no loop around the call can check the time. Disarmed when dropped.
+/// single call may hang: a loop around that call could not check the time. Disarmed when dropped.
 pub struct Watchdog {
     _disarm: Sender<()>,
 }

@@ -10,7 +10,7 @@ pub fn inside(name: &str, body: impl FnOnce()) {
     inside_of("-Urn", name, body);
 }
 
-/// Like [`inside`], but creates the namespaces that `flags`, options of unshare(1), ask for.
+/// Like [`inside`], but `flags` select the namespaces to create. They are options of unshare(1).
 pub fn inside_of(flags: &str, name: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();

@@ -12,7 +12,7 @@ pub mod op {
     pub const REQUEST: u16 = 1;
     /// Answer to a request (RFC 826).
     pub const REPLY: u16 = 2;
-    /// Request for the IPv4 address of the target Ethernet address, usually the sender's own (RFC 903).
+    /// Request for the IPv4 address that belongs to the target Ethernet address, usually that of the sender (RFC 903).
     pub const RARP_REQUEST: u16 = 3;
     /// Answer to a reverse request (RFC 903).
     pub const RARP_REPLY: u16 = 4;

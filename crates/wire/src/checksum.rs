@@ -9,7 +9,7 @@ use crate::Be16;
 /// Folds a 64-bit one's-complement sum to 16 bits, end-around carries included.
 #[inline]
 const fn fold64(sum: u64) -> u16 {
-    // A word plus the same word rotated by half has `high + low + carry` in its upper half (RFC 1071 §2).
+    // The sum of a word and the same word rotated by half has `high + low + carry` in its upper half (RFC 1071 §2).
     let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
     (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
 }

@@ -32,7 +32,7 @@ pub mod kind {
 pub struct Ipv4Option<'a> {
     /// Offset of the option from the start of the IPv4 header.
     pub offset: usize,
-    /// All bytes of the option: the type, and for all but one-byte options the length and data.
+    /// All bytes of the option: type, length and data. One-byte options have only the type.
     pub bytes: &'a [u8],
 }
 
@@ -115,7 +115,7 @@ pub fn copy_for_fragment(options: &[u8], out: &mut [u8; 40]) -> usize {
             continue;
         }
         let end = len + option.bytes.len();
-        // The copy fails only if `options` has more than 40 bytes, which no header has.
+        // This fails only if `options` has more than 40 bytes. The options of a header never do.
         let Some(place) = out.get_mut(len..end) else { break };
         place.copy_from_slice(option.bytes);
         len = end;

@@ -208,8 +208,8 @@ impl Hostile {
     }
 
     /// Fragments that overlap, contradict each other, never become complete, or exceed the maximum packet
-    /// length. Some are for the router, which reassembles them. Others are for hosts behind the router, which
-    /// forwards them as they are.
+    /// length. The router reassembles those that are addressed to itself. It forwards those for the host behind it
+    /// as they are.
     pub fn fragments(&mut self) -> Vec<Vec<u8>> {
         let Scene { host, router, beyond } = self.scene;
         let to = self.one_of(&[router.1, router.1, beyond], router.1).to_string();

@@ -44,8 +44,8 @@ struct Inside {
     holder: Process,
 }
 
-/// Returns the path of the helper command. It is in the directory of the running program. If that program is a test,
-/// it is in the parent of that directory.
+/// Returns the path of the helper command. It is in the directory of the running program, or in the parent of that
+/// directory if the program is a test.
 fn helper() -> PathBuf {
     let test = std::env::current_exe().unwrap_or_else(|e| panic!("this test has no file: {e}"));
     // target/PROFILE/COMMAND or target/PROFILE/deps/TEST-HASH

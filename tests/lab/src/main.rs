@@ -8,7 +8,8 @@
 //! - `castanet-lab enter PID COMMAND...` runs a command in the namespaces of a holder.
 //! - `castanet-lab wire DEVICE` sends the frames that it reads and prints those that arrive, in hexadecimal.
 //! - `castanet-lab flood DEVICE MILLISECONDS [RATE]` reads frames, each preceded by its length in two bytes, until
-//!   the end of input. It then sends them repeatedly, at most RATE a second, and prints their number.
+//!   the end of input. It then sends them repeatedly, at most RATE a second, and prints how many the device accepted
+//!   and refused.
 //! - `castanet-lab ftp-server` and `castanet-lab ftp-client SERVER COMMAND...` transfer a file by FTP, once for
 //!   each of the commands PORT, EPRT, PASV, EPSV.
 //! - `castanet-lab ftp-say SERVER MILLISECONDS COMMAND...` sends a command and waits for the reply.
@@ -140,7 +141,7 @@ fn wire(device: &str) -> Done {
     let socket = PacketSocket::open(device).map_err(said(device))?;
     println!("ready");
     let sender = socket.try_clone().map_err(said(device))?;
-    // The lock is held from the moment a frame leaves the socket until it is printed. The value is true when no
+    // The lock is held from before a frame is read from the socket until it is printed. The value is true when no
     // more frames will be printed.
     let ended = Arc::new(Mutex::new(false));
     let printing = ended.clone();

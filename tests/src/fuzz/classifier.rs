@@ -16,7 +16,7 @@ fn agree(whole: &Program, alone: &[(Program, Output)], packet: &[u8]) {
 }
 
 /// Classifies a packet. The first byte of the input selects a language. Patterns follow, one per line, up to a byte
-/// 255. The rest is the packet, of which every prefix is classified too.
+/// 255. The rest is the packet. Every prefix of it is classified too.
 pub fn classifier(data: &[u8]) {
     let Some((&language, rest)) = at_most(data, 2048).split_first() else { return };
     let end = rest.iter().position(|&b| b == 255).unwrap_or(rest.len());
@@ -34,7 +34,7 @@ pub fn classifier(data: &[u8]) {
     let mut alone = Vec::new();
     for (i, &pattern) in patterns.iter().enumerate() {
         // In a filter, the action of the matching rule gives the output. A rule that is tested alone gets the action
-        // `allow`, so that its match is visible even if the rule drops.
+        // `allow`, so that its match is visible even if its own action is `drop`.
         let (pattern, output) = if language % 3 == 2 {
             let Some((action, condition)) = pattern.trim().split_once(char::is_whitespace) else { return };
             let output = match action {

@@ -5,8 +5,8 @@ use super::elements::{frames, source};
 use super::{at_most, load};
 use std::sync::OnceLock;
 
-/// Returns the text of conf/ip-router-trace.click without its sources and without elements that write files, as the
-/// pieces before, between and after the sources.
+/// Returns three pieces of the text of conf/ip-router-trace.click: before, between and after its two sources. `Discard`
+/// replaces the elements that write files.
 fn pieces() -> &'static [String] {
     static PIECES: OnceLock<Vec<String>> = OnceLock::new();
     PIECES.get_or_init(|| {

@@ -5,7 +5,8 @@ use super::{at_most, load};
 use castanet_lang::Diagnostic;
 use castanet_lang::args::split;
 
-/// Words that write or read files or signal processes, and characters from which such words could be composed.
+/// Words of instructions that access files or send signals to processes, and characters from which such words could be
+/// composed.
 const OUTSIDE: &[&str] =
     &["kill", "cat", "save", "append", "handlers", "list", "classes", ">", "\\", "%c", "$$"];
 

@@ -45,7 +45,7 @@ pub(super) fn claims<'a>(fates: &'a Fates, choose: impl Fn(&Due) -> bool) -> Vec
     chosen.map(|(cause, due)| Claim { due, cause, found: Found::No, pieces: Vec::new() }).collect()
 }
 
-/// Checks that packets that arrived on one interface, with the same source and destination, keep their order.
+/// Checks that the router keeps the order of packets with the same input interface, source, destination and protocol.
 #[derive(Default)]
 pub(super) struct Order {
     last: HashMap<(usize, bool, Ipv4Addr, Ipv4Addr, u8), usize>,

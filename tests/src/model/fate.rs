@@ -45,8 +45,7 @@ pub(super) struct Fate {
     /// The name of the fate in the report.
     pub(super) label: &'static str,
     pub(super) due: Vec<Due>,
-    /// The next hops (interface and address) that never answer ARP, so that what the router sends to them is held
-    /// forever.
+    /// The next hops (interface and address) that never answer ARP. The router holds the packets to them forever.
     pub(super) held: Vec<(usize, Ipv4Addr)>,
 }
 

@@ -128,8 +128,8 @@ fn text(written: &Written) -> Result<String, String> {
         "AddressInfo(scale0 02:00:00:00:00:01, scale1 02:00:00:00:00:02);\n{}",
         String::from_utf8_lossy(&output.stdout)
     )
-    // The text may define scale0 and scale1 again, which replaces the definitions in the first line. So the Ethernet
-    // addresses are added there too.
+    // If the output of `castanet new` also defines scale0 and scale1, its definitions replace those of the first line.
+    // So the Ethernet addresses are added to them too.
     .replace("scale0 10.0.0.1/24", "scale0 10.0.0.1/24 02:00:00:00:00:01")
     .replace("scale1 10.0.1.1/24", "scale1 10.0.1.1/24 02:00:00:00:00:02"))
 }
@@ -169,8 +169,8 @@ fn without_tree(text: &str) -> String {
 }
 
 /// Returns the configuration with compounds expanded, a source in place of each FromDevice, and a sink with a meter in
-/// place of each ToDevice. The sink for one device runs on the worker of the other device's source: that
-/// source fills the queue before the sink.
+/// place of each ToDevice. The sink for one device runs on the worker of the other device's source, because that
+/// source fills the queue from which the sink pulls.
 fn without_devices(text: &str) -> Result<String, String> {
     let text = without_tree(text);
     let (flat, _, diagnostics, _) = elaborate(&Source::text("new", &text, Vec::new()), None, Unknown::Opaque);

@@ -193,8 +193,8 @@ fn global(graph: &Graph, e: usize, handler: &str, write: bool) -> Option<(String
     Some((format!("there is no global {kind} handler '{handler}'"), help))
 }
 
-/// Returns the names of the write handlers (if `write`) or read handlers of a class. The name of a numbered handler
-/// such as `patternN` ends in `digits`, or in `N` if `digits` is empty.
+/// Returns the names of the write handlers (if `write`) or read handlers of a class. In the names of numbered handlers
+/// such as `patternN`, `digits` replaces the `N`, unless `digits` is empty.
 fn handlers(spec: &ClassSpec, write: bool, digits: &str) -> Vec<String> {
     let right = |h: &&HandlerSpec| if write { h.writable() } else { h.readable() };
     let number = if digits.is_empty() { "N" } else { digits };

@@ -15,8 +15,8 @@ use std::collections::HashMap;
 /// Looks up the kinds of a router's handler values. The class of each element is read from the router once.
 pub struct Kinds {
     registry: Registry,
-    /// The specs of elements, by name. `None` if this program does not have the class, because the router
-    /// loaded it from a package.
+    /// The specs of elements, by name. `None` if this program does not have the class. The router may have loaded
+    /// it from a package.
     specs: HashMap<String, Option<&'static ClassSpec>>,
 }
 

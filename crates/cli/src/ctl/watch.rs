@@ -139,8 +139,8 @@ fn json_line(
 }
 
 /// Cuts rows to the size of the terminal (columns, lines). Longer rows would wrap, and more rows would
-/// scroll, so that the cursor could not return to the first row. The last line of the terminal is left for
-/// the cursor.
+/// scroll. In both cases the cursor could not return to the first row. The last line of the terminal is left
+/// for the cursor.
 fn cut(mut rows: Vec<String>, (width, height): (usize, usize)) -> Vec<String> {
     let most = height.saturating_sub(1).max(1);
     if rows.len() > most {
@@ -174,8 +174,8 @@ pub fn watch(client: &mut Client, w: &Watch, json: bool) -> Result<(), Failure> 
     let mut shown = 0;
     for n in 0..w.count.unwrap_or(u64::MAX) {
         if n > 0 {
-            // Readings are scheduled from the start time, so that the duration of readings does not
-            // accumulate.
+            // Reading `n` is due `n` intervals after the start. If it were due one interval after the previous
+            // reading, delays would add up.
             let factor = u32::try_from(n).unwrap_or(u32::MAX);
             let due = w.interval.checked_mul(factor).and_then(|d| start.checked_add(d));
             std::thread::sleep(due.map_or(w.interval, |d| d.saturating_duration_since(Instant::now())));

@@ -35,7 +35,7 @@ pub struct Bridge {
     /// Bridge priority. The switch with the lowest value becomes the root, and its times apply to all.
     #[arg(short, long, value_name = "NUMBER", default_value = "0xdead", value_parser = priority)]
     priority: String,
-    /// Seconds that a port spends listening, and then learning, before it forwards.
+    /// Seconds that a port spends in each of the states listening and learning before it forwards.
     #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(2..=30))]
     forward_delay: u32,
     /// Seconds between configuration messages of the root.

@@ -31,8 +31,9 @@ pub const EXAMPLES: &str = "Examples:
 /// The definition of an interface, as in conf/ip-router.click.
 const INTERFACE: &str = include_str!("interface.click");
 /// The replacements that --advertise makes in [`INTERFACE`]: the third string replaces the first, and the fourth
-/// replaces the second. The new text separates IP packets to all routers (224.0.0.2) and to all hosts
-/// (255.255.255.255). Router solicitations (RFC 1256) among these packets are answered, and the others are dropped.
+/// replaces the second. In the new text, the classifier has further outputs for IP packets to all routers (224.0.0.2)
+/// and to all hosts (255.255.255.255). Behind these outputs, router solicitations (RFC 1256) are answered, and all
+/// other packets are dropped.
 const ARRIVALS: [&str; 4] = [
     "12/0800);",
     "    kind[2] -> Paint($color) -> output;\n",
@@ -44,7 +45,7 @@ const ARRIVALS: [&str; 4] = [
 /// Largest number of interfaces. Packets carry the number of their interface as paint. Paint is a byte, and 0 means
 /// an unpainted packet.
 const MOST: usize = 255;
-/// The beginning of the line in [`INTERFACE`] that follows the lines of the receiving device.
+/// The beginning of a line in [`INTERFACE`]: the first line after those of the receiving device.
 const BEHIND_FIRST: &str = "    kind[0] -> ";
 /// Default number of ICMP errors per second.
 const ICMP_ERRORS: u32 = 1000;

@@ -94,7 +94,7 @@ impl Lifecycle for ChatterSocket {
         self.serving.end();
         Ok(())
     }
-    /// The key does not contain the channel, so that the socket stays when the channel changes.
+    /// Returns the key of the address. The channel is not part of it, so the socket stays when the channel changes.
     fn holds(&self) -> Option<String> {
         Some(self.serving.key())
     }

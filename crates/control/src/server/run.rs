@@ -66,7 +66,7 @@ fn of_user(peer: Uid, owner: Uid) -> Option<Origin> {
 }
 
 /// The rights of a client of a TCP socket, by its address. A loopback address proves that the client is local: the
-/// kernel drops packets from such addresses that arrive on another device.
+/// kernel drops packets with such a source address unless they arrive on the loopback device.
 fn of_address(peer: Option<SocketAddr>) -> Origin {
     match peer {
         Some(a) if a.ip().to_canonical().is_loopback() => Origin::Anonymous,

@@ -79,29 +79,29 @@ impl Cx<'_> {
         batch.clear();
     }
 
-    /// Counts packets that enter the router through this element. The class declares `ledger(enters)`.
+    /// Counts packets that enter the router through this element. The class must declare `ledger(enters)`.
     #[inline]
     pub fn entered(&mut self, n: u64) {
         self.core.count_entry(self.out.range.me, Entry::Entered, n);
     }
-    /// Counts packets that this element makes from others: copies, fragments, answers. The class declares
+    /// Counts packets that this element makes from others: copies, fragments, answers. The class must declare
     /// `ledger(makes)`.
     #[inline]
     pub fn made(&mut self, n: u64) {
         self.core.count_entry(self.out.range.me, Entry::Made, n);
     }
-    /// Counts packets that leave the router through this element. The class declares `ledger(leaves)`.
+    /// Counts packets that leave the router through this element. The class must declare `ledger(leaves)`.
     #[inline]
     pub fn left(&mut self, n: u64) {
         self.core.count_entry(self.out.range.me, Entry::Left, n);
     }
-    /// Counts packets that the kernel dropped before this element could read them. An element that shows this number by
-    /// a handler calls this function only at cleanup, so that the ledger still has the number when the element is gone.
-    /// The class declares `ledger(enters)`.
+    /// Counts packets that the kernel dropped before this element could read them. If a handler of the element shows
+    /// this number, call this function only at cleanup. The ledger then still has the number when the element is gone.
+    /// The class must declare `ledger(enters)`.
     pub fn missed(&mut self, n: u64) {
         self.core.count_entry(self.out.range.me, Entry::Missed, n);
     }
-    /// Sends a copy of a packet to an output. The copy is dropped if no buffer is free. The class declares
+    /// Sends a copy of a packet to an output. The copy is dropped if no buffer is free. The class must declare
     /// `ledger(makes)`.
     pub fn emit_copy(&mut self, port: usize, p: &mut Packet) {
         self.made(1);

@@ -172,8 +172,8 @@ impl Core {
     pub fn watches(&mut self) -> &mut Watches {
         &mut self.watches
     }
-    /// Exchanges the timers and descriptors of this worker with `timers` and `watches`: those of a locked element,
-    /// before and after it runs.
+    /// Exchanges the timers and descriptors of this worker with those of a locked element (`timers`, `watches`). Called
+    /// before and after the element runs.
     #[inline]
     pub fn exchange(&mut self, timers: &mut TimerQueue<(u32, u16)>, watches: &mut Watches) {
         std::mem::swap(&mut self.timers, timers);
@@ -237,7 +237,7 @@ impl Core {
     pub fn has_pulled(&self) -> bool {
         self.budget.pulls & Budget::PACKETS != 0
     }
-    /// Whether at least one pull since [`Core::begin_task`] found no packet.
+    /// Whether there was a pull since [`Core::begin_task`], and no pull found a packet.
     #[inline]
     pub fn found_nothing(&self) -> bool {
         self.budget.pulls == Budget::NOTHING
@@ -264,7 +264,7 @@ impl Core {
     pub fn restore_caller(&mut self, caller: Option<Caller>) {
         self.caller = caller.unwrap_or(Caller { origin: self.home, nesting: 0 });
     }
-    /// Whether handler calls wait until the element that requested them has returned.
+    /// Whether there are handler calls that wait for the return of the element that requested them.
     #[inline(always)]
     pub fn has_deferred(&self) -> bool {
         !self.deferred.is_empty()
@@ -314,8 +314,8 @@ impl Core {
         for note in signal.notes() {
             if self.notes.is_full(note) {
                 self.notes.clear(note);
-                // The queue has got free space in the meantime. Other sources may have seen the notifier off and gone
-                // to sleep, so wake them.
+                // If the queue has got free space in the meantime, turn the notifier on again. Other sources may have
+                // seen it off and gone to sleep, and this wakes them.
                 if !self.notes.is_full(note) {
                     self.set_note(note);
                 }

@@ -52,12 +52,13 @@ impl<'a> Outputs<'a> {
         let open = if single { range.count } else { 0 };
         Outputs { edges, range, slot_edge: 0, touched: 0, slot: None, open }
     }
-    /// Makes an action the running element. The slot stays closed, because only elements outside chains may use it.
+    /// Selects an action as the running element. The slot stays closed, because only elements outside chains may use
+    /// it.
     #[inline(always)]
     pub fn enter(&mut self, range: EdgeRange) {
         self.range = range;
     }
-    /// Makes an element that gets a single packet the running one, and opens the slot.
+    /// Selects the running element, which gets a single packet, and opens the slot.
     #[inline(always)]
     pub fn enter_single(&mut self, range: EdgeRange) {
         self.range = range;

@@ -49,7 +49,7 @@ pub struct Args {
 /// The state of the control law (RFC 8289 section 5.3). Times are nanoseconds since 1970.
 #[derive(Clone, Default)]
 struct Law {
-    /// When waits will have been too long for a whole interval; `None` while they are short enough.
+    /// When dropping may begin: one interval after waits became too long. `None` while waits are short enough.
     above: Option<i64>,
     dropping: bool,
     /// When the next packet is to be dropped.
@@ -85,8 +85,8 @@ impl CoDel {
             return None;
         };
         let waited = if p.timestamp() == 0 { 0 } else { now.saturating_sub(p.timestamp()) };
-        // RFC 8289 drops nothing while the queue has at most the bytes of one maximum-size packet. Queues
-        // here count packets, not bytes.
+        // RFC 8289 drops nothing while the queue holds no more bytes than one packet of maximum size. Queues here
+        // count packets, so the limit is one packet.
         if waited < self.args.target.0 || self.lengths.total() <= 1 {
             self.law.above = None;
             return Some((p, false));

@@ -104,7 +104,7 @@ impl<A: EarlyArgs> Early<A> {
         }
         let first = due == i64::MIN;
         let next = now.saturating_add(if first { INTERVAL } else { INTERVAL - behind % INTERVAL });
-        // If several workers come here, only the one that changes the time adapts the probability.
+        // If several workers come here at once, only the worker that sets the next time adapts the probability.
         let mine = self.state.adapt.compare_exchange(due, next, Relaxed, Relaxed).is_ok();
         if first || !mine {
             return;
@@ -265,8 +265,8 @@ impl<A: EarlyArgs> Engine for Early<A> {
 }
 
 impl<A: EarlyArgs> Policy for Early<A> {
-    /// Distributes the gaps between drops evenly, and draws one random number for each drop (Floyd and Jacobson 1993,
-    /// section 7 and figure 17).
+    /// Draws one random number for each drop, so that the gaps between drops are uniformly distributed (Floyd and
+    /// Jacobson 1993, section 7 and figure 17).
     #[inline]
     fn refuses(&mut self, cx: &mut Cx<'_>) -> bool {
         // Time affects the average only in steps of 20 ms, so no exact time is needed.

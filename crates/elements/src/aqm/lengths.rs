@@ -67,7 +67,7 @@ impl Lengths {
         self.0.iter().map(|(e, _)| name(*e)).collect::<Vec<_>>().join(end)
     }
     /// Returns the argument QUEUES of a configuration string, with the comma before it. Returns an empty string if no
-    /// queue has a name, because QUEUES needs at least one.
+    /// queue has a name, because QUEUES needs at least one name.
     pub(super) fn argument(&self, cx: &mut Cx<'_>) -> String {
         let names = self.names(" ", cx);
         if names.trim().is_empty() { String::new() } else { format!(", QUEUES {names}") }

@@ -77,7 +77,7 @@ struct State {
     /// The excess when the controller last ran.
     before: Real,
     probability: Real,
-    /// Whether the timer is not set.
+    /// True while the timer is off.
     resting: AtomicBool,
     drops: SharedCount,
 }

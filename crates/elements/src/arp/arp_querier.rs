@@ -221,8 +221,8 @@ impl ArpQuerier {
         cx.return_batch(batch);
     }
 
-    /// Processes the packets of a batch from index `from` on one by one; the address of the first of them is not in the
-    /// cache. The packets before them are forwarded as a batch.
+    /// Forwards the packets before index `from` as a batch, and processes the others one by one. The address of the
+    /// packet at `from` is not in the cache.
     #[cold]
     #[inline(never)]
     fn push_rest(&mut self, batch: &mut Batch, from: usize, now: i64, cx: &mut Cx<'_>) {

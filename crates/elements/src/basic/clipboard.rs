@@ -11,8 +11,7 @@ use castanet_element::prelude::*;
 ///
 /// # Ports
 /// Input 0: packets to copy from. Output 0: the packets from input 0. Input 1: packets to write into. Output 1: the
-/// packets from input 1 with the copied bytes. The path from input 0 to output 0 is push or pull, and so is the path
-/// from input 1 to output 1.
+/// packets from input 1 with the copied bytes. The two paths (0 to 0, 1 to 1) are agnostic: each may be push or pull.
 ///
 /// # Example
 /// ```click

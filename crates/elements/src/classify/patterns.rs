@@ -121,7 +121,7 @@ pub(super) fn one_per_output(patterns: usize, outputs: usize) -> Result<(), Conf
 /// The compiled decision tree of a classifier, and whether it reads the Ethernet header.
 pub(super) struct Classify {
     pub(super) program: Program,
-    /// Whether the program reads the Ethernet header before the IP header.
+    /// Whether the program reads the Ethernet header in front of the IP header.
     looks_at_mac: bool,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads rules of IPFilter from files, which arguments of the form `file NAME` name.
+//! Reads rules of IPFilter from files. An argument `file NAME` names such a file.
 
 use super::patterns::Written;
 use castanet_element::error::reason;
@@ -191,7 +191,9 @@ mod tests {
         assert_eq!(refused(&[b' '; 1 << 20]), None);
         assert_eq!(refused(&[b' '; (1 << 20) + 1]), Some(": longer than 1048576 bytes".into()));
         assert_eq!(refused(b"\xff"), Some(": not a text file in UTF-8".into()));
-        assert!(read(dir.path().to_str().unwrap()).unwrap_err().to_string().ends_with(": not a regular file"));
+        assert!(
+            read(dir.path().to_str().unwrap()).unwrap_err().to_string().ends_with(": not a regular file")
+        );
         assert!(read("/nonexistent").unwrap_err().to_string().ends_with(": No such file or directory"));
     }
 }

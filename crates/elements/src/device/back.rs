@@ -12,9 +12,9 @@ pub(super) fn ether(name: &str) -> Ether {
     device::link_info(name).ok().and_then(|d| d.ether)
 }
 
-/// Reports that a device is back, and returns its Ethernet address. If that address is no longer `before`, the router
-/// also reads its configuration again, provided that the configuration takes addresses from the device (`eth0:eth` and
-/// the like). The report says whether the configuration is read again.
+/// Reports that a device is back. Returns its Ethernet address, or `before` if it has none. If the address has changed,
+/// and the configuration takes addresses from the device (`eth0:eth` and the like), the router reads its configuration
+/// again. The report says whether it does.
 pub(super) fn tell(name: &str, before: Ether, cx: &Cx<'_>) -> Ether {
     let now = ether(name).or(before);
     let start = format!("{}: {name}: device is back", cx.declaration());

@@ -13,7 +13,7 @@ pub(super) const ROUTER: u32 = u32::MAX;
 #[derive(Default)]
 struct Claims(Mutex<HashMap<String, (u32, String)>>);
 
-/// Claims the use of a device that the text `what` describes, for the element that is being built. If another element
+/// Claims a use of a device for the element that is being built. The text `what` describes the use. If another element
 /// has claimed the same text already, the error names that element.
 pub(super) fn claim(what: &str, cx: &mut BuildCx<'_>) -> Result<(), ConfigError> {
     let claims = cx.share_as(ROUTER, Claims::default);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The maximum number of packets from a push input that wait for a socket.
 const WAITING: usize = 1024;
-/// How long a task sleeps before it tries again, in nanoseconds, where it cannot wait for a descriptor.
+/// The time in nanoseconds that a task sleeps before it tries again, if it has no descriptor to wait for.
 const LATER: i64 = 1_000_000;
 /// The number of the timer that `Pump::wait_a_while` sets.
 const TIMER: u16 = 0;

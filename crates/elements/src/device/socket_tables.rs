@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decides by route tables of the configuration which hosts may connect or send to a socket.
+//! Decides which hosts may connect or send to a socket, by route tables of the configuration.
 
 use castanet_element::prelude::*;
 use std::net::Ipv4Addr;

@@ -33,7 +33,8 @@ impl Wanted {
     /// Changes the open device, whose settings are `old`. On an error, the old settings are restored.
     pub(super) fn change(&self, old: &Wanted, tun: &Tun) -> Result<(), DeviceError> {
         self.change_all(old, tun).inspect_err(|_| {
-            // Ignore an error here: only a setting that could not be changed can fail to be restored.
+            // Ignore an error here: restoring fails only for the setting that could not be changed, and that setting
+            // still has its old value.
             let _ = old.change_all(self, tun);
         })
     }
@@ -79,8 +80,8 @@ impl Wanted {
     pub(super) fn start(&self) -> Start {
         if self.tap { Start::Ethernet } else { Start::Ip }
     }
-    /// Returns the length from which on a packet of the host is too long: one byte more than the MTU and an Ethernet
-    /// header with a VLAN tag.
+    /// Returns the smallest length at which a packet of the host is too long: the MTU, an Ethernet header with a VLAN
+    /// tag, and one byte more.
     pub(super) fn room(&self) -> usize {
         (self.mtu as usize).saturating_add(19)
     }

@@ -58,7 +58,7 @@ impl Tagged for Args {
 
 #[handlers]
 impl EtherVlanEncap {
-    /// The configuration string of an element with the same arguments.
+    /// The configuration string, with the current values of the arguments.
     #[read(merge = first)]
     fn config(&self) -> String {
         let Args { ethertype, src, dst, .. } = &self.tagging.args;

@@ -31,7 +31,7 @@ impl PortFlags {
     /// is ignored.
     pub fn set(&self, port: usize, value: bool) -> bool {
         let flag = self.flags.get().and_then(|all| all.get(port));
-        // The flag is sequentially consistent, as notifiers are, because a task that pulls clears a notifier and then
+        // Sequentially consistent, as accesses to notifiers are: a pulling task first clears the notifier and then
         // reads the flag.
         flag.is_some_and(|flag| flag.swap(value, Ordering::SeqCst))
     }

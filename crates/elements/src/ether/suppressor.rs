@@ -95,8 +95,8 @@ impl Element for Suppressor {
         }
         p
     }
-    // The class has no task that is scheduled. `task` is called when a notifier upstream to which the element has
-    // subscribed is set.
+    // When a notifier upstream turns on, it schedules every element that subscribed to it. So `task` is called although
+    // the class has no task.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.has_something(cx), cx);
         Turn::Sleep

@@ -46,7 +46,7 @@ impl Tagged for Args {
 
 #[handlers]
 impl VlanEncap {
-    /// The configuration string of an element with the same arguments.
+    /// The configuration string, with the current values of the arguments.
     #[read(merge = first)]
     fn config(&self) -> String {
         let kind = self.tagging.args.ethertype.map(|t| format!(", ETHERTYPE {t}"));

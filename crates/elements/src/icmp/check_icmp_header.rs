@@ -12,9 +12,9 @@ use castanet_wire::{IcmpHeader, checksum};
 ///
 /// The tests are, in this order: the protocol is ICMP; the message is as long as its type requires (RFC 792: 8 bytes,
 /// 20 for timestamps; RFC 950: 12 for address masks), and fits into the packet; its checksum is correct. A fragment
-/// fails, because the checksum also covers the fragments that it lacks: put an IPReassembler before this element. A bad
-/// packet leaves on output 1, or is dropped if that output is not connected. A message is printed for the first bad
-/// packet only or, with `VERBOSE`, for every bad packet. The network header must be marked.
+/// fails, because the checksum covers the whole message: put an IPReassembler before this element. A bad packet leaves
+/// on output 1, or is dropped if that output is not connected. A message is printed for the first bad packet only or,
+/// with `VERBOSE`, for every bad packet. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: good ICMP messages. Output 1 (optional): bad packets.
@@ -50,7 +50,7 @@ impl Protocol for Icmp {
     const FAULTS: &'static [&'static str; 3] = &["not ICMP", "bad packet length", "bad ICMP checksum"];
     #[inline]
     fn examine(network: &[u8]) -> Result<(), Fault> {
-        // Byte 9 of the IP header is the protocol. A packet that ends before it fails the length test below.
+        // Byte 9 of the IP header is the protocol. A packet without this byte fails the length test below.
         if network.get(9).is_some_and(|&protocol| protocol != ICMP) {
             return Err(Fault::Protocol);
         }

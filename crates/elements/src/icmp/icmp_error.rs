@@ -69,7 +69,7 @@ pub struct Args {
     /// Code of the messages: `host`, `transit`... or a number.
     #[arg(default = Word("0".into()), show = "0")]
     code: Word,
-    /// Addresses to which no errors are sent, and about packets to which no errors are sent.
+    /// Bad addresses: no errors are sent about packets from them or to them.
     #[arg(default = IpList::default(), show = "")]
     badaddrs: IpList,
     /// The maximum length of a message, including its IP header, in bytes.
@@ -161,8 +161,8 @@ impl IcmpError {
         }
     }
 
-    /// Returns the destination of the message about a packet, its source route if it needs one, and the number of bytes
-    /// to quote. The error is the drop reason if no message may be sent.
+    /// Returns what the message about a packet needs: its destination, its source route (if it gets one), and the
+    /// number of bytes to quote. If no message may be sent, the error is the drop reason.
     fn answer(&self, p: &Packet) -> Result<(u32, Option<SourceRoute>, usize), Reason> {
         let ip = p.network().ok_or(Reason::NoIpHeader)?;
         let h = Ipv4Header::from_prefix(ip).ok_or(Reason::NoIpHeader)?;

@@ -87,7 +87,7 @@ impl Information for AddressInfo {
                 added = added.and(add(word, scope, names, &mut all));
             }
             if added.is_err() {
-                // Define the name with zero addresses. Otherwise each use of it would be reported as an error, too.
+                // Define the name with all-zero addresses. Otherwise each use of it would be reported as an error, too.
                 let (ip, net) = ([0; 4], ([0; 4], [0; 4]));
                 all.ip.get_or_insert(ip);
                 all.net.get_or_insert(net);

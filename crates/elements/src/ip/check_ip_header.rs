@@ -153,8 +153,8 @@ impl Build for CheckIpHeader {
 }
 
 impl Lifecycle for CheckIpHeader {
-    /// Returns no effects without VERBOSE: a message is then printed only for the first bad packet, so
-    /// packets may be processed in batches.
+    /// Without VERBOSE, returns no effects: a message is printed only for the first bad packet, so packets may be
+    /// processed in batches.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }
     }

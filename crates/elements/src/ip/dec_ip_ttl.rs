@@ -82,9 +82,9 @@ impl DecIpTtl {
         if word & 0xfe == 0 {
             return self.expire(cx);
         }
-        // RFC 1624, in memory order (RFC 1071 section 2(B)). The addition below increments the checksum, with
-        // end-around carry as in `checksum::update_ttl_decrement_field`, and decrements the time to live, which cannot
-        // borrow.
+        // The addition below increments the checksum (RFC 1624) and decrements the time to live, which is at least 2,
+        // so nothing is borrowed. The checksum is in memory order (RFC 1071 section 2(B)). The branch adds its
+        // end-around carry, as in `checksum::update_ttl_decrement_field`.
         if word >= 0xfffe_0000 {
             std::hint::cold_path();
             word = word.wrapping_add(0x0001_0000);

@@ -78,7 +78,7 @@ impl ArgValue for Ect {
 }
 
 impl Args {
-    /// Returns the type of service byte that TOS, or DSCP, ECT and CE, give.
+    /// Returns the type of service byte: TOS if it is given, otherwise a byte made of DSCP, ECT and CE.
     fn tos(&self) -> Result<u8, ValueError> {
         let (ect, ce) = (self.ect.0, self.ce.is_some());
         if self.tos >= 0 && (self.dscp >= 0 || ect.is_some() || ce) {

@@ -41,7 +41,7 @@ pub struct IpFragmenter {
     headroom: usize,
     identifications: Secret,
     pieces: Batch,
-    /// The number of fragments after the first that the last fragmented packet was cut into.
+    /// The number of fragments of the last fragmented packet, without the first fragment.
     last_pieces: usize,
 }
 
@@ -84,7 +84,7 @@ impl Build for IpFragmenter {
 }
 
 impl Lifecycle for IpFragmenter {
-    /// Returns no effects without VERBOSE: messages are then printed for the first five packets only, so packets may be
+    /// Without VERBOSE, returns no effects: messages are printed only for the first five packets, so packets may be
     /// processed in batches.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }

@@ -22,8 +22,8 @@ use std::net::Ipv4Addr;
 /// (sections 4.3.5 and 4.4.5). With `SOURCE_ROUTE follow`, they follow their routes (RFC 791 section 3.1, RFC 1812
 /// section 5.3.13.4). If a packet is addressed to the router but its route has not ended, the next address of the route
 /// becomes its destination, in header and annotation. The packet must then be routed again. Therefore packets to the
-/// router's addresses must pass this element before the router accepts them as its own. When a packet leaves, the last
-/// recorded address of its source route is replaced by MYADDR if that address is one of the router's. If the route is
+/// router's addresses must pass this element before the router accepts them as its own. When a packet leaves, and the
+/// last recorded address of its source route is one of the router's, MYADDR replaces this address. If the route is
 /// strict, the packet's next hop (the destination annotation) must be the next address of the route. With `drop` or
 /// `follow`, record route and timestamp are not filled in for packets to the router's own addresses: these packets
 /// either end at the router or pass an element of this class again when they leave.

@@ -71,8 +71,8 @@ impl Build for IpOutputCombo {
 impl IpOutputCombo {
     #[inline]
     fn step(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        // Each of these actions returns output 1 for a packet that the later ones must not process. The packet is then
-        // dropped, or leaves on the output of this element that belongs to the action.
+        // If an action returns output 1, the later actions must not process the packet. It is then dropped, or leaves
+        // on an output of this element other than 0.
         match self.broadcasts.action(p, cx) {
             Verdict::Next => {}
             Verdict::Out(_) => return Verdict::Drop(Reason::LinkBroadcast),

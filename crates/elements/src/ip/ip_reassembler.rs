@@ -22,11 +22,11 @@ use std::net::Ipv4Addr;
 /// them about the length, all fragments of the packet are dropped, including later ones, as RFC 5722 demands for IPv6.
 /// A fragment is dropped alone if it is empty or truncated, or would make the packet longer than IPv4 allows.
 ///
-/// Reassembly of a packet fails when none of its fragments has arrived for 30 seconds, by the clock or by the
-/// timestamps of packets. When more than HIMEM bytes wait, reassembly of the packets that have waited longest fails,
-/// until a quarter of HIMEM is free. The fragments that have arrived then leave unchanged on output 1, so that an
-/// ICMPError can answer the first fragment. Without output 1 they are dropped. A fragment counts as at least 2048
-/// bytes, the size of its buffer. The network header must be marked.
+/// Reassembly of a packet fails if 30 seconds pass without a further fragment, by the clock or by the timestamps of
+/// packets. If more than HIMEM bytes wait, reassembly also fails for the packets that have waited longest, until a
+/// quarter of HIMEM is free. When reassembly fails, the fragments that have arrived leave unchanged on output 1, so
+/// that an ICMPError can answer the first fragment. Without output 1 they are dropped. A fragment counts as at least
+/// 2048 bytes, the size of its buffer. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: whole packets. Output 1 (optional): fragments of packets whose reassembly failed.
@@ -80,7 +80,7 @@ pub struct Args {
     /// The maximum number of bytes that waiting fragments may occupy.
     #[arg(keyword, default = 256 * 1024, show = "262144")]
     himem: u32,
-    /// The two-byte annotation of a reassembled packet that is set to the length of its longest fragment; -1 for none.
+    /// The two-byte annotation in which a reassembled packet gets the length of its longest fragment; -1 for none.
     #[arg(keyword, default = MtuAnno(None), show = "-1")]
     max_mtu_anno: MtuAnno,
 }
@@ -109,8 +109,8 @@ struct Key {
 const PATIENCE: i64 = 30_000_000_000;
 /// The minimum time between two searches for expired datagrams, in nanoseconds of packet timestamps.
 const BETWEEN_REAPS: i64 = 10_000_000_000;
-/// Bytes that a datagram counts towards HIMEM in addition to its fragments. A suspect datagram counts only this many
-/// bytes, because its fragments have been dropped.
+/// Bytes that a datagram counts towards HIMEM in addition to its fragments. A suspect datagram, whose fragments
+/// overlapped or contradicted each other, counts only this many bytes: its fragments have been dropped.
 const ENTRY: u64 = 256;
 /// The minimum number of bytes that a fragment counts towards HIMEM: the size of the buffer that holds it.
 const BUFFER: u64 = 2048;
@@ -220,7 +220,7 @@ impl IpReassembler {
         self.keep_list(pieces);
     }
 
-    /// Removes datagrams that have waited too long, oldest first. `is_late` tells whether a datagram has.
+    /// Removes datagrams that have waited too long. Starts with the oldest, and stops when `is_late` returns false.
     fn reap(&mut self, is_late: impl Fn(&Datagram) -> bool, cx: &mut Cx<'_>) {
         while let Some((&order, &key)) = self.order.first_key_value()
             && self.datagrams.get(&key).is_none_or(&is_late)

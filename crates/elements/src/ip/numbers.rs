@@ -31,7 +31,7 @@ impl Numbers {
         };
         Numbers { next: first.wrapping_add(small(replica)), step, offset }
     }
-    /// Continues with the counter of the old element (hot swap) if both replicas use the same numbers.
+    /// Continues with the counter of the old replica (hot swap) if that replica used the same numbers as this one.
     pub(crate) fn go_on_from(&mut self, old: Numbers) {
         if self.step == old.step && self.next % self.step == old.next % self.step {
             *self = old;

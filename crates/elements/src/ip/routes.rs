@@ -136,8 +136,8 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
         cx.drop(p, Reason::NoRoute);
     }
 
-    /// Routes a batch with one lookup after the other. From the first packet that goes to another output, `push_rest`
-    /// takes over.
+    /// Routes a batch with one lookup after the other. As soon as a packet does not go to the output of the first
+    /// packet, `push_rest` takes over.
     #[inline(always)]
     fn push_in_turn(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
         let first = batch.as_slice().first().and_then(|p| self.table.lookup(p.dst_ip()));

@@ -8,8 +8,8 @@ const LANES: usize = 8;
 /// A short list of addresses, stored in groups of eight. The last group is filled up by repeating one of its addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
-    /// One bit for each value of an address's last byte, set if an address of the list ends with it. A cheap test
-    /// before `contains`: bad sources are mostly broadcast addresses, whose last byte few hosts have.
+    /// Bit N is set if the last byte of an address of the list is N. A cheap test before `contains`: bad sources are
+    /// mostly broadcast addresses, and few hosts have an address with the same last byte.
     endings: [u64; 4],
     groups: Vec<[u32; LANES]>,
 }

@@ -22,12 +22,12 @@ use trace_info::TraceInfo;
 /// idle for TCP_DONE_TIMEOUT or when a SYN begins a new flow. Packets after the end of a flow get a new
 /// number. Times are the packets' timestamps, or the current time for packets without a timestamp.
 ///
-/// With FRAGMENTS, a later fragment (any but the first) gets the number of its first fragment if that came at most
-/// FRAGMENT_TIMEOUT before. A later fragment that is pushed before its first fragment waits for the first fragment, up
-/// to FRAGMENT_TIMEOUT. When the first fragment comes, the later one leaves just before it. With ICMP, an ICMP error
-/// gets the number of the flow whose packet it quotes, and the paint of the direction opposite to that packet
-/// (RFC 792). Ended flows are removed every REAP seconds. At most 1048576 flows are stored. A further flow replaces a
-/// flow that has been idle longest, or nearly longest.
+/// With FRAGMENTS, a later fragment (any but the first) gets the number of its first fragment if the first fragment
+/// came at most FRAGMENT_TIMEOUT earlier. A later fragment that is pushed before its first fragment waits for the first
+/// fragment, up to FRAGMENT_TIMEOUT. When the first fragment comes, the later one leaves just before it. With ICMP, an
+/// ICMP error gets the number of the flow whose packet it quotes, and the paint of the direction opposite to that
+/// packet (RFC 792). Ended flows are removed every REAP seconds. At most 1048576 flows are stored. A further flow
+/// replaces a flow that has been idle longest, or nearly longest.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: packets of flows. Output 1 (optional): all other packets; without output 1 they are

@@ -33,7 +33,7 @@ pub struct AverageCounter {
 /// Arguments of AverageCounter.
 #[derive(Args)]
 pub struct Args {
-    /// The number of seconds after the first packet in which packets are not counted.
+    /// How many seconds to wait after the first packet before packets are counted.
     #[arg(default = 0)]
     ignore: u32,
 }

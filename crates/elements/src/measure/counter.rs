@@ -120,8 +120,8 @@ impl Rates {
     }
     /// Returns the rates of packets and bytes at the time `now`.
     fn at(&mut self, now: i64) -> (f64, f64) {
-        // The recent counts are added as of the last time that the clock was read, because their packets came soon
-        // after it.
+        // Add the recent counts at the time of the last clock reading, because their packets came soon after that
+        // reading.
         self.flush(self.now);
         (self.packets.rate(now), self.bytes.rate(now))
     }

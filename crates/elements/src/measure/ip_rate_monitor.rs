@@ -101,8 +101,8 @@ struct Cell {
 /// A prefix whose packets get its rates as annotations until a given time (handler `anno_level`).
 struct AnnoLevel {
     prefix: Prefix4,
-    /// The time until which packets get the rates, in nanoseconds. Until the handler adds the current time, only the
-    /// duration.
+    /// The time until which packets get the rates, in nanoseconds. `parse` sets it to the duration, and the handler
+    /// adds the current time.
     until: i64,
 }
 

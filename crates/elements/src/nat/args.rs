@@ -17,7 +17,7 @@ pub struct Common {
     /// `pattern SADDR SPORT DADDR DPORT FOUT ROUT`.
     #[arg(rest)]
     pub inputspec: Vec<SpecText>,
-    /// A one-byte annotation, which is copied from the packet that made a flow to all replies of the flow.
+    /// A one-byte annotation: all replies of a flow get the value that it has in the packet that made the flow.
     #[arg(keyword)]
     pub reply_anno: Option<Anno1>,
     /// The maximum number of flows (4,194,304 if not given), or the name of a rewriter to share the capacity with.

@@ -8,7 +8,8 @@ use super::tuple::{Change, Tuple, both};
 pub enum RewriterKind {
     /// Addresses and ports of TCP and UDP. Each protocol has its own flows.
     Ports,
-    /// Addresses and ports of TCP, UDP and DCCP. The protocols share their flows, with the timeouts of UDP.
+    /// Addresses and ports of TCP, UDP and DCCP, but not the protocol, so packets of several protocols may belong to
+    /// one flow. All flows have the timeouts of UDP.
     AnyPorts,
     /// Addresses and identifiers of ICMP echo messages.
     Ping,
@@ -97,7 +98,7 @@ pub mod bit {
     pub const DATA: u8 = 16;
     /// `DATA` for both directions.
     pub const BOTH_DATA: u8 = DATA | DATA << 1;
-    /// TCP: FTPPortMapper changed the length of the text, so sequence numbers are shifted.
+    /// TCP: FTPPortMapper changed the length of a command, so later sequence numbers are shifted.
     pub const SHIFTED: u8 = 64;
 }
 

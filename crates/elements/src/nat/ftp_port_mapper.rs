@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 /// Lets FTP clients behind a rewriter open data ports (RFC 959 section 4.1.2, RFC 2428 section 2).
 ///
-/// FTPPortMapper stands before the rewriter that its packets go to. A `PORT` or `EPRT` command contains an
-/// address and a port that the server is to connect to. FTPPortMapper makes a flow for that connection in
-/// DATA_REWRITER, by the specification of input DATA_REWRITER_INPUT, as if the client had sent a packet from
-/// that address and port to the server's data port (the control port less 1). It puts the new address and
+/// FTPPortMapper must stand before CONTROL_REWRITER, so that it sees packets before they are rewritten. A `PORT` or
+/// `EPRT` command contains an address and a port that the server is to connect to. FTPPortMapper makes a flow for
+/// that connection in DATA_REWRITER, by the specification of input DATA_REWRITER_INPUT, as if the client had sent a
+/// packet from that address and port to the server's data port (the control port less 1). It puts the new address and
 /// port of the flow into the command. If the command's length changes, CONTROL_REWRITER shifts the later
 /// sequence numbers of the connection (RFC 3022 section 4.1). A packet is dropped if its command names an
 /// address other than the sender's, or a port below 1024, because such a command could make the server attack
@@ -154,7 +154,8 @@ struct Segment {
     total: usize,
 }
 
-/// Returns the segment in `net`, a packet from its network header on, if it contains a complete command.
+/// Returns the segment of the packet whose network header is at the start of `net`; `None` if it contains no complete
+/// command.
 fn segment(net: &[u8]) -> Option<Segment> {
     let key = Ports::<true, false, false>::key(net)?;
     let ip = Ipv4Header::from_prefix(net)?;

@@ -38,7 +38,7 @@ impl ArgValue for Capacity {
     }
 }
 
-/// Returns the element number of rewriter `name`. It must be of one of `classes`.
+/// Returns the element number of rewriter `name`. The class of the rewriter must be in `classes`.
 pub fn rewriter(name: &str, classes: &[&str], cx: &ArgCx<'_>) -> Result<u32, ValueError> {
     let ElementRef(e) = ElementRef::parse(name, cx)?;
     match cx.names.element_class(cx.scope, name) {
@@ -49,7 +49,7 @@ pub fn rewriter(name: &str, classes: &[&str], cx: &ArgCx<'_>) -> Result<u32, Val
     }
 }
 
-/// The state that all replicas of a rewriter share, and other elements use.
+/// The state of a rewriter. All its replicas share it, and other elements use it.
 pub struct Handle {
     kind: RewriterKind,
     timeouts: Timeouts,

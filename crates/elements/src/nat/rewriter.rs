@@ -38,8 +38,8 @@ pub struct Settings {
     pub reap: i64,
     /// Whether the destination annotation is set to the new destination.
     pub dst_anno: bool,
-    /// The offset of the annotation that is copied from the packet that made a flow to all replies. None if no
-    /// annotation is copied.
+    /// The offset of the annotation REPLY_ANNO: all replies of a flow get the value that it has in the packet that
+    /// made the flow. None if no annotation is copied.
     pub reply_anno: Option<usize>,
 }
 

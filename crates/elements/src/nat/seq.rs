@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 /// The maximum number of places where the shift changes, for one direction. A TCP window contains far fewer, because
 /// FTP clients wait for the reply to each command.
 const MOST: usize = 64;
-/// A place in the stream where the shift changes is discarded when the sender is this many bytes beyond the place. No
-/// window is larger (RFC 7323 section 2.3), so no segment from before the place can arrive any more. Besides, sequence
-/// numbers can be compared only within half their range.
+/// The distance in bytes at which a place behind the sender is discarded. No window is larger (RFC 7323 section 2.3),
+/// so no segment from before the place can arrive any more. Besides, sequence numbers can be compared only within half
+/// their range.
 const FAR: u32 = 1 << 30;
 
 /// How the sequence numbers of one direction are shifted, with the places in the stream where the shift
@@ -52,7 +52,7 @@ impl Shift {
             self.before = after;
         }
     }
-    /// Discards the places where the shift changes that are at least [`FAR`] bytes before `seq`.
+    /// Discards the places that are at least [`FAR`] bytes before `seq`.
     fn pass(&mut self, seq: u32) {
         while self.places.front().is_some_and(|p| (FAR..1 << 31).contains(&seq.wrapping_sub(p.0))) {
             self.forget_first();

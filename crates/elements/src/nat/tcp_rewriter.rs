@@ -14,7 +14,7 @@ use castanet_element::prelude::*;
 /// updated incrementally (RFC 1624). If the flow of a packet is unknown, the specification of its input applies, and
 /// may make a flow. The number of flows is bounded: when CAPACITY is reached, a new flow evicts the flow that would
 /// time out first. For the time TCP_GUARANTEE after its last packet, a flow cannot be evicted. If this protects all
-/// flows, the new flow is refused and counted. Where FTPPortMapper has changed the length of the text, sequence and
+/// flows, the new flow is refused and counted. If FTPPortMapper has changed the length of a command, sequence and
 /// acknowledgement numbers are shifted too. Other protocols, later fragments and truncated packets are dropped,
 /// unless the input says `pass`.
 ///

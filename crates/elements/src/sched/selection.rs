@@ -5,7 +5,7 @@ use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 
 /// The chosen input, and a notifier of the element that depends on this input alone. If pulling tasks slept on the
-/// notifiers of all inputs, they would also be awake, and pull in vain, while only other inputs have packets.
+/// notifiers of all inputs, packets on other inputs would keep them awake, and they would pull in vain.
 #[derive(Default)]
 pub(super) struct Selection {
     input: Option<usize>,

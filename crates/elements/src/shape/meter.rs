@@ -45,8 +45,8 @@ impl BandArgs for Args {
     }
 }
 
-/// A rate of packets. It is parsed like a bandwidth, but without the warning about a missing unit, because all units of
-/// bandwidth count bits or bytes.
+/// A rate of packets. It is parsed like a bandwidth. But a number without a unit causes no warning, because there is no
+/// unit for packets: all units of bandwidth count bits or bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketsPerSecond(u64);
 

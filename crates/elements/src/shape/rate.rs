@@ -54,9 +54,9 @@ impl Unit for Packets {
 
 /// Bytes a second.
 ///
-/// A packet of any length may pass while the bucket owes no bytes. Its bytes are subtracted afterwards. A packet may
-/// pass only while the bucket has at least one token, and a bucket with one token owes no bytes. So a full bucket holds
-/// one token more than the burst.
+/// A packet of any length may pass while the bucket owes no bytes. Its bytes are subtracted afterwards. The callers
+/// test whether the bucket has at least one token. So one token counts as owing no bytes, and a full bucket holds one
+/// token more than the burst.
 pub enum Bytes {}
 
 impl Bytes {

@@ -10,8 +10,8 @@ use castanet_wire::ipv4::{Ipv4Header, protocol};
 use castanet_wire::udp::{self, UdpHeader};
 use std::net::Ipv4Addr;
 
-/// The length of the Ethernet header, in bytes. `IP` is that of the IPv4 header, and `HEADERS` that of all three
-/// headers.
+/// The length of the Ethernet header, in bytes. `IP` is the length of the IPv4 header, and `HEADERS` is the length of
+/// the Ethernet, IPv4 and UDP headers together.
 const ETHER: usize = EtherHeader::LEN;
 const IP: usize = Ipv4Header::LEN;
 const HEADERS: usize = ETHER + IP + UdpHeader::LEN;

@@ -189,9 +189,9 @@ impl Pace {
     pub(crate) fn new(bucket: TokenBucket) -> Pace {
         Pace { bucket, new: bucket, due: i64::MIN }
     }
-    /// If the next packet may be sent now, returns the time at which it was due, or `now` if that time was two
-    /// milliseconds ago or earlier. If the packet must wait, the error is the time for which to set the timer, or
-    /// `None` if no packet may ever be sent.
+    /// If the next packet may be sent now, returns the time at which it was due. If that time was two milliseconds ago
+    /// or earlier, returns `now` in its place. If the packet must wait, the error is the time for which to set the
+    /// timer, or `None` if no packet may ever be sent.
     ///
     /// The timer may expire later than the packet was due. Pass the returned time to [`Pace::went`], so that tokens
     /// which arrive between the two times are not lost to a full bucket.

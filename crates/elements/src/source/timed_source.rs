@@ -97,8 +97,8 @@ impl Element for TimedSource {
 }
 
 impl TimedSource {
-    /// Sets the timer after the settings or the count have changed, if packets are left to send. STOP then applies
-    /// again.
+    /// Called after the settings or the count have changed. If packets are left to send, sets the timer, and STOP
+    /// applies again.
     fn resume(&mut self, cx: &mut Cx<'_>) {
         let more = left(self.args.limit, self.count) > 0;
         self.stopped &= !more;

@@ -120,7 +120,7 @@ impl FromDump {
         if self.start.is_some_and(|s| time < s) {
             return Some(Reason::OutsideTime);
         }
-        // After the first packet at or after START, packets with earlier timestamps are accepted too.
+        // Once a packet has reached START, later packets are accepted even if their timestamps are before START.
         self.start = None;
         let sample = self.args.sample.0;
         (sample < 1.0 && self.random.unit() >= sample).then_some(Reason::Sampled)

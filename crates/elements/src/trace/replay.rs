@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The common part of sources that replay files: when packets are emitted, by push or pull, and when the
+//! The common part of sources that replay files. It decides when packets are pushed or given to pulls, and when the
 //! source sleeps.
 
 use castanet_element::prelude::*;
@@ -49,7 +49,7 @@ impl Replay {
             cx.clear_note(note);
         }
     }
-    /// Records that the end was reached. Returns true the first time.
+    /// Notes that the end was reached. Returns true the first time.
     pub(super) fn end(&mut self, cx: &mut Cx<'_>) -> bool {
         self.sleep(cx);
         !std::mem::replace(&mut self.finished, true)
@@ -68,8 +68,8 @@ pub(super) trait Source {
     fn can_run(&self) -> bool {
         self.is_active() && !self.replay().finished
     }
-    /// Called when a wait is over or a setting has changed. Wakes the task that sends, or the task downstream that
-    /// pulls, if the source can run.
+    /// Called when a wait is over or a setting has changed. If the source can run, wakes the task that sends, or the
+    /// task downstream that pulls.
     fn wake(&self, cx: &mut Cx<'_>) {
         let replay = self.replay();
         if !self.can_run() {

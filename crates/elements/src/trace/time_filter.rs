@@ -45,8 +45,8 @@ pub struct TimeFilter {
     reached: bool,
     /// Packets that wait until END_CALL has been executed. The first of them caused the call.
     waiting: VecDeque<Packet>,
-    /// Whether packets are pushed. If they are pushed, the handler `resume` lets waiting packets continue. If
-    /// they are pulled, the next pull does.
+    /// Whether packets are pushed. If they are, a write to the handler `resume` lets waiting packets continue. If
+    /// packets are pulled, the next pull lets them continue.
     push: bool,
 }
 

@@ -205,7 +205,7 @@ impl ToDump {
         self.failure = Some(error);
         if let File::Open(w) = &self.file {
             // The write to the open file failed, so the packets in the buffer are lost, and `w` no longer counts them
-            // as written.
+            // as written. `forgotten` must not exceed this count.
             self.forgotten = self.forgotten.min(w.count());
         } else {
             self.file = File::Gone;

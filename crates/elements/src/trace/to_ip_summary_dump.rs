@@ -21,7 +21,7 @@ const MOST_LINES: u32 = 1 << 16;
 /// Packets need not be IP: a field that a packet does not have is `-`, or zero in binary records. Fields of IP and
 /// above are read from the marked network header. With BAD_PACKETS, a line `!bad` before the line of a packet says what
 /// is wrong with its headers. With MULTIPACKET, a packet that stands for n packets is written n times, at most 65536
-/// times, unless FIELDS has `count`.
+/// times. If FIELDS has `count`, MULTIPACKET has no effect.
 ///
 /// The file is emptied when the router starts to run, not before. After a hot swap, a router with the same file takes
 /// over the open file and continues it. The file is complete when the router has stopped. If writing fails, there is

@@ -11,9 +11,9 @@ use castanet_wire::{TcpHeader, checksum};
 ///
 /// The tests are, in this order: the protocol is TCP; the IP and TCP headers fit into the IP total length, and that
 /// length fits into the packet; the checksum over segment and pseudo-header is correct (RFC 9293 section 3.1). A
-/// fragment fails, because the checksum also covers the fragments that it lacks: put an IPReassembler before this
-/// element. A bad packet leaves on output 1, or is dropped if that output is not connected. A message is printed for
-/// the first bad packet only or, with `VERBOSE`, for every bad packet. The network header must be marked.
+/// fragment fails, because the checksum covers the whole segment: put an IPReassembler before this element. A bad
+/// packet leaves on output 1, or is dropped if that output is not connected. A message is printed for the first bad
+/// packet only or, with `VERBOSE`, for every bad packet. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: good TCP segments. Output 1 (optional): bad packets.
@@ -40,7 +40,7 @@ impl Protocol for Tcp {
     const FAULTS: &'static [&'static str; 3] = &["not TCP", "bad packet length", "bad TCP checksum"];
     #[inline]
     fn examine(network: &[u8]) -> Result<(), Fault> {
-        // Byte 9 of the IP header is the protocol. A packet that ends before it fails the length test below.
+        // Byte 9 of the IP header is the protocol. A packet without this byte fails the length test below.
         if network.get(9).is_some_and(|&protocol| protocol != TCP) {
             return Err(Fault::Protocol);
         }

@@ -94,7 +94,7 @@ impl<P: Protocol> Checker<P> {
 }
 
 impl<P: Protocol> Lifecycle for Checker<P> {
-    /// Returns no effects without VERBOSE: a message is then printed only for the first bad packet, so packets may be
+    /// Without VERBOSE, returns no effects: a message is printed only for the first bad packet, so packets may be
     /// processed in batches.
     fn effects(&self, declared: Effects) -> Effects {
         if self.args.verbose { declared } else { Effects::empty() }

@@ -29,7 +29,7 @@ pub struct SetTcpChecksum {
 /// Arguments of SetTCPChecksum.
 #[derive(Args)]
 pub struct Args {
-    /// Whether to correct a TCP header length of less than 20 bytes, or more than the length of the segment.
+    /// Whether to correct a TCP header length that is below 20 bytes or exceeds the length of the segment.
     #[arg(default = false)]
     fixoff: bool,
 }

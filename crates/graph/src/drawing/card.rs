@@ -6,16 +6,18 @@ use crate::graph::{Graph, PortKind};
 use castanet_lang::args::{cleaned, split};
 use castanet_spec::Capability;
 
-/// Widths of a character in the two font sizes, and the height of a line, in pixels.
+/// The widths of a character in the two font sizes (`WIDE`, `NARROW`), and the height of a line (`LINE`), in pixels.
 pub(crate) const WIDE: f64 = 7.9;
 pub(crate) const NARROW: f64 = 6.7;
 pub(crate) const LINE: f64 = 16.0;
 /// The height in pixels of a row of ports, above or below the text of a box.
 pub(crate) const PORT_ROOM: f64 = 12.0;
-/// The width of a digit of a port's number, and the distance from the middle of the port to its number, in pixels.
+/// The width of a digit of a port's number (`DIGIT`), and the distance from the middle of the port to its number
+/// (`BESIDE`), in pixels.
 pub(crate) const DIGIT: f64 = 5.5;
 pub(crate) const BESIDE: f64 = 7.0;
-/// Limits on the text of a box: characters in a line of arguments, lines of arguments, and characters in a name.
+/// Limits on the text of a box: characters in a line of arguments (`CONFIG_LENGTH`), lines of arguments
+/// (`CONFIG_LINES`), and characters in a name (`NAME_LENGTH`).
 const CONFIG_LENGTH: usize = 26;
 const CONFIG_LINES: usize = 2;
 const NAME_LENGTH: usize = 40;

@@ -13,8 +13,8 @@ impl Cells {
         (self.width[a] + self.width[b]) / 2.0 + gap
     }
 
-    /// Sets the horizontal middle of each box. Layer by layer, boxes move as close to the boxes they are connected to
-    /// as the order and the distances of the boxes in a layer allow.
+    /// Sets the horizontal middle of each box. Layer by layer, boxes move towards the boxes they are connected to. The
+    /// boxes of a layer keep their order and their minimum distances.
     pub(crate) fn place(&mut self, rows: &[Vec<usize>]) {
         for row in rows {
             let mut at = 0.0;
@@ -124,10 +124,10 @@ impl Cells {
     }
 }
 
-/// The positions closest to the preferred ones (weighted least squares) that keep the order and the gaps. Uses
-/// the pool-adjacent-violators algorithm.
+/// Of all positions that keep the order and the gaps, returns those closest to the preferred ones (weighted least
+/// squares). Uses the pool-adjacent-violators algorithm.
 fn nearest_allowed(wanted: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
-    // Pools as (mean, weight, members). Positions are relative to the sum of gaps.
+    // Pools as (mean, weight, members). From each position, the sum of the gaps before it is subtracted.
     let mut pools: Vec<(f64, f64, usize)> = Vec::new();
     let mut offset = 0.0;
     let mut offsets = Vec::with_capacity(wanted.len());

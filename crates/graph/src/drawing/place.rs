@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Distances in pixels between layers, and between the frame of a compound and its contents.
+/// Distances in pixels: between layers (`LAYER_GAP`), and between the frame of a compound and its contents (`PADDING`).
 const LAYER_GAP: f64 = 38.0;
 const PADDING: f64 = 14.0;
 /// The height in pixels of the band at the top of a compound that shows its name.

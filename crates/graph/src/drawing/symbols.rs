@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 const BLACK: &str = "#22262b";
 const BLUE: &str = "#2469b3";
 const WHITE: &str = "#ffffff";
-/// The width of a legend, unless the drawing is wider.
+/// The maximum width of a legend, in pixels. Below a wider drawing, a legend may be as wide as the drawing.
 const LEGEND_WIDTH: f64 = 760.0;
 const LEGEND_LINE: f64 = 21.0;
 
@@ -73,7 +73,8 @@ impl Seen {
         style(look)
     }
 
-    /// Records that the drawing has a line of this kind, and returns `kind`, whose text names the style and the arrow.
+    /// Records that the drawing has a line of this kind. Returns `kind`, whose text (`push` or `pull`) names the style
+    /// and the arrow head.
     pub(crate) fn line(&mut self, kind: PortKind) -> PortKind {
         *(if kind == PortKind::Push { &mut self.push } else { &mut self.pull }) = true;
         kind

@@ -21,7 +21,8 @@ const IFF_UP: u32 = 1;
 const IFF_RUNNING: u32 = 0x40;
 const AF_INET: u8 = 2;
 const MAIN_TABLE: u8 = 254;
-/// Lengths in bytes of the fixed parts (ifinfomsg, ifaddrmsg, rtmsg) of messages about links, addresses and routes.
+/// Lengths in bytes of the fixed parts of messages about links (`LINK`: ifinfomsg), addresses (`ADDRESS`: ifaddrmsg)
+/// and routes (`ROUTE`: rtmsg).
 const LINK: usize = 16;
 const ADDRESS: usize = 8;
 const ROUTE: usize = 12;

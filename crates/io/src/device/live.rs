@@ -13,9 +13,9 @@ use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Number of bytes at the start of every frame that the XDP program writes again before it sends the frame. The kernel
-/// reuses the memory of a sent frame for a later one. A router that received the sent frame may have changed its
-/// headers.
+/// Number of bytes that the XDP program rewrites at the start of every frame before it sends the frame. This is needed
+/// because the kernel reuses the memory of a sent frame for a later one, and a router that received the sent frame may
+/// have changed its headers.
 const HEADERS: usize = 40;
 /// Valid lengths of frames in bytes: from the Ethernet minimum to the maximum that fits into a page together with
 /// the kernel's data.

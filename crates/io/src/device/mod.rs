@@ -7,8 +7,8 @@
 //! - [`Tun`] creates a device whose other end is this program.
 //! - [`info`] returns addresses, MTU and state of a device, and [`set_up`] sets them.
 //! - [`Shield`] hides the received frames of a device from the host's own stack.
-//! - [`VnetHeader`] describes the work that a frame leaves to the device: checksum and segmentation.
-//!   [`complete`] and [`Segments`] do this work in software.
+//! - [`VnetHeader`] describes the outstanding offloads of a frame: checksum and segmentation. [`complete`] and
+//!   [`Segments`] do them in software.
 
 mod bpf;
 mod error;

@@ -105,8 +105,8 @@ impl Shield {
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// Whether the shield still applies to the device of this name. It does not if the device was removed and
-    /// created again.
+    /// Whether the shield still applies to the device of this name. False if the device was removed, even if it
+    /// was created again.
     pub fn is_up_to_date(&self) -> bool {
         facts::index(&self.name) == Ok(self.index)
     }
@@ -133,8 +133,8 @@ impl Drop for Shield {
 }
 
 /// Removes from a device the filters of all shields whose owner satisfies `wanted`. If the clsact qdisc was created
-/// for one of these filters, it is removed too, unless it holds other filters. Returns true if the qdisc was created
-/// for a removed filter but is kept because of other filters.
+/// for one of these filters, it is not needed any more and is removed too. Exception: a qdisc that still holds other
+/// filters is kept, and true is returned.
 fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "remove a filter that was left behind", e);
     let n = Netlink::open().map_err(failed)?;

@@ -89,8 +89,8 @@ pub struct Making {
     pub checksum: bool,
     /// Maximum number of bytes to write. [`Made::extra_length`] is the number of further bytes of the packet.
     pub most: usize,
-    /// A record may represent several packets, among which its length is divided. This is the index of the packet
-    /// to make, from 0, and the number of packets.
+    /// The index of the packet to make, from 0, and the number of packets that the record represents. The length in the
+    /// record is divided among these packets.
     pub part: (u32, u32),
 }
 
@@ -127,8 +127,8 @@ fn set<const N: usize>(out: &mut [u8], at: usize, value: [u8; N]) {
     }
 }
 
-/// Returns the length in bytes of the options of a header: the length of the options `said` (already padded to a
-/// multiple of four), or the length that `header_len` leaves for options, whichever is greater.
+/// Returns the length in bytes of the options of a header. `said` holds the options, padded to a multiple of four
+/// bytes. If a header of `header_len` bytes has space for more options, the length of that space is returned instead.
 fn options(said: Option<&Vec<u8>>, header_len: Option<u8>) -> usize {
     let wanted = header_len.map_or(0, |n| usize::from(n.min(60) / 4 * 4).saturating_sub(20));
     said.map_or(0, Vec::len).max(wanted)

@@ -50,7 +50,7 @@ pub struct SummaryReader {
     tcpdump: Option<tcpdump::Parser>,
 }
 
-/// For each kind of message, whether it has been returned. It is returned only once.
+/// For each kind of message, whether one has been returned. Further messages of this kind are not returned.
 #[derive(Default)]
 struct Told {
     no_fields: bool,
@@ -175,7 +175,7 @@ impl SummaryReader {
         let mut head = [0; 4];
         let n = self.source.read_full(&mut head)?;
         if n < head.len() {
-            // At the end of the dump, one to three bytes are a truncated record.
+            // A record starts with its length in four bytes, so one to three bytes at the end are a truncated record.
             return Ok((n > 0).then_some(Read::Cut));
         }
         self.line += 1;

@@ -77,7 +77,7 @@ pub(super) struct Body<'a> {
     pub defines: Vec<(&'a str, &'a str)>,
     /// All variable names bound here: parameters and definitions.
     pub variables: HashSet<&'a str>,
-    /// The numbers of inputs and outputs of the compound that its body uses.
+    /// The numbers of inputs (`inputs`) and outputs (`outputs`) of the compound, counted from their uses in its body.
     pub inputs: usize,
     pub outputs: usize,
     /// Whether there are gaps between the numbers of the used ports. If so, an error has been reported.

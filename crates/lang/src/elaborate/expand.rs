@@ -109,8 +109,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             let inputs = ports_used.entry(link.to.0).or_default();
             inputs.0 = inputs.0.max(link.to.1 + 1);
         }
-        // For each node of the body: the node at which connections to it end, and the node at which connections
-        // from it start.
+        // For each node of the body, two nodes of the expanded configuration, which may be the same. Connections to the
+        // body's node end at the first one, and connections from it start at the second one.
         let mut ends = Vec::with_capacity(body.nodes.len());
         let mut inner = Vec::new();
         for (i, node) in body.nodes.iter().enumerate() {

@@ -21,7 +21,7 @@ pub(super) enum Choice<'c, 'a> {
     Body { class: &'c Definition<'a>, body: &'c Body<'a>, args: Vec<(&'a str, String)> },
     /// There is only one alternative. The use fits its parameters, but not its port counts.
     Ports { class: &'c Definition<'a>, body: &'c Body<'a>, args: Vec<(&'a str, String)> },
-    /// No alternative fits. The alternatives that were tried.
+    /// No alternative fits. The variant holds the alternatives that were tried.
     None(Vec<(&'c Definition<'a>, &'c Body<'a>)>),
 }
 
@@ -118,7 +118,7 @@ pub(super) fn body_signature(name: &str, body: &Body<'_>) -> String {
     format!("{name}{list}[{}, {}]", count(body.inputs, "input"), count(body.outputs, "output"))
 }
 
-/// An alternative as it is used, with its parameters by name: `X($rate, BURST $burst)`.
+/// Formats a use of an alternative, with its own parameters as the arguments: `X($rate, BURST $burst)`.
 pub(super) fn body_form(name: &str, body: &Body<'_>) -> String {
     let formals = body.formals.iter().map(|f| match f.keyword {
         None => format!("${}", f.name),

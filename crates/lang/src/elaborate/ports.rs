@@ -21,8 +21,8 @@ impl<'a> PortList<'a> {
     pub fn given(self) -> bool {
         self.written.is_some() || self.implied > 0
     }
-    /// The only port of the list: its number, or 0 if no list is written and no group implies several ports. `None`
-    /// for any other list.
+    /// The number of the port if there is only one, else `None`. Without a written list, the only port is port 0,
+    /// unless a group implies several ports.
     pub fn single(self) -> Option<usize> {
         match (self.written, self.implied) {
             (None, 0 | 1) => Some(0),

@@ -210,7 +210,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
             .at("declared as an element")
             .label("used as a class here", first)
             .help("choose another name for the element");
-        // If there is no such class, the use of the name has been reported.
+        // If there is no such class, the use of the name as a class has been reported.
         let d = if self.find_class(name).is_some() { d } else { d.consequence() };
         self.report.push(d.keeps_flat());
     }
@@ -327,8 +327,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
         self.lexical.pop();
         scope.body
     }
-    /// Returns how many ports of an `input` and an `output` are used by the links from index `since` on, and whether the
-    /// port numbers have gaps, which are reported.
+    /// Counts the ports of an `input` and an `output` that the links from index `since` on use. Reports gaps between
+    /// the port numbers. Returns the counts, and whether there are gaps.
     pub fn port_counts(
         &mut self,
         body: &Body<'a>,

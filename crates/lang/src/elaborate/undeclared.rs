@@ -25,9 +25,9 @@ impl<'a> Scopes<'a, '_> {
                 .at("neither an element nor a class");
             let mut element_meant = false;
             if name.starts_with(|c: char| c.is_ascii_digit()) {
-                // The user probably means an argument of the class before the number, as in `Strip 14`. That element
-                // lacks a connection in the flat configuration, so further checks could report consequences of this
-                // error.
+                // The number is probably meant as an argument of the class before it, as in `Strip 14`. The element of
+                // that class lacks a connection in the flat configuration, so further checks could report consequences
+                // of this error.
                 element_meant = true;
                 d = d.help(format!("the arguments of a class stand in parentheses: CLASS({name})"));
             } else if let Some(later) = scope.declared_after(self.sources, name, span) {

@@ -22,9 +22,9 @@ enum Form<'a> {
 }
 
 /// Parses the variable use at `at`, where the text has a `$`. Returns name and form, and the end of the use. Name and
-/// form are `None` if this is no variable of a configuration, such as `$1` or `$(`. For `$(…)`, a handler call in a
-/// script, the end is after the `$(`, because variables inside the call are substituted too. `last_brace` is the
-/// position of the last `}` in the text.
+/// form are `None` if the `$` starts no variable, as in `$$` or `$(…)`. For `$(…)`, a handler call in a script, the end
+/// is after the `$(`, because variables inside the call are substituted too. `last_brace` is the position of the last
+/// `}` in the text.
 fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>)>, usize) {
     let bytes = text.as_bytes();
     let name_end = |from: usize| {
@@ -141,7 +141,8 @@ impl<'a> Env<'a> {
         values.extend(given.iter().map(|(n, v)| (n.clone(), RefCell::new(Value::Ready(v.as_str().into())))));
         Rc::new(Env { parent: None, depth: 0, values })
     }
-    /// The variables of a compound whose text is nested `depth` deep, for a use in the scope `from`.
+    /// Returns the variables of a compound that is used in the scope `from`. The text of its definition is nested
+    /// `depth` levels deep.
     pub fn inner(
         from: &Rc<Env<'a>>,
         depth: usize,

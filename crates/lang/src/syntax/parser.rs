@@ -281,7 +281,7 @@ impl<'t> Parser<'t> {
     pub(super) fn is_open(&self, place: Context) -> bool {
         self.open.contains(&place)
     }
-    /// Whether no further statement can follow here: at the end of the text, or of an open compound or group.
+    /// Whether no further statement can follow, because the text, or an open compound or group, ends here.
     pub(super) fn at_close(&self) -> bool {
         match self.kind {
             End => true,

@@ -149,8 +149,8 @@ pub(crate) fn commit(
     });
 }
 
-/// Returns the elements of the old router that must be cleaned up before the new router runs. These are elements with a
-/// file that the new router opens again, for reading or for writing in another way.
+/// Returns the elements of the old router that must be cleaned up before the new router runs. These elements have a
+/// file open that the new router uses too but does not take over: it reads the file, or writes it in another way.
 fn reopened(old: &Shared, new: &Shared, moves: &Moves) -> HashSet<u32> {
     // The key of a file contains its absolute path, but a configuration may use a relative path. So the caller also
     // searches the configuration strings for the last component of the path. A chance match closes a file earlier than

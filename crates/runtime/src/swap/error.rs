@@ -3,7 +3,7 @@
 
 use castanet_element::{CallError, ElementError};
 
-/// Why a hot swap failed, or the plan of one, or the loading of a package. The old router continues.
+/// Why a hot swap, the plan of a hot swap, or the loading of a package failed. The old router continues.
 #[derive(Debug, thiserror::Error)]
 pub enum SwapError {
     /// The program has set no loader, so it cannot read configurations while the router runs.

@@ -75,8 +75,8 @@ fn connections(graph: &Graph, number: impl Fn(u32) -> Option<u32>) -> Vec<[End; 
     graph.flat.connections.iter().map(|c| [end(c.from), end(c.to)]).collect()
 }
 
-/// A port: its element and its number. `Ok` has the element's number in the new router. `Err` has the number in the old
-/// router, because the element is removed.
+/// A port: its element and its number. `Ok` has the element's number in the new router. `Err` stands for a removed
+/// element and has its number in the old router.
 type End = (Result<u32, u32>, usize);
 
 /// Returns the connections in `own` that are not in `other`, as text.
@@ -151,7 +151,7 @@ impl Plan {
     }
 }
 
-/// Returns the classes that have state to move, and of which unnamed elements are both removed and added.
+/// Returns the classes that have state to move, and of which some unnamed elements are removed and others are added.
 fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<String> {
     let class = |graph: &Graph, e: usize| {
         let spec = graph.spec(e).filter(|s| !s.counts.is_empty() || !s.takes_state.is_empty())?;

@@ -14,7 +14,8 @@ use std::fmt::Write as _;
 /// The features that a configuration may have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish {
-    /// A mark follows each output of an element at which paths branch, so that the path of a packet can be recognised.
+    /// Where paths branch at an element, a mark follows each of its outputs, so that the path of a packet can be
+    /// recognised.
     pub marks: bool,
     /// Paths may form cycles.
     pub cycles: bool,

@@ -28,7 +28,7 @@ impl Parser<'_> {
     }
 
     /// Adds a suggested fix to an error. If a comma is missing before a keyword, or an equals sign follows a keyword,
-    /// this is the fix for that mistake. Otherwise it is the fix that the type of the argument suggests.
+    /// the fix corrects that mistake. Otherwise the type of the argument suggests the fix.
     pub(super) fn mended(
         &self,
         error: ArgError,

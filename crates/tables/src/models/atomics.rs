@@ -6,8 +6,8 @@ pub(crate) use loom::cell::UnsafeCell;
 use loom::sync::atomic::AtomicBool;
 pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
 
-/// Makes loom consider a thread switch. Without a probe, loom misses some races between two threads that load the same
-/// location, if one of them stores to it later. Each push and pop of the ring loads a position before it stores one.
+/// Makes loom consider a thread switch. Without a probe, loom misses some races in which two threads load the same
+/// location and one of them stores to it later. Each push and pop of the ring loads a position before it stores one.
 /// The probe's access is relaxed, so that it adds no ordering.
 pub(crate) struct Probe(AtomicUsize);
 

@@ -14,8 +14,8 @@ impl Parser<'_> {
     pub(super) fn relation(&mut self) -> Parsed<Option<Node>> {
         let (at, terms) = (self.at, self.terms);
         let mut guards = Vec::new();
-        // A name before `[` can only begin a number, so an error after it is reported. Any other text may be a test
-        // instead, as parentheses may enclose tests and numbers.
+        // A name followed by `[` always begins a number, so an error in the number is reported. Any other text may also
+        // be a test: parentheses, for example, may enclose a number or a test.
         let sure =
             matches!(self.tokens.get(at + 1), Some((Token::Sign("["), _))) && self.peek() != Token::Sign("(");
         let left = match self.sum(0, 0, &mut guards) {

@@ -82,8 +82,8 @@ impl ArpQuerier {
         self.own.ip.store(ip.to_bits(), Ordering::Relaxed);
         self.state.invalidate();
     }
-    /// Sets the Ethernet address of an IP address (`IP ETHER`); packets that wait for it leave before the next packet
-    /// to it.
+    /// Sets the Ethernet address of an IP address (`IP ETHER`); waiting packets leave when the next packet to the IP
+    /// address arrives, before that packet.
     #[write]
     fn insert(&mut self, pair: Pair, cx: &mut Cx<'_>) {
         self.state.write_insert(pair, cx);

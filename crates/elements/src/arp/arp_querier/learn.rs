@@ -27,8 +27,8 @@ impl ArpQuerier {
             let held = self.state.answer(ip, ether, now, self.workers, local && target == me, &mut lost);
             lose(lost, cx);
             let Some(held) = held else {
-                // Nothing is learnt from a request of an unknown host for another host, but such a request is not an
-                // error.
+                // If an unknown host asks for another host, nothing is learnt from its request, but the request is not
+                // an error.
                 cx.drop(p, if reply { Reason::BadArp } else { Reason::Consumed });
                 continue;
             };
@@ -45,8 +45,9 @@ impl ArpQuerier {
         }
     }
 
-    /// Called before the packets in `held`, which waited for `ip`, are sent. If other workers use the table, notes `ip`
-    /// for `release`. Returns false, and notes nothing, if there are no other workers or `held` is empty.
+    /// Called before the packets in `held`, which waited for `ip`, are sent. If other workers use the table, adds `ip`
+    /// to `releasing`, so that the timer calls `release` for it. Returns false, and adds nothing, if there are no other
+    /// workers or `held` is empty.
     pub(super) fn wait_for(&mut self, ip: u32, held: &VecDeque<Packet>, now: i64, cx: &mut Cx<'_>) -> bool {
         if !self.workers || held.is_empty() {
             return false;

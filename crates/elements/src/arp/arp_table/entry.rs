@@ -6,14 +6,13 @@ use castanet_wire::EtherAddr;
 use std::collections::VecDeque;
 
 const MS: i64 = 1_000_000;
-/// The number of queries for one address without a reply that may be 100 ms apart. Later ones are at least a second
-/// apart.
+/// The number of unanswered queries for one address that may be 100 ms apart. Later ones are at least a second apart.
 const QUICK_QUERIES: u32 = 10;
 
-/// The number of queries without an answer that are sent to the known Ethernet address (RFC 1122 section 2.3.2.1 calls
-/// for 2). Later queries are broadcast, because the host may have another Ethernet address by now.
+/// The number of unanswered queries that are sent to the known Ethernet address (RFC 1122 section 2.3.2.1 calls for 2).
+/// Later queries are broadcast, because the host may have another Ethernet address by now.
 const UNICAST_QUERIES: u32 = 2;
-/// The number of claims since the last query that confirms an address in doubt. More or fewer do not confirm it.
+/// An address in doubt is confirmed by exactly this number of claims since the last query.
 const CONFIRMED: u32 = 1;
 /// The number of further queries for an address that was in doubt and has been confirmed. They follow after 1, 2, 4,
 /// ... seconds. They detect a forged claim that was confirmed because the answer of the genuine host was lost.
@@ -83,7 +82,7 @@ pub(super) struct Entry {
     /// Whether a worker is still sending packets that waited for this address. Until they are sent, packets of other
     /// workers wait in the table.
     pub(super) releasing: bool,
-    /// The time at which the waiting packets are removed without a reply, in nanoseconds; 0 if they wait until the
+    /// The time at which the waiting packets are removed if no reply arrives, in nanoseconds; 0 if they wait until the
     /// entry expires.
     pub(super) until: i64,
 }
@@ -172,7 +171,7 @@ impl Queried {
         // A claim that replaces the address does not confirm it.
         let doubt = if other { Some(CONFIRMED + 1) } else { self.doubt.map(|n| n.saturating_add(1)) };
         if doubt.is_some() {
-            // Do not reset the rate limit of queries. If two hosts claim the same address, this does not cause more
+            // Do not reset the rate limit of queries, so that two hosts that claim the same address do not cause more
             // queries.
             return Queried { doubt, trust: 0, answered: now, ..self };
         }

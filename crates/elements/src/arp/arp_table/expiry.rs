@@ -6,8 +6,8 @@ use castanet_element::prelude::*;
 use std::collections::VecDeque;
 
 impl State {
-    /// Makes expired addresses unknown. Removes expired entries that have no known address, and entries that expired
-    /// long ago.
+    /// Makes the addresses of expired entries unknown. Removes expired entries that had no address, entries that
+    /// expired long ago, and packets that have waited too long.
     #[inline]
     pub(super) fn expire_old(&self, inner: &mut Inner, now: i64, lost: &mut Lost) {
         if now >= inner.expires {

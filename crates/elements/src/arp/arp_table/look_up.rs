@@ -16,9 +16,9 @@ pub struct LookUp {
     pub now: i64,
     /// The age, in nanoseconds, from which a known Ethernet address is queried again; 0: never.
     pub poll: i64,
-    /// Whether several workers use the table. If so, packets that arrive while earlier waiting packets are being sent
-    /// wait too, until [`State::release`] finds no more waiting packets. Otherwise a packet on one worker could
-    /// overtake a packet on another.
+    /// Whether several workers use the table. If so, while a worker sends packets that have waited for an address,
+    /// further packets to the address wait too, until [`State::release`] finds no more waiting packets. Otherwise a
+    /// packet on one worker could overtake a packet on another.
     pub workers: bool,
 }
 

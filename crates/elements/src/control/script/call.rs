@@ -31,7 +31,7 @@ fn declared(handler: &str) -> Option<&'static HandlerSpec> {
     Machine::METHODS.iter().find(|h| h.name == handler)
 }
 
-/// Supplies the values that substitution inserts into a script's texts: of variables and of handler calls.
+/// Supplies the values of variables and handler calls, for substitution in a script's texts.
 pub(super) struct Scope<'m, 'c, 'x> {
     pub machine: &'m mut Machine,
     pub cx: &'c mut Cx<'x>,

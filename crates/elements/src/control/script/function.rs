@@ -81,7 +81,7 @@ pub fn div(numbers: &str) -> Result<Number, ValueError> {
     some(fold(numbers, |a, b| Number::Real(a.real() / b.real()))?)
 }
 
-/// Returns the number that compares as `first` with all others: the smallest if `first` is `Less`.
+/// Returns the smallest of the numbers if `first` is `Less`, and the greatest if `first` is `Greater`.
 pub fn extreme(numbers: &str, first: Ordering) -> Result<Number, ValueError> {
     some(fold(numbers, |a, b| if a.compare(b) == Some(first.reverse()) { b } else { a })?)
 }

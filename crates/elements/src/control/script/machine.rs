@@ -99,8 +99,8 @@ pub struct Machine {
     pub(super) headed: bool,
     /// The index of the first instruction whose initial value (`init`, `export`) is not computed yet.
     uninitialised: usize,
-    /// Whether other elements cannot be called yet, because the router is being initialised. `foreign` records whether
-    /// the script tried to call another element.
+    /// True while the router is being initialised. Other elements cannot be called yet; `foreign` records whether the
+    /// script tried to call one.
     pub(super) offline: bool,
     pub(super) foreign: bool,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BPF_FILTER: compiles an expression of tcpdump, in which names that the configuration defines may stand for addresses
-//! and ports.
+//! BPF_FILTER: compiles an expression of tcpdump. The expression may use the names that the configuration defines for
+//! addresses and ports.
 
 use super::instructions;
 use castanet_classify::bpf::{Frames, compile as compile_text};

@@ -25,8 +25,8 @@ impl FromDevice {
         }
     }
 
-    /// Takes over the socket, with the frames that wait in its ring. First changes the settings that differ on the open
-    /// socket: if a change fails, nothing has moved yet.
+    /// Takes over the socket, with the frames that wait in its ring. First gives the open socket the new settings: if
+    /// that fails, nothing has moved yet.
     pub(super) fn inherit(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let Some((socket, _)) = &old.socket else { return Ok(()) };
         if !old.lost {
@@ -64,9 +64,10 @@ impl FromDevice {
         Ok(())
     }
 
-    /// Takes over the received frames of the old router's element if its socket cannot be taken over, for example
-    /// because the filter differs. For some time, both sockets receive the same frames. To emit each frame once, this
-    /// element takes the frames that arrived up to now from the old socket, and later frames from its own socket.
+    /// Takes over the received frames of the old router's element. Does nothing if the socket itself was taken over.
+    /// Otherwise, for example because the filter differs, both sockets receive the same frames for some time. To emit
+    /// each frame once, this element takes the frames that arrived up to now from the old socket, and later frames from
+    /// its own socket.
     pub(super) fn follow(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) {
         if old.args.devname != self.args.devname {
             return;

@@ -11,7 +11,7 @@ const PORT_PRIORITY: u16 = 0x8000;
 pub enum PortState {
     /// Ignores data frames, because the port is not part of the tree.
     Blocking,
-    /// Ignores data frames, until messages of other bridges that could change the port's role have had time to arrive.
+    /// Ignores data frames, and waits: messages from other bridges could still change the port's role.
     Listening,
     /// Learns the ports of stations from frames, but relays no frames.
     Learning,

@@ -32,8 +32,8 @@ impl Fragment {
             return None;
         }
         let end = u32::from(start).checked_add(u32::try_from(carried).ok()?).filter(|&end| end <= MOST)?;
-        // The end of the IP packet, as an offset into the data of `p`. It is negative if the whole IP packet has been
-        // stripped from the front of `p`, and bytes after it too.
+        // The end of the IP packet, as an offset into the data of `p`. It is negative if the whole IP packet and bytes
+        // after it have been stripped from the front of `p`.
         let keep = p.network_offset()?.checked_add_unsigned(usize::from(total))?;
         p.truncate(usize::try_from(keep).ok()?);
         Some(Fragment { start, end: u16::try_from(end).ok()?, more, length: total })
@@ -171,8 +171,8 @@ pub(super) fn assemble(first: Piece, others: &[Piece]) -> Result<Packet, (Packet
     let header_len = whole.network().and_then(whole_header).map_or(Ipv4Header::LEN, <[u8]>::len);
     let length = u16::try_from(header_len.saturating_add(total)).ok();
     // RFC 3168 section 5.3: fragments marked CE (congestion experienced) contradict fragments that say "not
-    // ECN-capable". If the packet has fragments of both kinds, it is dropped. If it has only the first kind, it is
-    // marked CE.
+    // ECN-capable". If the packet has fragments of both kinds, it is dropped. If it has the first kind and not the
+    // second, it is marked CE.
     let (congested, unable) = (ecn & 1 << 3 != 0, ecn & 1 != 0);
     let Some(length) = length.filter(|_| !(congested && unable)) else {
         return Err((whole, Reason::BadFragment));

@@ -39,8 +39,8 @@ impl Counts {
     pub fn total(&self) -> u64 {
         self.total
     }
-    /// Adds `by` to the count of a number. Returns false, and adds nothing, if the number has no count yet, and either
-    /// `known` is set or `MOST` numbers already have counts.
+    /// Adds `by` to the count of a number. With `known`, or if `MOST` numbers already have counts, a number without a
+    /// count gets none, and the function returns false.
     #[inline]
     pub fn add(&mut self, number: u32, by: u64, known: bool) -> bool {
         if let Some(n) = self.map.get_mut(&number) {

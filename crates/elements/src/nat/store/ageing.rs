@@ -46,8 +46,8 @@ impl Store {
         c.heap = all.into();
     }
 
-    /// Finds the flow of a class whose last packet is the oldest. Returns the time of that packet and the
-    /// index of the flow.
+    /// Among the flows of a class, finds the one with the oldest last packet. Returns the time of that packet and
+    /// the index of the flow.
     fn oldest(&mut self, space: usize, class: usize) -> Option<(i64, u32)> {
         let c = self.spaces.get_mut(space)?.classes.get_mut(class)?;
         loop {

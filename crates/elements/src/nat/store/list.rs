@@ -12,7 +12,7 @@ impl Store {
         left.max(0).saturating_add(500_000_000) / 1_000_000_000
     }
 
-    /// Lists the flows of a rewriter, of one protocol or of all, with one line for each direction.
+    /// Lists a rewriter's flows, one line for each direction. With `proto`, lists only the flows of that protocol.
     pub fn list(&mut self, space: u16, proto: Option<u8>, now: i64) -> String {
         use std::fmt::Write as _;
         self.clean(space, now, usize::MAX);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Adds and removes flows: in the list of flows, with their keys in the hash table, and in the counts of flows.
+//! Adds and removes flows. Keeps the list of flows, the hash table of their keys, and the counts of flows in step.
 
 use super::{New, Space, Store};
 use crate::nat::flow::{Flow, RewriterKind, bit};
@@ -75,8 +75,8 @@ impl Store {
         Some(place)
     }
 
-    /// Returns a free index in the list of flows. If no removed flow has left one, the list grows by a copy of `f`
-    /// without keys.
+    /// Returns a free index in the list of flows. If all indexes are in use, the list grows by a copy of `f` without
+    /// keys.
     fn free_place(&mut self, f: &Flow) -> Option<u32> {
         self.free.pop().or_else(|| {
             let place = u32::try_from(self.flows.len()).ok().filter(|p| *p < u32::MAX >> 1)?;

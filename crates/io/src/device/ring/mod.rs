@@ -57,7 +57,7 @@ impl Layout {
     fn bytes(&self) -> usize {
         self.blocks.saturating_mul(self.block)
     }
-    /// Returns the slot that follows this one. The first slot follows the last.
+    /// Returns the position of the slot after the given one. After the last slot comes the first.
     #[inline(always)]
     fn after(&self, SlotPosition { at, slot }: SlotPosition) -> SlotPosition {
         if slot + 1 < self.per_block {

@@ -152,8 +152,8 @@ impl PacketSender {
         self.index
     }
 
-    /// Reads the device's MTU again, because it may have changed. The kernel compares frames with the MTU in sendmmsg,
-    /// but not in the ring.
+    /// Reads the device's MTU again, because it may have changed. The kernel checks the MTU for frames that are sent by
+    /// sendmmsg, but not for frames in the ring.
     #[cold]
     fn look(&mut self) {
         self.look = LOOK;

@@ -9,11 +9,11 @@ use crate::table::Table;
 use serde_json::Value;
 use std::time::Duration;
 
-/// The minutes at the start of a run in which tables fill, so that memory may grow.
+/// The number of minutes at the start of a run during which memory may grow, because tables fill.
 const FILLING: u64 = 10;
 /// The shortest run, in minutes, in which the growth of memory is checked.
 const LONG: u64 = 14;
-/// The smallest acceptable share of the requested swaps and reads that were made, from 0 to 1.
+/// The share of the requested swaps and reads that must at least have been made, from 0 to 1.
 const REACHED: f64 = 0.98;
 /// The time after the end of the run, in seconds, by which the last connection must have ended.
 const LATE: f64 = 20.0;

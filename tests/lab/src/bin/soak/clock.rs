@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The clock that the routers see. The machine's clock cannot be set from a user namespace, and other programs need it.
-//! So a small library, which is loaded before the C library, adds an offset from a file to the time of day.
+//! So a small library is loaded before the C library. It reads an offset from a file, and adds it to the time of day.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

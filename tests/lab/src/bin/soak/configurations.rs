@@ -115,7 +115,8 @@ pub fn next(first: &str, n: usize, dice: &mut Dice) -> (String, Expected) {
     }
 }
 
-/// Returns the trace file that is complete, if swap number `n` is the first that writes to the other file.
+/// Returns the trace file that swap number `n` completes: from this swap on, the router writes to the other file.
+/// `None` if swap `n` does not change the file.
 pub fn finished_trace(n: usize) -> Option<String> {
     (n > 0 && n.is_multiple_of(SWAPS_PER_TRACE))
         .then(|| format!("/mnt/trace{}.pcap", (n / SWAPS_PER_TRACE - 1) % 2))

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 const RATE: u32 = 2000;
 /// How long a flood lasts.
 const FLOOD: Duration = Duration::from_millis(4000);
-/// The interval, in milliseconds, at which the test checks whether it can end a disturbance, for example whether the
-/// routers have opened a device.
+/// The time, in milliseconds, after which the test tries again to end a disturbance. For example, a link can come up
+/// only after the routers have opened its devices.
 const LOOK: u64 = 50;
 /// How long a flood at full rate lasts.
 const FULL: Duration = Duration::from_millis(1000);
@@ -103,8 +103,9 @@ pub struct Disturber<'a> {
     pub counts: BTreeMap<Disturbance, u64>,
     /// The number of frames that floods sent.
     pub frames: u64,
-    /// The intervals in which a router had no free descriptor or lacked a device: first and last second after the
-    /// start. In these, good swaps may be refused, because the router cannot look up the addresses of devices.
+    /// The intervals in which a router had no free descriptor or lacked a device: the router, and the first and last
+    /// second of the interval, counted from the start. In these intervals, good swaps may be refused, because the
+    /// router cannot look up the addresses of devices.
     pub excused: Vec<(network::RouterKind, u64, u64)>,
 }
 

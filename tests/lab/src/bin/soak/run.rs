@@ -48,8 +48,8 @@ pub struct Results {
     pub descriptors: [Vec<u64>; 2],
     /// How often each disturbance happened.
     pub disturbances: BTreeMap<Disturbance, u64>,
-    /// The intervals in which a router had no free descriptor or lacked a device: first and last second after the
-    /// start.
+    /// The intervals in which a router had no free descriptor or lacked a device: the router, and the first and last
+    /// second of the interval, counted from the start.
     pub excused: Vec<(RouterKind, u64, u64)>,
     /// The number of frames that floods sent.
     pub frames: u64,

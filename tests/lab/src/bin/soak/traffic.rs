@@ -31,7 +31,7 @@ pub fn report(value: &serde_json::Value) {
     println!("{value}");
 }
 
-/// The time since the start of the run, which is given in milliseconds since 1970.
+/// The time since the start of the run. `start` is in milliseconds since 1970.
 fn since(start: u64) -> Duration {
     Duration::from_millis(schedule::unix_ms().saturating_sub(start))
 }
