@@ -158,7 +158,7 @@ fn a_class() {
     assert!(ran.out.contains(args), "{}", ran.out);
     assert!(
         ran.out.contains(
-            "\nHandlers\n  drops         read            counter, packets  Packets that expired.\n"
+            "\nHandlers\n  drops         read            counter, packets  Packets whose time to live was\n"
         ),
         "{}",
         ran.out
