@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet doc` and `castanet list`: the manual, generated from the declarations.
 
+mod handlers;
 mod markdown;
 mod terminal;
 mod words;
@@ -145,7 +146,7 @@ fn class_json(s: &ClassSpec) -> Value {
         "codes": { "ports": s.ports, "processing": s.processing, "flow": s.flow, "packets": s.packets, "alignment": s.alignment },
         "ports": words::ports(s).into_iter().map(port).collect::<Vec<_>>(),
         "arguments": s.args.iter().map(argument).collect::<Vec<_>>(),
-        "handlers": words::handlers(s).into_iter().map(handler).collect::<Vec<_>>(),
+        "handlers": handlers::all(s).into_iter().map(handler).collect::<Vec<_>>(),
         "counts": s.counts.iter().map(count).collect::<Vec<_>>(),
         "behaviour": words::behaviour(s).into_iter().map(|(t, x)| (t.to_string(), Value::from(x))).collect::<serde_json::Map<_, _>>(),
         "drops": s.drops.iter().map(|r| r.name()).collect::<Vec<_>>(),
@@ -174,7 +175,7 @@ fn rows(what: Listed) -> (&'static [&'static str], Vec<Vec<String>>) {
             let element = standard().chain(DROPS).map(|h| ("ELEMENT.", h));
             let task = TASK.iter().map(|h| ("TASK.", h));
             let row = |(of, h): (&str, &HandlerSpec)| {
-                vec![format!("{of}{}", h.name), words::flags(h.flags), h.doc.to_string()]
+                vec![format!("{of}{}", h.name), handlers::flags(h.flags), h.doc.to_string()]
             };
             (&["name", "access", "doc"], global.chain(element).chain(task).map(row).collect())
         }

@@ -87,9 +87,9 @@ impl Cx<'_> {
     pub fn limit(&self) -> usize {
         self.core.budget.limit
     }
-    /// Returns how many turns the task may take in this call, at most [`Cx::limit`]. The number is above 1 only if no
-    /// other task could have a turn in between. It lets a class without an argument BURST move a whole batch in one
-    /// call.
+    /// Returns the number of turns that this call of the task may stand for, at most [`Cx::limit`]. It is above 1 only
+    /// if no other task would get a turn between them. So a class without an argument BURST, which moves one packet a
+    /// turn, can move a whole batch in one call.
     #[inline]
     pub fn turns(&self) -> usize {
         self.core.budget.turns

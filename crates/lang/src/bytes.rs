@@ -28,7 +28,7 @@ fn escaped(c: char) -> Option<u8> {
     u8::try_from(offset).ok().filter(|b| *b >= 0x80)
 }
 
-/// Whether a text has escape characters, that is, bytes that are not UTF-8.
+/// Whether a text has escape characters, which stand for bytes that are not UTF-8.
 pub fn has_escapes(text: &str) -> bool {
     // The byte `LEAD[0]` is rare in texts, so the fast search for it usually decides.
     text.as_bytes().contains(&LEAD[0]) && text.chars().any(|c| escaped(c).is_some())

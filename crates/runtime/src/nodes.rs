@@ -179,8 +179,8 @@ impl Nodes {
                 stack.push(later);
             }
         };
-        // The edge that is marked last is followed first. The main edges of a chain are marked before those of its side
-        // outputs, because a copy that left the chain by a side output must move before the packet itself.
+        // A copy that left a chain by a side output must move before the packet itself. The edge that is marked last is
+        // followed first, so the edges of side outputs are marked after the main edges.
         let (base, end) = (node.base, node.base + node.count);
         let sides = if node.descending { end } else { base + node.mains };
         (base..sides).for_each(&mut mark);

@@ -149,8 +149,9 @@ impl Code {
     fn distance(&self, to: Label) -> usize {
         self.0.len().saturating_sub(to)
     }
-    /// Returns a label that leads to `to`, at most `most` instructions after the next pushed instruction. This is `to`
-    /// itself if it is near enough. If not, this function adds a jump to `to` and returns the label of the jump.
+    /// Returns a label for a jump of limited reach to `to`. The label is at most `most` instructions after the next
+    /// instruction to be pushed. It is `to` itself if `to` is near enough. If not, it is the label of a jump to `to`,
+    /// which this function adds.
     fn reach(&mut self, to: Label, most: usize) -> Label {
         match self.distance(to) {
             far if far <= most => to,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manual as Markdown: one class, and the whole element reference.
 
+use super::handlers;
 use super::words::{self, Parts};
 use castanet_spec::{ClassSpec, HandlerSpec};
 use std::fmt::Write as _;
@@ -43,7 +44,7 @@ fn row(out: &mut String, cells: &[&str]) {
 }
 
 fn handler(out: &mut String, name: &str, h: &HandlerSpec) {
-    row(out, &[&code(name), &words::flags(h.flags), &words::value(h), h.doc]);
+    row(out, &[&code(name), &handlers::flags(h.flags), &handlers::value(h), h.doc]);
 }
 
 /// Returns the manual of one class, with a heading of this level. `all` adds the handlers that every element
@@ -81,7 +82,7 @@ pub fn class(spec: &ClassSpec, level: usize, all: bool) -> String {
             row(&mut out, &[&code(a.name), a.type_name, &code(a.default), words::kind(a), &words::about(a)]);
         }
     }
-    let handlers = if all { words::handlers(spec) } else { words::declared(spec) };
+    let handlers = if all { handlers::all(spec) } else { handlers::declared(spec) };
     if !handlers.is_empty() {
         out.push_str("\n| handler | access | value | |\n|---|---|---|---|\n");
         for (name, h) in &handlers {

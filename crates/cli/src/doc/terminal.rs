@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manual for a terminal: wrapped, aligned, styled. `anstream` removes the styles if the output is no terminal.
 
+use super::handlers;
 use super::words::{self, Parts};
 use castanet_spec::ClassSpec;
 use std::fmt::Write as _;
@@ -212,9 +213,9 @@ pub fn class(spec: &ClassSpec, width: usize) -> String {
     }
     title(&mut out, "Handlers");
     let row = |(name, h): (String, castanet_spec::HandlerSpec)| {
-        vec![code(&name), words::flags(h.flags), words::value(&h), h.doc.to_string()]
+        vec![code(&name), handlers::flags(h.flags), handlers::value(&h), h.doc.to_string()]
     };
-    table(&mut out, &words::handlers(spec).into_iter().map(row).collect::<Vec<_>>(), "  ", width);
+    table(&mut out, &handlers::all(spec).into_iter().map(row).collect::<Vec<_>>(), "  ", width);
     title(&mut out, "Behaviour");
     let row = |(t, text): (&str, String)| vec![t.to_string(), text];
     table(&mut out, &words::behaviour(spec).into_iter().map(row).collect::<Vec<_>>(), "  ", width);

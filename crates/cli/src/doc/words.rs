@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Describes declarations in words, for the manual on the terminal, in Markdown and in JSON.
 
-use castanet_runtime::handlers::LIVE;
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
-use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
-use castanet_spec::{
-    ArgKind, ArgSpec, Capability, ClassSpec, Effects, HandlerSpec, Offload, Reconfigure, Workers,
-};
+use castanet_spec::{ArgKind, ArgSpec, Capability, ClassSpec, Effects, Offload, Reconfigure, Workers};
 
 /// The parts of the doc comment of a class.
 pub struct Parts<'a> {
@@ -169,69 +165,6 @@ fn side(word: &str, count: Count, processing: &dyn Fn(usize) -> Processing, type
     rows
 }
 
-/// Describes the flags of a handler in words.
-pub fn flags(flags: &str) -> String {
-    let has = |c: char| flags.contains(c);
-    let mut words = vec![match (has('r'), has('w')) {
-        (true, true) => "read, write",
-        (true, false) => "read",
-        (false, true) => "write",
-        (false, false) => "",
-    }];
-    for (c, word) in [
-        ('+', "with parameters"),
-        ('b', "button"),
-        ('c', "checkbox"),
-        ('U', "uncommon"),
-        (OPENS_FILES, "restricted"),
-        (RECONFIGURES, "restricted"),
-    ] {
-        if has(c) {
-            words.push(word);
-        }
-    }
-    words.retain(|w| !w.is_empty());
-    words.join(", ")
-}
-
-/// Returns the handlers that a class declares, with their names: first the plain ones, then numbered ones such as
-/// `patternN`, then those of its arguments.
-pub fn declared(spec: &ClassSpec) -> Vec<(String, HandlerSpec)> {
-    let plain = |h: &HandlerSpec| (h.name.to_string(), shown(spec, h));
-    let indexed = spec.indexed.iter().map(|h| (format!("{}N", h.name), *h));
-    spec.handlers.iter().map(plain).chain(indexed).chain(spec.arg_handlers.iter().map(plain)).collect()
-}
-
-/// Returns the handlers that a class declares, then those that the runtime adds.
-pub fn handlers(spec: &ClassSpec) -> Vec<(String, HandlerSpec)> {
-    let mut all = declared(spec);
-    let own = all.len();
-    for h in castanet_runtime::handlers::provided(spec.task, !spec.drops.is_empty()) {
-        if all[..own].iter().all(|o| o.0 != h.name) {
-            all.push((h.name.to_string(), shown(spec, h)));
-        }
-    }
-    all
-}
-
-/// Returns a handler as it is in a running router: `config` can be written if the class can be reconfigured.
-fn shown(spec: &ClassSpec, h: &HandlerSpec) -> HandlerSpec {
-    match h.name == "config" && spec.reconfigure != Reconfigure::Refused {
-        true => HandlerSpec { flags: LIVE, ..*h },
-        false => *h,
-    }
-}
-
-/// Describes the kind of a handler's value, with its unit if it has one. Empty if the handler cannot be read.
-pub fn value(h: &HandlerSpec) -> String {
-    match (h.readable(), h.unit) {
-        (false, _) => String::new(),
-        (true, "") => h.kind.word().to_string(),
-        (true, unit) if unit == h.kind.word() => unit.to_string(),
-        (true, unit) => format!("{}, {unit}", h.kind.word()),
-    }
-}
-
 /// Describes the behaviour of a class with several workers.
 pub fn workers(w: Workers) -> &'static str {
     match w {
@@ -345,7 +278,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use castanet_classes::Registry;
-    use castanet_spec::ValueKind;
 
     #[test]
     fn doc_comments_fall_into_parts() {
@@ -355,19 +287,6 @@ mod tests {
         assert_eq!(p.section("Ports"), Some("In."));
         assert_eq!(p.section("Example"), Some("```click\n# 1 \"x\"\nIdle;\n```"));
         assert!(Parts::of("").sections.is_empty());
-    }
-
-    #[test]
-    fn values_in_words() {
-        for (flags, kind, unit, words) in [
-            ("w", ValueKind::Text, "", ""),
-            ("r", ValueKind::Flag, "", "flag"),
-            ("rw", ValueKind::Counter, "packets", "counter, packets"),
-            ("r", ValueKind::Time, "seconds", "seconds"),
-        ] {
-            let spec = HandlerSpec { unit, ..HandlerSpec::new("x", flags, "", kind) };
-            assert_eq!(value(&spec), words);
-        }
     }
 
     #[test]
@@ -406,29 +325,14 @@ mod tests {
     }
 
     #[test]
-    fn config_can_be_written_where_the_class_can_be_reconfigured() {
-        let mut seen = [0; 2];
-        for spec in Registry::new().classes() {
-            let all = handlers(spec);
-            let config: Vec<_> = all.iter().filter(|h| h.0 == "config").collect();
-            let live = spec.reconfigure != Reconfigure::Refused;
-            assert_eq!(config.len(), 1, "{}", spec.name);
-            assert_eq!(config[0].1.flags.starts_with("rw"), live, "{}", spec.name);
-            seen[usize::from(live)] += 1;
-        }
-        assert!(seen.iter().all(|&n| n > 0), "{seen:?}");
-    }
-
-    #[test]
     fn every_handler_and_class_has_words() {
         use castanet_runtime::{global_handlers::global, handlers::provided};
         for h in provided(true, true).chain(global(true)) {
-            assert!(!h.doc.is_empty() && !flags(h.flags).is_empty(), "{}", h.name);
+            assert!(!h.doc.is_empty() && !crate::doc::handlers::flags(h.flags).is_empty(), "{}", h.name);
         }
         for spec in Registry::new().classes() {
             assert!(!synopsis(spec).is_empty() && !Parts::of(spec.doc).summary.is_empty(), "{}", spec.name);
             assert!(Parts::of(spec.doc).summary.starts_with(spec.summary()), "{}", spec.name);
         }
-        assert_eq!(flags("r+"), "read, with parameters");
     }
 }

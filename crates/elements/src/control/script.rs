@@ -10,6 +10,7 @@ mod kill;
 pub(super) mod machine;
 mod number;
 mod output;
+mod program;
 mod report;
 pub(super) mod script_type;
 mod sprintf;

@@ -82,9 +82,10 @@ impl DecIpTtl {
         if word & 0xfe == 0 {
             return self.expire(cx);
         }
-        // The addition below increments the checksum (RFC 1624) and decrements the time to live, which is at least 2,
-        // so nothing is borrowed. The checksum is in memory order (RFC 1071 section 2(B)). The branch adds its
-        // end-around carry, as in `checksum::update_ttl_decrement_field`.
+        // One addition changes both fields of `word`: it increments the checksum (RFC 1624) and decrements the time to
+        // live. The time to live is at least 2, so nothing is borrowed. The checksum is added as loaded from memory,
+        // without swapping bytes (RFC 1071 section 2(B)). If it overflows, the branch adds the carry back to it, as
+        // `checksum::update_ttl_decrement_field` does.
         if word >= 0xfffe_0000 {
             std::hint::cold_path();
             word = word.wrapping_add(0x0001_0000);

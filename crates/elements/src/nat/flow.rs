@@ -67,11 +67,11 @@ pub mod class {
 pub struct Timeouts(pub [(i64, i64); class::COUNT]);
 
 impl Timeouts {
-    /// Makes timeouts that are the same for all classes.
+    /// Makes timeouts that are the same for all timeout classes.
     pub fn all(timeout: i64, guarantee: i64) -> Timeouts {
         Timeouts([(timeout, guarantee); class::COUNT])
     }
-    /// Makes the timeouts of all classes. `udp` holds the timeouts of the classes PLAIN and STREAMING. `tcp`
+    /// Makes the timeouts of all timeout classes. `udp` holds the timeouts of the classes PLAIN and STREAMING. `tcp`
     /// holds those of TCP_NEW, TCP_DATA and TCP_DONE.
     pub fn ports(udp: [i64; 2], udp_guarantee: i64, tcp: [i64; 3], tcp_guarantee: i64) -> Timeouts {
         let ([plain, streaming], [new, data, done]) = (udp, tcp);

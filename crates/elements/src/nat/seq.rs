@@ -184,7 +184,7 @@ mod tests {
         for start in [1000u32, u32::MAX - 50] {
             let place = |n: u32| start.wrapping_add(n);
             let mut s = Shift::default();
-            // Three commands become 2 bytes longer, 5 bytes longer, and 4 bytes shorter.
+            // One command becomes 2 bytes longer, one 5 bytes longer, and one 4 bytes shorter.
             for (n, by) in [(10, 2), (30, 5), (50, 4u32.wrapping_neg())] {
                 s.add(place(n), by);
             }

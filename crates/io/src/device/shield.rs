@@ -162,7 +162,7 @@ pub struct Found {
     index: u32,
 }
 
-/// Finds the filters of shields on all devices, whichever process owns them. TCX links are not listed,
+/// Finds the shields on all devices, whichever process owns them. TCX links are not listed,
 /// because the kernel removes them when their process ends.
 ///
 /// # Errors

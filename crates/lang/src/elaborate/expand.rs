@@ -210,8 +210,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                 }
             }
         };
-        // No alternative of the compound class matched, which has been reported. Connections of this element are
-        // dropped, because they lead to a tunnel node without links.
+        // No alternative of the compound class matched, which has been reported. The connections of this element
+        // vanish: they end at a placeholder for the ports of the compound, and nothing is connected behind it.
         let Some(class) = plain else {
             let node = self.net.node(TUNNEL);
             return (node, node);

@@ -168,7 +168,7 @@ impl Queried {
     /// Returns the state after an ARP packet has claimed the IP address. `other` says whether it claims an Ethernet
     /// address other than the known one.
     pub(super) fn claimed(self, other: bool, now: i64) -> Queried {
-        // A claim that replaces the address does not confirm it.
+        // An ARP packet with another Ethernet address replaces the known address, but does not confirm the new one.
         let doubt = if other { Some(CONFIRMED + 1) } else { self.doubt.map(|n| n.saturating_add(1)) };
         if doubt.is_some() {
             // Do not reset the rate limit of queries, so that two hosts that claim the same address do not cause more

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The common part of the script classes: arguments, lifecycle, and the calls by which the element runs its script.
 
-use super::instruction::{Line, Program};
+use super::instruction::Line;
 use super::machine::Machine;
+use super::program::Program;
 use super::script_type::ScriptType;
 use crate::sched::own_note::OwnNote;
 use castanet_element::prelude::*;

@@ -3,9 +3,10 @@
 
 mod execute;
 
-use super::instruction::{Ending, Op, Program, Target};
+use super::instruction::{Ending, Op, Target};
 use super::number::value;
 use super::output::Output;
+use super::program::Program;
 use super::script_type::{ScriptType, stops_driver};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;

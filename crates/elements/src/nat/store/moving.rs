@@ -52,8 +52,8 @@ impl Store {
         left
     }
 
-    /// Records how many flows of a rewriter stayed here in a hot swap. Returns true if the number is not 0 and
-    /// differs from the number recorded before.
+    /// Records how many flows of a rewriter a hot swap left in this store, because the new store could not take them.
+    /// Returns true if the number is not 0 and differs from the number recorded before.
     pub fn leave(&mut self, space: u16, left: usize) -> bool {
         let before = self.spaces.get_mut(usize::from(space)).map(|s| std::mem::replace(&mut s.left, left));
         left > 0 && before != Some(left)
