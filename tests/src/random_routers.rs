@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random routers of elements of all classes, with extreme arguments, and random packets through them.
+//! Random routers of elements of all classes, with extreme arguments, on one or several workers, and random packets
+//! through them.
 
 use crate::fuzz::load;
 use crate::fuzz::settings::{Setting, settings};
@@ -85,6 +86,8 @@ pub fn count_panics() {
 pub struct Totals {
     /// The number of routers that ran.
     pub ran: u64,
+    /// The number of these that ran on several workers.
+    pub on_workers: u64,
     /// The number of elements that accepted extreme arguments.
     pub accepted: u64,
     /// The number of attempts in which an element refused extreme arguments.
@@ -188,7 +191,7 @@ fn compound(name: &str, random: &mut Random, totals: &mut Totals) -> (String, us
 }
 
 /// The text of a router of random elements, through which sources send `packets` packets in all.
-fn text(packets: u64, random: &mut Random, totals: &mut Totals) -> String {
+fn text(packets: u64, workers: usize, random: &mut Random, totals: &mut Totals) -> String {
     let sources = 1 + random.below(3);
     let each = packets.div_ceil(sources);
     let (mut text, mut open) = (String::new(), Vec::new());
@@ -212,9 +215,11 @@ fn text(packets: u64, random: &mut Random, totals: &mut Totals) -> String {
     for from in open {
         let _ = writeln!(text, "{from} -> Discard;");
     }
-    // A source needs `each / BURST` turns, and the Fuse gets about as many turns as a source. The additional turns are
-    // for queues and timers.
-    let _ = writeln!(text, "Fuse({});", each.div_ceil(BURST) * 2 + 1024);
+    // A source needs `each / BURST` turns, and the Fuse gets about as many turns as a source on the same worker. It may
+    // be alone on a worker, so it gets more turns where there are several. The additional turns are for queues and
+    // timers.
+    let turns = each.div_ceil(BURST) * 2 + 1024;
+    let _ = writeln!(text, "Fuse({});", if workers == 1 { turns } else { turns * 8 });
     text
 }
 
@@ -224,22 +229,26 @@ fn text(packets: u64, random: &mut Random, totals: &mut Totals) -> String {
 /// The text of the router with what went wrong: it panicked, or its ledger does not balance.
 pub fn one(seed: u64, packets: u64, totals: &mut Totals) -> Result<(), String> {
     let mut random = Random::new(seed, "random routers");
-    let text = text(packets, &mut random, totals);
+    let workers = [1, 1, 2, 8][random.below(4) as usize];
+    let text = text(packets, workers, &mut random, totals);
     let batch = [1, 2, 32, 256][random.below(4) as usize];
     let before = PANICS.load(Ordering::Relaxed);
     // An element that was accepted alone may be refused beside others, for example because of a second driver script.
-    if let Ok(mut router) = load::router(&text, batch) {
+    if let Ok(mut router) = load::router_on(&text, batch, workers) {
         load::run(&mut router);
         let ledger = router.ledger();
         totals.ran += 1;
+        totals.on_workers += u64::from(workers > 1);
         totals.packets += ledger.entered() + ledger.made();
         if ledger.missing() != 0 {
-            return Err(format!("seed {seed}: the ledger does not balance\n{ledger}\n{text}"));
+            return Err(format!(
+                "seed {seed}: the ledger does not balance on {workers} workers\n{ledger}\n{text}"
+            ));
         }
     }
     match PANICS.load(Ordering::Relaxed) - before {
         0 => Ok(()),
-        _ => Err(format!("seed {seed}: panicked\n{text}")),
+        _ => Err(format!("seed {seed}: panicked on {workers} workers\n{text}")),
     }
 }
 
@@ -254,7 +263,8 @@ mod tests {
         for seed in 0..40 {
             assert_eq!(one(seed, 200, &mut totals), Ok(()));
         }
-        let Totals { ran, accepted, refused, packets } = totals;
-        assert!(ran > 20 && accepted > 20 && refused > 20 && packets > 4000, "{totals:?}");
+        let Totals { ran, on_workers, accepted, refused, packets } = totals;
+        let enough = ran > 20 && on_workers > 8 && accepted > 20 && refused > 20 && packets > 4000;
+        assert!(enough, "{totals:?}");
     }
 }

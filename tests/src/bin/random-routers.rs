@@ -2,10 +2,29 @@
 //! Runs random routers of all classes with extreme arguments: `random-routers [ROUTERS [PACKETS [SEED]]]`. The default
 //! is 10,000 routers, about 100,000 packets for each, and seed 1,000,000. The seed of each router is one more than
 //! that of the router before, so that a router can be run again alone. Prints totals of the routers and their packets.
-//! Exits with 1 at the first panic, or if a ledger does not balance.
+//! Exits with 1 at the first panic, if a ledger does not balance, or if a router does not end.
 
 use castanet_tests::random_routers::{Totals, count_panics, one};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The seed of the router that runs.
+static SEED: AtomicU64 = AtomicU64::new(0);
+/// The time after which a router that still runs is taken for hanging. All routers end after a bounded number of turns.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Ends the process if one router runs longer than [`PATIENCE`].
+fn watch() {
+    loop {
+        let before = SEED.load(Ordering::Relaxed);
+        std::thread::sleep(PATIENCE);
+        if SEED.load(Ordering::Relaxed) == before {
+            eprintln!("seed {before}: the router does not end");
+            std::process::exit(1);
+        }
+    }
+}
 
 /// Changes to an empty working directory, in which elements write their files. Dropping the returned value removes the
 /// directory.
@@ -36,9 +55,12 @@ fn main() -> ExitCode {
         }
     };
     count_panics();
+    std::thread::spawn(watch);
     let mut totals = Totals::default();
     for n in 0..routers {
-        if let Err(e) = one(seed.wrapping_add(n), packets, &mut totals) {
+        let seed = seed.wrapping_add(n);
+        SEED.store(seed, Ordering::Relaxed);
+        if let Err(e) = one(seed, packets, &mut totals) {
             eprintln!("{e}");
             return ExitCode::FAILURE;
         }

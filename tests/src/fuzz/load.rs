@@ -49,15 +49,20 @@ pub fn show(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
 /// Builds a router that runs in simulated time, prints nothing, and is stopped by a `Fuse`. On failure, returns
 /// the diagnostics.
 pub fn router(text: &str, batch: usize) -> Result<Router, String> {
+    router_on(text, batch, 1)
+}
+
+/// Like [`router`], on several workers. With more than one worker, time is real instead of simulated.
+pub fn router_on(text: &str, batch: usize, workers: usize) -> Result<Router, String> {
     let (graph, sources, diagnostics) = graph(text);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(show(&sources, &diagnostics));
     }
-    router_of(graph, &sources, batch)
+    router_of(graph, &sources, batch, workers)
 }
 
 /// Builds the router of a graph without errors.
-pub fn router_of(graph: Graph, sources: &Sources, batch: usize) -> Result<Router, String> {
+pub fn router_of(graph: Graph, sources: &Sources, batch: usize, workers: usize) -> Result<Router, String> {
     // Devices and sockets of the machine must not be used.
     let outside = |e: usize| graph.spec(e).is_some_and(|s| s.module.contains("::device::"));
     if (0..graph.len()).any(outside) {
@@ -72,7 +77,8 @@ pub fn router_of(graph: Graph, sources: &Sources, batch: usize) -> Result<Router
             shared.end();
         }
     });
-    let options = Options { batch, printer, clock: Clock::simulated(START), ..Options::default() };
+    let clock = if workers == 1 { Clock::simulated(START) } else { Clock::real() };
+    let options = Options { batch, workers, printer, clock, ..Options::default() };
     match build(graph, classes(), sources, options) {
         Ok((router, warnings)) => {
             show(sources, &warnings);

@@ -56,7 +56,7 @@ pub fn script(data: &[u8]) {
     if classes != expected {
         return;
     }
-    if let Ok(mut router) = load::router_of(graph, &sources, 32) {
+    if let Ok(mut router) = load::router_of(graph, &sources, 32, 1) {
         load::run(&mut router);
     }
 }
