@@ -18,18 +18,23 @@ pub(crate) struct Numbers {
     offset: u16,
 }
 
+/// Returns the distance between the numbers of one replica. It is a power of two, at least the number of replicas. So
+/// replicas keep different remainders when their counters wrap around at 65,536.
+fn step(replicas: usize) -> u16 {
+    u16::try_from(replicas.next_power_of_two()).unwrap_or(1 << 15)
+}
+
 impl Numbers {
     /// Makes a counter. The first replica starts at `first`.
     pub(crate) fn new(cx: &BuildCx<'_>, first: u16) -> Numbers {
         let (replica, replicas) = cx.replica;
-        let small = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        let step = small(replicas).max(1);
+        let step = step(replicas);
         let offset = match cx.seed {
             // The offset is a multiple of the step, so that the identifications of different replicas never coincide.
             Seed::System => cx.secret().below(u64::from(u16::MAX / step)) as u16 * step,
             Seed::Fixed(_) => 0,
         };
-        Numbers { next: first.wrapping_add(small(replica)), step, offset }
+        Numbers { next: first.wrapping_add(replica as u16), step, offset }
     }
     /// Continues with the counter of the old replica (hot swap) if that replica used the same numbers as this one.
     pub(crate) fn go_on_from(&mut self, old: Numbers) {
@@ -135,6 +140,22 @@ mod tests {
         let mut kit = Kit::<IcmpPingSource>::with_seed(config, seed).unwrap();
         kit.expire().unwrap();
         (0..3).map(|_| marks(&kit.expire().unwrap()[0].1)).collect()
+    }
+
+    #[test]
+    fn replicas_never_use_the_same_identification() {
+        for replicas in [1, 2, 3, 5, 8] {
+            let step = super::step(replicas);
+            let mut owners = vec![None; 1 << 16];
+            for replica in 0..replicas {
+                let mut n = super::Numbers { next: replica as u16, step, offset: 3 * step };
+                for _ in 0..100_000 {
+                    let owner: &mut Option<usize> = &mut owners[usize::from(n.id())];
+                    assert_eq!(*owner.get_or_insert(replica), replica, "{replicas} replicas, {}", n.id());
+                    n.advance();
+                }
+            }
+        }
     }
 
     #[test]
