@@ -3,8 +3,8 @@
 //!
 //! A worker forwards as fast as it can, in phases of equal length. In half of them a client reads a handler of the
 //! worker's data path over a control socket at a fixed rate. The result is packets per second of the worker's own CPU
-//! time, so that other load on the machine, and the threads of the server and the client, matter little. Each group of
-//! four phases gives one comparison. The client reads in the second and third phase of a group only, so that slow
+//! time. So it depends little on other load on the machine, and on the threads of the server and the client. Each group
+//! of four phases gives one comparison. The client reads in the second and third phase of a group only, so that slow
 //! drift cancels out.
 
 use crate::path;

@@ -49,7 +49,7 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// The first bytes of the addresses of the four networks behind the gateways.
+/// The four networks behind the gateways, each by the first byte of its addresses.
 const BEHIND: [u8; 4] = [3, 4, 6, 9];
 /// The number of frames that each source repeats.
 const FRAMES: u8 = 64;

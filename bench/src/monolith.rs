@@ -36,7 +36,7 @@ pub(crate) struct Interface {
     pub color: u8,
     /// Ethernet addresses of hosts and gateways.
     pub neighbours: HashMap<u32, [u8; 6]>,
-    /// Packets received in this turn that will be queued for this interface.
+    /// Packets received in the current call of [`Monolith::receive`], to be queued for this interface.
     pub ready: Vec<Packet>,
     queue: Fifo<Packet>,
 }
@@ -74,8 +74,10 @@ pub struct Counts {
 
 /// The forwarder.
 ///
-/// It processes frames like the configuration and sends identical frames, with two exceptions. ICMP errors are
-/// counted but not sent. Packets whose next hop has no known Ethernet address are dropped instead of held.
+/// It processes frames as the configuration of the Figure 8 path does, and sends identical frames, with two exceptions.
+/// ICMP errors are counted but not sent. Packets whose next hop has no known Ethernet address are dropped instead of
+/// held.
+///
 /// Nearly all packets take a fast path; all others take the slow path, which is written for readability.
 pub struct Monolith {
     sources: [Source; 2],
@@ -95,8 +97,8 @@ pub struct Monolith {
 
 impl Monolith {
     /// Creates a forwarder with the addresses and routes of the path. It knows the Ethernet addresses of the
-    /// gateways. Each source has its own frames. With `random` it sends them in random order. `colors` has the
-    /// paint of each source's packets, usually the number of the interface that they enter.
+    /// gateways. Each source has its own frames. With `random`, a source sends its frames in random order. `colors`
+    /// has the paint of each source's packets, usually the number of the interface that they enter.
     pub fn new(frames: [&[Vec<u8>]; 2], random: bool, colors: [u8; 2]) -> Monolith {
         let [f0, f1] = frames;
         let generator = |name| random.then(|| Random::new(1, name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The measuring element, which alternates between sources of its router and the monolith.
+//! The measuring element, which alternates between the monolith and sources of its router.
 
 use crate::frames::{Traffic, frames};
 use crate::monolith::Monolith;

@@ -2,9 +2,9 @@
 //! Records at compile time what must be the same for castanet and for a package of classes that it loads: the compiler,
 //! the target, and the source of the API crates.
 //!
-//! castanet calls a class from a shared library by Rust's own calling convention, and both use the same Rust types.
-//! Neither is stable across compilers. So both sides must come from the same compiler, and from the same source of
-//! every crate whose types they share.
+//! castanet calls a class from a shared library by Rust's own calling convention, and both sides use the same Rust
+//! types. Neither the calling convention nor the memory layout of types is stable across compilers. So both sides must
+//! come from the same compiler, and from the same source of every crate whose types they share.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

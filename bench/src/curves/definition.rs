@@ -78,7 +78,8 @@ pub struct File {
 /// The source of the samples when a configuration runs between real hosts.
 #[derive(Debug)]
 pub enum Seen {
-    /// The packets that arrive, counted by DSCP. There is one DSCP for each series; 0 stands for all other packets.
+    /// The packets that arrive, counted by DSCP. The list has the DSCP of each series; 0 stands for every DSCP that is
+    /// not in the list.
     Arrivals(&'static [u8]),
     /// The numbers that the configuration prints.
     Printed,

@@ -5,7 +5,7 @@ use super::ETHER_LEN;
 use castanet_element::Random;
 use castanet_packet::{DEFAULT_HEADROOM, Packet};
 
-/// The number of bytes that the fast copy of a frame copies. It is used for frames of at most this length.
+/// The number of bytes that the fast copy of a frame always copies. Longer frames do not use the fast copy.
 const LINE: usize = 64;
 
 /// Frames in memory that are sent repeatedly.

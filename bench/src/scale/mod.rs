@@ -55,8 +55,8 @@ pub struct Shipped {
 }
 
 impl Shipped {
-    /// Makes a case from a configuration. Its sources send the frames `$FRAMES0` and `$FRAMES1`, and the names of its
-    /// meters begin with `meter`.
+    /// Makes a case from a configuration. The configuration's sources must send the frames `$FRAMES0` and `$FRAMES1`,
+    /// and the names of its meters must begin with `meter`.
     pub fn new(
         name: &str,
         text: String,

@@ -12,8 +12,8 @@ fn color(i: usize) -> &'static str {
     COLORS.get(i % COLORS.len()).copied().unwrap_or("black")
 }
 
-/// Draws two charts: the throughput of two workers over the share of work under the lock, measured and modelled, and
-/// the predicted throughput over the number of cores, with its range as a shaded area.
+/// Draws two charts. The first shows the measured and the modelled throughput of two workers over the share of work
+/// under the lock. The second shows the predicted throughput over the number of cores, with its range as a shaded area.
 pub fn svg(results: &Results) -> String {
     let mut out = open("Throughput of workers that share elements", 1180.0, 440.0);
     lock(&mut out, results);

@@ -117,7 +117,8 @@ impl Worker {
         }
     }
 
-    /// Time that a process was runnable while another program occupied the CPU.
+    /// The time that this process was runnable while another program occupied the CPU. Zero for a CPU, and for the
+    /// generator's own process.
     fn waited(self) -> Duration {
         match self {
             Worker::Process(pid) if pid != std::process::id() => times(pid).1,

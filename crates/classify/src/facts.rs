@@ -5,7 +5,7 @@ use crate::dag::base;
 use crate::expr::Atom;
 use crate::program::OffsetBase;
 
-/// The fact that a test failed: the word is not `value` under `mask`, or the packet ends before `need`.
+/// An inequality, the fact that a test failed: the word is not `value` under `mask`, or the packet ends before `need`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Unequal {
     mask: u32,
@@ -36,13 +36,13 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Makes an empty set of facts. With `all_present`, it contains one fact: all bytes are present.
+    /// Makes the facts at the start of a path: none, or with `all_present` one, namely that all bytes are present.
     pub(crate) fn new(kind: OffsetBase, all_present: bool) -> Facts {
         let min = if all_present { u32::MAX } else { 0 };
         Facts { kind, min: [min; 3], max: [u32::MAX; 3], words: Vec::new() }
     }
 
-    /// The number of facts.
+    /// The number of facts: one for each word, plus one for each inequality.
     pub(crate) fn size(&self) -> usize {
         self.words.iter().map(|w| 1 + w.unequal.len()).sum()
     }
@@ -69,7 +69,7 @@ impl Facts {
         if atom.mask & !word.mask == 0 && there {
             return Some(true);
         }
-        // The outcome is false if the word could pass this test only with the value that a known inequality excludes.
+        // The outcome is false if every word that passes this test also passes a test that is known to have failed.
         let holds = atom.need.max(min);
         let refuted = |u: &Unequal| {
             u.mask & !(atom.mask | word.mask) == 0
@@ -79,8 +79,8 @@ impl Facts {
         word.unequal.iter().any(refuted).then_some(false)
     }
 
-    /// The facts after the undecided test `atom` had this `outcome`. Keeps at most `keep` inequalities per
-    /// word.
+    /// The facts that are known after the undecided test `atom` had this `outcome`. Keeps at most `keep` inequalities
+    /// per word.
     pub(crate) fn learn(&self, atom: &Atom, outcome: bool, keep: usize) -> Facts {
         let mut facts = self.clone();
         let header = base(self.kind, atom.offset);
@@ -143,8 +143,8 @@ impl Word {
                 u.mask &= !mask;
                 u.value &= u.mask;
                 if u.mask == 0 {
-                    // The known bits equal the excluded value, so the inequality can only hold because bytes
-                    // are missing.
+                    // The bits that the failed test compared are all known, and equal its value. So the test can only
+                    // have failed because bytes are missing.
                     *max = (*max).min(u.need.saturating_sub(1).max(min));
                     return false;
                 }

@@ -55,7 +55,7 @@ fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), 
 struct Asked {
     columns: HashMap<u32, usize>,
     masks: Vec<u32>,
-    /// Whether `masks` has one row for all nodes, because a row for each node would take too much memory.
+    /// True if a row for each node would take too much memory. `masks` then has one row for all nodes.
     shared: bool,
     ends: Vec<[u32; 3]>,
 }
@@ -128,7 +128,7 @@ struct Frame {
 /// The state of a search.
 #[derive(Default)]
 struct Progress {
-    /// The nodes from the root to the present one. They are an explicit stack, because the depth grows with the
+    /// The nodes from the root to the present one. This stack replaces recursion, because the depth grows with the
     /// number of patterns.
     open: Vec<Frame>,
     /// The trees built so far, by the node that they replace and the facts known there.
@@ -200,9 +200,9 @@ impl Search<'_> {
         Ok(Next::Done(tree))
     }
 
-    /// Returns the tree that replaces `node` if its test is redundant; otherwise `None`. Let A be one branch and B the
-    /// other. The test of `node` is redundant if the first test of A also sends to B every packet that `node` sends
-    /// to B. Then A replaces `node`.
+    /// If the test of `node` is redundant, returns the tree that replaces `node`; otherwise `None`. Let A be one branch
+    /// and B the other. The test of `node` is redundant if the first test of A also sends to B every packet that `node`
+    /// sends to B. Then A replaces `node`.
     fn superfluous(&self, node: &Node, facts: &Facts, out: &Dag) -> Option<u32> {
         let leads = |from: u32, outcome: bool, to: u32| {
             let next = out.get(from).filter(|n| n.yes == to || n.no == to)?;

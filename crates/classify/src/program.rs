@@ -12,7 +12,7 @@ use crate::optimise::optimise;
 use crate::pattern;
 use crate::run::Runner;
 
-/// The origin of a program's offsets.
+/// The positions from which a program's offsets count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OffsetBase {
     /// Offsets count from the start of packet data.
@@ -247,7 +247,7 @@ impl Program {
         finish(OffsetBase::Ip, rules, exprs, errors, warnings, Some(&actions), outputs)
     }
 
-    /// The origin of the offsets.
+    /// The positions from which offsets count.
     pub fn kind(&self) -> OffsetBase {
         self.kind
     }

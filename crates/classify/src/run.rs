@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The interpreter: programs in host byte order, and the loops that run them.
+//! The interpreter: programs in a form for fast execution, and the loops that run them.
 
 use crate::dag::{LEAF, base, first};
 use crate::expr::BASES;
@@ -9,7 +9,8 @@ use crate::program::{OffsetBase, Output, Program, Shape, Step, Target, Tree};
 /// number of tests that are reordered.
 const LINEAR: usize = 8;
 
-/// A step of the fast loop. Mask and value are in memory byte order.
+/// A step of the fast loop. In memory, mask and value have the byte order of packets, so that loaded words need no byte
+/// swap.
 #[derive(Clone, Copy, Debug)]
 struct FastStep {
     offset: u32,
@@ -57,8 +58,8 @@ enum Fast {
         otherwise: Output,
     },
     General(Vec<FastStep>),
-    /// The fast tree tests the Ethernet header too, which the fast loop cannot do. This is rare, so the checked
-    /// tree classifies these packets.
+    /// The fast tree tests the Ethernet header too, which the fast loop cannot do. Such programs are rare, so they use
+    /// the checked tree for all packets.
     Unsuited,
 }
 

@@ -37,14 +37,15 @@ pub enum What {
     /// The cost of sharing elements between workers, and predicted throughput on 4 to 64 cores.
     #[command(long_about = scale::ABOUT, after_help = scale::EXAMPLES)]
     Scale(scale::Scale),
-    /// Differentiated services: output rates of four streams over the input rate.
+    /// Differentiated services: output rates of four streams, plotted against the input rate.
     #[command(long_about = curves::DIFFSERV, after_help = curves::EXAMPLES)]
     Diffserv(curves::Curve),
     /// Strict priority with a rate limit, for packets classified late (after the processor) and early (before it):
-    /// output rates of three classes over the input rate.
+    /// output rates of three classes, plotted against the input rate.
     #[command(long_about = curves::PRIORITY, after_help = curves::EXAMPLES)]
     Priority(curves::Curve),
-    /// RED before one queue, before several and behind one: drop rate, plotted over the average queue length.
+    /// RED before one queue, before several queues, and behind one queue: drop rate, plotted against the average queue
+    /// length.
     #[command(long_about = curves::RED, after_help = curves::EXAMPLES)]
     Red(curves::Curve),
     /// A helper process of `veth`.

@@ -87,7 +87,7 @@ impl Sockets {
         ports.chain(files).chain(self.descriptors.iter().map(|d| descriptor(d))).collect()
     }
 
-    /// Listens on all sockets. Calls are answered once the router runs.
+    /// Listens on all sockets. Calls are answered as soon as the router runs, not before.
     ///
     /// # Errors
     /// When an address is in use or not permitted.

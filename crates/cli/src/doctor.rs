@@ -23,7 +23,7 @@ type Mend = Box<dyn FnOnce() -> Result<(), String>>;
 /// A result of a check.
 struct Finding {
     what: String,
-    /// `None` if there is nothing to repair, or if only the user can repair it.
+    /// The repair; `None` if there is nothing to repair, or if only the user can make the repair.
     mend: Option<Mend>,
     /// Whether the finding is harmless.
     fine: bool,

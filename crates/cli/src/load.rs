@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 /// The text of a configuration and its context.
 pub struct Source {
-    /// Its name in messages.
+    /// The name of the configuration in messages.
     pub name: String,
-    /// Its bytes.
+    /// The bytes of the configuration.
     pub bytes: Vec<u8>,
     /// Variables from the command line.
     pub defines: Vec<(String, String)>,
@@ -230,8 +230,8 @@ pub fn elaborate_in(
     (loaded, sources, classes)
 }
 
-/// Whether elements of the class have their own variables. If so, a `$` in their configuration does not mean
-/// that a variable of the configuration is undefined.
+/// Whether elements of the class have their own variables. In their configuration strings, a `$` may stand for such a
+/// variable, so it is not reported as an undefined variable of the configuration.
 pub fn is_script(spec: &castanet_spec::ClassSpec) -> bool {
     spec.args.iter().any(|a| a.type_name == "script instruction")
 }

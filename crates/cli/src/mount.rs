@@ -9,7 +9,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// The hidden command of the second process. [`over`] starts this process, and it runs [`main`].
+/// The hidden command of the second process. [`over`] starts the process, which then runs [`main`].
 const UNMOUNTER: &str = "unmount-after-run";
 
 /// `castanet unmount-after-run`.

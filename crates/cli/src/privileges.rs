@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The hidden command of the second process. The router starts this process, and it runs [`serve`].
+/// The hidden command of the second process. The router starts the process, which then runs [`serve`].
 const OPENER: &str = "open-for-run";
 
 /// Options of privileges.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The summary of a run.
 pub struct Summary {
-    /// Packets that entered: element, its file or device, packets.
+    /// Packets that entered: element, its file or device, number of packets.
     entered: Vec<(String, String, u64)>,
     /// Packets made from other packets: copies, fragments, replies.
     made: Vec<(String, String, u64)>,

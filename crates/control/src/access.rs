@@ -10,17 +10,17 @@ use std::sync::Arc;
 /// A handler that a client named.
 #[derive(Debug)]
 pub struct Target {
-    /// Its element; `None` for global handlers.
+    /// The handler's element; `None` for global handlers.
     pub element: Option<String>,
-    /// Its name.
+    /// The handler's name, without the element.
     pub handler: String,
-    /// Its full name, for replies.
+    /// The handler's full name, for replies.
     pub name: String,
-    /// Whether it can be read.
+    /// Whether the handler can be read.
     pub readable: bool,
-    /// Whether it can be written.
+    /// Whether the handler can be written.
     pub writable: bool,
-    /// Its flags, which decide who may write it.
+    /// The handler's flags, which decide which clients may write the handler.
     flags: String,
 }
 
@@ -33,7 +33,7 @@ const KNOWN: usize = 4096;
 /// The longest name that is cached, in bytes.
 const LONGEST: usize = 256;
 
-/// Calls handlers of a router. It caches the flags of handlers, so that a call is a single request to a worker.
+/// Calls handlers of a router, and caches their flags, so that a call is a single request to a worker.
 pub struct Access {
     remote: Arc<dyn Remote>,
     known: HashMap<String, Arc<Target>>,

@@ -23,13 +23,13 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// An address that a server listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// A TCP port of an address.
+    /// A TCP port on an IP address.
     Tcp {
-        /// The address.
+        /// The IP address.
         address: IpAddr,
         /// The port; 0 lets the kernel choose.
         port: u16,
-        /// Whether to try the following ports if this one is in use.
+        /// Whether to try the following ports if `port` is in use.
         following: bool,
     },
     /// A Unix socket. Only its owner can open the file.
@@ -47,7 +47,7 @@ pub enum ListenError {
     /// The file exists and is not a socket.
     #[error("cannot listen on {0}: there is a file that is no socket")]
     NoSocket(String),
-    /// Another program listens there.
+    /// Another program listens on the address.
     #[error("cannot listen on {0}: another program listens there")]
     Live(String),
     /// The descriptor is not a stream socket.
@@ -131,7 +131,7 @@ impl ListenAddress {
     /// Opens the listening socket, or duplicates the descriptor.
     ///
     /// # Errors
-    /// When another program listens there, or a system call fails.
+    /// When another program listens on the address, or a system call fails.
     pub fn listen(&self) -> Result<Listening, ListenError> {
         match self {
             ListenAddress::Tcp { address, port, following } => self.tcp(*address, *port, *following),

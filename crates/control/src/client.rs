@@ -76,13 +76,13 @@ pub enum ClientError {
     Refused {
         /// The code of the reply.
         code: u16,
-        /// Its text, of one or more lines.
+        /// The text of the reply, of one or more lines.
         text: String,
     },
 }
 
 impl ClientError {
-    /// Whether the router replied with a refusal, so that the connection still works.
+    /// True if the router refused the command. The connection still works then; after other errors it may be broken.
     pub fn is_refusal(&self) -> bool {
         matches!(self, ClientError::Refused { .. })
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Implements `#[handlers]`, which declares the methods of an `impl` block that are handlers.
+//! Implements `#[handlers]`, which declares handlers of a class as methods of an `impl` block.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -62,7 +62,7 @@ fn attribute(a: &Attribute) -> syn::Result<Attr> {
 /// A handler, declared by a read method, a write method, or both.
 struct Handler {
     name: String,
-    /// The position of its first method's name, for errors.
+    /// The position of the name of the handler's first method, for errors.
     at: Span,
     read: Option<Read>,
     write: Option<TokenStream>,
@@ -70,7 +70,8 @@ struct Handler {
     doc: String,
     /// For an indexed handler: the expression for the number of handlers that an element has.
     each: Option<Expr>,
-    /// The condition of a handler of a generic engine: a constant. Only classes for which it is true have the handler.
+    /// For a handler of a generic engine: a constant that is true for the classes that have the handler. `None` if all
+    /// have it.
     only: Option<Expr>,
 }
 
@@ -92,8 +93,8 @@ fn refers_to(ty: &Type, name: &str) -> bool {
     matches!(ty, Type::Reference(r) if is(&r.elem, name))
 }
 
-/// Returns the type of the text or value that a method takes, if it takes one, and whether it takes a context. The
-/// method of an `indexed` handler must first take the number of the handler.
+/// Returns the type of the text or value that a method takes (`None` if it takes neither), and whether the method takes
+/// a context. The method of an `indexed` handler must first take the number of the handler.
 fn inputs(f: &ImplItemFn, indexed: bool) -> syn::Result<(Option<Type>, bool)> {
     let wrong = |at: &dyn quote::ToTokens| {
         Error::new_spanned(
@@ -126,7 +127,8 @@ fn inputs(f: &ImplItemFn, indexed: bool) -> syn::Result<(Option<Type>, bool)> {
     Ok((value, context))
 }
 
-/// The type of the value that a method returns, and whether it returns a `Result` of it.
+/// Returns the type of the value that a method returns (`None` without a return type), and whether the method returns a
+/// `Result` of this type.
 fn output(f: &ImplItemFn) -> (Option<Type>, bool) {
     let ReturnType::Type(_, ty) = &f.sig.output else { return (None, false) };
     let bare = |t: &Type| match t {

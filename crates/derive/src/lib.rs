@@ -21,7 +21,8 @@ pub fn derive_class(input: TokenStream) -> TokenStream {
     class::expand(&input).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
-/// Declares the methods of an `impl` block that are handlers of a class. The class must say `handlers`.
+/// Declares handlers of a class as methods of an `impl` block. The attribute `#[class(...)]` of the class must contain
+/// `handlers`.
 ///
 /// `#[read]` on a method declares a read handler. The method returns the value, or a `Result` of it. The
 /// value may have any type that implements `Show`, which says what kind of value it is. `#[write]` declares a
@@ -38,8 +39,8 @@ pub fn derive_class(input: TokenStream) -> TokenStream {
 /// values of several workers are combined. Without `merge`, counters and rates are added, and all other
 /// values are assumed to be the same for all workers.
 ///
-/// `each = self.patterns.len()` declares several handlers of one kind (`pattern0`, `pattern1` and so on), as many as
-/// the expression says. Their methods take the number of the handler as a `usize` right after `self`.
+/// `each = self.patterns.len()` declares numbered handlers (`pattern0`, `pattern1` and so on), as many as the
+/// expression says. Their methods take the number of the handler as a `usize` right after `self`.
 ///
 /// In a generic engine, `only = A::CONDITION` limits a handler to the classes for which the constant is true. All such
 /// handlers of a block must have the same condition.

@@ -288,8 +288,8 @@ impl InitCx<'_> {
         self.listens.extend(&notes);
         Signal::new(notes, always)
     }
-    /// Returns this element's gauge: the number of packets that it stores, which the element must keep up to date. Only
-    /// for classes that declare the capability Storage.
+    /// Returns this element's gauge: the number of packets that the element stores. The element must keep the gauge up
+    /// to date. Only for classes that declare the capability Storage.
     pub fn gauge(&self) -> Gauge {
         self.gauge_of(self.me).unwrap_or_default()
     }

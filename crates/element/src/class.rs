@@ -61,8 +61,8 @@ pub enum Drive {
 /// ([`Counts`]).
 ///
 /// A field with `#[engine]` holds the part that the class shares with other classes ([`Engine`]). With
-/// `#[engine(handlers_first)]`, lists show the handlers of the engine before those of the class. Without it, they show
-/// them after those of the class. With `#[engine(element)]`, the engine also processes the packets: it implements
+/// `#[engine(handlers_first)]`, lists show the handlers of the engine before those of the class. Otherwise, the
+/// handlers of the class come first. With `#[engine(element)]`, the engine also processes the packets: it implements
 /// [`Element`], and the class delegates `Element` to it.
 pub trait Class: Object + Handlers {
     /// The arguments of the class.
@@ -262,7 +262,7 @@ pub trait Element {
 }
 
 /// An [`Element`] with the operations of an [`Object`]. Every element has both. An [`Engine`] may implement `Element`
-/// alone.
+/// without `Object`.
 pub trait AnyElement: Element + Object {}
 impl<T: Element + Object> AnyElement for T {}
 

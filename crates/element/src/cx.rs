@@ -88,15 +88,15 @@ impl Cx<'_> {
         self.core.budget.limit
     }
     /// Returns the number of turns that this call of the task may stand for, at most [`Cx::limit`]. It is above 1 only
-    /// if no other task would get a turn between them. So a class without an argument BURST, which moves one packet a
-    /// turn, can move a whole batch in one call.
+    /// if the router has no other task that could run between these turns. A class without an argument BURST moves one
+    /// packet a turn, so it can move a whole batch in such a call.
     #[inline]
     pub fn turns(&self) -> usize {
         self.core.budget.turns
     }
-    /// Reports how many turns the task took in this call: the number of calls that the same work would take at one turn
-    /// each. Without a report, the run loop counts one turn. It checks timers after a fixed number of turns, so all
-    /// turns must be counted.
+    /// Reports how many turns this call of the task stands for: the number of calls that the same work would take at
+    /// one turn each. Without a report, the run loop counts one turn. The run loop checks timers after a fixed number
+    /// of turns, so all turns must be counted.
     #[inline]
     pub fn took_turns(&mut self, n: usize) {
         self.core.budget.taken = n;

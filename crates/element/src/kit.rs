@@ -267,7 +267,7 @@ impl<T: Build> Kit<T> {
         self.taken += out.len() as u64;
         out
     }
-    /// Sets the maximum number of packets in a turn and the maximum number of turns in a call, both to `n`.
+    /// Sets two limits to `n`: the number of packets in a turn, and the number of turns that one call may stand for.
     pub fn limit(mut self, n: usize) -> Self {
         (self.core.budget.limit, self.core.budget.turns) = (n, n);
         self

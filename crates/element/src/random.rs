@@ -31,17 +31,16 @@ fn below(n: u64, mut draw: impl FnMut() -> u64) -> u64 {
         return 0;
     }
     let wide = u128::from(draw()) * u128::from(n);
-    // The method of Lemire (2019). Results are uniform only if a few draws are rejected and repeated. A draw can be one
-    // of these only if the low half of its product is below `n`, which is rare. Other draws avoid the division in the
-    // slow path.
+    // The method of Lemire (2019). Results are uniform only if a few draws are rejected and repeated. A draw can be
+    // rejected only if the low half of `wide` is below `n`. This is rare, so the division in the slow path is rare too.
     if (wide as u64) < n {
         return redrawn(wide, n, draw);
     }
     (wide >> 64) as u64
 }
 
-/// The slow path of [`below`]: repeats the draw as long as the low half is below 2^64 mod `n`. Without the repetition,
-/// some results would be more frequent than others.
+/// The slow path of [`below`]: repeats the draw as long as the low half of `wide` is below 2^64 mod `n`. Without the
+/// repetition, some results would be more frequent than others.
 #[cold]
 fn redrawn(mut wide: u128, n: u64, mut draw: impl FnMut() -> u64) -> u64 {
     let threshold = n.wrapping_neg().checked_rem(n).unwrap_or(0);

@@ -22,7 +22,7 @@ pub enum Interest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     slot: u32,
-    /// How often the slot was used before. It distinguishes this watch from earlier ones in the same slot.
+    /// How many earlier watches had the same index in [`Watches`]. Distinguishes this watch from them.
     turn: u32,
 }
 
@@ -71,7 +71,7 @@ impl Watches {
         });
         Watch { slot, turn }
     }
-    /// Returns the slot of the watch with this key. None if the watch has ended.
+    /// Returns the `Slot` of the watch with this key. None if the watch has ended.
     fn slot(&mut self, key: u64) -> Option<&mut Slot> {
         let slot = self.slots.get_mut((key & 0xffff_ffff) as usize)?;
         (u64::from(slot.turn) == key >> 32).then_some(slot)

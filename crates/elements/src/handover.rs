@@ -61,8 +61,8 @@ pub(crate) fn unmake(name: &str) {
 }
 
 /// The watch of a descriptor that the old element has handed to the new router. Only the router that made a watch can
-/// end it, so the watch stays with the old element. If the swap fails and the old element gets the descriptor back, it
-/// ends this watch.
+/// end it, so the watch stays with the old element. If the swap fails and the descriptor returns to the old element,
+/// the old element ends this watch.
 #[derive(Debug, Default)]
 pub(crate) struct Left(Option<Watch>);
 

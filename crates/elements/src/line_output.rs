@@ -52,7 +52,8 @@ impl Lifecycle for LineOutput {
         let Some(name) = &self.name else { return Ok(()) };
         self.file.close(&name.0, self.made, cx)
     }
-    /// A key that is equal for all routers that print to the same file.
+    /// Returns a key for the output file, which is the same in all routers that print to this file. None without a
+    /// file.
     fn holds(&self) -> Option<String> {
         let name = self.name.as_ref()?;
         Some(format!("lines {}", handover::file_key(&name.0).display()))
@@ -114,7 +115,7 @@ impl OutFile {
         file.write_all(&castanet_lang::bytes::encode(line)).inspect_err(|_| *sink = Sink::Failed)
     }
     /// Writes buffered lines. A router that did not run writes nothing, because the file may belong to another router.
-    /// It removes the file if `made` says that initialisation created it.
+    /// Such a router removes the file if `made` says that initialisation created it.
     fn close(&self, name: &str, made: bool, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         let mut sink = self.0.lock();
         if matches!(*sink, Sink::Closed) && !handover::has_run(cx) {

@@ -85,8 +85,8 @@ impl Order {
         }
         graph.extend_with_edges((0..calls.len()).flat_map(|s| calls.next(s).iter().map(move |&q| (s, q))));
         let mut order = Order { component: vec![0; calls.len()], cyclic: vec![false; calls.len()] };
-        // petgraph has two algorithms for this. This one is not recursive, so a long chain of calls cannot overflow the
-        // stack. In its result, a component comes before the components that call it.
+        // petgraph has two algorithms for strongly connected components. This one is not recursive, so a long chain of
+        // calls cannot overflow the stack. In its result, a component comes before the components that call it.
         for (number, states) in kosaraju_scc(&graph).into_iter().enumerate() {
             let cyclic = states.len() > 1;
             for s in states {
@@ -182,8 +182,8 @@ impl Paths<'_> {
         }
     }
 
-    /// The reason that follows from the reached elements with outside effects; `None` if there is none. An effect of
-    /// the task's own element counts too.
+    /// The reason that follows from the reached elements with outside effects; `None` if these elements allow batches.
+    /// An effect of the task's own element counts too.
     fn judge(&self, graph: &Graph, acts: &[bool], task: usize, reached: &mut [usize]) -> Option<Constraint> {
         reached.sort_unstable_by_key(|&s| (self.calls.owner(s), s));
         let mut first: Option<(usize, u8, bool)> =

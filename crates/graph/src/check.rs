@@ -9,7 +9,8 @@ use castanet_lang::{ClassNames, Connection, Diagnostic, DiagnosticKind};
 use castanet_spec::codes::{Count, Outputs};
 use std::collections::HashSet;
 
-/// An error shows at most this many elements of a path, and only counts the others.
+/// An error shows at most this many elements of a path, and only counts the others. Also the maximum number of errors
+/// about pull cycles.
 pub(crate) const SHOWN: usize = 12;
 
 /// Runs all checks and returns the errors in the order of the checks.

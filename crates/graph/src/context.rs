@@ -118,9 +118,9 @@ impl Graph {
         found
     }
 
-    /// Like [`Graph::nearest_upstream`] for one input. Also returns whether every upstream path ends in an
-    /// element with the capability. If not, a puller must not wait for signals of these elements, because packets may
-    /// come by the other paths.
+    /// Like [`Graph::nearest_upstream`] for one input. Also returns whether all upstream paths are complete, that is,
+    /// whether each ends in an element with the capability. If not, a puller must not wait for signals of the returned
+    /// elements, because packets may come by an incomplete path.
     ///
     /// A path is incomplete if it reaches a source, or an element that turns push into pull and lacks the capability.
     /// Such elements may have packets without signalling. A path that only goes round a cycle counts as complete.

@@ -13,7 +13,7 @@ struct Frame {
 struct Search<'a> {
     graph: &'a Graph,
     seen: Vec<bool>,
-    /// For each input and hub, how many of the push outputs that it leads to are on the search stack.
+    /// For each input and hub, the number of push outputs that it leads to and that are on the search stack.
     open: Vec<u32>,
     back: Vec<bool>,
     stack: Vec<Frame>,

@@ -31,8 +31,8 @@ impl fmt::Display for PortKind {
 ///
 /// INVARIANT: `flat` and `specs` are never modified; the other fields are computed from them.
 ///
-/// Elements are identified by their index in `flat.elements`. Functions treat an index or port that does not
-/// exist like an element without ports.
+/// Elements are identified by their index in `flat.elements`. An index or port that does not exist is no error:
+/// functions return what they return for an element without ports.
 #[derive(Clone, Debug)]
 pub struct Graph {
     /// The configuration.
@@ -207,8 +207,8 @@ impl Graph {
     }
 }
 
-/// The number of inputs and outputs of each element. Port numbers that the class does not allow, or that exceed
-/// the limit, are ignored.
+/// The number of inputs and outputs of each element. Port numbers that the class does not allow, or that exceed the
+/// limit described at [`GAP`], are ignored.
 fn port_counts<'a>(flat: &Flat, codes: impl Fn(usize) -> &'a Codes) -> Vec<(usize, usize)> {
     let n = flat.elements.len();
     let mut connected = vec![(0usize, 0usize); n];

@@ -6,9 +6,9 @@ use crate::flow::Side;
 use crate::graph::{Graph, PortKind};
 use castanet_lang::Diagnostic;
 
-/// Reports pull cycles, found by a depth-first search. Each step that returns to the search path is an error. At most
-/// [`SHOWN`] errors are reported. The search of petgraph is recursive, so a long chain of elements would overflow the
-/// call stack. This search has a stack of its own.
+/// Reports pull cycles, found by a depth-first search. Each step that leads back to a point on the search path closes a
+/// cycle and gives an error. At most [`SHOWN`] errors are reported. The search has a stack of its own, because the
+/// recursive search of petgraph would overflow the call stack on a long chain of elements.
 pub(crate) fn check(graph: &Graph, out: &mut Vec<Diagnostic>) {
     let points = &graph.points;
     let pull = |p: usize| points.side(p) == Side::Hub || graph.kind(p) == PortKind::Pull;

@@ -119,7 +119,7 @@ pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize>
     })
 }
 
-/// Whether an agnostic port is linked to a hub. A hub that is linked only to push and pull ports passes on no kind.
+/// Whether an agnostic port is linked to this hub. A hub without agnostic ports passes on no kind.
 fn serves_agnostic(graph: &Graph, hub: usize) -> bool {
     let points = &graph.points;
     let agnostic = |p: usize| points.side(p) != Side::Hub && graph.agnostic(p);

@@ -28,7 +28,7 @@ fn failed<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Nam
     move |e| NamespaceError { doing: doing.into(), source: e.into() }
 }
 
-/// The user namespace of a new host (a network namespace).
+/// The user namespace in which a new host is created. A host is a network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A new user namespace. Any user, even without privileges, may create a host in it.

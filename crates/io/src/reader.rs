@@ -126,7 +126,7 @@ impl CaptureReader {
         self.source.offset()
     }
 
-    /// Byte position of the record of the packet returned last. In pcapng it may be the position of a skipped
+    /// Byte position of the record that holds the last returned packet. In pcapng it may be the position of a skipped
     /// block before that record.
     pub fn packet_filepos(&self) -> u64 {
         self.packet_pos

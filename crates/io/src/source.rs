@@ -141,9 +141,9 @@ impl Source {
             return Err(CaptureError::io(&name, io::ErrorKind::BrokenPipe.into()));
         };
         if let (Some(mut raw), Some(mut stdin)) = (feed, stdin) {
-            // A thread copies a source that is not a regular file to the child. The thread ends when its input or the
-            // child ends. It ignores errors: an incomplete input makes the child fail, and the exit status of the
-            // child shows this.
+            // If the source is not a regular file, a thread copies the source to the child. The thread ends when the
+            // source or the child ends. It ignores errors: an incomplete input makes the child fail, and the exit
+            // status of the child shows this.
             thread::spawn(move || {
                 let _ = stdin
                     .write_all(&head)

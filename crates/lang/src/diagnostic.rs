@@ -48,7 +48,7 @@ pub struct Diagnostic {
     pub message: String,
     /// The line that the classic format (that of Click) shows. `None` if this line is the severity and `message`.
     pub classic: Option<String>,
-    /// The action that failed, such as `While configuring 'x :: Strip':`, and its position. `None` if none is shown.
+    /// The operation that failed, such as `While configuring 'x :: Strip':`, and its position. `None` if none is shown.
     pub context: Option<(String, Option<Span>)>,
     /// The primary position. `None` if the diagnostic concerns no source text.
     pub span: Option<Span>,
@@ -105,7 +105,7 @@ impl Diagnostic {
         self.at = text.into();
         self
     }
-    /// Sets the action that failed.
+    /// Sets the operation that failed.
     pub fn context(mut self, text: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         self.context = Some((text.into(), span.into()));
         self

@@ -7,7 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Finds `require(library NAME)` along a `:`-separated list of directories. Each directory and its subdirectory
-/// `conf` are searched. An empty entry or an unset path stands for the directory of the requiring file.
+/// `conf` are searched. An empty entry or an unset path stands for the directory of the requiring file, without its
+/// subdirectory `conf`.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPath {
     entries: Vec<String>,

@@ -36,8 +36,8 @@ fn body(flat: &Flat, out: &mut String) {
     }
 }
 
-/// Prints the form that Click's tools exchange, which adds the variable definitions, a line directive for each
-/// element, and one for the connections.
+/// Prints the form that Click's tools exchange. Besides the parts of the driver's form, it has the variable
+/// definitions, a line directive before each element, and one before the connections.
 pub fn tool(flat: &Flat, defines: &[(String, String)], sources: &Sources) -> String {
     let mut out = String::new();
     requirements(flat, &mut out);

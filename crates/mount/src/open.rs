@@ -43,7 +43,7 @@ struct Collected {
     base: u64,
     /// Whether a call of the handler is pending, possibly with an empty text.
     pending: bool,
-    /// Whether the handler has been called or will be.
+    /// Whether the file was ever written to, even if no write could be accepted.
     used: bool,
     /// The error of a write that could not be accepted; `None` if there was none. After the error, the whole text is
     /// discarded. Further writes fail until [`Pending::take`] returns the error.

@@ -27,7 +27,7 @@ pub struct Packages {
 struct State {
     /// The loaded libraries, in loading order. Loading a library removes the entries of unloaded ones.
     loaded: Vec<Weak<Library>>,
-    /// The libraries that were loaded by name and that no router uses yet.
+    /// The libraries that [`Packages::keep`] has loaded. [`Packages::settle`] removes them.
     kept: Vec<Arc<Library>>,
     /// The exported classes of each library file that was ever loaded. They stay after the library is unloaded. The
     /// key is the checksum of the file.

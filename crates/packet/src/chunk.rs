@@ -29,7 +29,8 @@ struct Head {
     shared: Shared,
 }
 
-/// The part of a chunk's head that only the chunk's handle accesses. Forwarding touches only its first 64 bytes.
+/// The part of a chunk's head that only the chunk's handle accesses. Forwarding touches only the first 64 bytes of this
+/// part.
 #[repr(C)]
 pub(crate) struct Meta {
     /// The start of the buffer that holds the packet's data. The buffer is the chunk's own or, in a clone, that of
@@ -236,7 +237,7 @@ pub(crate) struct SizeClass {
     /// The distance between chunks in bytes: an odd number of cache lines, so that the first lines of chunks
     /// spread over all cache sets.
     pub stride: usize,
-    /// Unused bytes before the buffer. They make a frame that follows the default headroom start at a cache line.
+    /// Unused bytes before the buffer. Because of them, a frame after the default headroom starts at a cache line.
     pub pad: usize,
     /// The size of the buffer.
     pub cap: u32,

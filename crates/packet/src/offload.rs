@@ -10,7 +10,7 @@ pub struct Offload {
     /// The offset of the transport header, and the offset of the checksum field in that header. The field holds
     /// only the sum of the pseudo-header, not inverted.
     pub checksum: Option<(u16, u16)>,
-    /// For a super-packet: its type, as in virtio 1.2 section 5.1.6, and the payload size of each segment.
+    /// For a super-packet: its type, with the values of virtio 1.2 section 5.1.6, and the payload size of each segment.
     pub segments: Option<(u8, u16)>,
 }
 

@@ -71,9 +71,9 @@ impl Packet {
     #[inline(always)]
     pub fn data(&self) -> &[u8] {
         let m = self.meta();
-        // SAFETY: INVARIANT data + len <= cap, maintained by every function that changes them. Slabs are zeroed
-        // when allocated, so every byte is initialised. No handle writes to the buffer while this one is
-        // borrowed, because clones copy first.
+        // SAFETY: INVARIANT data + len <= cap, maintained by every function that changes one of the three. Slabs are
+        // zeroed when allocated, so every byte is initialised. No handle writes to the buffer while this handle is
+        // borrowed, because clones copy the buffer before they write.
         unsafe { std::slice::from_raw_parts(m.buf.add(m.data as usize).as_ptr(), m.len as usize) }
     }
 

@@ -37,8 +37,8 @@ pub(crate) struct Inner {
 }
 
 thread_local! {
-    /// The pool of this thread; null before the thread's first packet and after the thread's end. This variable has
-    /// no destructor, so that packets dropped by other destructors of the thread may still read it.
+    /// The pool of this thread; null before the thread's first packet and after the thread's end. This variable has no
+    /// destructor, so it can still be read when other destructors of the thread drop packets.
     static CURRENT: Cell<*mut Inner> = const { Cell::new(std::ptr::null_mut()) };
     /// Releases the pool when the thread ends.
     static GUARD: Guard = const { Guard };

@@ -57,7 +57,7 @@ impl Assembly {
         other.workers.iter_mut().for_each(|w| w.core.clear_ledger());
     }
 
-    /// Closes the ledger of a router that does not run again. Called after its cleanup. Adds the router's counts since
+    /// Closes the ledger of a router that has been cleaned up and does not run again. Adds the router's counts since
     /// [`Assembly::inherit_ledger`] to the session, and counts the packets that are still in the router as dropped.
     pub fn settle_ledger(&self) {
         for e in 0..self.shared.graph.len() as u32 {

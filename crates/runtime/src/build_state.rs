@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parameters with which elements were built. Live reconfiguration builds elements from them, and changes some of
-//! them.
+//! The parameters with which elements were built. Live reconfiguration builds new elements from these parameters, and
+//! changes some of the parameters.
 
 use castanet_element::build::Shared as Replicas;
 use castanet_element::notify::Notes;

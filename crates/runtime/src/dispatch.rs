@@ -20,9 +20,9 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 impl Nodes {
-    /// Calls `f` with an element, which can access all other elements during the call. Returns none if the element is
-    /// not on this worker. Returns an error if the element is already running further up the call stack, or if it
-    /// panics.
+    /// Calls `f` with an element. During the call, the element can access all other elements. Returns none if the
+    /// element is not on this worker. Returns an error if the element is already running further up the call stack, or
+    /// if it panics.
     pub(crate) fn with<R>(
         &mut self,
         core: &mut Core,

@@ -32,7 +32,7 @@ pub(crate) enum GlobalRead {
 /// What a write to a global handler does.
 #[derive(Clone, Copy)]
 pub(crate) enum GlobalWrite {
-    /// The driver gets requests to stop.
+    /// Requests that the router stop. The driver script decides on each request. Without one, the router stops.
     Stop,
     /// Changes the speed of the clock.
     Timewarp,
@@ -239,7 +239,7 @@ impl Shared {
         let (element, handler) = name.rsplit_once('.')?;
         self.driver_elements().iter().find(|e| e.name == element)?.read(handler, "").ok()
     }
-    /// Returns the number of stop requests that the driver has not answered yet.
+    /// Returns the number of stop requests that have not been answered yet.
     pub fn requests(&self) -> u32 {
         self.requests.load(Ordering::SeqCst)
     }

@@ -60,8 +60,8 @@ impl Account {
     pub(crate) fn is_empty(&self) -> bool {
         self.entered + self.made + self.left + self.held + self.missed + self.dropped() == 0
     }
-    /// Closes the account of an element that a hot swap removes. The `n` packets that the element still has count as
-    /// dropped.
+    /// Closes the account of an element that a hot swap removes. Counts the `n` packets that are still in the element
+    /// as dropped.
     pub(crate) fn end(mut self, n: u64) -> Account {
         if n > 0 {
             *self.drops.entry(Reason::Stopped).or_default() += n;

@@ -37,8 +37,8 @@ pub(crate) struct State {
     /// The descriptors that the element watches. While a worker runs the element, these watches replace those of the
     /// worker.
     watches: Watches,
-    /// For each descriptor of the element, the watch with which the home worker waits for it. The index is the key of
-    /// the element's own watch.
+    /// The watches with which the home worker waits for the element's descriptors. Each is stored under the key of the
+    /// element's own watch of the same descriptor.
     registered: HashMap<u64, Watch>,
     /// The latest time ([`Core::recent`]) on any worker that has run the element.
     recent: i64,
@@ -109,7 +109,8 @@ impl State {
             }
         }
     }
-    /// Marks the element's descriptors that are ready. A descriptor is ready if the home worker no longer waits for it.
+    /// Marks the element's descriptors that are ready. When a descriptor becomes ready, the home worker's watch stops
+    /// waiting for it.
     pub fn look(&mut self, core: &mut Core) {
         for (&key, &watch) in &self.registered {
             if !core.watches().waits(watch) {

@@ -98,8 +98,8 @@ impl Naive {
         }
     }
 
-    /// Runs at most `max_turns` turns of tasks and timers. Returns true when nothing is left to do or the router is
-    /// stopped. Returns false if this did not happen within `max_turns` turns.
+    /// Runs tasks and timers. Returns true when nothing is left to do or the router is stopped. Returns false after
+    /// `max_turns` calls of tasks and timers if there is still work to do.
     ///
     /// # Errors
     /// When the thread with a large stack cannot be started.

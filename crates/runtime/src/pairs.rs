@@ -80,8 +80,8 @@ impl Pairs {
     }
 }
 
-/// Whether `part`, one part of a full name, was generated. It is the name of an element or compound of class `class`,
-/// which then has no name in the configuration. A compound without a class has the generated name `@N`.
+/// Whether a part of a full name was generated, because the configuration gives no name. `part` stands for an element
+/// or compound of class `class`. A compound without a class has the generated name `@N`.
 fn is_unnamed(part: &str, class: &str) -> bool {
     let number = part.strip_prefix(class).unwrap_or(part).strip_prefix('@');
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))

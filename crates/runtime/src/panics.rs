@@ -133,7 +133,7 @@ impl Nodes {
             // does not run with them.
             core.restore_caller(Some(caller));
             self.calls = calls;
-            // The panic has also released the locks of the interrupted call.
+            // The panic has also released the locks of the interrupted call. Restore the numbers of locks and waits.
             self.unwind_to(core, (locks, waits, answering));
             let (culprit, _, what) = self.collect(core, report, Some(me));
             self.recover(culprit.unwrap_or(me));

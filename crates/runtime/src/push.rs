@@ -151,8 +151,8 @@ impl Nodes {
             }
             Some(Rest::Nowhere(from)) => core.count_drops(from, Reason::NoPort, 1),
         }
-        // If the single-packet path has left no work, `drain` is not needed: only `follow` suspends packets or counts
-        // rounds through cycles.
+        // The caller skips this function, and so also `drain`, if the single-packet path has left no work. This is
+        // correct, because only `follow` suspends packets or counts rounds through cycles.
         self.drain(core);
     }
 

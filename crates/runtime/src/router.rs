@@ -111,7 +111,7 @@ impl Router {
             }
             loop {
                 self.round(&mut threads);
-                // Close the slot for hot swaps. Threads that wait for a swap get an error.
+                // The slot for hot swaps is closed below. Threads that wait for a swap then get an error.
                 if self.assembly.shared.is_stopped() {
                     break;
                 }
@@ -120,7 +120,7 @@ impl Router {
                 running.slot.release();
             }
             cleaner.finish();
-            // Join the threads. The end of the scope does not wait until a thread has released its packet pools.
+            // Join the threads, because the end of the scope does not wait until they have released their packet pools.
             for Thread { work, done, thread } in threads {
                 drop((work, done));
                 if let Err(panic) = thread.join() {

@@ -30,7 +30,7 @@ pub(crate) enum SwapCommand {
     Plan,
 }
 
-/// The running router, for its configurations. Hot swaps replace the configuration but not the supervisor.
+/// The running router, as its configurations access it. Hot swaps replace the configuration but not the supervisor.
 pub(crate) trait Supervisor: Remote {
     /// Calls `f` for a configuration. If the configuration has been replaced, calls `f` for the current one. `f` must
     /// not call the supervisor.
@@ -130,7 +130,7 @@ impl Shared {
             self.halted.store(true, Ordering::SeqCst);
         }
     }
-    /// Sends the driver `times` requests to stop the router.
+    /// Adds `times` requests to stop the router, and wakes the worker that answers them.
     pub(crate) fn stop_here(&self, times: u32) {
         let add = |n: u32| Some(n.saturating_add(times));
         let _ = self.requests.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The task handlers, which the runtime adds to the elements that it gives turns to.
+//! The task handlers, which the runtime adds to elements with a task.
 
 use crate::handlers::{HOME_THREAD, SCHEDULED, TICKETS};
 use crate::nodes::Nodes;

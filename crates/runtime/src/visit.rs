@@ -5,11 +5,12 @@
 //! home worker, which runs its task and its timers, waits for its descriptors, and answers its handlers. If a call on
 //! another worker changes the timers or descriptors, that worker sends the home worker [`Mail::Attend`].
 //!
-//! There are no deadlocks, for these reasons. A worker that holds a lock waits for another lock only in order to pull,
-//! and the graph has no cycle of pulls. If such a worker has to push packets to an element in use, the packets wait on
-//! their edge until the worker holds no lock. A worker that waits still answers the handler calls of other workers.
-//! While it answers such a call, it never waits for a lock whose holder is waiting too. The call fails, with the error
-//! that the element is busy.
+//! There are no deadlocks, for these reasons. A worker that holds a lock waits for another lock only in order to pull
+//! or to call a handler, and the graph has no cycle of pulls. If such a worker has to push packets to an element in
+//! use, the packets wait on their edge until the worker holds no lock. A worker that waits still answers the handler
+//! calls of other workers. A worker that calls a handler while it holds a lock never waits for a lock whose holder is
+//! waiting too, and neither does a worker that answers a handler call. Instead, the call fails with the error that the
+//! element is busy.
 
 use crate::handlers::busy;
 use crate::lock::{Locked, Purpose, State, Visit};
@@ -127,7 +128,7 @@ impl Nodes {
     }
 
     /// Calls the locked element of node `n`. [`Nodes::reach`] does the same for other elements. Returns none if this
-    /// worker is already running the element, or if another worker is and this one must not wait for it.
+    /// worker is already running the element, or if another worker is running it and this worker must not wait.
     pub(crate) fn visit<R>(
         &mut self,
         core: &mut Core,

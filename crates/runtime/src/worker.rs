@@ -14,8 +14,8 @@ use std::sync::mpsc::Receiver;
 
 /// The number of task turns between two checks of timers and mail.
 const TURNS: usize = 128;
-/// The maximum number of timers that run before tasks and mail get their turn. Without this limit, a timer that sets
-/// itself again for the current time would block the worker.
+/// The maximum number of timers that run before tasks and mail are served. Without this limit, a timer that sets itself
+/// again for the current time would block the worker.
 const TIMERS: usize = 4096;
 
 /// The stack size of a worker's thread, in bytes. Pulls recurse, with a stack frame for each element on the path.
@@ -120,8 +120,8 @@ impl Worker {
             let Some(task) = self.nodes.tasks.turn() else { return false };
             let limit = shared.build_state.limits.get(task as usize);
             let limit = limit.map_or(1, |l| l.load(Ordering::Relaxed) as usize);
-            // If the router has only one task, nothing runs between two of its turns. So one call of the task may take
-            // several turns, and moves the packets of all these turns as one batch.
+            // If the router has only one task, nothing runs between two of its turns. So one call of the task may stand
+            // for several turns, and moves the packets of all these turns as one batch.
             let turns = if shared.tasks.len() == 1 { limit.min(left) } else { 1 };
             self.core.begin_task(limit, turns);
             // Split a burst into calls of at most `limit` packets. A stop request does not end the burst.

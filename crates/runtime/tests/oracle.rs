@@ -117,7 +117,7 @@ fn map_difference<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     Some(format!("{what} of {key:?}:\n  naive {}\n  fast  {}", short(a.get(key)), short(b.get(key))))
 }
 
-/// Describes how the run loop differs from the naive interpreter; none if it does not, or if the
+/// Describes how the run loop differs from the naive interpreter. None if they give the same results, or if the
 /// configuration cannot be run.
 fn differs(c: &Configuration, wish: Wish) -> Option<String> {
     let want = naive(c).ok()?;

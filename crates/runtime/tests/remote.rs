@@ -104,7 +104,7 @@ fn a_long_burst_keeps_neither_mail_nor_stop_waiting() {
             s.spawn(|| r.run().unwrap());
             let read = |e: &str, h: &str| running.read(Some(e), h, "").unwrap();
             let count = |e: &str| read(e, "count").parse::<u64>().unwrap();
-            // The other source and the timer have their turn before the first burst ends.
+            // The other source sends and the timer expires before the first burst ends.
             while count("d") == 0 || count("e") == 0 {}
             assert!(count("c") < 1_000_000_000);
             running.write(Origin::Operator, None, "stop", "1").unwrap();

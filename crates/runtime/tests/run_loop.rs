@@ -361,7 +361,7 @@ fn handlers_are_read_across_workers() {
 
 #[test]
 fn timers_are_due_after_the_same_turns_at_every_batch_size() {
-    // The source is the only task, so it takes several turns in one call if the batch size allows it.
+    // The source is the only task, so one call of it stands for several turns if the batch size allows this.
     for source in ["InfiniteSource", "Numbers(1, 1000)", "FromIPSummaryDump(DUMP, CHECKSUM true)"] {
         let dump = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(dump.path(), "!data ip_src\n".to_string() + &"1.0.0.1\n".repeat(1000)).unwrap();

@@ -159,7 +159,7 @@ fn elements_are_paired_by_class_configuration_and_neighbours() {
             &[],
             3,
         ),
-        // The queue has another configuration, but the same place.
+        // The queue has another configuration string, but the same neighbours.
         (
             "a :: Idle -> Queue(5) -> b :: Idle",
             "Idle -> Discard; a :: Idle -> Queue(7) -> b :: Idle",

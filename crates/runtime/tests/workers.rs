@@ -218,7 +218,7 @@ impl Element for Brittle {
 
 #[test]
 fn a_panic_on_one_worker_disables_the_element_on_all() {
-    // With N = 1, the element may panic on either worker. The other worker finds the substitute.
+    // With N = 1, the element may panic on either worker. The other worker finds the disabled element.
     for n in [1, 700, 3999] {
         let (options, log) = real(2);
         let text = format!(
@@ -308,7 +308,7 @@ struct Slow {
 impl Element for Slow {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.count.add(batch.len() as u64);
-        // This takes long enough for the other worker to arrive meanwhile.
+        // This loop takes so long that the other worker often reaches the element meanwhile.
         for i in 0..20_000 {
             std::hint::black_box(i);
         }

@@ -11,11 +11,11 @@ pub const SIZE: usize = 48;
 pub struct Annotation {
     /// The name in configurations.
     pub name: &'static str,
-    /// The offset of its first byte.
+    /// The offset of the first byte of the annotation.
     pub offset: usize,
     /// The size in bytes.
     pub size: usize,
-    /// One line on its purpose.
+    /// The purpose of the annotation, in one line.
     pub doc: &'static str,
 }
 

@@ -34,9 +34,9 @@ pub struct ArgSpec {
     pub aliases: &'static [&'static str],
     /// The aliases whose use causes a warning.
     pub deprecated: &'static [&'static str],
-    /// How it is given.
+    /// How the argument is given: by position, by keyword only, or as a rest argument.
     pub kind: ArgKind,
-    /// Whether it must be given.
+    /// Whether the argument must be given.
     pub mandatory: bool,
     /// The default as the manual shows it; empty for none.
     pub default: &'static str,
@@ -215,7 +215,7 @@ pub fn within<T: PartialOrd + Show>(
     }
 }
 
-/// The arguments of a class that has none.
+/// The empty list of arguments, for classes without arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoArgs;
 

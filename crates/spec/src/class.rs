@@ -14,19 +14,19 @@ pub enum Workers {
     Replicate,
     /// All workers use one concurrent state, each through its own handle.
     Share,
-    /// There is one instance. If several workers reach the element, each runs it under a lock. One of them is its
-    /// home: it runs the task and timers, waits for descriptors, and answers the handlers.
+    /// There is one instance. If several workers reach the element, each runs it under a lock. One of these workers is
+    /// the element's home, which runs the task and timers, waits for descriptors, and answers the handlers.
     Exclusive,
 }
 
 /// What happens to an element that gets another configuration while the router runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reconfigure {
-    /// It accepts no other configuration: its handler `config` is read-only.
+    /// The element accepts no other configuration: its handler `config` is read-only.
     Refused,
-    /// It keeps its counts and what it holds, as in a hot swap.
+    /// The element keeps its counts and the packets and state that it holds, as in a hot swap.
     Keeps,
-    /// It loses its counts and what it holds.
+    /// The element loses its counts and the packets and state that it holds.
     Restarts,
 }
 
@@ -37,7 +37,7 @@ pub enum Offload {
     Transparent,
     /// Handles partial checksums and super-packets.
     Aware,
-    /// Can handle neither, so the element must get only packets with complete checksums, and no super-packets.
+    /// Can handle neither. An element of the class must get only packets with complete checksums, and no super-packets.
     None,
 }
 
@@ -53,8 +53,8 @@ bitflags::bitflags! {
         const CALLS = 4;
         /// May stop the driver.
         const STOPS = 8;
-        /// Reads state that may change with each packet elsewhere in the router, such as the length of a storage
-        /// downstream, or a value that packets on another input set.
+        /// Reads state that may change with each packet elsewhere in the router. Examples: the length of a queue
+        /// downstream, or a value set by packets on another input.
         const LOOKS = 16;
     }
 
@@ -63,13 +63,13 @@ bitflags::bitflags! {
     /// needs no entry.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct LedgerRole: u8 {
-        /// It brings packets into the router: it generates, reads or receives them.
+        /// Brings packets into the router: generates, reads or receives them.
         const ENTERS = 1;
-        /// It makes packets from others: copies, fragments, answers.
+        /// Makes packets from other packets: copies, fragments, answers.
         const MAKES = 2;
-        /// Packets end at the element: it sends them, writes them to a file, or counts and frees them.
+        /// Ends the path of packets: sends them, writes them to a file, or counts and frees them.
         const LEAVES = 4;
-        /// It holds packets from one call to the next.
+        /// Holds packets from one call to the next.
         const HOLDS = 8;
     }
 }
@@ -121,7 +121,7 @@ pub struct ClassSpec {
     pub indexed: &'static [HandlerSpec],
     /// What happens when several workers reach an element.
     pub workers: Workers,
-    /// How it handles offloads.
+    /// How the class handles partial checksums and super-packets.
     pub offload: Offload,
     /// Outside effects that an element of the class may have.
     pub effects: Effects,
@@ -130,27 +130,28 @@ pub struct ClassSpec {
     /// Whether `config` follows the handlers of arguments: a write to such a handler also changes the
     /// argument in the text of `config`.
     pub config_follows: bool,
-    /// What a hot swap moves, in words; empty if nothing.
+    /// The state that a hot swap moves to the new element, in words; empty if there is none.
     pub takes_state: &'static str,
-    /// The counts that its elements keep. The counts of replicas are added, and a hot swap moves them.
+    /// The counts that elements of the class keep. The counts of replicas are added, and a hot swap moves counts.
     pub counts: &'static [CountSpec],
-    /// The reasons for which it may drop packets.
+    /// The reasons for which elements of the class may drop packets.
     pub drops: &'static [Reason],
-    /// The entries of the ledger that it makes.
+    /// The entries that elements of the class make in the ledger.
     pub ledger_role: LedgerRole,
-    /// The drop reasons of packets that are meant to end here. These packets count as having left.
+    /// The drop reasons that mark the intended end of a packet, such as [`Reason::Discarded`]. Packets dropped for
+    /// these reasons count as having left.
     pub ends: &'static [Reason],
-    /// The capabilities by which other elements can find its elements.
+    /// The capabilities by which other elements can find elements of the class.
     pub capabilities: &'static [Capability],
-    /// Whether it runs a task.
+    /// Whether elements of the class run a task.
     pub task: bool,
-    /// Whether it may emit a copy of a packet in addition to the packet itself.
+    /// Whether elements of the class may emit a copy of a packet in addition to the packet itself.
     pub copies: bool,
-    /// Whether packets on its highest output are processed before those on lower ones, as when a switch floods a
-    /// packet.
+    /// Whether packets on an element's highest output are processed before those on lower outputs, as when a switch
+    /// floods a packet.
     pub descending: bool,
-    /// Whether it is configured before all other classes, so that they can use its information
-    /// (AddressInfo...).
+    /// Whether elements of the class are configured before all others. They hold information that the others can use,
+    /// such as the addresses of AddressInfo.
     pub information: bool,
 }
 

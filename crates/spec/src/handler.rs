@@ -61,16 +61,16 @@ impl ValueKind {
 /// One handler of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerSpec {
-    /// Its name.
+    /// The name of the handler.
     pub name: &'static str,
     /// The flags as the `handlers` listing prints them: `r`, `w`, `rw`, `+` read with parameters, `b` button,
     /// `U` uncommon...
     pub flags: &'static str,
     /// One line for the manual.
     pub doc: &'static str,
-    /// The kind of its value, if it can be read.
+    /// The kind of the handler's value, if the handler can be read.
     pub kind: ValueKind,
-    /// The unit of its value, such as `packets`; empty when the value has none or its text gives it.
+    /// The unit of the value, such as `packets`; empty if the value has no unit, or if its text contains the unit.
     pub unit: &'static str,
     /// How the values of several workers are combined.
     pub merge: Merge,
@@ -89,11 +89,11 @@ impl HandlerSpec {
     ) -> HandlerSpec {
         HandlerSpec { name, flags, doc, kind, unit: "", merge: kind.merge() }
     }
-    /// Whether it can be read.
+    /// Whether the handler can be read.
     pub fn readable(&self) -> bool {
         self.flags.contains('r')
     }
-    /// Whether it can be written.
+    /// Whether the handler can be written.
     pub fn writable(&self) -> bool {
         self.flags.contains('w')
     }

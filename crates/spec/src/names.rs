@@ -103,8 +103,8 @@ impl Names {
     pub fn define_annotation(&mut self, scope: &str, name: &str, offset: usize, size: Option<usize>) {
         self.annotations.insert(format!("{scope}{name}"), (offset, size));
     }
-    /// Returns the offset of the first byte of an annotation, and its size if it has one. `name` is defined by the
-    /// configuration, or predefined.
+    /// Returns the offset of the first byte of an annotation, and the size if the name implies one. `name` is defined
+    /// by the configuration, or predefined.
     pub fn annotation(&self, scope: &str, name: &str) -> Option<(usize, Option<usize>)> {
         let defined = outward(scope, name, |n| self.annotations.get(n).copied());
         defined.or_else(|| anno::ALL.iter().find(|a| a.name == name).map(|a| (a.offset, Some(a.size))))
@@ -193,8 +193,8 @@ impl Names {
     pub fn trusts_devices(&self) -> bool {
         self.trusting
     }
-    /// The addresses that the configuration defines for a name. Those that it does not define are taken from the device
-    /// with this name.
+    /// The addresses that the configuration defines for a name. Addresses that the configuration leaves out are taken
+    /// from the device with this name.
     pub fn addresses(&self, scope: &str, name: &str) -> Option<Addresses> {
         let defined = outward(scope, name, |n| self.addresses.get(n).copied());
         let of_device = self.of_devices().and_then(|all| all.as_ref().ok()?.get(name).copied());
@@ -214,8 +214,8 @@ impl Names {
     pub fn device_failure(&self) -> Option<&str> {
         self.of_devices().and_then(|all| all.as_ref().err()).map(String::as_str)
     }
-    /// The defined name or device whose name is nearest to a misspelt one. None in large configurations, as
-    /// in [`Names::nearest_element`].
+    /// The defined name or device name that is nearest to a misspelt one. None in large configurations, where the
+    /// search would be slow.
     pub fn nearest_address(&self, name: &str) -> Option<&str> {
         let devices = self.of_devices().and_then(|all| all.as_ref().ok()).into_iter().flat_map(|d| d.keys());
         let few = self.addresses.len() <= MOST_COMPARED;
@@ -247,8 +247,8 @@ impl Names {
     pub fn element_names(&self) -> impl Iterator<Item = &str> {
         self.elements.keys().map(String::as_str)
     }
-    /// The element whose name is nearest to a misspelt one. None in large configurations, where comparing
-    /// each wrong name with all others would take most of the time.
+    /// The element name that is nearest to a misspelt one. None in large configurations, where the search would be
+    /// slow.
     pub fn nearest_element(&self, name: &str) -> Option<&str> {
         let few = self.elements.len() <= MOST_COMPARED;
         few.then(|| castanet_lang::nearest(name, self.element_names())).flatten()

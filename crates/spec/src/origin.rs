@@ -35,7 +35,8 @@ impl Origin {
     pub fn may_reconfigure(self) -> bool {
         matches!(self, Origin::Operator | Origin::User | Origin::Authorised)
     }
-    /// Whether this origin may name files that the router opens, at least those below one folder.
+    /// Whether this origin may name files that the router opens. It may be limited to files below one folder, see
+    /// [`Origin::may_name_any_file`].
     pub fn may_name_files(self) -> bool {
         matches!(self, Origin::Operator | Origin::User | Origin::Authorised)
     }

@@ -12,9 +12,9 @@ const HALF: i128 = 1 << (STABILITY - 1);
 
 /// The rate of counted events, averaged over epochs of one millisecond.
 ///
-/// The average has a few fractional bits ([`Self::packets`] has ten, [`Self::bytes`] four). After an isolated
-/// packet the average does not return to 0, but settles at 8 units of the last bit, which reads as 7.8125 packets or
-/// 500 bytes per second.
+/// The average has a few fractional bits ([`Self::packets`] has ten, [`Self::bytes`] four). After an isolated packet
+/// the average does not return to 0, but settles at 8 units of the last bit. [`Self::rate`] then returns 7.8125 packets
+/// or 500 bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ewma {
     average: u64,

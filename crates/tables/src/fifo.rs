@@ -123,8 +123,8 @@ impl<T> Fifo<T> {
         }
         self.tail = self.tail.wrapping_sub(1);
         let at = self.index(self.tail);
-        // SAFETY: position `tail - 1` held an item by the invariant. `tail` has moved before it, so the item is
-        // never read again.
+        // SAFETY: by the invariant, the position that is now `tail` held the newest item. This position is no longer in
+        // head..tail, so the item is never read again.
         Some(unsafe { self.cells[at].assume_init_read() })
     }
 
@@ -142,11 +142,11 @@ impl<T> Fifo<T> {
         let (count, rest) = (items.len().min(self.room()), items.len() - items.len().min(self.room()));
         let at = self.index(self.tail);
         let first = count.min(self.cells.len() - at);
-        // SAFETY: by the invariant, the `count <= capacity - len` cells from `tail` on are free. The first
-        // `first` of these cells reach at most to the end of the box. The others start at its beginning, and
-        // are fewer than the cells of the box. The cells are not in the allocation of `items`, which holds
-        // `count + rest` items. The first `count` items are moved out, the others move down over them, and
-        // the length is set to `rest` before anything could drop the moved items.
+        // SAFETY: by the invariant, the `count <= capacity - len` cells from `tail` on are free. The first `first` of
+        // these cells reach at most to the end of the box. The remaining ones start at the beginning of the box and do
+        // not fill it. The cells are not in the allocation of `items`, which holds `count + rest` items. The first
+        // `count` items are moved out, the other items move down over them, and the length is set to `rest` before
+        // anything could drop the moved items.
         unsafe {
             let from = items.as_mut_ptr();
             let to = self.cells.as_mut_ptr().cast::<T>();
@@ -167,9 +167,9 @@ impl<T> Fifo<T> {
         items.reserve(count);
         let at = self.index(self.head);
         let first = count.min(self.cells.len() - at);
-        // SAFETY: by the invariant, the `count <= len` cells from `head` on hold items. The first `first` of
-        // these cells reach at most to the end of the box, and the others start at its beginning. `items` has
-        // room for `count` more in another allocation. `head` moves past the cells, so they are not read
+        // SAFETY: by the invariant, the `count <= len` cells from `head` on hold items. The first `first` of these
+        // cells reach at most to the end of the box, and the remaining ones start at the beginning of the box. `items`
+        // has room for `count` more items, in another allocation. `head` moves past the cells, so they are not read
         // again.
         unsafe {
             let to = items.as_mut_ptr().add(items.len());

@@ -7,8 +7,8 @@ use super::atomics::SyncBool;
 ///
 /// The producer inserts an item, then raises the flag. The consumer finds the structure empty, lowers the flag, checks
 /// again, and raises the flag if there is an item after all. The insertion, the second check and all accesses to the
-/// flag are sequentially consistent. Therefore the producer or the consumer sees the other's change, and no wake-up is
-/// lost.
+/// flag are sequentially consistent. Therefore at least one of the two threads sees what the other has done, and no
+/// wake-up is lost.
 #[derive(Debug, Default)]
 pub struct Flag {
     up: SyncBool,
@@ -24,8 +24,8 @@ impl Flag {
     pub fn is_up(&self) -> bool {
         self.up.get()
     }
-    /// Raises the flag. Returns whether it was lowered before. The caller may skip this call if [`Flag::is_up`]
-    /// returns true, which is cheaper and loses no wake-up.
+    /// Raises the flag. Returns whether it was lowered before. If [`Flag::is_up`] returns true, the caller may skip
+    /// this call: no wake-up is lost, and the check is cheaper than the call.
     #[inline]
     pub fn raise(&self) -> bool {
         !self.up.replace(true)

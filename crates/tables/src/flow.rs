@@ -36,11 +36,11 @@ impl Bucket {
 
 /// A hash index for keys that are stored elsewhere. It holds a 32-bit tag and a value for each entry.
 ///
-/// A lookup reads one cache line and almost always yields the one correct value. The caller then compares the key of
-/// that entry, which it needs to read anyway. An entry whose bucket is full goes to the next bucket. Each bucket
-/// counts the entries that overflowed past it. This count bounds a search, so removing an entry needs no tombstone.
-/// The table doubles when three quarters of the slots are used. Tags alone determine the new positions, so no key is
-/// hashed again.
+/// A lookup reads one cache line and almost always yields the correct value. The caller then reads the entry that the
+/// value stands for, which it needs anyway, and compares the key. An entry whose bucket is full goes to the next
+/// bucket. Each bucket counts the entries that overflowed past it. This count bounds a search, so removing an entry
+/// needs no tombstone. The table doubles when three quarters of its capacity are used. Tags alone determine the new
+/// positions, so no key is hashed again.
 ///
 /// The caller must compute the hash with a secret seed. With a known seed, an attacker could choose keys that all
 /// fall into one bucket.
@@ -78,9 +78,10 @@ impl FlowIndex {
     fn home(&self, tag: u32) -> usize {
         tag as usize & (self.buckets.len() - 1)
     }
-    /// The first value with this tag in the tag's own bucket. If the key is in the index, this is almost always its
-    /// value. For tag 0 it may be `u32::MAX`, the mark of a free slot. A caller can make many guesses before it uses
-    /// the first result, so that the cache misses overlap.
+    /// The first value with this tag in the bucket where a search for the tag starts; `None` if that bucket has no such
+    /// value. If a key with this tag is in the index, the guess is almost always the value of that key. For tag 0 the
+    /// guess may be `u32::MAX`, the mark of a free slot. A caller can make many guesses before it uses the first
+    /// result, so that the cache misses overlap.
     #[inline(always)]
     pub fn guess(&self, tag: u32) -> Option<u32> {
         let b = self.buckets.get(self.home(tag))?;

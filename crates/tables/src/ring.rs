@@ -92,9 +92,9 @@ impl<T> Ring<T> {
     /// The number of items. While other threads push and pop, the value may be outdated.
     #[inline]
     pub fn len(&self) -> usize {
-        // The head is read first, so that the tail is not behind it. The reads must be sequentially consistent for
-        // the protocol of `Flag`: one thread pushes or pops, and then sees the flag still raised. Another thread
-        // lowers the flag, and then checks the length. It must see that push or pop.
+        // The head is read first, so that the tail is not behind it. The reads must be sequentially consistent for the
+        // protocol of `Flag`. Suppose that thread A pushes or pops, and then sees the flag still raised. Thread B
+        // lowers the flag, and then checks the length. Thread B must see the push or pop of thread A.
         let head = self.head.get();
         let tail = self.tail.get();
         tail.wrapping_sub(head).min(self.capacity)
@@ -188,9 +188,9 @@ impl<T> Ring<T> {
     #[inline]
     fn fill(&self, position: usize, item: T) {
         let cell = self.cell(position);
-        // SAFETY: the caller claimed `position` with `sequence == position`. The cell is empty, and no other
-        // thread accesses it until `sequence` changes, because every other claim needs another value of
-        // `sequence` or of the tail.
+        // SAFETY: the caller claimed `position` with `sequence == position`, so the cell is empty. No other push can
+        // claim `position`, because the tail has moved past it. All other claims of the cell need another value of
+        // `sequence`. So no other thread accesses the cell until `sequence` changes.
         cell.item.with_mut(|place| unsafe { (*place).write(item) });
         self.probe.interleave();
         cell.sequence.store(position.wrapping_add(1), Ordering::Release);

@@ -38,8 +38,9 @@ pub struct Stride {
     heap: Heap<(u64, u64, u64)>,
     clients: Vec<Client>,
     entered: u64,
-    /// The current pass. After each turn that counts, it is the pass that the task of the turn had before the turn. A
-    /// new task gets a pass one stride above it.
+    /// The current pass. A turn sets the current pass to the pass that its task had before the turn. If the turn turns
+    /// out not to count, the current pass goes back to `before`. A new task gets a pass one stride above the current
+    /// pass.
     now: u64,
     /// The value of `now` before the last turn.
     before: u64,
@@ -60,7 +61,8 @@ struct Client {
     /// The task's pass when it was withdrawn ([`Stride::withdraw`]); none if it was not withdrawn since it was last
     /// added.
     left_at: Option<u64>,
-    /// Whether the last call of [`Stride::retry`] for the task withdrew a turn. If so, the next call withdraws none.
+    /// True if the last call of [`Stride::retry`] for the task cancelled a turn, so that the turn does not count. The
+    /// next call then cancels none.
     retries: bool,
 }
 
@@ -109,9 +111,9 @@ impl Stride {
 
     /// Schedules a task; 0 tickets count as 1. If the task is already scheduled, this function only sets its tickets.
     ///
-    /// The pass of the task is one stride above the current pass, so it comes after waiting tasks with the same number
-    /// of tickets. If not all tasks have the same number of tickets, a task that was withdrawn ([`Stride::withdraw`])
-    /// returns with its old pass, or with the current pass if that is higher.
+    /// The pass of the task is one stride above the current pass, so the task comes after waiting tasks with the same
+    /// number of tickets. Exception: if tasks have different numbers of tickets, a withdrawn task
+    /// ([`Stride::withdraw`]) returns with its old pass or the current pass, whichever is higher.
     pub fn add(&mut self, client: u32, tickets: u32) {
         if self.contains(client) {
             return self.set_tickets(client, tickets);

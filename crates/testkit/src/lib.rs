@@ -34,8 +34,8 @@ const HANGS: Duration = Duration::from_secs(300);
 /// The start of simulated time, in nanoseconds since 1970.
 pub const START: i64 = 1_000_000_000_000_000_000;
 
-/// Returns the checked graph of a configuration that may use the classes of the project and of tests, or the
-/// errors of the text.
+/// Checks a configuration, which may use the classes of the project and of tests. Returns its graph, or the errors of
+/// the text.
 pub fn load(text: &str) -> Result<Loaded, TextError> {
     load_with(text, |_| {})
 }

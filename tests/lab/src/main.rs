@@ -141,8 +141,8 @@ fn wire(device: &str) -> Done {
     let socket = PacketSocket::open(device).map_err(said(device))?;
     println!("ready");
     let sender = socket.try_clone().map_err(said(device))?;
-    // The lock is held from before a frame is read from the socket until it is printed. The value is true when no
-    // more frames will be printed.
+    // The printing thread takes the lock before it reads a frame from the socket, and releases it when the frame has
+    // been printed. The value is true when no more frames will be printed.
     let ended = Arc::new(Mutex::new(false));
     let printing = ended.clone();
     thread::spawn(move || {

@@ -5,8 +5,8 @@ use super::settings::chosen;
 use super::{at_most, load};
 use castanet_runtime::{Options, check};
 
-/// Builds an element, but does not initialise it. The first two bytes of the input select its class. The rest is its
-/// configuration string.
+/// Builds an element, but does not initialise it. The first two bytes of `data` select the class of the element. The
+/// rest is the configuration string.
 pub fn arguments(data: &[u8]) {
     let Some((setting, rest)) = chosen(at_most(data, 2048), |_| true) else { return };
     let text = setting.router(&String::from_utf8_lossy(rest), 1, |_| "Idle".into());

@@ -83,8 +83,8 @@ const BEFORE: &[&str] = &[
     "-> Strip(14) -> Unstrip(7) -> Paint(2)",
 ];
 
-/// Sends frames through an element. The first two bytes of the input select its class, which must have inputs. The
-/// third byte selects an item of `BEFORE` and the batch size. Frames follow.
+/// Sends frames through an element. The first two bytes of `data` select the class of the element, which must have
+/// inputs. The third byte selects an item of `BEFORE` and the batch size. Frames follow.
 pub fn elements(data: &[u8]) {
     let Some((setting, rest)) = chosen(at_most(data, 4096), |s| !s.inputs.is_empty()) else { return };
     let Some((how, rest)) = rest.split_first() else { return };

@@ -120,9 +120,10 @@ fn drive<T: Build + Element>(text: &str, fallback: &str, write: &str, packets: &
     assert!(kit.write("clear", "").is_ok() && kit.read("table_size").as_deref() == Ok("0"));
 }
 
-/// Sends packets through a rewriter. The first byte of the input selects its class, the second its default input
-/// specifications. Two texts follow, each ended by NUL: input specifications, which are used if valid, and a value
-/// written to the handler of the first input. The rest describes packets, each in 8 bytes.
+/// Sends packets through a rewriter. The first byte of `data` selects the class of the rewriter. The second byte
+/// selects default input specifications. Two texts follow, each ended by NUL. The first text has input specifications;
+/// if they are invalid, the defaults are used. The second text is written to the handler `pattern0` after 100 packets.
+/// The rest describes packets, each in 8 bytes.
 pub fn rewriter(data: &[u8]) {
     let Some(([class, specs], rest)) = at_most(data, 4096).split_first_chunk() else { return };
     let mut parts = rest.splitn(3, |b| *b == 0);

@@ -221,8 +221,8 @@ impl<'a> Output<'a> {
         fields: Fields<'a>,
     ) -> Result<(usize, &'static str, Option<String>), String> {
         let candidates = self.packets.get(&key(&fields)).ok_or("not due")?;
-        // If a packet arrived in fragments, all of them have the same key, so several expected packets may still be
-        // open. One that fits this frame is preferred.
+        // If a packet arrived in fragments, each fragment is an expected packet with the same key. If several of them
+        // are not found yet, one that matches this frame is preferred.
         let open = |n: &&usize| self.claims[**n].is_open() || self.claims[**n].is_split();
         let fits = |n: &&usize| match self.claims[**n].due {
             Due::Packet { want, .. } if want.bytes.len() > MTU => covers(want, &fields),

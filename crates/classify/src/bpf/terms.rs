@@ -131,7 +131,7 @@ impl Layout {
     pub fn protocol(&self, protocol: u8) -> Node {
         self.ip_protocol(protocol).or(self.ip6_protocol(protocol))
     }
-    /// Matches all packets except IPv4 fragments after the first one, which have no transport header.
+    /// Matches all packets except later IPv4 fragments (any but the first), because these have no transport header.
     pub fn first_fragment(&self) -> Node {
         let at = self.network().wrapping_add(6);
         compare(Number::Load(Size::Half, Address::At(at)), Relation::Shares, 0x1fff).negate()

@@ -47,7 +47,7 @@ pub struct Scale {
     /// For the prediction: number of cores per socket.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub socket_cores: u16,
-    /// For the prediction: the cost of communication between sockets, relative to that within one.
+    /// For the prediction: the cost of communication between sockets, as a multiple of the cost within a socket.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub numa_factor: f64,
     #[command(flatten)]

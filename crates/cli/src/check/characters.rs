@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Warnings about characters in arguments that look like others: typographic quotes, dashes, invisible characters.
+//! Warnings about look-alike characters in arguments: typographic quotes, dashes, invisible characters.
 
 use castanet_graph::Graph;
 use castanet_lang::Diagnostic;

@@ -172,8 +172,8 @@ fn variables<'a>(config: &'a str, instructions: &[&str]) -> Vec<&'a str> {
     first_two.filter(|(word, _)| instructions.contains(word)).map(|(_, variable)| variable).collect()
 }
 
-/// Checks a call that names no element. It calls a handler of the script itself, or a global handler. Returns a message
-/// and a help text if neither of them has this name.
+/// Checks a call that names no element. Such a call is for a handler of the script itself, or for a global handler.
+/// Returns a message and a help text if there is neither.
 fn global(graph: &Graph, e: usize, handler: &str, write: bool) -> Option<(String, String)> {
     let (script, spec) = (graph.element(e)?, graph.spec(e)?);
     let exported = variables(&script.config, &["export", "exportq"]).contains(&handler);

@@ -32,15 +32,15 @@ pub enum Value {
 /// One option.
 #[derive(Clone, Copy)]
 pub struct Opt {
-    /// Its long names; the first identifies the option.
+    /// The long names of the option; the first identifies the option.
     long: &'static [&'static str],
-    /// Its one-letter names; `--help` shows the first.
+    /// The one-letter names of the option; `--help` shows the first.
     short: &'static str,
     value: Value,
     negatable: bool,
     built: bool,
-    /// Whether Click lacks this option. If an abbreviation matches this option and one of Click's, it
-    /// stands for Click's.
+    /// Whether Click lacks this option. An abbreviation that matches both this option and an option of Click stands for
+    /// the option of Click.
     own: bool,
     doc: &'static str,
 }
@@ -81,13 +81,13 @@ pub const VERSION: Opt = Opt::new(&["version"], "v", Value::None, "print the ver
 
 /// The description of a tool, for its messages and its help.
 pub struct About {
-    /// Its name.
+    /// The name of the tool.
     pub name: &'static str,
     /// The usage line after the name.
     pub usage: &'static str,
-    /// Its purpose, in a sentence.
+    /// The purpose of the tool, in a sentence.
     pub summary: &'static str,
-    /// Its options.
+    /// The options of the tool.
     pub options: &'static [Opt],
 }
 

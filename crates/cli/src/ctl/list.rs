@@ -71,8 +71,8 @@ impl Worker {
         let (exists, tasks) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         Some(Worker { number, awake, exists, tasks })
     }
-    /// Returns the share of the time since `before` in which the worker was awake. A hot swap resets the times, so
-    /// after a swap this is the share since the swap.
+    /// Returns the share of the time since `before` (`None`: since the start) in which the worker was awake. A hot swap
+    /// resets the times, so after a swap this is the share since the swap.
     fn load(&self, before: Option<&Worker>) -> f64 {
         let (awake, exists) = match before.filter(|b| b.exists < self.exists) {
             Some(b) => (self.awake - b.awake, self.exists - b.exists),

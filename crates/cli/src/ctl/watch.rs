@@ -97,7 +97,7 @@ fn rate_text(rate: f64) -> String {
 /// Largest number of characters of a value that a row shows.
 const MOST: usize = 40;
 
-/// Returns the first line of a value. If the value is longer, returns `most` characters of the line and three dots.
+/// Returns at most `most` characters of the first line of a value. Three dots follow if the value has more text.
 fn short(value: &str, most: usize) -> String {
     let line = value.lines().next().unwrap_or_default();
     let more = line.chars().nth(most).is_some() || value.lines().nth(1).is_some();

@@ -8,7 +8,7 @@ use castanet_spec::{ArgKind, ArgSpec, Capability, ClassSpec, Effects, Offload, R
 pub struct Parts<'a> {
     /// The first paragraph, as one line.
     pub summary: String,
-    /// The text after it, up to the first heading.
+    /// The text after the first paragraph, up to the first heading.
     pub description: String,
     /// Headings with the text below each.
     pub sections: Vec<(&'a str, String)>,
@@ -95,7 +95,7 @@ pub struct Port {
     pub optional: bool,
 }
 
-/// Describes the ports of a class. Consecutive ports of the same kind share one row.
+/// Describes the ports of a class. Consecutive ports with equal descriptions share one row.
 pub fn ports(spec: &ClassSpec) -> Vec<Port> {
     let (Some(ports), Some(code)) = (Ports::parse(spec.ports), ProcessingCode::parse(spec.processing)) else {
         return Vec::new();

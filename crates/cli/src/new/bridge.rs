@@ -32,7 +32,7 @@ pub struct Bridge {
     /// The devices of the ports, in order. The switch uses the Ethernet address of the first.
     #[arg(value_name = "DEVICE", required = true, value_parser = device)]
     devices: Vec<String>,
-    /// Bridge priority. The switch with the lowest value becomes the root, and its times apply to all.
+    /// Bridge priority. The switch with the lowest value becomes the root, and the root's times apply to all switches.
     #[arg(short, long, value_name = "NUMBER", default_value = "0xdead", value_parser = priority)]
     priority: String,
     /// Seconds that a port spends in each of the states listening and learning before it forwards.

@@ -37,10 +37,12 @@ pub struct Firewall {
     /// The outer device.
     #[arg(value_name = "OUTSIDE", value_parser = device)]
     outside: String,
-    /// A rule for packets from outside; repeat it, in order. Without rules, no packet may enter.
+    /// A rule for packets from outside; repeat the option for further rules, in order. Without rules, no packet may
+    /// enter.
     #[arg(short, long = "in", value_name = "RULE", value_parser = rule)]
     incoming: Vec<String>,
-    /// A rule for packets from inside; repeat it, in order. Without rules, all packets may leave.
+    /// A rule for packets from inside; repeat the option for further rules, in order. Without rules, all packets may
+    /// leave.
     #[arg(short = 'O', long = "out", value_name = "RULE", value_parser = rule)]
     outgoing: Vec<String>,
 }

@@ -45,7 +45,8 @@ const ARRIVALS: [&str; 4] = [
 /// Largest number of interfaces. Packets carry the number of their interface as paint. Paint is a byte, and 0 means
 /// an unpainted packet.
 const MOST: usize = 255;
-/// The beginning of a line in [`INTERFACE`]: the first line after those of the receiving device.
+/// The start of the first line in [`INTERFACE`] that does not belong to the receiving device. Further receiving devices
+/// are inserted before this line.
 const BEHIND_FIRST: &str = "    kind[0] -> ";
 /// Default number of ICMP errors per second.
 const ICMP_ERRORS: u32 = 1000;
@@ -56,10 +57,10 @@ pub struct IpRouter {
     /// A device, and the router's address on it with the prefix length.
     #[arg(value_name = "DEVICE=ADDRESS/LENGTH", required = true)]
     interfaces: Vec<Interface>,
-    /// A route to a network by a gateway, or the word `unreachable` as gateway. 0.0.0.0/0 is the default route.
+    /// A route to a network; GATEWAY is an address or the word `unreachable`. 0.0.0.0/0 is the default route.
     #[arg(short, long = "route", value_name = "NETWORK/LENGTH=GATEWAY")]
     routes: Vec<Route>,
-    /// MTU in bytes, of one device or of all others; default: 1500.
+    /// MTU in bytes, of DEVICE or, if no DEVICE is given, of all other devices; default: 1500.
     #[arg(short, long = "mtu", value_name = "[DEVICE=]BYTES")]
     mtus: Vec<Mtu>,
     /// Largest number of ICMP errors per second (RFC 1812, section 4.3.2.8).
@@ -213,9 +214,9 @@ impl IpRouter {
         last(Some(device)).or_else(|| last(None)).map_or(1500, |m| m.bytes)
     }
 
-    /// Returns the elements that route packets. With --check-sources, packets pass two tables: the first
-    /// checks that the source is routed to the interface on which the packet arrived (its paint), the second
-    /// looks up the destination.
+    /// Returns the elements that route packets. With --check-sources, packets pass two tables. The first table looks up
+    /// the source: its route must lead to the interface on which the packet arrived, whose number is the packet's
+    /// paint. The second table looks up the destination.
     fn routing(&self) -> String {
         let table = self.table().join(",\n        ");
         let routes = format!("routes :: StaticIPLookup(\n        {table});\n");

@@ -75,7 +75,7 @@ pub fn device(text: &str) -> Result<String, String> {
 /// A device with the router's address.
 #[derive(Clone, Debug)]
 pub struct Interface {
-    /// Its name.
+    /// The name of the device.
     pub device: String,
     /// The router's address on this device, with the prefix length of its network.
     pub prefix: Prefix,

@@ -49,7 +49,7 @@ pub struct Args {
     /// Whether clients are greeted.
     #[arg(keyword, default = true)]
     greeting: bool,
-    /// How often to retry, once a second, if the address is in use, before the router stops.
+    /// The number of retries, one a second, while the address is in use; if all fail, the router stops.
     #[arg(keyword, default = 0)]
     retries: i32,
     /// Whether each failed attempt is reported.

@@ -61,10 +61,10 @@ pub struct Args {
     /// The element that all calls go to.
     #[arg(keyword)]
     proxy: Option<ElementRef>,
-    /// Whether it is reported when clients connect and disconnect.
+    /// Whether to report each client that connects or disconnects.
     #[arg(keyword, default = false)]
     verbose: bool,
-    /// How often to retry, once a second, if the address is in use, before the router stops.
+    /// The number of retries, one a second, while the address is in use; if all fail, the router stops.
     #[arg(keyword, default = 0)]
     retries: i32,
     /// Whether each failed attempt is reported.
@@ -103,13 +103,13 @@ impl Build for ControlSocket {
 
 #[handlers]
 impl ControlSocket {
-    /// The TCP port that it listens on; empty for other addresses.
+    /// The TCP port that the socket listens on; empty for other addresses.
     #[read]
     fn port(&self) -> String {
         let port = self.serving.server().and_then(crate::Server::port);
         port.map(|p| p.to_string()).unwrap_or_default()
     }
-    /// The file of its Unix socket; empty for other addresses.
+    /// The file of the Unix socket; empty for other addresses.
     #[read]
     fn filename(&self) -> String {
         self.serving.file()

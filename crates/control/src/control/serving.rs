@@ -117,7 +117,7 @@ impl Serving {
     pub(super) fn key(&self) -> String {
         self.place.key()
     }
-    /// The server, if it listens.
+    /// The server; `None` while the element does not listen.
     pub(super) fn server(&self) -> Option<&Server> {
         self.server.as_ref()
     }

@@ -30,7 +30,8 @@ pub enum Service {
         channel: String,
         /// Whether to send the greeting.
         greeting: bool,
-        /// Whether messages also go to `report`. Ignored for the default channel.
+        /// Whether messages also go to `report`. Ignored for the default channel, whose messages go to standard error
+        /// anyway.
         aloud: bool,
     },
 }
@@ -41,11 +42,11 @@ pub type Report = Arc<dyn Fn(&str) + Send + Sync>;
 /// The settings of a server.
 #[derive(Clone)]
 pub struct Settings {
-    /// Its service.
+    /// What clients can do: call handlers, or receive messages.
     pub service: Service,
     /// The limits for clients.
     pub limits: Limits,
-    /// Its name in the lines that it passes to `report`.
+    /// The name of the server in the lines that the server passes to `report`.
     pub name: String,
     /// Whether to report each connection.
     pub verbose: bool,
@@ -125,7 +126,7 @@ impl Server {
         self.common.changed.store(true, Ordering::SeqCst);
         self.common.waker.wake();
     }
-    /// The TCP port on which it listens; `None` for other sockets.
+    /// The TCP port on which the server listens; `None` for other sockets.
     pub fn port(&self) -> Option<u16> {
         self.port
     }

@@ -23,10 +23,10 @@ pub(super) enum Talk {
 pub(super) struct Peer {
     pub fd: OwnedFd,
     pub talk: Talk,
-    /// The events for which its descriptor is registered in epoll.
+    /// The events for which the client's descriptor is registered in epoll.
     pub interest: EventFlags,
-    /// Whether it is queued to be served again without an event. A client with buffered commands is queued, because
-    /// its descriptor may have no event.
+    /// Whether the client is queued to be served again without an event. A client with buffered commands is queued,
+    /// because its descriptor may have no event.
     pub busy: bool,
     /// The number of bytes counted for this client in the server's total: the last result of [`Peer::holds`].
     pub held: usize,
@@ -45,9 +45,9 @@ pub(super) struct Peer {
 
 /// What to do with a client after [`Peer::turn`].
 pub(super) enum Next {
-    /// Wait for an event of its descriptor.
+    /// Wait for an event of the client's descriptor.
     Wait,
-    /// Serve it again after the other clients.
+    /// Serve the client again after the other clients.
     Again,
     /// Close the connection.
     Close,
@@ -188,7 +188,8 @@ impl Peer {
         }
     }
 
-    /// Shuts the output down. The connection is closed when the client has closed its output, or after [`LINGER`].
+    /// Shuts down the server's output. The connection is closed when the client has closed its own output, or after
+    /// [`LINGER`].
     fn linger(&mut self) -> Next {
         if self.closing.is_none() {
             self.closing = Instant::now().checked_add(LINGER);
@@ -197,7 +198,7 @@ impl Peer {
         if self.finished || self.closing.is_none() { Next::Close } else { Next::Wait }
     }
 
-    /// The events that its descriptor should have in epoll.
+    /// The events for which the client's descriptor should be registered in epoll.
     pub fn wanted(&self) -> EventFlags {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, self.wants_input());

@@ -170,8 +170,8 @@ impl Call {
         }
     }
 
-    /// Returns the reply to a client of another host without the token. The reply does not reveal which names
-    /// exist.
+    /// Returns the reply to a client that is on another host and has not sent the token. The reply does not reveal
+    /// which names exist.
     fn refused(&self) -> Refusal {
         let text =
             format!("Permission denied for '{}': clients of other hosts need the token", shown(&self.name));

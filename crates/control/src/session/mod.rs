@@ -233,7 +233,8 @@ impl Session {
         };
     }
 
-    /// Executes a command. Its argument is the rest of its line, or its data.
+    /// Executes a command. The argument of the command is the data that came after its line, if any, or else the rest
+    /// of the line.
     fn execute(&mut self, call: &Call, data: Option<&[u8]>, rules: &Rules, access: &mut Access) {
         let argument = data.unwrap_or(&call.argument);
         match call.answer(argument, rules, self.from, access) {

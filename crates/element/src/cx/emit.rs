@@ -96,8 +96,8 @@ impl Cx<'_> {
         self.core.count_entry(self.out.range.me, Entry::Left, n);
     }
     /// Counts packets that the kernel dropped before this element could read them. If a handler of the element shows
-    /// this number, call this function only at cleanup. The ledger then still has the number when the element is gone.
-    /// The class must declare `ledger(enters)`.
+    /// this number while the router runs, call this function only at cleanup, so that the ledger keeps the number when
+    /// the element is gone. The class must declare `ledger(enters)`.
     pub fn missed(&mut self, n: u64) {
         self.core.count_entry(self.out.range.me, Entry::Missed, n);
     }

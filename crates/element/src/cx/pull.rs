@@ -44,7 +44,7 @@ impl<'a> Cx<'a> {
     /// the other tasks.
     #[inline]
     pub fn try_again(&mut self) -> bool {
-        // The count stops at 1. A count of 0 would mean that no limit is set.
+        // `tries` stops at 1, because 0 means that there is no limit.
         let more = self.core.tries > 1;
         self.core.tries -= u32::from(more);
         more

@@ -66,8 +66,7 @@ impl Inner for dyn AnyElement {
     }
 }
 
-/// Calls `f` with the element inside `old`, if `old` is wrapped in the same way as this element. Calls `f` with `old`
-/// itself if it is not.
+/// Calls `f` with the element inside `old`, if `old` is a `Wrapped<T, W>`. Otherwise, calls `f` with `old` itself.
 fn inside<T: Inner + ?Sized + 'static, W: Wrap, R>(
     old: &mut dyn Any,
     f: impl FnOnce(&mut dyn Any) -> R,

@@ -50,14 +50,14 @@ pub struct Core {
     pub(crate) tries: u32,
 }
 
-/// The limits of one call of a task, and how many turns it took.
+/// The limits of one call of a task, and how many turns the call stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     /// The maximum number of packets that the task may emit or pull in one turn.
     pub limit: usize,
-    /// The number of turns that the task may take in this call.
+    /// The maximum number of turns that this call of the task may stand for.
     pub turns: usize,
-    /// The number of turns that the task took in this call.
+    /// The number of turns that this call of the task stands for.
     pub taken: usize,
     /// What the pulls in this call found, as flags: [`Budget::NOTHING`], [`Budget::PACKETS`] or both. 0 if there was no
     /// pull.
@@ -212,7 +212,7 @@ impl Core {
         f(watches, &mut |e| wakes.push(e))
     }
 
-    /// Begins a call of a task, which may take `turns` turns, each of at most `limit` packets.
+    /// Begins a call of a task. The call may stand for `turns` turns, each of at most `limit` packets.
     #[inline]
     pub fn begin_task(&mut self, limit: usize, turns: usize) {
         self.budget = Budget { limit, turns, taken: 1, pulls: 0 };
@@ -227,7 +227,7 @@ impl Core {
     pub fn set_limit(&mut self, limit: usize) {
         self.budget.limit = limit;
     }
-    /// The number of turns that the task took in this call.
+    /// The number of turns that the last call of the task stands for.
     #[inline]
     pub fn turns_taken(&self) -> usize {
         self.budget.taken

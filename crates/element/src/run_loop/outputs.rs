@@ -21,7 +21,7 @@ pub struct EdgeRange {
     /// The index of its first edge, among all edges of the context.
     pub base: u32,
     /// The number of its edges. An element has an edge for each output. An action in a chain has none for output 0,
-    /// which is the next action of the chain.
+    /// which leads to the next action of the chain.
     pub count: u32,
     /// The number of edges of its node that come before its own edges. Above 0 for an action in a chain, 0 for an
     /// element that is a node of its own.

@@ -108,8 +108,8 @@ impl CoDel {
         t.saturating_add((pause as i64).max(1))
     }
 
-    /// Drops packets while drops are due, and returns the next packet. Returns none if no packet is left, or if this
-    /// pull has used up its tries.
+    /// Drops packets while drops are due, and returns the next packet. Returns none if no packet is left, or if
+    /// `try_again` allows no further pull.
     #[cold]
     fn drop_due(&mut self, p: Packet, now: i64, cx: &mut Cx<'_>) -> Option<Packet> {
         let mut p = p;
@@ -117,7 +117,7 @@ impl CoDel {
             self.discard(p, cx);
             self.law.count = self.law.count.saturating_add(1);
             if !cx.try_again() {
-                // This pull has used up its tries, so it gives no packet. The next pull continues dropping.
+                // No further pull is allowed now, so return no packet. The next call continues dropping.
                 self.law.next = self.law(self.law.next);
                 return None;
             }

@@ -30,7 +30,7 @@ pub(super) struct State {
     drops: SharedCount,
 }
 
-/// The arguments that say whose length is averaged, and how.
+/// The arguments that say which queues count, and how their length is averaged.
 #[derive(Args, Clone)]
 pub struct Averaging {
     /// The names of the queues whose lengths are added up; the nearest queues if not given.
@@ -104,7 +104,7 @@ impl<A: EarlyArgs> Early<A> {
         }
         let first = due == i64::MIN;
         let next = now.saturating_add(if first { INTERVAL } else { INTERVAL - behind % INTERVAL });
-        // If several workers come here at once, only the worker that sets the next time adapts the probability.
+        // If several workers call this function at once, only the one whose exchange succeeds adapts the probability.
         let mine = self.state.adapt.compare_exchange(due, next, Relaxed, Relaxed).is_ok();
         if first || !mine {
             return;
@@ -130,7 +130,8 @@ impl<A: EarlyArgs> Early<A> {
     fn min_thresh(&self) -> u32 {
         self.state.min.load(Relaxed)
     }
-    // MIN_THRESH may be above MAX_THRESH until both handlers are written, so their order is not checked.
+    // The handlers do not compare MIN_THRESH and MAX_THRESH. A user who changes both writes one after the other, so
+    // MIN_THRESH may be above MAX_THRESH between the writes.
     #[write]
     fn set_min_thresh(&mut self, min: u32) {
         self.state.min.store(min, Relaxed);

@@ -29,9 +29,9 @@ use std::sync::atomic::Ordering;
 /// Once a known Ethernet address is POLL_TIMEOUT old, queries ask for it again, at the same rate. The first two of
 /// these queries go to the known address, and the others are broadcast. Once the address is TIMEOUT old, it counts as
 /// unknown. When another address replaces a known one, queries are broadcast at once, until one of the two addresses is
-/// confirmed. An address is confirmed if exactly one ARP packet claims it after a query. After a confirmation, further
-/// queries are broadcast after 1, 2, 4, ... 32 seconds. They detect a forged address that was confirmed because the
-/// answer of the genuine host was lost.
+/// confirmed. An address is confirmed if exactly one ARP packet claims the IP address after a query, and gives this
+/// Ethernet address. After a confirmation, further queries are broadcast after 1, 2, 4, ... 32 seconds. They detect a
+/// forged address that was confirmed because the answer of the genuine host was lost.
 ///
 /// Packets to 255.255.255.255 or to the subnet's broadcast address are broadcast. Packets to multicast
 /// addresses go to the mapped Ethernet address (RFC 1112 section 6.4). Neither needs a query. Packets without
@@ -259,8 +259,8 @@ impl ArpQuerier {
         if ip == 0 {
             return self.complain(p, cx);
         }
-        // Read the generation before the look-up. If the entry changes between the two, its cached copy is then
-        // outdated.
+        // Read the generation before the look-up. If the entry changes in between, its cached copy has an old
+        // generation and is not used.
         let generation = self.state.generation();
         if let Some(to) = self.mapped(ip) {
             let header = header(to, self.ether);
@@ -345,8 +345,8 @@ impl ArpQuerier {
     }
 }
 
-/// Emits or drops packets that were removed from the table. Those that got no reply leave on output 2 if it is
-/// connected. All others are dropped.
+/// Emits or drops packets that were removed from the table. Packets that have waited too long for a reply leave on
+/// output 2 if it is connected. All others are dropped.
 fn lose(lost: Lost, cx: &mut Cx<'_>) {
     for (p, reason) in lost {
         if reason == Reason::ArpTimeout {

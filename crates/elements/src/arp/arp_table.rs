@@ -17,14 +17,15 @@ use castanet_element::prelude::*;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Maps IP addresses to Ethernet addresses, for the ARPQueriers whose argument TABLE names it.
+/// Maps IP addresses to Ethernet addresses, for the ARPQueriers whose argument TABLE names this element.
 ///
 /// The table also keeps the packets that wait for a reply. An address is known for TIMEOUT seconds from its last update
 /// (RFC 1122 section 2.3.2.1). Its entry is then kept as unknown for about another TIMEOUT seconds, and longer while
-/// packets are sent to it. When a new packet would make more than CAPACITY packets wait, waiting packets of the oldest
-/// entries are dropped, until CAPACITY - CAPACITY/CAPACITY_SLIM_FACTOR packets wait, including the new one. When there
-/// are more than ENTRY_CAPACITY entries, entries are removed until ENTRY_CAPACITY - ENTRY_CAPACITY/CAPACITY_SLIM_FACTOR
-/// remain. The oldest entries with unknown addresses are removed first, then the oldest of all.
+/// packets are sent to the address. When a new packet would make more than CAPACITY packets wait, waiting packets of
+/// the oldest entries are dropped, until CAPACITY - CAPACITY/CAPACITY_SLIM_FACTOR packets wait, including the new one.
+/// When there are more than ENTRY_CAPACITY entries, entries are removed until ENTRY_CAPACITY -
+/// ENTRY_CAPACITY/CAPACITY_SLIM_FACTOR remain. The oldest entries with unknown addresses are removed first, then the
+/// oldest of all.
 ///
 /// # Ports
 /// None.

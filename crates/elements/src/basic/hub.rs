@@ -3,7 +3,7 @@
 
 use castanet_element::prelude::*;
 
-/// Sends a copy of each packet to every output except the one with the same number as its input.
+/// Sends a copy of each packet from input N to every output except output N.
 ///
 /// Outputs get their copies in ascending order, and the last one gets the packet itself. The copies share one buffer
 /// until one of them is modified. If no buffer is free, the copy is omitted and counted as dropped. A hub with one port

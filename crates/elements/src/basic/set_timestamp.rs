@@ -27,7 +27,8 @@ pub struct Args {
     /// Whether to set the FIRST_TIMESTAMP annotation, not the timestamp.
     #[arg(keyword, default = false)]
     first: bool,
-    /// Whether to set the timestamp to the difference between the time and the packet's FIRST_TIMESTAMP annotation.
+    /// Whether to subtract the packet's FIRST_TIMESTAMP annotation from the time, and set the timestamp to the
+    /// difference.
     #[arg(keyword, default = false)]
     delta: bool,
     /// Whether all packets of a batch get the time of the first.

@@ -50,7 +50,7 @@ pub(super) type Compiled = Result<(Program, Vec<Warning>), Vec<PatternError>>;
 pub(super) struct Written {
     /// The index of the argument that contains the pattern or names its file.
     pub(super) argument: usize,
-    /// `FILE:LINE` if the argument names a file. The message begins with this text.
+    /// `FILE:LINE` if the argument names a file. Messages about the pattern begin with this text.
     pub(super) line: Option<String>,
 }
 

@@ -171,7 +171,7 @@ impl ProgressBar {
         let seconds = Nanos(cx.peek().saturating_sub(self.start)).seconds();
         let text = line(&self.args.banner, self.state, pos, size, seconds);
         let end = if self.state == State::Running { "" } else { "\n" };
-        // An error on standard error does not stop the router.
+        // A failed write to standard error does not stop the router.
         let _ = write!(self.out, "\r{text:width$}{end}", width = self.width).and_then(|()| self.out.flush());
         self.width = if end.is_empty() { text.chars().count() } else { 0 };
     }

@@ -6,7 +6,7 @@ use castanet_element::prelude::*;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// The key, in place of an element number, of data that all elements of a router share.
+/// The key under which all elements of a router share data. Other keys are element numbers.
 pub(super) const ROUTER: u32 = u32::MAX;
 
 /// The claims: for each claimed use of a device, the number and the name of the element that claimed it.

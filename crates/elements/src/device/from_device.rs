@@ -22,8 +22,8 @@ use std::collections::VecDeque;
 /// The maximum number of frames that one turn emits. Frames that are ready are emitted together, whatever
 /// BURST says.
 const MOST: usize = 64;
-/// For each received frame, the task may poll this many times in vain before it sleeps. The polls add up to at most
-/// [`MOST_LOOKS`]. Polling avoids wake-ups, because a wake-up costs more than a packet.
+/// Each received frame allows the task this many polls without success before it sleeps, up to [`MOST_LOOKS`] in total.
+/// Polling avoids wake-ups, because a wake-up costs more than the processing of a packet.
 const LOOKS: u32 = 8;
 /// The maximum number of polls that find no frame before the task sleeps. Together they take some tens of microseconds.
 const MOST_LOOKS: u32 = 256;
@@ -81,8 +81,8 @@ pub struct FromDevice {
     /// The watch of a socket that another router has taken over in a hot swap. Only the router of this element can end
     /// the watch.
     left: Left,
-    /// Packets taken over in a hot swap, emitted before newly received frames. The first `from_old` of them came from
-    /// the old router.
+    /// Packets that are emitted before newly received frames. They were received during a hot swap, or just before the
+    /// device went down or vanished. The first `from_old` of them came from the old router.
     waiting: VecDeque<Packet>,
     from_old: usize,
     /// Whether an element of another router has taken over the packets in `waiting`. If the swap fails, this

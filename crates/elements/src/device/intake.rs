@@ -64,7 +64,7 @@ impl Intake {
     }
 }
 
-/// Counts the drop of a frame of which no packet was made.
+/// Counts the drop of a frame from which no packet could be made.
 #[cold]
 fn lose<T>(reason: Reason, cx: &mut Cx<'_>) -> Option<T> {
     cx.count_drops(reason, 1);

@@ -23,7 +23,7 @@ fn header(o: Offload) -> VnetHeader {
 /// Reads the pending offload from the kernel's virtio-net header, and records it on the packet.
 ///
 /// # Errors
-/// When the offload cannot be completed, because it does not fit the packet.
+/// The error says why the offload does not fit the packet, so that it cannot be completed.
 #[inline]
 pub(super) fn note(p: &mut Packet, vnet: &VnetHeader, start: Start) -> Result<(), BadOffload> {
     if !vnet.needs_checksum() && !vnet.is_super() {

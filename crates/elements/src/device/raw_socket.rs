@@ -10,11 +10,11 @@ use castanet_io::socket::{Options, RawIp};
 /// Receives and sends IP packets of one protocol through a raw socket of the host (raw(7)).
 ///
 /// Received packets are emitted as the host gets them: they start with the IP header, which is marked, and the
-/// destination address annotation is set. The host's own network stack also processes them. Packets to send must
-/// start with their IP header. The host corrects length and checksum, and uses its own routes. Packets for which the
-/// host has no free buffer stay upstream. Packets that it refuses are dropped, and the first refusal is reported. If
-/// PORT is given (TCP and UDP only), only packets to that port are received, and the host does not answer to UDP
-/// packets that the port is unreachable. The element needs the right to open raw sockets.
+/// destination address annotation is set. The host's own network stack also processes them. Packets to send must start
+/// with their IP header. The host corrects length and checksum, and uses its own routes. Packets for which the host has
+/// no free buffer stay upstream. Packets that it refuses are dropped, and the first refusal is reported. If PORT is
+/// given (TCP and UDP only), only packets to that port are received, and the host does not answer UDP packets to that
+/// port with ICMP errors (port unreachable). The element needs the right to open raw sockets.
 ///
 /// # Ports
 /// Input 0 (optional): IP packets to send. Output 0 (optional): IP packets received.

@@ -30,8 +30,8 @@ use std::time::Duration;
 /// are dropped.
 ///
 /// While the kernel has no free buffer, or a client is still connecting, packets stay upstream; with a push input, up
-/// to 1024 wait here. While there is no peer, pushed packets are dropped, and nothing is pulled. The first failure is
-/// reported, or, with VERBOSE, every failure. A client that loses its connection does not connect again.
+/// to 1024 wait in the element. While there is no peer, pushed packets are dropped, and nothing is pulled. The first
+/// failure is reported, or, with VERBOSE, every failure. A client that loses its connection does not connect again.
 ///
 /// # Ports
 /// Input 0 (optional): packets to send. Output 0 (optional): packets received.
@@ -86,7 +86,7 @@ enum Link {
     Connecting(Stream),
     /// An established connection.
     Stream(Stream),
-    /// A connection that the other end has closed for sending. Packets can still be sent to it.
+    /// A half-closed connection: the other end has stopped sending, but still receives.
     Ending(Stream),
     /// A datagram socket.
     Datagrams(Datagrams),

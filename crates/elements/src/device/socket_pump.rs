@@ -168,7 +168,7 @@ impl Pump {
         self.waiting.is_empty()
     }
 
-    /// Returns how many datagrams from hosts that are not admitted arrived since the last call.
+    /// Returns the number of datagrams from refused hosts since the last call.
     pub(super) fn take_refused(&mut self) -> u64 {
         std::mem::take(&mut self.refused)
     }
@@ -282,7 +282,7 @@ impl Pump {
             if let Some(data) = self.received.take()
                 && !self.emit(data, cx)
             {
-                // Stream data must not be lost, so it stays here until a packet buffer is free.
+                // Stream data must not be lost, so it stays in `buffer` until a packet buffer is free.
                 self.received = Some(data);
                 self.wait_a_while(cx);
                 return Flow::Idle;
@@ -386,7 +386,7 @@ impl Pump {
     }
 
     /// Takes over received data and waiting packets from the element that had the socket before (hot swap). Watches are
-    /// valid only in one router, so those of the old element stay with it.
+    /// valid only in one router, so the old element keeps its own.
     pub(super) fn take(&mut self, old: &mut Pump, cx: &mut Cx<'_>) {
         self.detach(cx);
         if let Some((got, whole)) = old.received.take() {

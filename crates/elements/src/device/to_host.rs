@@ -8,7 +8,7 @@ use castanet_element::prelude::*;
 use castanet_io::device::{Start, Tun};
 use std::sync::Arc;
 
-/// Sends Ethernet frames to the host, which receives them on the device that FromHost with the same name creates.
+/// Sends Ethernet frames to the host, through the device that a FromHost element with the same device name creates.
 ///
 /// # Ports
 /// Input 0 (push): Ethernet frames.

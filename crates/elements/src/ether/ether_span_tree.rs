@@ -213,7 +213,7 @@ impl Lifecycle for EtherSpanTree {
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         // If the address, priority, path cost, times or number of ports differ, this is another bridge. Its ports then
-        // start in the listening state and not in those of the old bridge.
+        // start in the listening state, and the states of the old ports are not taken over.
         if Arc::ptr_eq(&self.shared, &old.shared) || self.ports != old.ports || !self.args.is_like(&old.args)
         {
             return Ok(());

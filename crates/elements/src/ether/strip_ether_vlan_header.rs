@@ -8,8 +8,8 @@ use castanet_wire::ether::{EtherHeader, ethertype};
 /// Strips Ethernet headers, including their IEEE 802.1Q tag if there is one.
 ///
 /// The VLAN annotation is set to the tag, or to NATIVE_VLAN for a frame without a tag. Frames that end within their
-/// header leave unchanged on output 1, or are dropped if output 1 is not connected. If NATIVE_VLAN is -1, so do frames
-/// without a tag. The MAC header is marked.
+/// header leave unchanged on output 1, or are dropped if output 1 is not connected. If NATIVE_VLAN is -1, frames
+/// without a tag are treated in the same way. The MAC header is marked.
 ///
 /// # Ports
 /// Input 0: Ethernet frames. Output 0: the payload of the frames. Output 1 (optional): truncated frames, and frames

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 
 const HEADERS: usize = Ipv4Header::LEN + IcmpHeader::LEN;
 
-/// The header fields of an ICMP message that its sender chooses.
+/// The header fields that the sender of an ICMP message chooses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     /// The source address of the IP packet.

@@ -20,12 +20,12 @@ use std::net::Ipv4Addr;
 /// The message (RFC 792, RFC 1812 section 4.3) goes to the source of the packet. It quotes the packet from its IP
 /// header on. The quote is as long as a message of MTU bytes allows, and has at least the header and 8 bytes. RFC 1812
 /// section 4.3.2.7 forbids errors about some packets, which are dropped. Dropped by protocol: ICMP errors, and ICMP
-/// messages that end before their type. Dropped by destination: packets to a multicast or broadcast address, of IP or
-/// of the link layer (packet type annotation), or to one of BADADDRS. Dropped by source: packets whose source is not a
-/// single host (0/8, 127/8, multicast, 240/4 and above, BADADDRS). All fragments other than the first are dropped too.
-/// No redirects are sent about packets with a source route (section 5.2.7.2). An error about a packet with a source
-/// route returns by the recorded part of that route, in reverse order (section 4.3.2.6), unless the error is about the
-/// source route option itself.
+/// messages that are too short to have a type. Dropped by destination: packets to a multicast or broadcast address, of
+/// IP or of the link layer (packet type annotation), or to one of BADADDRS. Dropped by source: packets whose source is
+/// not a single host (0/8, 127/8, multicast, 240/4 and above, BADADDRS). All fragments other than the first are dropped
+/// too. No redirects are sent about packets with a source route (section 5.2.7.2). An error about a packet with a
+/// source route returns by the recorded part of that route, in reverse order (section 4.3.2.6), unless the error is
+/// about the source route option itself.
 ///
 /// The pointer of a parameter problem is the packet's ICMP_PARAMPROB annotation. The gateway of a redirect is the
 /// destination address annotation. The next-hop MTU of `unreachable needfrag` is PMTU (RFC 1191 section 4). The message
@@ -119,7 +119,8 @@ impl Build for IcmpError {
     }
 }
 
-/// Whether an address is not that of a single host (RFC 1812 section 4.3.2.7).
+/// Returns true for addresses that do not identify a single host, such as multicast addresses (RFC 1812 section
+/// 4.3.2.7).
 fn is_no_host(addr: u32) -> bool {
     matches!(addr >> 24, 0 | 127 | 224..)
 }
@@ -144,7 +145,7 @@ impl IcmpError {
         {
             return false;
         }
-        // An ICMP message that ends before its type could itself be an error, so no error is sent about it.
+        // An ICMP message that is too short to have a type may itself be an error, so no error is sent about it.
         h.protocol != ipv4::protocol::ICMP || ip.get(h.header_len()).is_some_and(|&t| !icmp::is_error(t))
     }
 

@@ -62,7 +62,7 @@ pub struct IcmpPingSource {
     due: u64,
     push: bool,
     stopped: bool,
-    /// Whether the first request has become due, here or in the router that this one replaces.
+    /// Whether the first request has become due, in this router or, before a hot swap, in the old router.
     began: bool,
     /// The notifier for tasks that pull. It is on while a request is due.
     note: Option<Note>,
@@ -179,7 +179,7 @@ impl IcmpPingSource {
     }
 
     /// If a packet is a reply to a request that was not answered yet, records the reply and prints a line about it.
-    /// Returns whether it is such a reply.
+    /// Returns false for any other packet.
     fn received(&mut self, p: &Packet, cx: &mut Cx<'_>) -> bool {
         let Some((ip, message)) = p.network().and_then(segment) else { return false };
         let Some(h) = IcmpHeader::from_prefix(message).filter(|h| h.kind == kind::ECHO_REPLY) else {

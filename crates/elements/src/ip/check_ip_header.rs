@@ -193,8 +193,8 @@ impl CheckIpHeader {
         Ok(header.header_len())
     }
 
-    /// Returns the total length and the destination of a packet that passes the quick tests. Nearly every packet passes
-    /// them, because it has version 4 and no options. None for other packets.
+    /// Returns the total length and the destination of a packet. None if the packet fails a quick test. Nearly every
+    /// packet passes the quick tests, because it has version 4 and no options.
     #[inline(always)]
     fn common(&self, bytes: &[u8]) -> Option<(usize, u32)> {
         let h = bytes.first_chunk::<{ Ipv4Header::LEN }>()?;

@@ -82,9 +82,9 @@ impl DecIpTtl {
         if word & 0xfe == 0 {
             return self.expire(cx);
         }
-        // One addition changes both fields of `word`: it increments the checksum (RFC 1624) and decrements the time to
-        // live. The time to live is at least 2, so nothing is borrowed. The checksum is added as loaded from memory,
-        // without swapping bytes (RFC 1071 section 2(B)). If it overflows, the branch adds the carry back to it, as
+        // One addition both increments the checksum (RFC 1624) and decrements the time to live. The time to live is at
+        // least 2, so nothing is borrowed. The checksum is added as loaded from memory, without swapping bytes (RFC
+        // 1071 section 2(B)). If the checksum overflows, the branch adds the carry back to the checksum, as
         // `checksum::update_ttl_decrement_field` does.
         if word >= 0xfffe_0000 {
             std::hint::cold_path();

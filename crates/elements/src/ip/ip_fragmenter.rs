@@ -192,8 +192,8 @@ impl IpFragmenter {
             self.drops.add(1);
             return Verdict::Drop(Reason::BadFragment);
         }
-        // RFC 6864 section 4.1: the identification of a packet need not be unique if the packet must not be fragmented.
-        // Its fragments need a unique one.
+        // RFC 6864 section 4.1: the identification of a packet marked "do not fragment" need not be unique. Fragments
+        // need a unique identification, so such a packet gets a new one before it is fragmented.
         let fresh = h.dont_fragment() && !h.is_fragment();
         let id = if fresh { self.identifications.next_u64() as u16 } else { h.id.get() };
         if !self.later_pieces(p, &plan, id) {

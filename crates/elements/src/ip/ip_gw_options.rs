@@ -13,8 +13,8 @@ use std::net::Ipv4Addr;
 ///
 /// The rules are those of RFC 791 section 3.1 and RFC 1812 section 5.3.13. `MYADDR` is written into a record route
 /// option. The milliseconds since midnight UT are written into a timestamp option, together with `MYADDR` if the option
-/// asks for addresses. If the sender has listed the addresses, the time is written only if the next address is one of
-/// the router's. A full record route option stays unchanged. For a full timestamp option, the overflow count is
+/// asks for addresses. An option in which the sender has listed the addresses gets the time only if the next address is
+/// one of the router's. A full record route option stays unchanged. For a full timestamp option, the overflow count is
 /// incremented. A packet with a malformed option leaves unchanged on output 1, with the offset of the bad byte in the
 /// header as its ICMP_PARAMPROB annotation. Header checksums are updated. The network header must be marked.
 ///

@@ -50,7 +50,8 @@ const ETHER: usize = 14;
 pub(super) fn part<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, ConfigError> {
     use castanet_element::spec::Args as _;
     let (args, errors) = T::Args::parse(config, cx.arg_cx());
-    // The ranges of these errors refer to `config` and not to the configuration string of the combined element.
+    // The ranges of these errors refer to `config`. The user has written another configuration string, so each error
+    // gets the range of the whole string.
     let errors = errors.into_iter().map(|e| ArgError { range: 0..usize::MAX, ..e });
     match args {
         Some(args) => T::build(args, cx),

@@ -20,7 +20,8 @@ use std::net::Ipv4Addr;
 /// its first fragment, and with new lengths and checksum. It is marked CE (congestion experienced) if one of its
 /// fragments is (RFC 3168 section 5.3). A repeated fragment is dropped. If a fragment overlaps others, or contradicts
 /// them about the length, all fragments of the packet are dropped, including later ones, as RFC 5722 demands for IPv6.
-/// A fragment is dropped alone if it is empty or truncated, or would make the packet longer than IPv4 allows.
+/// If a fragment is empty or truncated, or would make the packet longer than IPv4 allows, only that fragment is
+/// dropped.
 ///
 /// Reassembly of a packet fails if 30 seconds pass without a further fragment, by the clock or by the timestamps of
 /// packets. If more than HIMEM bytes wait, reassembly also fails for the packets that have waited longest, until a

@@ -90,7 +90,7 @@ impl Identifier {
     pub(crate) fn get(self) -> u16 {
         self.value
     }
-    /// Continues with the identifier of the old element (hot swap), unless the configuration of either gives one.
+    /// Continues with the identifier of the old element (hot swap), unless the old or the new configuration gives one.
     pub(crate) fn go_on_from(&mut self, old: Identifier) {
         if !self.named && !old.named {
             *self = old;

@@ -38,8 +38,8 @@ impl<T: RouteTable, const CHANGES: bool> Routes<T, CHANGES> {
     }
 
     /// Carries out all changes or none. First, each change is checked as if the changes before it were made already.
-    /// The table is changed only if all are valid. If the table becomes full meanwhile, the changes made so far are
-    /// undone.
+    /// The table is changed only if all are valid. If the table becomes full while it is changed, the changes made so
+    /// far are undone.
     fn changes(&mut self, lines: &[(Change, &str)], cx: &ArgCx<'_>) -> Result<(), RouteError> {
         let mut after: HashMap<Net, Option<Route>> = HashMap::new();
         let mut todo = Vec::with_capacity(lines.len());

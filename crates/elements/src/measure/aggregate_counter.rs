@@ -13,8 +13,9 @@ use counts::Counts;
 ///
 /// Each packet adds 1 plus its extra packets annotation to the count of its aggregate. With BYTES or IP_BYTES, it adds
 /// its length in bytes. While the element is frozen, it counts no new aggregates: packets of aggregates not seen before
-/// leave by output 1. Packets on input 1 whose aggregate has not been seen on input 0 leave by output 1 even while the
-/// element is not frozen. At most 4194304 aggregates are counted; a packet of a further aggregate freezes the element.
+/// leave by output 1. Even while the element is not frozen, packets on input 1 leave by output 1 if their aggregate has
+/// not been seen on input 0. At most 4194304 aggregates are counted; a packet of a further aggregate freezes the
+/// element.
 ///
 /// AGGREGATE_CALL, AGGREGATE_FREEZE and AGGREGATE_STOP each give a limit on the number of aggregates. COUNT_CALL,
 /// COUNT_FREEZE and COUNT_STOP each give a limit on the total count. When its limit is reached, a CALL argument writes
@@ -114,8 +115,8 @@ fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError>
     }
 }
 
-/// The limits on one count: the number of aggregates, or the total count. There is at most one limit for each action. A
-/// limit is removed when it is reached.
+/// The limits on one count: the number of aggregates, or the total count. There is at most one limit for freezing, one
+/// for stopping and one for calling a handler. A limit is removed when it is reached.
 #[derive(Default)]
 struct Call {
     freeze: Option<u64>,

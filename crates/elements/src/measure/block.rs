@@ -4,7 +4,7 @@
 use castanet_element::prelude::*;
 use castanet_element::spec::anno;
 
-/// Sends packets whose forward rate annotation exceeds a threshold to output 1.
+/// Sends packets to output 1 if their forward rate annotation exceeds a threshold.
 ///
 /// `IPRateMonitor` sets the annotation: the rate at which the sender's packets come. A threshold of 0 or less lets all
 /// packets pass.

@@ -120,7 +120,7 @@ impl Rates {
     }
     /// Returns the rates of packets and bytes at the time `now`.
     fn at(&mut self, now: i64) -> (f64, f64) {
-        // Add the recent counts at the time of the last clock reading, because their packets came soon after that
+        // Add the recent counts with the time of the last clock reading, because their packets came soon after that
         // reading.
         self.flush(self.now);
         (self.packets.rate(now), self.bytes.rate(now))

@@ -17,7 +17,7 @@ pub struct Common {
     /// `pattern SADDR SPORT DADDR DPORT FOUT ROUT`.
     #[arg(rest)]
     pub inputspec: Vec<SpecText>,
-    /// A one-byte annotation: all replies of a flow get the value that it has in the packet that made the flow.
+    /// A one-byte annotation that all replies of a flow copy from the packet that made the flow.
     #[arg(keyword)]
     pub reply_anno: Option<Anno1>,
     /// The maximum number of flows (4,194,304 if not given), or the name of a rewriter to share the capacity with.
@@ -48,7 +48,7 @@ pub struct AddressTimeouts {
     /// How long a flow lives without packets.
     #[arg(keyword, default = Nanos(7_200_000_000_000), show = "7200s", min = Nanos(0))]
     timeout: Nanos,
-    /// How long after its last packet a flow cannot be evicted to make room.
+    /// How long a flow is protected from eviction after its last packet.
     #[arg(keyword, default = Nanos(5_000_000_000), show = "5s", min = Nanos(0))]
     guarantee: Nanos,
 }

@@ -90,7 +90,7 @@ pub mod bit {
     pub const ALIVE: u8 = FORWARD | REPLY;
     /// TCP: the forward direction was closed by FIN or RST. Shifted left by one, the bit stands for replies.
     pub const DONE: u8 = 4;
-    /// UDP: the mask of a two-bit counter of packets, which stops at 3. Its lower bit is `DONE`.
+    /// UDP: the mask of the two bits that count packets. The count stops at 3. The lower bit is `DONE`.
     pub const THREE: u8 = BOTH_DONE;
     /// `DONE` for both directions.
     pub const BOTH_DONE: u8 = DONE | DONE << 1;
@@ -114,7 +114,8 @@ pub struct Flow {
     pub ip_change: u16,
     /// The change of the transport checksum in forward packets.
     pub transport_change: u16,
-    /// How many flows have used this index of the store before. Shows whether a heap entry belongs to this flow.
+    /// How many flows have used this index of the store before. A heap entry with another generation belongs to an
+    /// earlier flow.
     pub generation: u32,
     /// The outputs of forward packets and of replies.
     pub outs: [u16; 2],

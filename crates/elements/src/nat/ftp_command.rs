@@ -110,7 +110,7 @@ fn extended(words: &[u8]) -> Option<(Form, Names)> {
     let port = number(port, 5).filter(|_| end.is_empty() && parts.next().is_none())?;
     let names = match family {
         b"1" => Some((std::str::from_utf8(addr).ok()?.parse::<Ipv4Addr>().ok()?.to_bits(), port)),
-        // An IPv6 address cannot be that of the client, which uses IPv4.
+        // The client uses IPv4, so an IPv6 address cannot be its own.
         b"2" => None,
         // The server itself refuses unknown protocols, with reply 522 (RFC 2428 section 2).
         _ => return None,

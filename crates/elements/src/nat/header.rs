@@ -47,16 +47,16 @@ fn transport<'a>(net: &'a [u8], h: &[u8; 20], header: u8) -> Option<&'a [u8; 8]>
     net.get(at..)?.first_chunk()
 }
 
-/// A family of rewriters. It defines the keys by which packets are looked up, and how packets are rewritten.
+/// How a group of rewriter classes looks up packets (the keys) and rewrites them.
 pub trait Family: Send + 'static {
     /// Whether rewriting changes ICMP checksums. New addresses alone do not, as ICMP has no pseudo-header
     /// (RFC 792).
     const ICMP: bool = false;
-    /// Returns the key of the packet whose network header is at the start of `net`; `None` if the family does
-    /// not rewrite the packet.
+    /// Returns the key of the packet whose network header is at the start of `net`; `None` if the
+    /// rewriters do not rewrite the packet.
     fn key(net: &[u8]) -> Option<Key>;
-    /// Returns a second key, by which a packet is looked up as a reply if its forward key finds no flow. `None`
-    /// for families in which one key finds both directions.
+    /// Returns the key by which a packet is looked up as a reply, after its forward key has found no flow. `None`
+    /// if the forward key finds packets of both directions.
     #[inline(always)]
     fn reply_key(_: Key) -> Option<Tuple> {
         None

@@ -13,9 +13,9 @@ use castanet_element::prelude::*;
 /// A packet of a known flow, in either direction and on any input, is rewritten as the flow says. Its checksums are
 /// updated incrementally (RFC 1624). If the flow of a packet is unknown, the specification of its input applies, and
 /// may make a flow. The number of flows is bounded: when CAPACITY is reached, a new flow evicts the flow that would
-/// time out first. For the time GUARANTEE after its last packet, a flow cannot be evicted. If this protects all
-/// flows, the new flow is refused and counted. In patterns the source port stands for the identifier. Tables show the
-/// identifier as one port and 0 as the other. Other packets, later fragments and truncated packets are dropped,
+/// time out first. A flow cannot be evicted until the time GUARANTEE has passed since its last packet. If no flow can
+/// be evicted, the new flow is refused and counted. In patterns the source port stands for the identifier. Tables show
+/// the identifier as one port and 0 as the other. Other packets, later fragments and truncated packets are dropped,
 /// unless the input says `pass`.
 ///
 /// # Ports
@@ -48,7 +48,7 @@ pub struct Args {
     /// How long a flow lives without packets.
     #[arg(keyword, default = Nanos(300_000_000_000), show = "300s", min = Nanos(0))]
     timeout: Nanos,
-    /// How long after its last packet a flow cannot be evicted to make room.
+    /// How long a flow is protected from eviction after its last packet.
     #[arg(keyword, default = Nanos(5_000_000_000), show = "5s", min = Nanos(0))]
     guarantee: Nanos,
     /// Whether the destination annotation is set to the new destination.

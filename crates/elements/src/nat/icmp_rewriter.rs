@@ -22,8 +22,8 @@ use std::sync::Arc;
 ///
 /// # Ports
 /// Input 0: ICMP packets. Output 0: rewritten errors. If MAPS gives a rewriter a PORTOFFSET, errors about its
-/// flows do not leave on output 0, but on the output number of the flow plus PORTOFFSET. Output 1 (optional): other
-/// ICMP packets; without output 1 they are dropped.
+/// flows do not leave on output 0, but on the output whose number is the flow's output number plus PORTOFFSET. Output 1
+/// (optional): other ICMP packets; without output 1 they are dropped.
 ///
 /// # Example
 /// ```click

@@ -11,12 +11,12 @@ use castanet_element::prelude::*;
 /// Rewrites the source addresses of packets, and the destination addresses of replies (RFC 3022 section 2.1).
 ///
 /// If the source address of a packet has a flow, that address is replaced. Otherwise, if a flow has assigned the
-/// destination address to a host, the packet is a reply, and that host's own address becomes the destination. For
-/// other packets the specification of their input applies. Ports do not matter, so fragments and all protocols are
-/// rewritten. Checksums are updated incrementally (RFC 1624), including those of TCP, UDP, UDP-Lite and DCCP. The
-/// destination annotation becomes the new destination. When CAPACITY is reached, a new flow evicts the flow that
-/// would time out first. For the time GUARANTEE after its last packet, a flow cannot be evicted. If this protects all
-/// flows, the new flow is refused and counted.
+/// destination address to a host, the packet is a reply, and that host's own address becomes the destination. For other
+/// packets the specification of their input applies. Ports do not matter, so fragments and all protocols are rewritten.
+/// Checksums are updated incrementally (RFC 1624), including those of TCP, UDP, UDP-Lite and DCCP. The destination
+/// annotation becomes the new destination. When CAPACITY is reached, a new flow evicts the flow that would time out
+/// first. A flow cannot be evicted until the time GUARANTEE has passed since its last packet. If no flow can be
+/// evicted, the new flow is refused and counted.
 ///
 /// # Ports
 /// Inputs: packets; each input has its own specification. Outputs: as the specification that made the flow

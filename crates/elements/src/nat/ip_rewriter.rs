@@ -14,8 +14,8 @@ use castanet_wire::ipv4::protocol;
 /// A packet of a known flow, in either direction and on any input, is rewritten as the flow says. Its checksums are
 /// updated incrementally (RFC 1624). If the flow of a packet is unknown, the specification of its input applies, and
 /// may make a flow. The number of flows is bounded: when CAPACITY is reached, a new flow evicts the flow that would
-/// time out first. For the time GUARANTEE after its last packet, a flow cannot be evicted. If this protects all
-/// flows, the new flow is refused and counted. Other protocols, later fragments and truncated packets are dropped,
+/// time out first. A flow cannot be evicted until the time GUARANTEE has passed since its last packet. If no flow can
+/// be evicted, the new flow is refused and counted. Other protocols, later fragments and truncated packets are dropped,
 /// unless the input says `pass`.
 ///
 /// # Ports
@@ -55,13 +55,13 @@ pub struct Args {
     /// in each direction; UDP_TIMEOUT if not given.
     #[arg(keyword, min = Nanos(0))]
     udp_streaming_timeout: Option<Nanos>,
-    /// How long after its last packet a UDP flow cannot be evicted to make room; GUARANTEE if not given.
+    /// How long a UDP flow is protected from eviction after its last packet; GUARANTEE if not given.
     #[arg(keyword, show = "5s", min = Nanos(0))]
     udp_guarantee: Option<Nanos>,
-    /// How long after its last packet a TCP flow cannot be evicted to make room; GUARANTEE if not given.
+    /// How long a TCP flow is protected from eviction after its last packet; GUARANTEE if not given.
     #[arg(keyword, show = "5s", min = Nanos(0))]
     tcp_guarantee: Option<Nanos>,
-    /// How long after its last packet a flow cannot be evicted to make room.
+    /// How long a flow is protected from eviction after its last packet.
     #[arg(keyword, default = Nanos(5_000_000_000), show = "5s", min = Nanos(0))]
     guarantee: Nanos,
     /// Whether the destination annotation is set to the new destination.

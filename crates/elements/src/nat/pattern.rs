@@ -33,7 +33,8 @@ pub struct Pattern {
     order: Order,
     daddr: Option<u32>,
     dport: Option<u16>,
-    /// Where the search for the next flow starts in sequential order. All users of the pattern share it.
+    /// In sequential order, the position at which the search for the next flow starts. All users of the pattern share
+    /// this position.
     next: AtomicU64,
 }
 

@@ -38,8 +38,8 @@ pub struct Settings {
     pub reap: i64,
     /// Whether the destination annotation is set to the new destination.
     pub dst_anno: bool,
-    /// The offset of the annotation REPLY_ANNO: all replies of a flow get the value that it has in the packet that
-    /// made the flow. None if no annotation is copied.
+    /// The offset of the annotation REPLY_ANNO, which all replies of a flow copy from the packet that made the flow.
+    /// None if no annotation is copied.
     pub reply_anno: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ pub trait RewriterArgs: Args {
     const ONE_TABLE: bool = true;
     /// The settings of the rewriter.
     fn settings(&self) -> Settings;
-    /// For each input, the rule for packets of no known flow.
+    /// For each input, the rule for packets of unknown flows.
     fn specs(&self) -> &[SpecText];
 }
 
@@ -138,7 +138,7 @@ impl<A: RewriterArgs> Rewriter<A> {
     #[inline(always)]
     fn look(&self, p: &Packet, space: u16, store: &Store) -> Option<Ahead> {
         let key = A::Family::key(p.network()?)?;
-        // In families with two keys, the key of forward packets is looked up first.
+        // If forward packets and replies have different keys, the key of forward packets is looked up first.
         let key = Key { tuple: A::Family::forward_key(key), ..key };
         let proto = self.kind.table(key.proto);
         Some(Ahead { key: Key { proto, ..key }, tag: store.tag(space, proto, key.tuple), guess: None })
@@ -300,7 +300,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         }
     }
 
-    /// Passes or drops a packet that rewriters of this family do not rewrite, such as a packet of another
+    /// Passes or drops a packet that this class of rewriters does not rewrite, such as a packet of another
     /// protocol or a later fragment.
     #[cold]
     fn foreign(&self, p: &Packet, port: usize, space: u16, store: &mut Store) -> Fate {

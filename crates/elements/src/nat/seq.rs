@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 /// The maximum number of places where the shift changes, for one direction. A TCP window contains far fewer, because
 /// FTP clients wait for the reply to each command.
 const MOST: usize = 64;
-/// The distance in bytes at which a place behind the sender is discarded. No window is larger (RFC 7323 section 2.3),
-/// so no segment from before the place can arrive any more. Besides, sequence numbers can be compared only within half
-/// their range.
+/// A place is discarded when the sequence numbers of the sender are this many bytes beyond it. No window is larger
+/// (RFC 7323 section 2.3), so no segment from before the place can arrive any more. Besides, sequence numbers can be
+/// compared only within half their range.
 const FAR: u32 = 1 << 30;
 
 /// How the sequence numbers of one direction are shifted, with the places in the stream where the shift
@@ -35,7 +35,7 @@ fn reaches(a: u32, b: u32) -> bool {
 
 impl Shift {
     /// Adds `by` to the shift of sequence number `from` and of all later numbers. If `from` is not beyond the last
-    /// place where the shift changes, the text is a retransmission, and the shifts stay as they are.
+    /// place where the shift changes, the segment is a retransmission, and the shifts stay as they are.
     pub fn add(&mut self, from: u32, by: u32) {
         let last = self.places.back();
         if last.is_some_and(|l| reaches(l.0, from)) {

@@ -52,7 +52,7 @@ pub struct Space {
     classes: [Class; class::COUNT],
     /// The inputs of the rewriter.
     pub inputs: Vec<Input>,
-    /// Number of flows that stayed here when a hot swap moved the other flows to the new router.
+    /// Number of flows that the last hot swap left in this store, because the new store could not take them.
     left: usize,
     /// Number of keys that the rewriter's flows have in the table, at most two for each flow.
     pub entries: usize,

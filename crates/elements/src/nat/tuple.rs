@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 /// loads and writing two stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tuple {
-    /// Source and destination address: bytes 12 to 20 of the IP header, little-endian.
+    /// Source and destination address: bytes 12 to 19 of the IP header, little-endian.
     pub addrs: u64,
     /// Source and destination port: the first four bytes of the transport header, little-endian.
     pub ports: u32,

@@ -13,11 +13,11 @@ use castanet_element::prelude::*;
 /// A packet of a known flow, in either direction and on any input, is rewritten as the flow says. Its checksums are
 /// updated incrementally (RFC 1624). If the flow of a packet is unknown, the specification of its input applies, and
 /// may make a flow. The number of flows is bounded: when CAPACITY is reached, a new flow evicts the flow that would
-/// time out first. For the time UDP_GUARANTEE after its last packet, a flow cannot be evicted. If this protects all
-/// flows, the new flow is refused and counted. Protocols are not distinguished: packets with the same addresses and
-/// ports belong to one flow, which has the UDP timeouts even if it carries TCP. TCPRewriter and IPRewriter have
-/// timeouts for TCP. Other protocols, later fragments and truncated packets are dropped, unless the input says
-/// `pass`.
+/// time out first. A flow cannot be evicted until the time UDP_GUARANTEE has passed since its last packet. If no flow
+/// can be evicted, the new flow is refused and counted. Protocols are not distinguished: packets with the same
+/// addresses and ports belong to one flow, which has the UDP timeouts even if it carries TCP. TCPRewriter and
+/// IPRewriter have timeouts for TCP. Other protocols, later fragments and truncated packets are dropped, unless the
+/// input says `pass`.
 ///
 /// # Ports
 /// Inputs: packets; each input has its own specification. Outputs: as the specification that made the flow
@@ -52,7 +52,7 @@ pub struct Args {
     /// in each direction; UDP_TIMEOUT if not given.
     #[arg(keyword, alias = "STREAMING_TIMEOUT", min = Nanos(0))]
     udp_streaming_timeout: Option<Nanos>,
-    /// How long after its last packet a flow cannot be evicted to make room.
+    /// How long a flow is protected from eviction after its last packet.
     #[arg(keyword, alias = "GUARANTEE", default = Nanos(5_000_000_000), show = "5s", min = Nanos(0))]
     udp_guarantee: Nanos,
     /// Whether the destination annotation is set to the new destination.

@@ -11,8 +11,8 @@ use castanet_element::prelude::*;
 /// while the element is inactive, and from input 1 while it is active. Output 1 always pulls from input 0. A write to
 /// `active` takes effect at once.
 ///
-/// On a pull path, input 1 must lead to a source of its own. The detour must not lead from output 1 back to input 1,
-/// because an element that is being pulled from cannot be pulled from again. Such a detour cannot be switched on.
+/// On a pull path, the packets for input 1 must come from another source. A detour from output 1 back to input 1 cannot
+/// be switched on there, because an element that is being pulled from cannot be pulled from again.
 ///
 /// # Ports
 /// Input 0: packets. Input 1 (optional): packets that come back. Output 0: packets. Output 1 (optional): the detour.

@@ -38,7 +38,7 @@ pub struct DrrSched {
 /// Arguments of DRRSched.
 #[derive(Args)]
 pub struct Args {
-    /// Bytes that an input may give in each turn, at least 1.
+    /// Bytes of credit that an input gets at the beginning of each turn, at least 1.
     #[arg(default = 500)]
     quantum: u32,
 }

@@ -22,8 +22,8 @@ pub mod stride_sched;
 pub mod stride_switch;
 pub mod time_sorted_sched;
 
-/// Returns the signals of the notifiers of all inputs, for reading only. A scheduler has no task, so it does not
-/// subscribe to them.
+/// Returns the signal of each input, which says whether a notifier upstream is on. The element only reads the signals.
+/// It does not subscribe to the notifiers, because it has neither a task nor a notifier of its own.
 fn signals(inputs: usize, cx: &mut InitCx<'_>) -> Vec<Signal> {
     (0..inputs).map(|i| cx.signal_of(i)).collect()
 }

@@ -78,7 +78,7 @@ impl<A: BandArgs> Engine for Bands<A> {
         if !rates.is_sorted_by(|a, b| a < b) {
             return Err("rates must be in increasing order, each once".into());
         }
-        // Each given rate has one output, for lower rates. The last output is for rates above all given rates.
+        // Each given rate is the upper end of the band of one output. The last output is for higher rates.
         let outputs = rates.len().saturating_add(1);
         if cx.outputs != outputs {
             let text =

@@ -70,7 +70,7 @@ impl Gap {
                 let seconds = begun.saturating_sub(s) / SECOND;
                 self.count.saturating_sub(self.rate.saturating_mul(seconds.unsigned_abs()))
             }
-            // Before the first call, no units were requested. So count all units that are due by now as used.
+            // On the first call, the units that are due by now count as used, so that they cannot pass all at once.
             None => self.due_after(now.saturating_sub(begun)),
         };
         self.second = Some(begun);

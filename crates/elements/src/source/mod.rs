@@ -30,8 +30,8 @@ const LINE: usize = 64;
 /// The most lines that are copied one by one. Longer data is copied by `copy_from_slice`, or packets share its buffer.
 const FEW: usize = 4;
 
-/// Makes a packet with the first `len` bytes of `line`. Most data fits into one line. The number of bytes that this
-/// function copies is known at compile time.
+/// Makes a packet with the first `len` bytes of `line`. This is the fast path: most data fits into one line, and the
+/// number of bytes to copy is known at compile time.
 #[inline(always)]
 fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     let mut p = Packet::with_headroom(headroom, LINE)?;
@@ -92,7 +92,7 @@ struct Prototype {
     lines: Vec<[u8; LINE]>,
     len: usize,
     headroom: usize,
-    /// For long data, the packet whose buffer all other packets share. The worker that sends the packets makes it.
+    /// For long data, the packet whose buffer all other packets share. The sending worker makes it for the first send.
     shared: Option<Packet>,
 }
 

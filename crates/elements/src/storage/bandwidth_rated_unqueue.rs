@@ -10,8 +10,8 @@ use castanet_element::prelude::*;
 /// A token bucket, which is full at the start, limits the rate. After a pause, BURST_BYTES bytes (or RATE times
 /// BURST_DURATION) may leave at once, plus one packet of any length. A packet may leave while the number of tokens is
 /// not negative. It then takes one token for each of its bytes. The extra length annotation does not count. As in
-/// Click, the burst is a few bytes longer than configured. The task sleeps while there are no packets upstream. It also
-/// sleeps until the next packet may leave; this time is rounded up to a whole millisecond.
+/// Click, the bucket holds a few bytes more than configured. The task sleeps while there are no packets upstream. It
+/// also sleeps until the next packet may leave; this time is rounded up to a whole millisecond.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.

@@ -5,7 +5,7 @@ use crate::shape::rate::{Burst, BurstArgs, Unit};
 use crate::source::Pace;
 use castanet_element::prelude::*;
 
-/// The engine of RatedUnqueue and BandwidthRatedUnqueue. `A` is the arguments of the class.
+/// The engine of RatedUnqueue and BandwidthRatedUnqueue. `A` is the type of the class's arguments.
 #[derive(Counts)]
 pub struct Rated<A> {
     args: A,

@@ -17,7 +17,7 @@ mod push;
 #[cfg(test)]
 mod tests;
 
-/// The part of a queue that several workers share. The lock is taken for writing only to change the capacity.
+/// The state of a queue that several workers use. The lock is taken for writing only to change the capacity.
 pub(super) struct Shared {
     ring: RwLock<Ring<Packet>>,
     highwater: AtomicUsize,

@@ -72,8 +72,8 @@ impl Element for TimedUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         let n = self.left.min(cx.limit());
         if n > 0 {
-            // Pull packets one by one, because a burst ends at the first pull that finds no packet. If one call pulled
-            // several packets, it would not show at which of them that happened.
+            // A burst ends at the first pull that finds no packet. A call that pulls several packets does not tell
+            // which of its pulls found none, so pull packets one by one.
             while self.batch.len() < n
                 && let Some(p) = cx.pull_one(0)
             {

@@ -49,7 +49,7 @@ impl Replay {
             cx.clear_note(note);
         }
     }
-    /// Notes that the end was reached. Returns true the first time.
+    /// Records that the end was reached, and turns the notifier off. Returns true the first time.
     pub(super) fn end(&mut self, cx: &mut Cx<'_>) -> bool {
         self.sleep(cx);
         !std::mem::replace(&mut self.finished, true)

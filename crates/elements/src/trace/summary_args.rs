@@ -9,7 +9,7 @@ use castanet_lang::args;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FieldList(pub Vec<&'static Field>);
 
-/// The most fields of one dump.
+/// The maximum number of fields in a dump.
 const MOST: usize = 256;
 
 impl ArgValue for FieldList {

@@ -157,7 +157,8 @@ impl TimeFilter {
     }
 
     /// Tests a packet. Returns a packet inside the span; a packet outside leaves by output 1. A packet that has to
-    /// wait for END_CALL is put before all other waiting packets. `again` says that the packet has waited already.
+    /// wait for END_CALL is put before all other waiting packets. `again` is true for the packet that has already
+    /// caused END_CALL, so that it does not cause the call twice.
     fn test(&mut self, p: Packet, again: bool, cx: &mut Cx<'_>) -> Option<Packet> {
         match self.relation(p.timestamp()) {
             TimeRelation::Inside => return Some(p),

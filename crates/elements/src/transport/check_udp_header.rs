@@ -11,10 +11,10 @@ use castanet_wire::{UdpHeader, checksum};
 ///
 /// The tests are, in this order: the protocol is UDP; the UDP length is at least 8 and fits into the IP total length,
 /// and the total length fits into the packet; the checksum is correct, or zero, which means "no checksum" (RFC 768).
-/// Fragments fail, because the checksum covers the whole datagram. Only a first fragment without a checksum may pass.
-/// Therefore put an IPReassembler before this element. A bad packet leaves on output 1, or is dropped if that output is
-/// not connected. A message is printed for the first bad packet only or, with `VERBOSE`, for every bad packet. The
-/// network header must be marked.
+/// Fragments fail, because the checksum covers the whole datagram. The only exception is a first fragment without a
+/// checksum, which passes if its lengths fit. Therefore put an IPReassembler before this element. A bad packet leaves
+/// on output 1, or is dropped if that output is not connected. A message is printed for the first bad packet only or,
+/// with `VERBOSE`, for every bad packet. The network header must be marked.
 ///
 /// # Ports
 /// Input 0: IP packets. Output 0: good UDP datagrams. Output 1 (optional): bad packets.

@@ -94,7 +94,7 @@ pub(crate) fn place(graph: &Graph, scene: &Scene) -> Vec<Placed> {
     all
 }
 
-/// The text in the head of a compound, after the sign that shows whether the compound is open.
+/// The text in the head of a compound. It does not include the sign that shows whether the compound is open.
 pub(crate) fn head(compound: &Compound) -> String {
     format!("{} :: {}", compound.name(), compound.class)
 }

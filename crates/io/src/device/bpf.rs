@@ -22,7 +22,7 @@ const PROG_TYPE_XDP: u32 = 6;
 const TCX_INGRESS: u32 = 46;
 /// Flag: attach the program before all programs that are already attached.
 const BEFORE: u32 = 1 << 3;
-/// Flag: a test run carries out the decision of the program to redirect or drop a frame (Linux 5.18).
+/// Flag: a test run really redirects or drops the frame, as the program decides (Linux 5.18).
 const LIVE_FRAMES: u32 = 2;
 /// The signal that interrupts the system call of [`Program::run_during`]. Its handler does nothing: any handled signal
 /// makes the call return.
@@ -114,9 +114,9 @@ fn address<T: ?Sized>(of: &T) -> u64 {
 /// writes.
 unsafe fn bpf<T>(command: libc::c_int, attributes: &mut T) -> Result<i32, Errno> {
     let (command, size) = (libc::c_long::from(command), size_of::<T>());
-    // SAFETY: the pointer is to size_of::<T>() bytes. The kernel reads and writes no more than these bytes, and
-    // treats the fields of its structure beyond them as zero. The caller guarantees that `attributes` belongs to
-    // the command and that the pointers in it are valid.
+    // SAFETY: the pointer is to size_of::<T>() bytes. The kernel reads and writes no more than these bytes. If its own
+    // structure has more fields, it treats them as zero. The caller guarantees that `attributes` belongs to the
+    // command and that the pointers in it are valid.
     let r = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), size) };
     if r < 0 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL));

@@ -14,7 +14,7 @@ pub enum DeviceError {
     Missing {
         /// The requested name.
         name: String,
-        /// The existing devices.
+        /// The names of the existing devices.
         here: Vec<String>,
     },
     /// The kernel refused permission.
@@ -23,7 +23,7 @@ pub enum DeviceError {
         name: String,
         /// The operation that the kernel refused, for example `open a packet socket`.
         doing: &'static str,
-        /// The capability that allows it.
+        /// The Linux capabilities that permit the operation, for example `CAP_NET_ADMIN`.
         capability: &'static str,
     },
     /// Another program or element uses the device.

@@ -71,8 +71,8 @@ impl<'a> Behind<'a> {
     pub(super) fn new(fd: &'a OwnedFd, len: usize) -> Behind<'a> {
         Behind { fd, len, taken: Cell::new(false), error: Cell::new(None) }
     }
-    /// Reads the frame into two buffers: first into `a`, and what `a` does not hold into `b`. Bytes that neither
-    /// holds are lost. Returns false if the frame is missing or shorter than expected.
+    /// Reads the start of the frame into `a`, and the bytes that do not fit into `a` into `b`. Further bytes are lost.
+    /// Returns false if the frame is missing or shorter than expected.
     fn read(&self, [a, b]: [&mut [u8]; 2]) -> bool {
         if self.taken.replace(true) {
             return false;

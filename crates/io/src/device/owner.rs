@@ -11,7 +11,7 @@ pub struct Owner {
     pub pid: u32,
     /// The lower 32 bits of the start time, in kernel ticks since boot.
     pub start: u32,
-    /// The PID namespace in which the ID is valid: its inode number.
+    /// The inode number of the PID namespace in which the ID is valid.
     pub namespace: u32,
 }
 

@@ -34,7 +34,7 @@ pub struct TunOptions {
     /// The name of the device; for `None` the kernel chooses a name. `%d` is replaced by the first free
     /// number.
     pub name: Option<String>,
-    /// Whether the device carries Ethernet frames (TAP) or IP packets (TUN).
+    /// True for a device that carries Ethernet frames (TAP), false for one that carries IP packets (TUN).
     pub tap: bool,
     /// The number of queues, each with its own descriptor; at least one.
     pub queues: usize,

@@ -50,7 +50,8 @@ pub(crate) fn client() -> Option<&'static Client> {
     CLIENT.get()
 }
 
-/// Marks the end of the first configuration: the other process checks all later requests against its list of devices.
+/// Tells the other process that the first configuration is ready. From then on, that process checks each request
+/// against its list of devices.
 ///
 /// # Errors
 /// When that process has ended.

@@ -41,8 +41,8 @@ pub struct SocketError {
     what: String,
     /// The error of the kernel.
     errno: Errno,
-    /// The kernel's error, as the cause of this error. Callers add advice of their own to every error whose cause is an
-    /// error of the kernel. So this is `None` if the text of this error already has advice.
+    /// The kernel's error, as the cause of this error. `None` if the text of this error already has advice, because
+    /// callers add advice of their own to every error whose cause is a kernel error.
     source: Option<io::Error>,
 }
 
@@ -107,7 +107,7 @@ impl Options {
 /// The result of receiving.
 #[derive(Debug)]
 pub enum Received {
-    /// Data: the number of bytes in the buffer, and the length of the whole datagram.
+    /// Data: the number of bytes in the buffer, and the length of the whole datagram. Both are equal for a stream.
     Data(usize, usize),
     /// A datagram from an address that is not allowed.
     Refused,

@@ -21,8 +21,8 @@ const UNKNOWN: u8 = 255;
 pub(super) enum Parsed {
     /// A packet, which is in the draft.
     Packet,
-    /// The line completes no IPv4 packet: it is another protocol, details of the previous packet, or the first of a
-    /// packet's two lines.
+    /// The line does not complete an IPv4 packet. It shows a packet of another protocol, details of the previous
+    /// packet, or the IP header of a packet whose second line follows.
     Nothing,
     /// The line could not be parsed.
     Bad,
@@ -40,7 +40,7 @@ pub(super) struct Parser {
     day: i64,
 }
 
-/// The number that follows a word: for `ttl`, it is 1 in `ttl 1, id 2`.
+/// The number that follows a word. In `ttl 1, id 2`, the number for the word `ttl` is 1.
 fn number<T: std::str::FromStr>(text: &str, word: &str) -> Option<T> {
     let mut words = text.split_ascii_whitespace();
     words.find(|w| *w == word)?;
@@ -213,7 +213,7 @@ fn packet(text: &str, draft: &mut Draft) -> Parsed {
         } else if ["DF", "ttl ", "id "].iter().any(|start| group.starts_with(start)) {
             ip_header(group, draft);
         } else if sport.is_some() && payload.is_none() && after.is_empty() {
-            // The message of an application protocol ends with the length of the data.
+            // After the message of an application protocol, tcpdump prints the length of the data in parentheses.
             payload = group.parse().ok();
         }
     }
@@ -269,7 +269,7 @@ fn transport(text: &str, ports: bool, payload: Option<u32>, draft: &mut Draft) {
             draft.payload_len = payload.or_else(|| number(text, first));
         }
     }
-    // The protocol in the details of the IP header takes precedence over the text of an upper protocol.
+    // A protocol in the details of the IP header takes precedence over the one found in the text after the addresses.
     draft.protocol = known.or(draft.protocol);
 }
 

@@ -19,7 +19,7 @@ const BUFFER: usize = 1 << 16;
 pub struct SummaryHeader {
     /// The program that made the dump.
     pub creator: Option<String>,
-    /// The host, and the time of creation in nanoseconds since 1970.
+    /// The name of the host that made the dump, and the time of creation in nanoseconds since 1970.
     pub origin: Option<(String, i64)>,
 }
 

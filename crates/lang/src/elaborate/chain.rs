@@ -210,7 +210,8 @@ impl<'a> Scopes<'a, '_> {
             return Some(scope.element(None, name, class, span, elem.config));
         }
         if scope.declared_after(self.sources, name, span).is_none() {
-            // To Click, a name that is no element is a class, even if there is no such class.
+            // As in Click, a name that is not declared as an element counts as a class from here on, even if there is
+            // no such class.
             self.use_as_class(name, span);
         }
         self.undeclared(scope, name, span, elem)

@@ -5,7 +5,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// One class per line: its origin and its name. A test checks that none of these classes exists.
+/// One class per line: the router it comes from, and its name. A test checks that Castanet has none of these classes.
 const LIST: &str = include_str!("missing.txt");
 
 /// The router that a class comes from.
@@ -20,7 +20,7 @@ pub enum MissingFrom {
 }
 
 impl MissingFrom {
-    /// The origin as part of a sentence: `a class of ...`.
+    /// The router as part of a sentence: `a class of ...`.
     pub fn words(self) -> &'static str {
         match self {
             MissingFrom::Click => "Click",
@@ -30,7 +30,7 @@ impl MissingFrom {
     }
 }
 
-/// Every class of Click and its relatives that Castanet lacks, with the router that has the class.
+/// Every class that Click or FastClick has and Castanet lacks, with the router that the class comes from.
 pub fn missing_classes() -> impl Iterator<Item = (MissingFrom, &'static str)> {
     LIST.lines().filter_map(|line| {
         let (from, name) = line.split_once(' ')?;

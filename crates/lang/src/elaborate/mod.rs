@@ -54,7 +54,7 @@ impl<const N: usize> ClassNames for [&str; N] {
 /// Why a library cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    /// There is no file of this name that may be read.
+    /// No file of this name was found. A client also gets this error for a file that it may not read.
     #[error("no such file")]
     Missing,
     /// The file cannot be read.

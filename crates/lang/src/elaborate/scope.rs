@@ -327,8 +327,8 @@ impl<'a, 'r> Scopes<'a, 'r> {
         self.lexical.pop();
         scope.body
     }
-    /// Counts the ports of an `input` and an `output` that the links from index `since` on use. Reports gaps between
-    /// the port numbers. Returns the counts, and whether there are gaps.
+    /// Counts the ports of an `input` and an `output`, from their uses in the links with index `since` or higher.
+    /// Reports gaps between the port numbers. Returns the counts, and whether there are gaps.
     pub fn port_counts(
         &mut self,
         body: &Body<'a>,

@@ -281,7 +281,8 @@ impl<'t> Parser<'t> {
     pub(super) fn is_open(&self, place: Context) -> bool {
         self.open.contains(&place)
     }
-    /// Whether no further statement can follow, because the text, or an open compound or group, ends here.
+    /// Whether the current token ends a list of statements: the end of the text, `}` or `||` in a compound, `)` in a
+    /// group.
     pub(super) fn at_close(&self) -> bool {
         match self.kind {
             End => true,

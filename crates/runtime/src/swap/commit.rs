@@ -150,7 +150,7 @@ pub(crate) fn commit(
 }
 
 /// Returns the elements of the old router that must be cleaned up before the new router runs. These elements have a
-/// file open that the new router uses too but does not take over: it reads the file, or writes it in another way.
+/// file open that the new router does not take over but opens itself, for example to read it.
 fn reopened(old: &Shared, new: &Shared, moves: &Moves) -> HashSet<u32> {
     // The key of a file contains its absolute path, but a configuration may use a relative path. So the caller also
     // searches the configuration strings for the last component of the path. A chance match closes a file earlier than

@@ -63,9 +63,9 @@ impl Default for DirectLimits {
     }
 }
 
-/// The table with the fastest lookup. The 64 MiB of the first level are allocated with the first route that
-/// needs them. Inserting or removing a prefix writes all slots below it, so short prefixes take longer (65536
-/// slots for a /8). The default route is stored separately and needs no slots.
+/// The table with the fastest lookup. The 64 MiB of the first level are allocated with the first route that needs them.
+/// Inserting or removing a prefix visits the slots of all its addresses, so short prefixes take longer (65536 slots for
+/// a /8). The default route is stored separately and needs no slots.
 #[derive(Clone, Debug)]
 pub struct DirectTable {
     limits: DirectLimits,
@@ -133,7 +133,7 @@ impl DirectTable {
         self.long.len() - self.free_blocks.len()
     }
 
-    /// Whether `prefix` needs a new block (because it is longer than 24 bits), and no block is left.
+    /// True if `prefix` needs a new block, but no block is left. Only prefixes longer than 24 bits need blocks.
     fn lacks_block(&self, prefix: Prefix) -> bool {
         prefix.len > 24
             && self.free_blocks.is_empty()
@@ -174,7 +174,8 @@ impl DirectTable {
         route
     }
 
-    /// Writes `new` to every slot inside `prefix` that belongs to a prefix with a length from `shortest` to `longest`.
+    /// Writes `new` to every slot inside `prefix` whose owner (the prefix that its route comes from) has a length from
+    /// `shortest` to `longest`.
     fn paint(&mut self, prefix: Prefix, new: Slot, shortest: u8, longest: u8) {
         let paint = |slots: &mut [u32]| {
             for slot in slots {
@@ -273,8 +274,8 @@ impl DirectTable {
         if prefix.len == 0 {
             return Ok(self.hops[0].replace(route));
         }
-        // If no other prefix uses the number of the old route, and the new route has no number yet, the new route
-        // takes over the number. No slot changes, so this works even if the table is full.
+        // If no other prefix uses the number of the old route, and the new route has no number yet, the new route gets
+        // the number of the old one. No slot changes, so this works even if the table is full.
         if self.uses[before as usize] == 1 && !self.numbers.contains_key(&route) {
             let old = self.hops[before as usize].replace(route);
             if let Some(old) = old {
@@ -310,9 +311,9 @@ impl DirectTable {
     fn parent(&self, prefix: Prefix) -> Option<(Prefix, u32)> {
         let mut below = prefix;
         loop {
-            // `before` is the prefix that precedes `below` in order. If there is a parent, `before` is the parent or
-            // lies inside it. If it lies inside, the parent is at most as long as the leading bits that `before` and
-            // `prefix` share.
+            // `below` is `prefix` or a shorter prefix that contains it. `before` is the prefix that comes just before
+            // `below` in the map. A parent, if there is one, equals `before` or contains `before`. In the second case
+            // the parent is no longer than the leading bits that `before` and `prefix` share.
             let (&before, &hop) = self.prefixes.range(..below).next_back()?;
             if before.len == 0 {
                 return None;

@@ -16,8 +16,8 @@ const LEVELS: u32 = 4;
 /// Number of addresses that are looked up together, so that their cache misses overlap.
 const SIDE_BY_SIDE: usize = 8;
 
-/// For each value of six bits, the prefixes of length 0 to 5 that match it. They are given as a bit mask of their
-/// positions in [`Node::routes`].
+/// For each value of six bits, a bit mask of the prefixes of length 0 to 5 that match the value. A prefix has the same
+/// bit here as in [`Node::routes`].
 const MATCHES: [u64; 64] = {
     let mut matches = [0; 64];
     let mut bits = 0;
@@ -300,7 +300,7 @@ impl RadixTable {
         Some(entry)
     }
 
-    /// The position in `routes` of the longest prefix that matches the six bits.
+    /// The number of the bit in `routes` that stands for the longest prefix matching the six bits.
     #[inline]
     fn best(routes: u64, bits: u32) -> u32 {
         // Only called if there is a match.
@@ -312,7 +312,8 @@ impl RadixTable {
     pub fn lookup(&self, addr: u32) -> Option<Route> {
         let slot = root(addr);
         let mut node = self.nodes.get(slot)?;
-        // The deepest node with a match so far, and its six bits. Its entry is determined after the loop.
+        // The deepest node so far that has a matching route, and the six bits of `addr` at that node. The route itself
+        // is looked up after the loop.
         let mut found = None;
         for level in 0..LEVELS {
             let bits = chunk(addr, level);
@@ -335,7 +336,7 @@ impl RadixTable {
     /// tree in parallel.
     pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
         for (addrs, routes) in addrs.chunks(SIDE_BY_SIDE).zip(routes.chunks_mut(SIDE_BY_SIDE)) {
-            // The entry index for each address. If there is none, u32::MAX, which is never a valid index.
+            // For each address, the index of the matching entry, or u32::MAX (never a valid index) if there is none.
             let mut entries = [u32::MAX; SIDE_BY_SIDE];
             let mut nodes = [u32::MAX; SIDE_BY_SIDE];
             for (node, &addr) in nodes.iter_mut().zip(addrs) {
@@ -381,7 +382,8 @@ impl RadixTable {
         all.into_iter().map(|(prefix, entry)| (prefix, entry.route))
     }
 
-    /// Collects the entries of node `at`, whose prefixes start with `addr`, and of the nodes below it.
+    /// Adds the entries of node `at` and of all nodes below it to `all`. The prefixes of these entries start with
+    /// `addr`.
     fn collect(&self, at: u32, addr: u32, level: u32, all: &mut Vec<(Prefix, Entry)>) {
         let node = self.node(at);
         let above = ROOT_BITS + 6 * level;

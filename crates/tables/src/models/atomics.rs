@@ -7,8 +7,8 @@ use loom::sync::atomic::AtomicBool;
 pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
 
 /// Makes loom consider a thread switch. Without a probe, loom misses some races in which two threads load the same
-/// location and one of them stores to it later. Each push and pop of the ring loads a position before it stores one.
-/// The probe's access is relaxed, so that it adds no ordering.
+/// location and one of them stores to it later. Pushes and pops of the ring race in this way, because they load a
+/// position and later store to it. The probe's access is relaxed, so that it adds no ordering.
 pub(crate) struct Probe(AtomicUsize);
 
 impl Probe {

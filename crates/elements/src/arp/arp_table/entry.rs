@@ -12,7 +12,8 @@ const QUICK_QUERIES: u32 = 10;
 /// The number of unanswered queries that are sent to the known Ethernet address (RFC 1122 section 2.3.2.1 calls for 2).
 /// Later queries are broadcast, because the host may have another Ethernet address by now.
 const UNICAST_QUERIES: u32 = 2;
-/// An address in doubt is confirmed by exactly this number of claims since the last query.
+/// An Ethernet address in doubt is confirmed if exactly this number of ARP packets have claimed the IP address since
+/// the last query.
 const CONFIRMED: u32 = 1;
 /// The number of further queries for an address that was in doubt and has been confirmed. They follow after 1, 2, 4,
 /// ... seconds. They detect a forged claim that was confirmed because the answer of the genuine host was lost.
@@ -101,8 +102,8 @@ pub(super) struct Queried {
     /// The number of queries that were answered since the address was confirmed, at most [`TRUSTED`]. It is [`TRUSTED`]
     /// if the address was never in doubt.
     trust: u32,
-    /// The time of the last answer to a query, or of the last claim of an address in doubt, in nanoseconds. Other
-    /// unsolicited claims do not change it. It is not used once `trust` is [`TRUSTED`].
+    /// The time, in nanoseconds, of the last ARP packet that answered a query or claimed an address in doubt. Other
+    /// unsolicited ARP packets do not change this time. It is not used once `trust` is [`TRUSTED`].
     answered: i64,
 }
 

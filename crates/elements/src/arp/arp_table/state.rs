@@ -35,7 +35,7 @@ pub(super) struct Inner {
     /// entries of another keeps its own value.
     pub(super) patience: i64,
     /// The IP addresses that packets wait for, each with the time when these packets time out, earliest first. A record
-    /// is skipped if its time is no longer that of the address's entry.
+    /// is outdated, and is skipped, if its time is no longer the time `until` in the entry of the address.
     pub(super) waiting: VecDeque<(i64, u32)>,
 }
 
@@ -191,8 +191,8 @@ impl State {
 
     /// Takes over the entries and waiting packets of another table.
     pub fn take_over(&self, old: &State, lost: &mut Lost) {
-        // Lock the two tables one after the other, not both at once. No entry is lost in between, because two tables
-        // never take over from each other at the same time.
+        // Lock one table after the other. It is not necessary to hold both locks at once, because two tables never take
+        // over from each other at the same time.
         let mut from = {
             let mut old = old.lock();
             let (settings, patience) = (old.settings, old.patience);

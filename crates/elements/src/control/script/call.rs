@@ -120,7 +120,8 @@ impl Machine {
         self.read_named(call, name, parameters, cx)
     }
 
-    /// Like `read_call`, with the handler name and the parameters apart. `call` is the call as written, for messages.
+    /// Like `read_call`, but takes the handler name and the parameters separately. `call` is the call as written, for
+    /// messages.
     pub(super) fn read_named(
         &mut self,
         call: &str,

@@ -134,8 +134,8 @@ impl<const DRIVER: bool> Element for Scripted<DRIVER> {
             }
         }
     }
-    /// Called when a notifier upstream turns on. The notifier wakes every element that requested it, even if the
-    /// class of the element has no task.
+    /// Called when a notifier upstream turns on. The class declares no task, but a notifier wakes every element that
+    /// requested the notifier.
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.note.look(self.may_have_packets(cx), cx);
         Turn::Sleep

@@ -133,12 +133,12 @@ impl Machine {
     fn avg(&self, numbers: &str) -> Result<Number, ValueError> {
         function::avg(numbers)
     }
-    /// The smallest whole number that is not below the number.
+    /// The number rounded up to a whole number.
     #[read]
     fn ceil(&self, number: &str) -> Result<Number, ValueError> {
         function::whole(number, f64::ceil)
     }
-    /// The greatest whole number that is not above the number.
+    /// The number rounded down to a whole number.
     #[read]
     fn floor(&self, number: &str) -> Result<Number, ValueError> {
         function::whole(number, f64::floor)

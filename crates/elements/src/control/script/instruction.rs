@@ -81,7 +81,7 @@ pub enum Op {
     Wait,
     /// Marks a target of jumps.
     Label(String),
-    /// Jumps to a label, if the text is empty or true.
+    /// Jumps to a label. The text is the condition; if it is empty, the jump is unconditional.
     Goto(String),
     /// Ends the run. The text is the value that the run returns.
     Return,

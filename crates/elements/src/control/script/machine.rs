@@ -374,9 +374,9 @@ impl Machine {
         }
     }
 
-    /// Called when a signal has arrived. The signal starts the script if the script is armed. If the script is busy or
-    /// has ended by `exit`, SIGINT and SIGTERM request a stop. Other signals are ignored by a busy script; after `exit`
-    /// they have their default effect, which for most signals ends the process.
+    /// Called when a signal has arrived. If the script is armed, the signal starts it. If not, SIGINT and SIGTERM
+    /// request a stop of the router. Other signals are ignored until the script has ended. After its end (by `exit`,
+    /// `stop` or an error) they have their default effect, which for most signals ends the process.
     pub fn signal(&mut self, signal: i32, cx: &mut Cx<'_>) {
         self.enter(cx);
         if self.armed {

@@ -87,7 +87,7 @@ impl Machine {
         let Some((element, handler)) = name.rsplit_once('.') else { return String::new() };
         let meant = match self.callee(element, handler, cx) {
             Ok(Callee::Other(e)) => {
-                // The handler `handlers` returns one line for each handler, which begins with its name.
+                // Each line that the handler `handlers` returns begins with the name of a handler.
                 let list = cx.read_handler(Some(e), "handlers", "").unwrap_or_default();
                 let names = list.lines().filter_map(|line| line.split_whitespace().next());
                 castanet_lang::nearest(handler, names).map(|near| format!("{element}.{near}"))

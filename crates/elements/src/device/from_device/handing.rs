@@ -92,7 +92,7 @@ impl FromDevice {
         cx.schedule();
     }
 
-    /// Emits packets that were taken over. They precede all frames that are still to be received.
+    /// Emits packets from `waiting`. They precede all frames that are still to be received.
     #[cold]
     pub(super) fn emit_waiting(&mut self, most: usize, cx: &mut Cx<'_>) {
         for _ in 0..most {

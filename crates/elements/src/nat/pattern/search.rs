@@ -42,7 +42,7 @@ fn stride(count: u64, secret: &mut Secret) -> u64 {
 }
 
 impl Cursor {
-    /// Returns a cursor at the same position that tries the whole range again. Used when a combination may
+    /// Returns a cursor at the same position, but with all combinations left to try. Used when a combination may
     /// have become free.
     pub fn renewed(self) -> Cursor {
         Cursor { left: u64::MAX, ..self }
@@ -106,8 +106,8 @@ impl Pattern {
     ) -> Option<Tuple> {
         let choices = self.choices(t, with_ports);
         if choices.count == 1 {
-            // There is only one choice. If another flow to the same destination already uses it, replies from
-            // there will belong to the new flow.
+            // There is only one choice. If another flow to the same destination already uses it, replies from that
+            // destination will belong to the new flow.
             return Some(choices.at(0));
         }
         if cursor.is_some_and(Cursor::is_exhausted) {
@@ -175,8 +175,8 @@ impl Pattern {
                 if self.order == Order::Sequential {
                     self.next.store(next, Ordering::Relaxed);
                 }
-                // The search went past combinations that are all taken. So the search for the next flow starts
-                // after this combination.
+                // All combinations that were tried before this one are taken. So the search for the next flow starts
+                // after this one.
                 *cursor = Some(Cursor { at: next, stride, left: count });
                 return Some(choices.at(v));
             }

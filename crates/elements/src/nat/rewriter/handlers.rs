@@ -40,7 +40,7 @@ impl<A: RewriterArgs> Rewriter<A> {
         store.clean(space, cx.now(), usize::MAX);
         store.space(space).map(show).ok_or_else(|| "no such rewriter".into())
     }
-    /// Lists the flows of one protocol, or of all.
+    /// Lists the flows of one protocol, or of all protocols if `proto` is `None`.
     pub(in crate::nat) fn list(&self, proto: Option<u8>, cx: &mut Cx<'_>) -> Result<Table, HandlerError> {
         let (mut store, space) = self.store()?;
         Ok(Table(store.list(space, proto, cx.now())))

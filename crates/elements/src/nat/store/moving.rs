@@ -66,7 +66,7 @@ impl Store {
     }
 
     /// Exchanges all flows with a store that has the same rewriters in the same order. A flow goes back to
-    /// `old` if no input here would make it.
+    /// `old` if no input of this store would make it.
     fn exchange(&mut self, old: &mut Store) {
         swap(&mut self.flows, &mut old.flows);
         swap(&mut self.free, &mut old.free);
@@ -159,7 +159,7 @@ impl Store {
         true
     }
 
-    /// Takes over from the old store how far the search of each sequential pattern has come.
+    /// Takes over from the old store the position at which each sequential pattern continues.
     fn take_positions(&self, space: u16, old: &Store, theirs: u16) {
         let mine = self.spaces.get(usize::from(space));
         let (Some(mine), Some(theirs)) = (mine, old.spaces.get(usize::from(theirs))) else { return };

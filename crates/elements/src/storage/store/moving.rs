@@ -43,8 +43,8 @@ impl Store {
         cx.drop_all(&mut all, reason);
     }
 
-    /// Takes over the packets of a queue of the old router. After live reconfiguration, the replicas of a queue still
-    /// share the ring with its packets, so only the capacity changes.
+    /// Takes over the packets of a queue of the old router. After live reconfiguration of a queue that several workers
+    /// use, the old and the new element have the same ring, so only the capacity changes.
     ///
     /// # Errors
     /// If there is no memory for the new capacity.

@@ -40,7 +40,8 @@ impl Layout {
         // headers over the sets of the cache.
         let lines = frame.saturating_add(160).div_ceil(64);
         let slot = (lines | 1).saturating_mul(64);
-        // A block is physically contiguous memory, so large blocks are hard to allocate.
+        // A block is physically contiguous memory, so large blocks are hard to allocate. Therefore a block is as small
+        // as a slot permits, but at least 64 kB.
         let block = slot.next_power_of_two().max(1 << 16);
         let per_block = (block / slot).max(1);
         Layout { block, blocks: slots.div_ceil(per_block).min(MOST / block).max(2), slot, per_block }

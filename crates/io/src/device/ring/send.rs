@@ -20,9 +20,9 @@ const BEFORE: usize = HEADER + VnetHeader::LEN;
 /// and the socket and the device are checked once for all frames. This program copies frames to the slots, and the
 /// kernel copies them from there.
 ///
-/// The header length in the offload header is set to the length of the whole frame, because the kernel copies only
-/// that many bytes at first. With a shorter header length, it would copy the rest to a separate page as soon as a
-/// receiver keeps the frame.
+/// The header length in the offload header says how many bytes the kernel copies at first. This program sets it to the
+/// length of the whole frame. With a shorter header length, the rest of the frame would stay in the slot, and the
+/// kernel would copy the rest to a separate page as soon as a receiver keeps the frame.
 #[derive(Debug)]
 pub struct SendRing {
     // Declared before the socket, so that the ring is unmapped first.

@@ -13,7 +13,7 @@ use std::time::Duration;
 const FILLING: u64 = 10;
 /// The shortest run, in minutes, in which the growth of memory is checked.
 const LONG: u64 = 14;
-/// The share of the requested swaps and reads that must at least have been made, from 0 to 1.
+/// The minimum share, from 0 to 1, of the requested swaps and reads that must have been made.
 const REACHED: f64 = 0.98;
 /// The time after the end of the run, in seconds, by which the last connection must have ended.
 const LATE: f64 = 20.0;

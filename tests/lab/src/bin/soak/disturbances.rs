@@ -69,7 +69,7 @@ const PLAN: [(Disturbance, &[u64], u64); 12] = [
     (Disturbance::Descriptors, &[41, 47], 1),
 ];
 
-/// The action that ends a disturbance.
+/// What the test must do to end a disturbance.
 enum Undo {
     Up {
         link: usize,
