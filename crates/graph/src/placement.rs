@@ -5,6 +5,7 @@
 use crate::calls::{Calls, Path, Reach};
 use crate::graph::{Graph, PortKind};
 use castanet_spec::Workers;
+use petgraph::unionfind::UnionFind;
 use std::fmt::Write as _;
 
 /// The mode of an element. It follows from the number of workers that reach the element and from its class.
@@ -336,9 +337,9 @@ fn pulls(graph: &Graph, e: usize) -> bool {
 }
 
 /// Groups tasks whose pull paths have an element in common, directly or through other tasks. Returns for each task the
-/// lowest task number of its group. Computed by union-find over elements.
+/// lowest task number of its group.
 fn pull_groups(graph: &Graph, tasks: &[usize]) -> Vec<usize> {
-    let mut parent: Vec<usize> = (0..graph.len()).collect();
+    let mut sets = UnionFind::new(graph.len());
     for e in 0..graph.len() {
         // An element that accepts pushes and answers pulls from its store ends the pull path. So tasks that
         // have only such an element in common are not grouped.
@@ -346,30 +347,13 @@ fn pull_groups(graph: &Graph, tasks: &[usize]) -> Vec<usize> {
             for (q, _) in graph.peers(p).filter(|c| graph.kind(c.0) == PortKind::Pull) {
                 let f = graph.points.owner(q);
                 if graph.points.inputs(f).all(|i| graph.kind(i) == PortKind::Pull) {
-                    let (a, b) = (root(&mut parent, e), root(&mut parent, f));
-                    parent[a.max(b)] = a.min(b);
+                    sets.union(e, f);
                 }
             }
         }
     }
     let mut first = vec![None; graph.len()];
-    tasks
-        .iter()
-        .enumerate()
-        .map(|(i, &t)| {
-            let r = root(&mut parent, t);
-            *first[r].get_or_insert(i)
-        })
-        .collect()
-}
-
-/// The representative of a set, with path halving.
-fn root(parent: &mut [usize], mut e: usize) -> usize {
-    while parent[e] != e {
-        parent[e] = parent[parent[e]];
-        e = parent[e];
-    }
-    e
+    tasks.iter().enumerate().map(|(i, &t)| *first[sets.find_mut(t)].get_or_insert(i)).collect()
 }
 
 #[cfg(test)]

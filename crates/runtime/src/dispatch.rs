@@ -4,7 +4,8 @@
 use crate::accounts;
 use crate::global_handlers::{GlobalRead, GlobalWrite, requests};
 use crate::handlers::{
-    DROP_REASONS, LISTING, LIVE, busy, denied, is_standard, missing, standard, without_parameters,
+    DROP_REASONS, LISTING, LIVE, access, busy, denied, is_standard, missing, own_flags, standard,
+    without_parameters,
 };
 use crate::ledger;
 use crate::mail::{Access, Call, Mail};
@@ -77,10 +78,12 @@ impl Nodes {
             return Some(h.flags);
         }
         let own = self.with(core, element, |e, _| e.own_handlers())?.ok()?;
-        // A dynamic handler `*` accepts any name, but it must not replace a handler that the runtime provides.
-        let shared = self.shared.clone();
-        let any = || own.iter().find(|h| h.0 == "*" && !shared.provided(element).any(|s| s.0 == handler));
-        own.iter().find(|h| h.0 == handler).or_else(any).map(|h| h.1)
+        match own.iter().find(|h| h.0 == handler) {
+            Some(h) => Some(h.1),
+            // A dynamic handler `*` accepts any name, but it must not replace a handler that the runtime provides.
+            None if self.shared.provided(element).any(|s| s.0 == handler) => None,
+            None => own_flags(&own, handler),
+        }
     }
 
     /// Returns the value of the handler `handlers`: the list of an element's handlers, in the reverse order of their
@@ -338,19 +341,18 @@ impl Router for Nodes {
 
     fn has(&self, core: &Core, element: Option<u32>, handler: &str) -> (bool, bool) {
         let _ = core;
-        let of = |f: &str| (f.contains('r'), f.contains('w'));
         let Some(e) = element else {
             let global = self.shared.globals().find(|h| h.name == handler);
-            return global.map_or((false, false), |h| of(h.flags));
+            return global.map_or((false, false), |h| access(h.flags));
         };
         if handler == "config" && self.shared.is_reconfigurable(e) {
-            return of(LIVE);
+            return access(LIVE);
         }
         if let Some(h) = self.shared.declared(e, handler) {
-            return of(h.flags);
+            return access(h.flags);
         }
         if let Some(h) = self.shared.provided(e).find(|h| h.0 == handler) {
-            return of(h.1);
+            return access(h.1);
         }
         // The class does not declare such a handler, so ask the element itself for its own handlers. If the element is
         // running, it cannot be asked, so it counts as having none.
@@ -363,7 +365,6 @@ impl Router for Nodes {
             }
             Some(Body::Busy) | None => Vec::new(),
         };
-        let found = own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*"));
-        found.map_or((false, false), |h| of(h.1))
+        own_flags(&own, handler).map_or((false, false), access)
     }
 }

@@ -92,6 +92,17 @@ pub fn provided(task: bool, drops: bool) -> impl Iterator<Item = &'static Handle
     task.iter().chain(drops).chain(standard())
 }
 
+/// Returns the flags of one of an element's own handlers, which its class does not declare. An own handler `*` answers
+/// to any name.
+pub(crate) fn own_flags(own: &[(String, &'static str)], handler: &str) -> Option<&'static str> {
+    own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*")).map(|h| h.1)
+}
+
+/// Returns whether a handler with these flags can be read, and whether it can be written.
+pub(crate) fn access(flags: &str) -> (bool, bool) {
+    (flags.contains('r'), flags.contains('w'))
+}
+
 /// Returns the error for a handler that does not exist. `kind` is "read" or "write".
 pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
     CallError::Missing(format!("no '{handler}' {kind} handler"))

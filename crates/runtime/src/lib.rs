@@ -15,8 +15,9 @@
 //! - `pairs` decides which element of a new configuration replaces which element of the old one.
 //! - `assembly` is all workers of one configuration. `prepare`, `link`, `initialise` and `assemble` make it from
 //!   a checked graph. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
-//! - [`swap`], [`running`], `remote`: access to the router for threads that are not workers, and replacement
-//!   of its configuration.
+//! - `swap::error`, `swap::loader`, `swap::plan`, `swap::candidate`, `swap::slot`: what a hot swap is about. [`running`]
+//!   is access to the router for threads that are not workers. `swap::prepare`, `swap::cleaner` and `swap::commit` swap
+//!   its configuration, and `remote` makes handler calls. [`swap`] is the public part of this.
 //! - [`router`] builds and runs a router. [`text`] makes one from the text of a configuration. [`naive`] is
 //!   the simple interpreter that tests compare the run loop with.
 #![forbid(unsafe_code)]

@@ -322,23 +322,6 @@ fn close_to(word: &str) -> Option<&'static str> {
         "vers", "frag", "unfrag", "tcp", "udp", "icmp", "igmp", "tcpudp", "transp", "true", "false", "and",
         "or", "not",
     ];
-    let near = WORDS.iter().chain(names::PORTS.iter().map(|p| &p.0)).map(|w| (distance(word, w), *w));
-    near.filter(|&(d, w)| d == 1 && w.len() > 2).min().map(|(_, w)| w)
-}
-
-/// The edit distance of two short words; 2 stands for 2 or more.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len().abs_diff(b.len()) > 1 {
-        return 2;
-    }
-    let head = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    let tail = |a: &[u8], b: &[u8]| a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
-    let (rest_a, rest_b) = (&a[head..], &b[head..]);
-    let same = tail(rest_a, rest_b);
-    let (left_a, left_b) = (rest_a.len() - same, rest_b.len() - same);
-    match (left_a, left_b) {
-        (2, 2) if rest_a[0] == rest_b[1] && rest_a[1] == rest_b[0] => 1,
-        _ => left_a.max(left_b).min(2),
-    }
+    let all = WORDS.iter().chain(names::PORTS.iter().map(|p| &p.0)).copied();
+    all.filter(|w| w.len() > 2 && strsim::osa_distance(word, w) == 1).min()
 }

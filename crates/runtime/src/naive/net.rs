@@ -2,7 +2,7 @@
 //! The elements of the naive interpreter, and the movement of packets between them.
 
 use crate::global_handlers::{GlobalWrite, requests};
-use crate::handlers::busy;
+use crate::handlers::{access, busy, own_flags};
 use crate::push::{HOPS, ROUNDS};
 use crate::shared::Shared;
 use crate::tasks::TICKETS;
@@ -316,13 +316,12 @@ impl Router for Net {
     }
 
     fn has(&self, _: &Core, element: Option<u32>, handler: &str) -> (bool, bool) {
-        let of = |f: &str| (f.contains('r'), f.contains('w'));
         let Some(e) = element else {
             let stop = self.shared.global_write(Origin::Operator, handler);
             return (self.shared.global(handler).is_some(), matches!(stop, Ok(GlobalWrite::Stop)));
         };
         if let Some(h) = self.shared.spec(e).and_then(|s| s.all_handlers().find(|h| h.name == handler)) {
-            return of(h.flags);
+            return access(h.flags);
         }
         let own = self
             .slots
@@ -330,7 +329,6 @@ impl Router for Net {
             .and_then(|s| s.instance.as_ref())
             .map(|i| i.common_ref().own_handlers());
         let own = own.unwrap_or_default();
-        let found = own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*"));
-        found.map_or((false, false), |h| of(h.1))
+        own_flags(&own, handler).map_or((false, false), access)
     }
 }
