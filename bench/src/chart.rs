@@ -34,7 +34,7 @@ pub fn open(title: &str, width: f64, height: f64) -> String {
 /// The closing tag of a figure.
 pub const CLOSE: &str = "</svg>\n";
 
-/// The distance between ticks at which about six ticks fit between 0 and `most`.
+/// The distance between ticks, chosen so that about six ticks fit between 0 and `most`.
 pub fn step(most: f64) -> f64 {
     let power = 10f64.powf((most.max(1e-9) / 6.0).log10().floor());
     [1.0, 2.0, 5.0].into_iter().map(|n| n * power).find(|s| most / s <= 7.0).unwrap_or(10.0 * power)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The measuring element, which alternates between the monolith and sources of its router.
+//! The measuring element. It alternately times the hand-written forwarder (the monolith) and sources of its router.
 
 use crate::frames::{Traffic, frames};
 use crate::monolith::Monolith;
@@ -116,9 +116,9 @@ impl Rounds {
         self.times.push(thread_time() - started);
     }
 
-    /// Starts the sources of the next contestant that consists of sources; the run loop runs them. If the monolith
-    /// comes before this contestant, runs the monolith to its end first. Returns false when all rounds are over, or
-    /// after an error.
+    /// Starts the next contestant that consists of sources. The run loop then runs these sources. If the monolith comes
+    /// before this contestant, runs the monolith to its end first. Returns false when all rounds are over, or after an
+    /// error.
     fn start(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut next = self.running.map_or(0, |r| r + 1);
         loop {

@@ -39,7 +39,8 @@ pub struct Axis {
     pub shows: &'static str,
     /// The unit of samples; empty for ratios.
     pub unit: &'static str,
-    /// The number of sample units that make one unit of the figure.
+    /// The number by which samples are divided to get the figures on the axis: 1000 if the axis shows thousands, else
+    /// 1.
     pub scale: f64,
 }
 
@@ -67,7 +68,7 @@ pub struct File {
     pub handlers: &'static [&'static str],
     /// Converts the load and the output of a run to samples, one for each series.
     pub read: fn(f64, &str) -> Option<Vec<Sample>>,
-    /// The value of the variable for a load from 0 to `to`.
+    /// Returns the value of the variable for a load from 0 to the greatest load.
     pub value: fn(f64) -> f64,
     /// The source of the samples when real hosts are used.
     pub seen: Seen,
@@ -130,8 +131,8 @@ fn whole(load: f64) -> f64 {
     load.round()
 }
 
-/// In conf/diffserv.click, the link rate, and the rate above which stream C is best effort (`RECLASSIFIED`), in packets
-/// per second.
+/// Rates in conf/diffserv.click, in packets per second. `LINK` is the rate of the link. Above the rate `RECLASSIFIED`,
+/// stream C is best effort.
 const LINK: f64 = 100_000.0;
 const RECLASSIFIED: f64 = 12_500.0;
 
@@ -186,8 +187,8 @@ const DIFFSERV: Definition = Definition {
     }],
 };
 
-/// In conf/priority-*.click, the link rate, and the rate at which the CPU takes packets from each controller
-/// (`ARRIVE`), in packets per second.
+/// Rates in conf/priority-*.click, in packets per second: the rate of the link, and the rate at which the CPU takes
+/// packets from each controller (`ARRIVE`).
 const ETHERNET: f64 = 144_000.0;
 const ARRIVE: f64 = 100_000.0;
 

@@ -26,8 +26,8 @@ pub struct Hosts {
 const SCALES: [f64; 6] = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02];
 /// The time in seconds that a point of a curve takes in addition to its measurement.
 const AROUND: f64 = 1.3;
-/// How long one point of a curve is measured, in seconds: the shortest useful time, and the time that always suffices
-/// (`ENOUGH`).
+/// How long one point of a curve is measured, in seconds. `LEAST` is the shortest useful time. `ENOUGH` always
+/// suffices.
 const LEAST: f64 = 0.1;
 const ENOUGH: f64 = 1.0;
 
@@ -72,8 +72,8 @@ fn hurried(file: &File, load: f64, speed: f64) -> Vec<String> {
 
 const FEWER: f64 = 5.0;
 
-/// The length in simulated seconds of a run at the original speed, with the reduced number of samples that [`hurried`]
-/// sets.
+/// The length of a run at the original speed, in simulated seconds. The run takes the reduced number of samples that
+/// [`hurried`] sets.
 fn simulated_seconds(text: &str) -> f64 {
     let get = |name: &str| {
         let found = variables(text).into_iter().find(|v| v.0 == name);

@@ -4,7 +4,7 @@
 /// The model that predicts the throughput with more than two workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// Workers write no shared memory, so all loss is contention.
+    /// Workers write no shared memory. What is lost against a linear speedup is lost to contention.
     Nothing,
     /// Workers write shared memory, so the loss may be contention or coherence.
     Shared,
@@ -12,7 +12,7 @@ pub enum Model {
     Pairs,
     /// One worker does the serial part, which is the work of the base configuration.
     SerialBase,
-    /// One worker does the serial part, which is all work except that of the base configuration.
+    /// One worker does the serial part: all work that the base configuration does not do.
     SerialRest,
     /// Workers share a lock, which protects all work except that of the base configuration.
     Lock,

@@ -28,7 +28,7 @@ pub struct Sample {
     pub waited: f64,
 }
 
-/// The measurements of one round: the configuration on one and two workers, and its base.
+/// The measurements of one round: the configuration on one worker and on two workers, and the base configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Round {
     /// The measurements with one worker.

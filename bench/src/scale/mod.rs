@@ -27,7 +27,8 @@ use measure::{Round, quiet, rounds};
 use model::{Machine, Meeting, Point, Work, error, fit_handover};
 use std::time::Duration;
 
-/// The shares of work under a lock, in percent, from which the hand-over time of the lock models is fitted.
+/// The measured shares of work under a lock, in percent. The lock models get their hand-over time by a fit to these
+/// measurements.
 const FITTED: [f64; 4] = [5.0, 15.0, 33.0, 60.0];
 /// Further shares, in percent, at which the fitted models are checked.
 const LEFT_OUT: [f64; 3] = [10.0, 25.0, 45.0];
@@ -109,7 +110,7 @@ pub struct Row {
     pub base: Option<Spread>,
     /// The share of the time in which the workers waited for a processor.
     pub waited: Spread,
-    /// The intended share of work under the lock; none outside the sweep.
+    /// The intended share of work under the lock; none if the case does not belong to the sweep over this share.
     pub target: Option<f64>,
 }
 
@@ -189,9 +190,9 @@ impl Results {
     }
 }
 
-/// Finds the amounts of work that give the shares of the sweep. Returns the number of steps under the lock, which is
-/// the same for all shares, and a pair for each share: the share in percent, and the number of elements outside the
-/// lock.
+/// Finds amounts of work for the sweep over the share of work under the lock. Returns the number of steps under the
+/// lock, which is the same for all shares, and a pair for each share: the share in percent, and the number of elements
+/// outside the lock that gives this share.
 fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     const STEPS: u32 = 64;
     const ELEMENTS: usize = 64;
@@ -204,8 +205,8 @@ fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     let empty = time(0, true)?;
     let element = ((time(ELEMENTS, true)? - empty) / ELEMENTS as f64).max(0.1);
     let step = ((time(0, false)? - empty) / f64::from(STEPS)).max(0.01);
-    // Without elements outside the lock, this amount of work has a share of about 64 percent. That is more than the
-    // largest share of the sweep.
+    // The intended time of the work under the lock. Without elements outside the lock, this work takes about 64 percent
+    // of the whole time. That is more than the largest share of the sweep.
     let under = empty * 1.8;
     let steps = (under / step).ceil().min(1e4);
     let elements = |share: f64| ((under / share * 100.0 - under - empty) / element).round().max(0.0) as usize;

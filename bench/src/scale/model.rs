@@ -12,7 +12,7 @@ pub struct Usl {
 }
 
 impl Usl {
-    /// Throughput relative to one worker. `factor` multiplies both costs.
+    /// Throughput of `n` workers relative to one worker. `factor` multiplies both costs, `sigma` and `kappa`.
     pub fn speedup(self, n: usize, factor: f64) -> f64 {
         let n = n as f64;
         n / (1.0 + factor * (self.sigma + self.kappa * n) * (n - 1.0))
@@ -22,7 +22,7 @@ impl Usl {
     /// becomes negative. At least two different numbers of workers above 1 are needed to determine both parameters.
     /// Returns none if the points have fewer.
     pub fn fit(points: &[(usize, f64)]) -> Option<Usl> {
-        // N / throughput - 1, divided by N - 1, is the line sigma + kappa N.
+        // By the model, (N / throughput - 1) / (N - 1) is sigma + kappa N, a straight line over N.
         let line = points.iter().filter(|(n, s)| *n > 1 && *s > 0.0);
         let line: Vec<(f64, f64)> =
             line.map(|&(n, s)| (n as f64, (n as f64 / s - 1.0) / (n as f64 - 1.0))).collect();
@@ -159,7 +159,7 @@ pub fn fit_handover(points: &[Point], meeting: Meeting) -> f64 {
 pub struct Machine {
     /// The number of cores per socket.
     pub socket: usize,
-    /// The cost of communication between sockets, relative to that within a socket.
+    /// The cost of communication between processor sockets, relative to that within a socket.
     pub factor: f64,
 }
 

@@ -117,7 +117,7 @@ impl Worker {
         }
     }
 
-    /// The time that this process was runnable while another program occupied the CPU. Zero for a CPU, and for the
+    /// The time that a process was runnable while another program occupied the CPU. Zero if `self` is a CPU, or the
     /// generator's own process.
     fn waited(self) -> Duration {
         match self {

@@ -13,8 +13,8 @@ pub(crate) const DROP: u32 = LEAF - 1;
 /// Limit on the number of tests in a program. Larger programs are refused.
 pub(crate) const MAX_NODES: usize = 1 << 17;
 
-/// The number of the header in which an offset (coded as [`OffsetBase`] says) lies: 0 Ethernet header or plain packet
-/// data, 1 IP, 2 transport.
+/// The number of the header that contains an offset: 0 Ethernet header or plain packet data, 1 IP, 2 transport. The
+/// offset is coded as [`OffsetBase`] says.
 pub(crate) fn base(kind: OffsetBase, offset: u32) -> usize {
     match kind {
         OffsetBase::Data => 0,

@@ -9,7 +9,8 @@ pub(crate) const ETHER: u32 = 2;
 pub(crate) const NETWORK: u32 = 256;
 /// The coded offset at which the transport header starts in programs of kind `Ip`.
 pub(crate) const TRANSPORT: u32 = 512;
-/// The lowest coded offset of the Ethernet (or only) header, of the IP header and of the transport header.
+/// The lowest coded offset of each header: the Ethernet header (or the only header, in a program with one header), the
+/// IP header, and the transport header.
 pub(crate) const BASES: [u32; 3] = [0, NETWORK, TRANSPORT];
 
 /// A test. It is true if the packet has all bytes before `need`, and the word at `offset` equals `value` under `mask`.
@@ -58,7 +59,7 @@ impl Expr {
 /// A header field: an unsigned number in consecutive bits of an aligned word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Coded offset of the aligned word.
+    /// Offset of the aligned word, coded as the head of this file says.
     pub(crate) offset: u32,
     /// Position of the field's lowest bit in the word.
     pub(crate) shift: u32,
@@ -68,14 +69,15 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// `len` bytes (1 to 4) at coded offset `pos`, within one aligned word.
+    /// The field of `len` bytes (1 to 4) that begins at the coded offset `pos`. All its bytes lie within one aligned
+    /// word.
     pub(crate) const fn bytes(pos: u32, len: u32) -> Field {
         let end = (pos & 3) + len;
         Field { offset: pos & !3, shift: 32 - end * 8, bits: len * 8, need: pos + len }
     }
 
-    /// `len` bytes (1 to 4) from byte `pos` of the Ethernet header on. They lie within one word, which is aligned to
-    /// the start or to the end of the header.
+    /// `len` bytes (1 to 4) from byte `pos` of the Ethernet header on. The bytes must lie within one word. The word is
+    /// aligned to the end of the header if the bytes fit into such a word, and otherwise to the start.
     pub(crate) const fn ether(pos: u32, len: u32) -> Field {
         if Field::ends_aligned(pos, len) {
             return Field::bytes(ETHER + pos, len);
@@ -84,8 +86,8 @@ impl Field {
         Field { offset: f.offset + ETHER, need: f.need + ETHER, ..f }
     }
 
-    /// Whether the `len` bytes from byte `pos` of the Ethernet header on lie within one word that is aligned to the end
-    /// of the header.
+    /// Whether the `len` bytes from byte `pos` of the Ethernet header on lie within one word, if words are aligned to
+    /// the end of the header.
     pub(crate) const fn ends_aligned(pos: u32, len: u32) -> bool {
         ((ETHER + pos) & 3) + len <= 4
     }
@@ -136,8 +138,9 @@ impl Field {
         }
     }
 
-    /// `(field & mask) > value` as tests of prefixes: the field is greater if it has a 1 where the value has a
-    /// 0, and all higher bits are equal. Uses the complement if that needs fewer tests.
+    /// `(field & mask) > value`, as tests of leading bits. The field is greater if it has a 1 at some bit where the
+    /// value has a 0, and all higher bits are equal. If fewer tests suffice for the opposite, that is tested and
+    /// negated.
     fn above(self, mask: u32, value: u32) -> Expr {
         if value >= mask {
             return Expr::Const(false);
@@ -166,8 +169,8 @@ impl Field {
 
 /// The largest number with bits only in `mask` that is at most `value`, given `value < mask`.
 fn floor_under_mask(mask: u32, value: u32) -> u32 {
-    // The loop goes from the highest bit down. At the first set bit of `value` outside the mask, the result has
-    // a 0. It is then smaller than `value` whatever its lower bits are, so it gets all lower bits of the mask.
+    // The loop goes from the highest bit down. At the first set bit of `value` outside the mask, the result gets a 0.
+    // This makes the result smaller than `value`, so all lower bits of the mask can be set in it.
     let mut floor = 0;
     for i in (0..32).rev() {
         let bit = 1u32 << i;

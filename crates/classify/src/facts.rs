@@ -27,16 +27,18 @@ struct Word {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Facts {
     kind: OffsetBase,
-    /// For each header, a coded offset: all bytes before it are known to be present.
+    /// For each header, an offset (coded as `OffsetBase` says): all bytes before this offset are known to be present.
     min: [u32; 3],
-    /// For each header, a coded offset: no byte from it on can be present. `u32::MAX` if nothing is known.
+    /// For each header, an offset (coded as `OffsetBase` says): no byte at or after this offset can be present.
+    /// `u32::MAX` if nothing is known.
     max: [u32; 3],
     /// What is known about each word, sorted by offset.
     words: Vec<Word>,
 }
 
 impl Facts {
-    /// Makes the facts at the start of a path: none, or with `all_present` one, namely that all bytes are present.
+    /// Makes the facts at the start of a path. With `all_present`, all bytes are known to be present. Otherwise nothing
+    /// is known.
     pub(crate) fn new(kind: OffsetBase, all_present: bool) -> Facts {
         let min = if all_present { u32::MAX } else { 0 };
         Facts { kind, min: [min; 3], max: [u32::MAX; 3], words: Vec::new() }
@@ -143,8 +145,8 @@ impl Word {
                 u.mask &= !mask;
                 u.value &= u.mask;
                 if u.mask == 0 {
-                    // The bits that the failed test compared are all known, and equal its value. So the test can only
-                    // have failed because bytes are missing.
+                    // All bits that the failed test compared are known, and they equal the test's value. So the test
+                    // can only have failed because bytes are missing.
                     *max = (*max).min(u.need.saturating_sub(1).max(min));
                     return false;
                 }

@@ -15,11 +15,12 @@ const MAX_FACTS: usize = 400_000;
 /// for all nodes.
 const MAX_TABLE: usize = 1 << 21;
 
-/// Returns an equivalent tree with fewer tests on each path. With `all_present` the tree is valid only for packets
-/// that contain every byte it tests.
+/// Returns an equivalent tree with fewer tests on each path. With `all_present` the tree is valid only for packets that
+/// contain every byte it tests.
 ///
-/// Pruning by facts can duplicate branches, so the number of facts in one search has a limit, the budget. If the
-/// searches of all levels exceed it, no facts are used. The tree then has at most as many nodes as before.
+/// Pruning by facts can duplicate branches, so the number of facts in one search has a limit, the budget. If a search
+/// exceeds the budget, the next one remembers fewer facts (`LEVELS`). If all searches exceed the budget, no facts are
+/// used. The tree then has at most as many nodes as before.
 pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
     let asked = Asked::new(dag);
     let budget = (dag.nodes.len() * 16 + 20_000).min(MAX_FACTS);
@@ -33,7 +34,7 @@ pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, 
     without_facts(dag, root, all_present)
 }
 
-/// Merges only adjacent tests. Used when the searches of all levels exceed the budget.
+/// Merges only adjacent tests. Used when the search exceeds its budget at every level.
 fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
     let mut out = Dag::new(dag.kind);
     let mut placed: Vec<u32> = Vec::with_capacity(dag.nodes.len());
@@ -78,7 +79,8 @@ impl Asked {
                 if let Some(theirs) = ends.get(below as usize) {
                     end.iter_mut().zip(theirs).for_each(|(e, t)| *e = (*e).max(*t));
                 }
-                // INVARIANT: targets have smaller indices, so their rows are complete.
+                // INVARIANT: the targets of a node have smaller indices than the node, so their rows of `masks` are
+                // complete.
                 if !shared && below < LEAF {
                     let (done, rest) = masks.split_at_mut(at * width);
                     let from = below as usize * width;
@@ -121,7 +123,7 @@ struct Frame {
     at: u32,
     node: Node,
     facts: Facts,
-    /// The tree of its `yes` branch, which is built first.
+    /// The tree of the node's `yes` branch, once it is built. The `yes` branch is built before the `no` branch.
     yes: Option<u32>,
 }
 
@@ -137,9 +139,9 @@ struct Progress {
     spent: usize,
 }
 
-/// The step after a tree has been built.
+/// What the search does next after it has built a tree.
 enum Next {
-    /// The tree for this node under these facts is to be built.
+    /// Build the tree for this node, given these facts.
     Build(u32, Facts),
     /// This tree is the result.
     Done(u32),
@@ -159,8 +161,8 @@ impl Search<'_> {
         }
     }
 
-    /// Opens nodes along `yes` branches, down to a branch whose tree is known. Returns that tree; `None` if the
-    /// budget is exceeded.
+    /// Follows `yes` branches down to a branch whose tree is known, and adds each node on the way to the open nodes.
+    /// Returns the known tree; `None` if the budget is exceeded.
     fn descend(&self, mut at: u32, mut facts: Facts, progress: &mut Progress) -> Option<u32> {
         loop {
             (at, facts) = self.skip_decided(at, facts);
@@ -261,7 +263,8 @@ mod tests {
                 let (offset, mask) = (below(2) as u32 * 4, below(8) as u32);
                 let atom =
                     Atom { offset, mask, value: below(8) as u32 & mask, need: offset + 1 + below(4) as u32 };
-                // Mostly long chains, which offer the most pruning.
+                // `no` leads to one of the last two targets, so most trees are long chains. These offer the most
+                // pruning.
                 let last = targets.len() - 1;
                 let (yes, no) = (targets[below(targets.len())], targets[last - below(2)]);
                 targets.push(dag.node(Node { atom, yes, no }).unwrap());

@@ -82,13 +82,13 @@ pub struct Step {
     pub offset: u32,
     /// The bits to compare.
     pub mask: u32,
-    /// Their required value; a subset of `mask`.
+    /// The required value of the compared bits; a subset of `mask`.
     pub value: u32,
-    /// End of the last byte that must be present, coded like `offset`. If it is missing, the outcome is no.
+    /// End of the last byte that must be present, coded like `offset`. If this byte is missing, the outcome is no.
     pub need: u32,
     /// The continuation if the test succeeds.
     pub yes: Target,
-    /// The continuation if it fails.
+    /// The continuation if the test fails.
     pub no: Target,
 }
 
@@ -283,7 +283,7 @@ impl Program {
         self.checked.root
     }
 
-    /// End of the last byte whose bits [`Program::steps`] compare, coded like [`Step::offset`].
+    /// The offset just behind the last byte that [`Program::steps`] compare, coded like [`Step::offset`].
     /// [`Program::program_text`] prints this number.
     pub fn safe_length(&self) -> u32 {
         self.safe_length
@@ -324,8 +324,8 @@ fn needs(kind: OffsetBase, trees: [&Tree; 2]) -> [u32; 3] {
     needs
 }
 
-/// For each header, the number of bytes that must be present: for the tests of both trees, and for whole words
-/// that the fast tree loads.
+/// Returns the number of bytes of each header that must be present. With these bytes, the tests of both trees never
+/// lack a byte, and the fast tree can load whole words.
 fn loads(kind: OffsetBase, fast: &Tree, checked: &Tree) -> [u32; 3] {
     let mut loads = needs(kind, [fast, checked]);
     for step in &fast.steps {

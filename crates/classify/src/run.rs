@@ -71,8 +71,8 @@ pub(crate) struct Runner {
     /// [`Fast::Values`].
     first: FastStep,
     fast: Fast,
-    /// The number of bytes that the fast loop loads: `front` from the start of packet data or of the IP
-    /// header, `transport` from the start of the transport header. Each word counts in full.
+    /// The number of bytes that must be present for the fast loop, which loads whole words: `front` from the start of
+    /// packet data or of the IP header, `transport` from the start of the transport header.
     front: usize,
     transport: usize,
 }

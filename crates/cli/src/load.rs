@@ -36,7 +36,7 @@ pub struct Source {
 /// Which libraries and packages a configuration may require.
 #[derive(Clone, Debug, Default)]
 pub enum Reach {
-    /// All: the configuration is the operator's.
+    /// All libraries and packages, because the configuration is the operator's.
     #[default]
     Everywhere,
     /// Only the libraries that the operator allows to clients.

@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The hidden command of the second process. The router starts the process, which then runs [`serve`].
+/// The hidden subcommand with which the router starts a second process to open devices. This process runs [`serve`].
 const OPENER: &str = "open-for-run";
 
 /// Options of privileges.

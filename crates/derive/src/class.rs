@@ -201,8 +201,8 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
     let (descending, config_follows) = (attr.has("descending"), attr.has("config_follows"));
     let effects = union(&quote!(::castanet_element::spec::Effects), &attr.effects);
     let ledger_role = union(&quote!(::castanet_element::spec::LedgerRole), &attr.ledger_role);
-    // Packets that end at an element for a reason in `ends` are counted as having left the router. So the class also
-    // gets the ledger role `leaves`.
+    // `ends` lists reasons for which packets end at an element and count as having left the router. So a class with
+    // such reasons also gets the ledger role `leaves`.
     let leaves = (!ends.is_empty()).then(|| quote!(.union(::castanet_element::spec::LedgerRole::LEAVES)));
     let (args_ty, all_counts) = (parts.args_type(), counts(ident, parts));
     let (handlers, indexed) = (handlers(ident, parts), indexed(ident, parts));

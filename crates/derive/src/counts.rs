@@ -115,7 +115,7 @@ impl Counts {
         }
     }
 
-    /// The body of `impl Counts`. Counts of parts follow the struct's own.
+    /// The body of `impl Counts`. The struct's own counts come first, then the counts of its parts.
     pub fn items(&self, generic: bool) -> syn::Result<TokenStream> {
         if self.own.is_empty() && self.parts.is_empty() {
             return Ok(quote!());

@@ -155,8 +155,8 @@ fn call(f: &ImplItemFn, text: &Ident, indexed: bool) -> syn::Result<(TokenStream
     let method = &f.sig.ident;
     let number = indexed.then(|| quote!(number,));
     let cx = context.then(|| quote!(cx));
-    // A path selects the method of this block. `self.method()` could select one of a trait, such as
-    // `Element::signal`.
+    // Call the method by its path (`Self::method`), which selects the method of this block. `self.method()` could
+    // select a method of a trait, such as `Element::signal`.
     Ok(match value {
         None => (quote!(Self::#method(self, #number #cx)), false),
         Some(ty) if refers_to(&ty, "str") => (quote!(Self::#method(self, #number #text, #cx)), true),

@@ -94,9 +94,9 @@ impl Cx<'_> {
     pub fn turns(&self) -> usize {
         self.core.budget.turns
     }
-    /// Reports how many turns this call of the task stands for: the number of calls that the same work would take at
-    /// one turn each. Without a report, the run loop counts one turn. The run loop checks timers after a fixed number
-    /// of turns, so all turns must be counted.
+    /// Reports the number of turns that this call of the task stands for. This is the number of calls that the same
+    /// work would take if each call were one turn. Without a report, the run loop counts one turn. The run loop checks
+    /// timers after a fixed number of turns, so all turns must be counted.
     #[inline]
     pub fn took_turns(&mut self, n: usize) {
         self.core.budget.taken = n;
@@ -138,9 +138,9 @@ impl Cx<'_> {
         signal.is_on(&self.core.notes)
     }
     /// Returns how many of `want` packets a source may send now. If `signal` reports no free space downstream, returns
-    /// an error: the [`Turn`] that the source's task must return. If a burst has `begun`, it continues although the
-    /// signal is off, and may overfill a queue. Exception: a queue that several workers share is never overfilled if
-    /// this source is its only source, and it is the only queue of this source.
+    /// an error: the [`Turn`] that the source's task must return. Exception: if a burst has `begun`, the source may
+    /// continue the burst although the signal is off, and may then overfill a queue. A queue that several workers share
+    /// is never overfilled by its only source, if this source fills no other queue.
     #[inline]
     pub fn room(&mut self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
         match signal.room(&self.core.notes, want, begun) {

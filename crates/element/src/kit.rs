@@ -334,7 +334,7 @@ impl<T: Build> Kit<T> {
     pub fn woken(&mut self) -> bool {
         !std::mem::take(&mut self.core.wakes).is_empty()
     }
-    /// When the element's timer `id` expires, in nanoseconds after the start. None if the timer is not set.
+    /// When the first of the element's timers expires, in nanoseconds after the start. None if no timer is set.
     pub fn next_timer(&self) -> Option<i64> {
         self.core.timers.next().map(|(t, _)| t - 1_000_000_000_000)
     }

@@ -61,17 +61,17 @@ impl Notes {
             let _ = s.listeners.set(listeners);
         }
     }
-    /// Sets the queue whose free space a notifier reports. Only the first call for a notifier has an effect. Not needed
-    /// for a queue of a single worker, whose notifier is on exactly when the queue has free space.
+    /// Sets the queue whose free space a notifier reports. Only the first call for a notifier has an effect. A queue of
+    /// a single worker needs no call, because its notifier is on exactly when the queue has free space.
     pub fn measure(&self, note: Note, queue: Arc<dyn Room>) {
         if let Some(s) = self.0.get(note.0 as usize) {
             // Each replica of a queue element sets the same shared queue, so calls after the first are ignored.
             let _ = s.room.set(queue);
         }
     }
-    /// Returns how many of `want` packets a source may send to the queue of a notifier. If the notifier is off, this is
-    /// 0, except in the middle of a burst (`begun`). If several workers share the queue, this is at most its free
-    /// space. For other queues, it is `want`.
+    /// Returns how many of `want` packets a source may send to the queue of a notifier. While the notifier is off, the
+    /// number is 0, except in the middle of a burst (`begun`). Otherwise the number is `want`, limited to the free
+    /// space if several workers share the queue.
     #[inline]
     pub fn room(&self, note: usize, want: usize, begun: bool) -> usize {
         match self.0.get(note) {

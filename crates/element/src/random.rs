@@ -70,7 +70,7 @@ impl Random {
     }
     /// Makes a generator from a fixed seed and the name of the element.
     pub fn new(seed: u64, name: &str) -> Random {
-        // FNV-1a over the name, so that each element has another state.
+        // FNV-1a over the name, so that elements with different names start in different states.
         let mut h = 0xcbf2_9ce4_8422_2325_u64;
         for b in name.bytes() {
             h = (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3);

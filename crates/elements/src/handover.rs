@@ -102,8 +102,8 @@ pub(crate) mod testing {
         }
     }
 
-    /// Replaces the element of a kit by a new one, which is initialised as the successor of an element that
-    /// holds the same files.
+    /// Puts a new element with the configuration `config` into a kit. Initialises the element as in a hot swap whose
+    /// old element still holds the same files.
     pub(crate) fn prepare<T: Build + Lifecycle>(
         kit: &mut Kit<T>,
         config: &str,

@@ -171,8 +171,8 @@ impl Paths<'_> {
                 self.cyclic[s] = true;
             }
             for &q in self.calls.next(s) {
-                // A packet that the task pulls may leave by a push output of the task's own element. That output is
-                // itself a start, so this path has been counted already and is subtracted here.
+                // A packet that the task pulls may leave by a push output of the task's own element. `starts` contains
+                // this output too. So the path through it has been counted already, and is subtracted here.
                 let aside =
                     starts.contains(&s) && self.calls.owner(q) == task && !self.calls.enters(graph, q);
                 let more = self.count[s].saturating_sub(u8::from(aside));

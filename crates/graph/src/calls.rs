@@ -79,7 +79,8 @@ impl Calls {
     }
 }
 
-/// The states that a set of tasks reaches, each with the state that called it first.
+/// The states of the call graph that a set of tasks reaches. Each state has a parent: the state from which the search
+/// reached it first.
 pub(crate) struct Reach {
     parent: Vec<usize>,
     /// The beginning of the path to each reached state, so that [`Reach::path`] need not follow the whole path.
@@ -140,8 +141,8 @@ impl Reach {
         Reach { parent, starts, order }
     }
 
-    /// The path from a task to the element that owns a state. The cost does not depend on the length of the
-    /// path.
+    /// The path from a task to the element that owns a state of the call graph. The cost does not depend on the length
+    /// of the path, because the middle of a long path is left out.
     pub(crate) fn path(&self, calls: &Calls, state: usize) -> Path {
         let start = self.starts[state];
         let short = start.length <= PATH_ENDS;

@@ -41,7 +41,7 @@ impl Graph {
         let rank = |e: usize| if !takes_pushes[e] { 0 } else { 2 - usize::from(is_task(e)) };
         for wanted in 0..3 {
             for e in (0..self.len()).filter(|&e| rank(e) == wanted) {
-                // A cycle that no source leads into is entered at the push ports of its elements.
+                // If no source leads into a cycle, the search enters the cycle at the push ports of its elements.
                 for p in points.inputs(e).chain(points.outputs(e)).filter(|&p| self.kind(p) == PortKind::Push)
                 {
                     search.from(p);
@@ -82,9 +82,9 @@ impl Search<'_> {
             return;
         }
         if let Some(c) = connection {
-            // The connection closes a cycle if an output that can be reached from this input is on the search
-            // stack. `open` also answers this for inputs that the search has visited before, so each
-            // connection is decided as soon as it is met.
+            // The connection closes a cycle if an output that can be reached from this input is on the search stack.
+            // `open` counts these outputs, even for inputs that the search has visited before, so each connection is
+            // decided as soon as it is met.
             let hubs = self.graph.points.forward.row(point).iter();
             let closes = self.open[point] > 0
                 || hubs.filter(|&&h| self.graph.points.side(h) == Side::Hub).any(|&h| self.open[h] > 0);
@@ -105,9 +105,9 @@ impl Search<'_> {
         }
     }
 
-    /// Updates `open` for the inputs linked directly to an output, and for the hubs between inputs and the output.
-    /// Inputs linked through hubs are not updated, because there may be many. For these, the search reads `open` of the
-    /// hubs.
+    /// Adds or subtracts one in `open` when an output enters (`up`) or leaves the search stack. This applies to the
+    /// inputs linked directly to the output, and to the hubs between inputs and the output. Inputs linked through hubs
+    /// are not updated, because there may be many. For these inputs, the search reads `open` of the hubs.
     fn count(&mut self, output: usize, up: bool) {
         let points = &self.graph.points;
         let mut change = |p: usize| {

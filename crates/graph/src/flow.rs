@@ -13,7 +13,8 @@ pub(crate) struct Codes {
     /// The processing code. `None` for an unknown class, whose ports are all agnostic and independent of each other.
     processing: Option<ProcessingCode>,
     flow: Option<Flow>,
-    /// From this port number on, all inputs behave alike, and so do all outputs. Exception: a `#` in the flow code.
+    /// All inputs with this number or a higher number behave alike, and so do all such outputs. Exception: a `#` in the
+    /// flow code.
     distinct: usize,
 }
 
@@ -194,7 +195,7 @@ fn link_by_hubs(
     let output_hub = |port: usize| first_hub + input_hubs + port.min(distinct);
     links.extend(inputs.clone().enumerate().map(|(port, input)| (input, input_hub(port))));
     links.extend(outputs.clone().enumerate().map(|(port, output)| (output_hub(port), output)));
-    // Whether the last letters of the code connect only ports with equal numbers.
+    // Whether the last letters of the code connect each input only to the output with the same number.
     let equal_only = codes.connects(distinct, distinct) && !codes.connects(distinct, distinct + 1);
     for i in 0..input_hubs {
         for o in 0..output_hubs {

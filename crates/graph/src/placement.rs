@@ -30,7 +30,7 @@ enum Reason {
     Puller,
     /// The task stays with this other task, because both pull through a common element.
     With(usize),
-    /// The task was moved away from its group, because its worker would have no task otherwise.
+    /// The task was moved from its group to this worker, because this worker would otherwise have no task.
     Apart,
 }
 
@@ -234,7 +234,8 @@ fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// For each worker, the states of the call graph that it reaches, and for each element the first state that enters it.
+/// For each worker, the states of the call graph that the worker reaches. Also, for each element, the first of these
+/// states that is a call into the element.
 struct Paths {
     by_worker: Vec<(Reach, Vec<Option<usize>>)>,
 }

@@ -36,7 +36,7 @@ impl Resolved {
     pub(crate) fn depth(&self, point: usize) -> usize {
         self.depth[point]
     }
-    /// The ports from a point back towards the fixed port that determined its kind, without hubs.
+    /// The ports on the way from a point back to the fixed port that determined the point's kind. Hubs are left out.
     pub(crate) fn path<'a>(&'a self, graph: &'a Graph, point: usize) -> impl Iterator<Item = usize> + 'a {
         let walk = std::iter::successors(Some(point), |&p| Some(self.parent[p]).filter(|&p| p != NONE));
         walk.filter(|&p| graph.points.side(p) != Side::Hub)
@@ -49,8 +49,8 @@ impl Resolved {
     }
 }
 
-/// Finds the kind of every port: push or pull. Kinds spread from the fixed ports, along connections and through elements.
-/// The search is breadth-first, so that error messages show the shortest path from a fixed port.
+/// Finds the kind of every port: push or pull. Kinds spread from the fixed ports, along connections and through
+/// elements. The search is breadth-first, so that error messages show the shortest path from a fixed port.
 ///
 /// Two different kinds can meet inside an element or at a fixed port. They cannot meet on a connection between two
 /// agnostic ports, because both of its ends get their kind in one step.
@@ -79,8 +79,8 @@ pub(crate) fn resolve(graph: &Graph) -> Resolved {
     while let Some(point) = queue.pop_front() {
         for next in inside(graph, point) {
             if r.kind[next].is_none() {
-                // The step to a hub has counted the element already, so the step from the hub does not count it
-                // again.
+                // The depth counts elements. A path through a hub has two steps inside one element, to the hub and from
+                // the hub, and only the first step counts.
                 r.pass_on(point, next, points.side(point) != Side::Hub);
                 queue.push_back(next);
                 spread_over_connections(graph, &mut r, next, &mut queue);
@@ -119,7 +119,7 @@ pub(crate) fn inside(graph: &Graph, point: usize) -> impl Iterator<Item = usize>
     })
 }
 
-/// Whether an agnostic port is linked to this hub. A hub without agnostic ports passes on no kind.
+/// Whether an agnostic port is linked to this hub. If not, the hub does not pass on the kind of a port.
 fn serves_agnostic(graph: &Graph, hub: usize) -> bool {
     let points = &graph.points;
     let agnostic = |p: usize| points.side(p) != Side::Hub && graph.agnostic(p);

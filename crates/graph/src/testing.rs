@@ -252,8 +252,8 @@ pub(crate) fn calls_from(graph: &Graph, entry: Entry) -> Vec<Entry> {
     calls
 }
 
-/// The calls that an element's task makes: it emits by push outputs and pulls by pull inputs. A pulled packet leaves by
-/// one of these push outputs, so it adds no calls.
+/// The calls that an element's task makes: pushes from the push outputs of the element, and pulls through its pull
+/// inputs. A pulled packet adds no calls, because it leaves by one of these push outputs.
 pub(crate) fn calls_of_task(graph: &Graph, e: usize) -> Vec<Entry> {
     let mut calls = Vec::new();
     for o in 0..graph.outputs(e) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Capture files and devices as plain Rust.
+//! Access to capture files, sockets and network devices, independent of the router.
 //!
 //! - [`CaptureReader`] reads pcap and pcapng, plain or compressed, from files, standard input or memory.
 //! - [`CaptureWriter`] writes pcap and pcapng.

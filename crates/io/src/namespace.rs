@@ -33,9 +33,9 @@ fn failed<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> Nam
 pub enum Origin {
     /// A new user namespace. Any user, even without privileges, may create a host in it.
     OwnUsers,
-    /// The caller's user namespace, if the caller may create hosts in it; otherwise a new user namespace.
+    /// The caller's user namespace, if the caller may create network namespaces in it; otherwise a new user namespace.
     Callers,
-    /// The user namespace of the host that the process with this ID holds.
+    /// The user namespace of an existing host, which the process with this ID keeps open.
     SameAs(u32),
 }
 

@@ -22,7 +22,8 @@ const NUMBERS: u64 = 64;
 /// How long all threads together may take to drop their capabilities. No thread needs long: the signal also wakes
 /// threads that sleep in the kernel.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The value of unused arguments of prctl(2). The function is variadic, so the type must be the one that it reads.
+/// The value of unused arguments of prctl(2). The function is variadic and reads each argument as an `unsigned long`,
+/// so the value must have this type.
 const ZERO: libc::c_ulong = 0;
 /// Largest number of threads that are interrupted in one pass of the loop in [`interrupt`].
 const MOST: usize = 64;

@@ -248,7 +248,7 @@ impl CaptureWriter {
         self.put_u32(u32::MAX);
         self.put_u32(u32::MAX);
         self.put_u32(28);
-        // Interface: link type, snapshot length, if_tsresol, end of options.
+        // Interface: type, length, link type, reserved, snapshot length, if_tsresol, end of options, length.
         self.put_u32(1);
         self.put_u32(32);
         self.put_u16(u16::try_from(self.options.link.0).unwrap_or(u16::MAX));

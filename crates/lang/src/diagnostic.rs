@@ -110,7 +110,7 @@ impl Diagnostic {
         self.context = Some((text.into(), span.into()));
         self
     }
-    /// Adds a note, which the classic format prints too.
+    /// Adds a note. The classic format, that of Click, prints notes too.
     pub fn note(mut self, text: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         self.notes.push((text.into(), span.into()));
         self

@@ -38,7 +38,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The approximate memory that this step takes, in bytes.
+    /// The approximate memory that this expansion step takes, in bytes.
     pub fn size(&self) -> usize {
         let parameters: usize = self.parameters.iter().map(|p| p.len() + 24).sum();
         self.instance.len() + self.class.len() + parameters + 88

@@ -60,8 +60,8 @@ impl Handlers {
         if ours { Err(Errno::EDEADLK) } else { Ok(()) }
     }
 
-    /// Converts an error of the router to an error number. `generation` is that of the configuration that the
-    /// request was for.
+    /// Converts an error of the router to an error number. `generation` is the number of hot swaps before the
+    /// configuration that the request was for.
     fn errno(&self, error: &CallError, generation: u64) -> Errno {
         if self.remote.has_ended() {
             return Errno::ENOTCONN;

@@ -37,7 +37,8 @@ pub(crate) fn inode(epoch: u64, folder: u32, part: Part) -> u64 {
     (epoch << 40) | (u64::from(folder & 0xff_ffff) << 16) | u64::from(part)
 }
 
-/// The directory number and part of an inode number, if it is valid in this epoch.
+/// Returns the number of the directory and the part that an inode number stands for. None if the inode number is not
+/// valid in this epoch.
 pub(crate) fn meaning(epoch: u64, inode: u64) -> Option<(u32, Part)> {
     if inode == ROOT {
         return Some((0, Part::Folder));
@@ -63,8 +64,8 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Starts a new epoch if far more paths have been numbered than there are directories, or if the names are
-    /// exhausted. This bounds memory over any number of configurations.
+    /// Starts a new epoch if far more paths have been numbered than there are directories, or if all numbers for
+    /// handler names are in use. This bounds memory over any number of configurations.
     pub(crate) fn tidy(&mut self, folders: usize) {
         let most = folders.saturating_mul(4).saturating_add(10_000).min(MOST_FOLDERS - 1);
         if self.folders.len() > most || self.names.len() >= MOST_NAMES {

@@ -113,8 +113,8 @@ impl Pending {
         append: bool,
     ) -> Result<(), Errno> {
         if !c.pending {
-            // Offsets count from the first write of a value. A program that writes several values may continue at
-            // the offset after the previous value, although the file appears empty.
+            // Offsets count from the first write of a value. A program that writes several values may begin a value at
+            // the offset at which the previous value ended, although the file appears empty.
             c.base = offset;
         }
         let at = match offset.checked_sub(c.base).and_then(|at| usize::try_from(at).ok()) {

@@ -57,7 +57,7 @@ pub(crate) struct Tree {
     pub(crate) made: SystemTime,
     epoch: u64,
     folders: Vec<Folder>,
-    /// Maps the number of a directory in inode numbers to its index in `folders`.
+    /// Maps a directory number, as inode numbers contain it, to the index of the directory in `folders`.
     indices: HashMap<u32, u32>,
     /// The directory of each element, in configuration order; `None` if its name is not a valid path.
     numbered: Vec<Option<u32>>,
@@ -115,7 +115,8 @@ impl Tree {
         Tree { generation, made: SystemTime::now(), epoch: numbers.epoch, folders, indices, numbered }
     }
 
-    /// The inode number of a directory or of a part of it.
+    /// The inode number of a part of a directory: of the directory itself, of the link to the directory, or of a
+    /// handler.
     pub(crate) fn inode(&self, (folder, part): Node) -> u64 {
         numbers::inode(self.epoch, self.folder(folder).map_or(0, |f| f.number), part)
     }

@@ -245,8 +245,8 @@ impl Packet {
         m.data -= N as u32;
         m.len += N as u32;
         m.floor = m.floor.min(m.data);
-        // SAFETY: `data` has just moved down by N, into the N bytes that the caller guarantees before the data. So these
-        // bytes are inside the buffer. Slabs are zeroed when allocated, so every byte is initialised. The caller
+        // SAFETY: `data` has just moved down by N, into the N bytes that the caller guarantees before the data. So
+        // these bytes are inside the buffer. Slabs are zeroed when allocated, so every byte is initialised. The caller
         // guarantees that no other handle uses the buffer.
         unsafe { m.buf.add(m.data as usize).cast::<[u8; N]>().as_mut() }
     }
@@ -345,8 +345,8 @@ impl Packet {
             return;
         }
         let tail = self.tailroom();
-        // This copy may exceed the pool's limit. The limit bounds the number of clones, and so the number of such
-        // copies.
+        // The chunk of this copy may exceed the pool's limit. But the limit bounds the number of clones, and there are
+        // never more such copies than clones.
         if !self.rebuffer(self.headroom(), tail) {
             // Unreachable, because the new chunk has the size of the old one. An empty packet is a safe result.
             self.meta_mut().len = 0;
@@ -401,9 +401,9 @@ impl Drop for Packet {
     }
 }
 
-/// Drops a handle on a shared buffer. A clone's chunk is freed at once, with its own buffer restored. The
-/// chunk that owns the buffer is freed when the last handle on the buffer is dropped. If the handle of that chunk
-/// is dropped earlier, only the reference count keeps the chunk alive.
+/// Drops a handle on a shared buffer. If this is the handle of a clone, frees the clone's chunk at once, with the
+/// chunk's own buffer restored. The chunk that owns the buffer is freed when the last handle on the buffer is dropped.
+/// If the owner's own handle is dropped earlier, only the reference count keeps the owner alive.
 #[cold]
 #[inline(never)]
 fn drop_shared(chunk: ChunkPtr) {
@@ -426,7 +426,8 @@ fn drop_shared(chunk: ChunkPtr) {
     // SAFETY: the owner lives until its count reaches zero, and the count included the dropped handle.
     if unsafe { owner.shared() }.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
         pool::count_elsewhere(-1);
-        // SAFETY: this was the last handle on the owner's buffer, and the owner's own handle is gone too.
+        // SAFETY: no handle is left: this was the last of the packets that share the owner's buffer, and the packet
+        // that owned the buffer was dropped before.
         unsafe { pool::give(owner) }
     }
 }

@@ -26,10 +26,10 @@ pub(crate) struct Inner {
     local: UnsafeCell<Local>,
     /// Chunks freed by other threads.
     returns: Returned,
-    /// The number of chunks that other threads have returned. When the pool's thread ends, it subtracts two
-    /// numbers: the chunks that it has taken from `returns`, and the chunks that are not in its free lists. From
-    /// then on, the balance is minus the number of chunks still in use, and the thread that brings it to zero
-    /// frees the pool.
+    /// The number of chunks that other threads have returned. When the pool's thread ends, it subtracts two numbers
+    /// from this balance: the number of chunks that it has taken from `returns`, and the number of chunks that are not
+    /// in its free lists. From then on, the balance is minus the number of chunks still in use. The thread that brings
+    /// the balance to zero frees the pool.
     balance: AtomicI64,
     /// Lets tests observe when the pool is freed.
     #[cfg(test)]
@@ -63,7 +63,8 @@ pub struct Lender {
     seen: fn() -> *mut Inner,
 }
 
-/// The pools of this copy of the crate, for [`borrow`] in another copy.
+/// Returns access to the pools of this copy of the crate. Another copy in the same process passes the result to its own
+/// [`borrow`].
 pub fn lender() -> Lender {
     Lender { copy: (&raw const LENDER).addr(), current, seen: || CURRENT.get() }
 }
@@ -280,8 +281,8 @@ unsafe fn give_remote(pool: NonNull<Inner>, chunk: ChunkPtr) {
     if let Some(lender) = LENDER.get()
         && std::ptr::eq((lender.seen)(), pool.as_ptr())
     {
-        // SAFETY: the caller owns the chunk, which is in a slab of `pool`. According to the lender this is the
-        // pool of the current thread, and no reference to its `local` exists, as in `give`.
+        // SAFETY: the caller owns the chunk, which is in a slab of `pool`. According to the lender, `pool` is the pool
+        // of the current thread. No reference to the `local` of `pool` exists, as in `give`.
         unsafe {
             let class = chunk.slab().as_ref().class;
             let local = &mut *pool.as_ref().local.get();

@@ -25,14 +25,16 @@ pub(crate) enum GlobalRead {
     Anywhere(fn(&Shared) -> String),
     /// The value is the speed of the clock. A worker must read it from its own clock.
     Timewarp,
-    /// The value is the table of all drops. A worker must compute it, because it asks the other workers.
+    /// The value is the table of all drops. A worker must compute this table, because the computation asks the other
+    /// workers for their drops.
     Drops,
 }
 
 /// What a write to a global handler does.
 #[derive(Clone, Copy)]
 pub(crate) enum GlobalWrite {
-    /// Requests that the router stop. The driver script decides on each request. Without one, the router stops.
+    /// Requests that the router stop. If there is a driver script, the script decides on each request. Otherwise the
+    /// router stops.
     Stop,
     /// Changes the speed of the clock.
     Timewarp,

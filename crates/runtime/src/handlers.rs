@@ -15,7 +15,7 @@ struct StandardHandler {
     /// Returns the value for an element of the configuration. `None` if only the element's worker can compute the
     /// value.
     read: Option<fn(&Shared, usize) -> String>,
-    /// Returns the value for an element of the driver.
+    /// Returns the value for an element that the driver (the program that runs the router) has added.
     read_driver: fn(&DriverElement) -> String,
 }
 

@@ -196,10 +196,10 @@ impl<'a> Linker<'a> {
         });
     }
 
-    /// Makes the `resume` edge of action `e`, which leads back into the chain, to the action after `e`. The packets of
-    /// the chain wait on it until the copies that `e` has emitted have been stored, sent or dropped. `first` is the
-    /// first action of the chain, and `i` the index of `e` in it. Returns the index of the edge. Returns `NONE` if `e`
-    /// needs no such edge.
+    /// Makes the `resume` edge of action `e`. This edge leads back into the chain, to the action after `e`. The packets
+    /// of the chain wait on this edge until the copies that `e` has emitted have been stored, sent or dropped. `first`
+    /// is the first action of the chain, and `i` the index of `e` in the chain. Returns the index of the edge. Returns
+    /// `NONE` if `e` needs no such edge.
     fn resume(&mut self, first: usize, e: usize, i: usize) -> u32 {
         if !(self.copies(e) && self.pushes(e)) {
             return NONE;

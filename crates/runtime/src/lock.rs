@@ -109,8 +109,8 @@ impl State {
             }
         }
     }
-    /// Marks the element's descriptors that are ready. When a descriptor becomes ready, the home worker's watch stops
-    /// waiting for it.
+    /// Marks the descriptors of the element that have become ready. These are the descriptors for which the home
+    /// worker's watch no longer waits.
     pub fn look(&mut self, core: &mut Core) {
         for (&key, &watch) in &self.registered {
             if !core.watches().waits(watch) {

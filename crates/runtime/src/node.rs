@@ -22,9 +22,9 @@ pub(crate) struct Member {
     pub skip: u32,
     pub action: Box<dyn Action>,
     /// The index of the edge that leads to the next action of the chain. The packets of the chain wait on this edge in
-    /// two cases. If the action has emitted copies, the copies move first. If the action has added packets to the batch
-    /// ([`Verdict::Several`](castanet_element::Verdict::Several)), the packets may have to move one by one. `NONE` if
-    /// the class does neither, or if packets are pulled through the chain.
+    /// two cases. If the action has emitted copies, the packets wait until the copies have moved. If the action has
+    /// added packets to the batch ([`Verdict::Several`](castanet_element::Verdict::Several)), the packets wait because
+    /// they may have to move one by one. `NONE` if the class does neither, or if packets are pulled through the chain.
     pub resume: u32,
 }
 
@@ -63,8 +63,8 @@ pub(crate) struct Node {
     pub descending: bool,
     /// For each pull input, the node and the output that it pulls from.
     pub sources: Box<[(u32, u32)]>,
-    /// The node and the output that this node pulls from directly. Set only if this node accesses no further node, and
-    /// the node that it pulls from accesses none at all. Typically, this node is a task that pulls from a queue.
+    /// The node and the output that this node pulls from directly. Set only if this node accesses no node but the one
+    /// it pulls from, and that node accesses none. Typically, this node is a task that pulls from a queue.
     pub direct: Option<(u32, u32)>,
 }
 

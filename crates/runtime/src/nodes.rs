@@ -31,8 +31,8 @@ pub struct Nodes {
     pub(crate) places: Vec<(u32, u32)>,
     /// The edges on which packets wait. The last one is followed first.
     pub(crate) stack: Vec<u32>,
-    /// The edges and packets that [`Nodes::suspend`] has taken away. They wait until the packets in a cycle have been
-    /// stored, sent or dropped. Each call of `suspend` adds one list.
+    /// The edges and packets that [`Nodes::suspend`] has taken away, one list for each call. They wait until the packet
+    /// that re-entered a cycle has been stored, sent or dropped.
     suspended: Vec<Vec<(u32, Batch)>>,
     /// Edges on which packets wait for an element that is still running on this worker.
     pub(crate) parked: Vec<u32>,
@@ -180,7 +180,7 @@ impl Nodes {
             }
         };
         // A copy that left a chain by a side output must move before the packet itself. The edge that is marked last is
-        // followed first, so the edges of side outputs are marked after the main edges.
+        // followed first. So mark the edges of side outputs after the main edges.
         let (base, end) = (node.base, node.base + node.count);
         let sides = if node.descending { end } else { base + node.mains };
         (base..sides).for_each(&mut mark);
@@ -188,7 +188,7 @@ impl Nodes {
         next.map(|x| x as usize)
     }
 
-    /// Puts all edges of a node that have packets on the stack.
+    /// Pushes onto the stack all edges of a node on which packets wait.
     pub(crate) fn defer(&mut self, n: usize) {
         if let Some(x) = self.pending(n) {
             self.stack.push(x as u32);
@@ -209,8 +209,8 @@ impl Nodes {
     }
 
     /// Takes all waiting packets off their edges, and keeps them until `resume`. Used when packets move one by one and
-    /// one of them re-enters a cycle: it must be stored, sent or dropped before the next packet moves, so it must not
-    /// queue up behind the waiting packets.
+    /// one of them re-enters a cycle. That packet must be stored, sent or dropped before the next packet moves, so it
+    /// must not queue up behind the waiting packets.
     #[cold]
     pub(crate) fn suspend(&mut self) {
         let Nodes { edges, stack, suspended, .. } = self;

@@ -17,8 +17,8 @@ pub type Printer = Box<dyn Fn(&str) + Send + Sync>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnPanic {
     /// The router stops in an orderly way.
-    // This is the default, because the state of an element that has panicked may be inconsistent. A stop is noticed,
-    // but a router that continues may give wrong results without notice.
+    // This is the default, because the state of an element that has panicked may be inconsistent. Users notice that a
+    // router has stopped. They may not notice that a router that continues gives wrong results.
     #[default]
     Stop,
     /// The router continues, and drops all packets that reach the element.

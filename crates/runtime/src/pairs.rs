@@ -143,8 +143,9 @@ fn kind(graph: &Graph, e: usize) -> Option<ElementKind> {
     let mut unnamed = false;
     let mut parts: Vec<&str> = element.name.split('/').collect();
     let classes = element.origin.iter().map(|o| o.class.as_str()).chain([element.class.as_str()]);
-    // In a flat configuration, a name such as `a/b` is a plain element name, whose compounds are unknown. So compare
-    // only the last parts of the name: those of the known compounds (`origin`) and of the element itself.
+    // In a flat configuration, a name such as `a/b` is a plain element name, and its compounds are unknown. So only the
+    // last parts of a name are compared with classes: one part for each known compound (`origin`), and one for the
+    // element itself.
     let first = parts.len().saturating_sub(element.origin.len() + 1);
     for (part, class) in parts.iter_mut().skip(first).zip(classes) {
         if is_unnamed(part, class) {
@@ -197,9 +198,10 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Pairs elements that are connected to a pair by the same ports, then elements that are connected to the new
-    /// pairs, and so on. If `same` is true, the configuration strings must be equal. Returns whether it has found
-    /// pairs.
+    /// Pairs an old and a new element if the same ports connect them to elements that are paired already. Then does the
+    /// same with the neighbours of the new pairs, and so on. If `same` is true, paired elements must have equal
+    /// configuration strings. If `same` is false, stops after the first round that finds pairs. Returns whether it has
+    /// found pairs.
     fn along_connections(&mut self, same: bool) -> bool {
         let mut any = false;
         loop {
@@ -213,8 +215,8 @@ impl<'a> Matcher<'a> {
             }
             any |= self.pair_single(&of_old, &of_new);
             if !same && any {
-                // Return after each round, so that the caller first pairs elements with equal configuration strings
-                // near the new pairs.
+                // Return after each round. Near the new pairs, the caller then first pairs elements with equal
+                // configuration strings.
                 return any;
             }
         }
@@ -281,8 +283,8 @@ impl<'a> Matcher<'a> {
         found.into_iter().fold(false, |any, (o, e)| self.pair(o, e) || any)
     }
 
-    /// Pairs equal groups of connected elements, if each configuration has the same number of these groups. Returns
-    /// whether it has found pairs.
+    /// Pairs groups of connected elements that are equal in both configurations. If the two configurations do not have
+    /// the same number of equal groups, none of these groups is paired. Returns whether it has found pairs.
     fn groups(&mut self) -> bool {
         let mut same: BTreeMap<Vec<String>, [Vec<Vec<u32>>; 2]> = BTreeMap::new();
         for (i, side) in [&self.old, &self.new].into_iter().enumerate() {
@@ -314,8 +316,8 @@ impl<'a> Matcher<'a> {
             for (output, port, peer) in side.edges(e as usize) {
                 let p = peer.element as u32;
                 let twin = if is_old { Some(p) } else { side.twins.get(peer.element).copied().flatten() };
-                // A neighbour outside the group is paired. Describe it by the number of the old element, which is the
-                // same for both configurations.
+                // A neighbour outside the group belongs to a pair. Describe it by the number of the old element of the
+                // pair, which is the same for both configurations.
                 let end = index.get(&p).map_or(format!("paired {twin:?}"), |i| format!("own {i}"));
                 edges.push(format!("{output} {port} {} {end}", peer.port));
             }

@@ -69,9 +69,9 @@ impl Element for Disabled {
 }
 
 impl Nodes {
-    /// Puts the node bodies that were running during the panic back into their nodes, and counts the lost packets as
-    /// dropped. Returns the element that panicked, the number of lost packets, and the panic message. `caller` is the
-    /// element that is assumed to have panicked if the report names none.
+    /// Puts the bodies (elements or chains) of the nodes that were running during the panic back into the nodes, and
+    /// counts the lost packets as dropped. Returns the element that panicked, the number of lost packets, and the panic
+    /// message. If the report names no element, `caller` is assumed to have panicked.
     fn collect(
         &mut self,
         core: &mut Core,
@@ -133,7 +133,8 @@ impl Nodes {
             // does not run with them.
             core.restore_caller(Some(caller));
             self.calls = calls;
-            // The panic has also released the locks of the interrupted call. Restore the numbers of locks and waits.
+            // The panic has also released the locks of the interrupted call. So restore the numbers of locks and waits
+            // from before this call.
             self.unwind_to(core, (locks, waits, answering));
             let (culprit, _, what) = self.collect(core, report, Some(me));
             self.recover(culprit.unwrap_or(me));

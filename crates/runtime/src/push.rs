@@ -12,9 +12,9 @@ use castanet_spec::Reason;
 
 /// The maximum number of times that one packet may go round cycles.
 pub(crate) const HOPS: u16 = 1000;
-/// The maximum number of rounds through cycles in one turn, for each packet that the turn may emit. The rounds of all
-/// packets of the turn, including copies, are added up. [`HOPS`] alone is not enough, because copies in a cycle
-/// multiply.
+/// The maximum number of rounds through cycles in one turn is this number, multiplied by the number of packets that the
+/// turn may emit. The rounds of all packets of the turn, including copies, are added up. [`HOPS`] alone is not enough,
+/// because copies in a cycle multiply.
 pub(crate) const ROUNDS: u64 = 20_000;
 
 /// The node and input that an edge leads to.
@@ -151,8 +151,8 @@ impl Nodes {
             }
             Some(Rest::Nowhere(from)) => core.count_drops(from, Reason::NoPort, 1),
         }
-        // The caller skips this function, and so also `drain`, if the single-packet path has left no work. This is
-        // correct, because only `follow` suspends packets or counts rounds through cycles.
+        // If the single-packet path has left no work, the caller does not call this function, so `drain` is not called
+        // either. This is correct, because only `follow` suspends packets or counts rounds through cycles.
         self.drain(core);
     }
 

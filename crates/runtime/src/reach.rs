@@ -9,7 +9,7 @@ use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
 use castanet_element::{AnyElement, Cx, Instance};
 use castanet_packet::Packet;
 
-/// The result of a call of an element that needs access to other elements, and what the element has emitted.
+/// The result of calling an element that needs access to other elements, together with what the element has emitted.
 pub(crate) struct Reached<R> {
     pub out: R,
     /// The only packet that the element has emitted, with the index of the edge for it. None if the element has emitted

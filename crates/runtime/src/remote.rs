@@ -131,8 +131,8 @@ impl Remote for Running {
             && let GlobalWrite::Swap(command) = shared.global_write(from, handler)?
             && (command != SwapCommand::Replace || !self.settings.clock.is_simulated())
         {
-            // Swap on this thread, so that all workers keep moving packets. Under simulated time, a worker must do it,
-            // because only its clock has the current time.
+            // Swap on this thread, so that all workers keep moving packets. Under simulated time, a worker must do the
+            // swap, because only the worker's clock has the current time.
             let swap = |text: &str| self.swap(from, BY_HANDLER, text).map(|done| done.warnings);
             return self.command(from, command, value, Style::Snippets, swap);
         }

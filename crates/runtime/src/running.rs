@@ -68,7 +68,8 @@ impl Running {
         // A second call would be a bug in the caller. The elements of the first call stay.
         let _ = self.driver_elements.set(elements);
     }
-    /// Returns the driver's element with this name. None if an element of the configuration has the same name.
+    /// Returns the element with this name that the driver (the program that runs the router) has added. None if an
+    /// element of the configuration has the same name.
     pub(crate) fn driver_element(&self, name: &str) -> Option<&DriverElement> {
         let found = self.driver_elements.get()?.iter().find(|e| e.name == name)?;
         self.current().is_some_and(|s| s.find(name).is_none()).then_some(found)

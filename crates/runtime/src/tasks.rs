@@ -115,7 +115,7 @@ impl Tasks {
                 s.remove(element);
             }
             None => {
-                // A task that goes to sleep has usually just had its turn, so check that position first.
+                // A task that goes to sleep has usually just had its turn, so check the position before `next` first.
                 let last = self.next.checked_sub(1).unwrap_or(self.rotation.len().wrapping_sub(1));
                 let at = match self.rotation.get(last) {
                     Some(&e) if e == element => Some(last),

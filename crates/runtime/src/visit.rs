@@ -5,12 +5,16 @@
 //! home worker, which runs its task and its timers, waits for its descriptors, and answers its handlers. If a call on
 //! another worker changes the timers or descriptors, that worker sends the home worker [`Mail::Attend`].
 //!
-//! There are no deadlocks, for these reasons. A worker that holds a lock waits for another lock only in order to pull
-//! or to call a handler, and the graph has no cycle of pulls. If such a worker has to push packets to an element in
-//! use, the packets wait on their edge until the worker holds no lock. A worker that waits still answers the handler
-//! calls of other workers. A worker that calls a handler while it holds a lock never waits for a lock whose holder is
-//! waiting too, and neither does a worker that answers a handler call. Instead, the call fails with the error that the
-//! element is busy.
+//! There are no deadlocks, for these reasons:
+//!
+//! - A worker that holds a lock waits for another lock only in order to pull or to call a handler. The graph has no
+//!   cycle of pulls.
+//! - If a worker that holds a lock has to push packets to an element in use, the packets wait on their edge until the
+//!   worker holds no lock.
+//! - A worker that waits still answers the handler calls of other workers.
+//! - Two kinds of worker never wait for a lock whose holder is waiting too: a worker that calls a handler while it
+//!   holds a lock, and a worker that answers a handler call. Instead, the call fails with the error that the element is
+//!   busy.
 
 use crate::handlers::busy;
 use crate::lock::{Locked, Purpose, State, Visit};
@@ -96,7 +100,7 @@ impl Nodes {
             inbox.waiting.store(self.waits > 0, Ordering::SeqCst);
         }
     }
-    /// Restores the numbers of locks, waits and answers to those from before a panic.
+    /// Sets the numbers of held locks, of waits and of answers in progress back to their values before a panic.
     pub(crate) fn unwind_to(&mut self, core: &Core, (locks, waits, answering): (u32, u32, u32)) {
         (self.locks, self.waits, self.answering) = (locks, waits, answering);
         self.show_waits(core);

@@ -37,7 +37,8 @@ pub enum Offload {
     Transparent,
     /// Handles partial checksums and super-packets.
     Aware,
-    /// Can handle neither. An element of the class must get only packets with complete checksums, and no super-packets.
+    /// Cannot handle partial checksums or super-packets. An element of the class must get only packets with complete
+    /// checksums, and no super-packets.
     None,
 }
 

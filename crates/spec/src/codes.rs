@@ -47,7 +47,7 @@ impl Count {
 pub enum Outputs {
     /// A number or range that does not depend on the inputs.
     Count(Count),
-    /// As many as there are inputs, plus this number.
+    /// As many outputs as there are inputs, plus this number.
     Same(usize),
 }
 

@@ -15,7 +15,8 @@ pub struct CountSpec {
     pub doc: &'static str,
     /// The name of the label, such as `reason`; empty if there is only one number.
     pub label: &'static str,
-    /// The values of the label, in the order of the numbers; empty if there is only one number.
+    /// The values of the label, one for each number of the count, in the same order. Empty if the count has only one
+    /// number.
     pub values: &'static [&'static str],
 }
 

@@ -55,8 +55,8 @@ pub struct Names {
     ports: HashMap<(String, u8), u16>,
     annotations: HashMap<String, (usize, Option<usize>)>,
     elements: HashMap<String, (usize, &'static str)>,
-    /// The shares of processor time that ScheduleInfo sets for an element's task, by element index. The inner key is
-    /// the compound that a share was given to, or "" if it was given to the element itself.
+    /// The shares of processor time that ScheduleInfo sets for an element's task, by element index. The inner key names
+    /// the compound for which a share was set, or is "" if the share was set for the element itself.
     shares: HashMap<usize, BTreeMap<String, f64>>,
     homes: HashMap<usize, usize>,
     devices: Option<Devices>,

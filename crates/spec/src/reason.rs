@@ -106,7 +106,7 @@ reasons! {
     Truncated = "truncated",
     /// The packet arrived, or would have left, at a port that is suppressed.
     Suppressed = "suppressed",
-    /// Its destination is on the segment that it came from.
+    /// The destination is on the segment that the packet came from.
     SameSegment = "same-segment",
     /// A message of the spanning tree protocol that was malformed or out of range.
     BadBpdu = "bad-bpdu",

@@ -3,7 +3,8 @@
 
 /// The number of entries in a bucket.
 const WAYS: usize = 7;
-/// The index in [`Bucket::tags`] of the overflow count: the number of entries that overflowed past the bucket.
+/// The index in [`Bucket::tags`] of the overflow count: the number of entries that went to a later bucket because this
+/// bucket was full.
 const PASSED: usize = 7;
 /// Marks a free slot.
 const NONE: u32 = u32::MAX;
@@ -96,8 +97,8 @@ impl FlowIndex {
             let b = self.buckets.get(at)?;
             let mut bits = b.matches(tag);
             while bits != 0 {
-                // A free slot has tag 0, so a search for tag 0 also finds free slots. They are skipped by their value
-                // `NONE`.
+                // A free slot has tag 0, so a search for tag 0 also finds free slots. The search skips them because
+                // their value is `NONE`.
                 if let Some(&v) = b.values.get(bits.trailing_zeros() as usize)
                     && v != NONE
                     && is(v)

@@ -61,8 +61,8 @@ impl<T> Ring<T> {
         Ok(Self::over(cells, physical, capacity))
     }
 
-    /// The number of cells for a capacity. It is at least two, because with a single cell, "full at p" and
-    /// "free for p + 1" would be the same sequence number.
+    /// The number of cells for a capacity, at least two. With a single cell, the sequence number `p + 1` would mean
+    /// both "holds the item at `p`" and "free for the item at `p + 1`".
     fn cells_for(capacity: usize) -> usize {
         capacity.next_power_of_two().max(2)
     }
@@ -112,8 +112,8 @@ impl<T> Ring<T> {
         &self.cells[position & self.mask]
     }
 
-    /// The number of consecutive cells, from `position` on, whose sequence number is their own position plus `ready`;
-    /// at most `want`.
+    /// Counts consecutive cells, from `position` on, whose sequence number is their own position plus `ready`. Counts
+    /// at most `want` cells.
     #[inline]
     fn ready(&self, position: usize, ready: usize, want: usize) -> usize {
         let mut count = 0;

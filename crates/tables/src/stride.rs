@@ -19,28 +19,29 @@ fn stride(tickets: u32) -> u64 {
     ONE_TICKET / u64::from(tickets.max(1))
 }
 
-/// When the service of a task exceeds this number times the longest stride, the services of all tasks are halved.
-/// Without the limit, a task that has slept for long would be preferred for too long.
+/// The limit of a task's service (the sum of its strides over its turns), as a multiple of the longest stride. When a
+/// service exceeds the limit, the services of all tasks are halved. Without the limit, a task that has slept for long
+/// would be preferred for too long.
 const MOST_SERVICE: u64 = 64;
 
 /// A stride scheduler for any number of tasks, which are identified by small numbers. A turn takes logarithmic time.
 /// Tasks with equal numbers of tickets take turns in the order in which they were added.
 ///
-/// If tasks have different numbers of tickets, three rules keep the shares of tasks that sleep and wake together:
+/// If tasks have different numbers of tickets, three rules keep the shares right, even if tasks sleep and wake
+/// together:
 /// - A turn in which a task found nothing to do does not count ([`Stride::withdraw`]).
 /// - When the task is scheduled again, it keeps its pass, or gets the current pass if that is higher.
 /// - Among tasks with equal passes, the one with the least service for its tickets is next. If their services are equal
 ///   too, the one that entered the queue first is next.
 #[derive(Clone, Debug, Default)]
 pub struct Stride {
-    /// Keys are the pass, the service (0 while all tickets are equal), and the number of the task's entry into the
-    /// queue.
+    /// The scheduled tasks. A key consists of the task's pass, the task's `service` (0 while all tickets are equal),
+    /// and the number of the task's entry into the queue.
     heap: Heap<(u64, u64, u64)>,
     clients: Vec<Client>,
     entered: u64,
-    /// The current pass. A turn sets the current pass to the pass that its task had before the turn. If the turn turns
-    /// out not to count, the current pass goes back to `before`. A new task gets a pass one stride above the current
-    /// pass.
+    /// The current pass: the pass of the task that was called last, as it was when its turn began. If that turn does
+    /// not count, `before` restores the value. A new task gets a pass one stride above the current pass.
     now: u64,
     /// The value of `now` before the last turn.
     before: u64,
@@ -55,8 +56,8 @@ pub struct Stride {
 struct Client {
     /// The task's stride; 0 if no task has this number.
     stride: u64,
-    /// The sum of the task's strides over the turns that count. Turns are added only while tasks have different
-    /// numbers of tickets.
+    /// The sum of the task's strides, one for each turn. A turn that `retry` or `withdraw` cancelled is not included.
+    /// Turns are added only while tasks have different numbers of tickets.
     service: u64,
     /// The task's pass when it was withdrawn ([`Stride::withdraw`]); none if it was not withdrawn since it was last
     /// added.
@@ -142,9 +143,9 @@ impl Stride {
         }
     }
 
-    /// Called when a task found nothing to do in its last turn but stays scheduled. Every second such turn does not
-    /// count, so the task can try again at once. The remaining turns count, so a task that finds nothing for long gives
-    /// way to other tasks. Does nothing while all tasks have equal numbers of tickets.
+    /// Called when a task found nothing to do in its last turn but stays scheduled. Every second such turn is not
+    /// charged to the task, so the task can try again at once. The other turns are charged, so a task that finds
+    /// nothing for long gives way to other tasks. Does nothing while all tasks have equal numbers of tickets.
     pub fn retry(&mut self, client: u32) {
         if !self.mixed {
             return;

@@ -13,7 +13,7 @@ pub struct TokenBucket {
     capacity: i128,
     /// The content, in parts of a token. Negative if more was removed than was available.
     level: i128,
-    /// The time of `level`, in nanoseconds.
+    /// The time up to which `level` includes the tokens that have arrived, in nanoseconds.
     updated: i64,
 }
 
@@ -113,8 +113,8 @@ impl TokenBucket {
         if parts > self.capacity || self.rate == 0 {
             return None;
         }
-        // The first nanosecond at which enough tokens have arrived. If the clock has stepped back, the time
-        // until `updated` is added.
+        // The wait ends at the first nanosecond at which enough tokens have arrived. If the clock has stepped back to
+        // before `updated`, the wait also includes the time until `updated`.
         let missing = parts.saturating_sub(self.level).unsigned_abs().div_ceil(u128::from(self.rate));
         let behind = self.updated.abs_diff(now);
         Some(u64::try_from(missing).unwrap_or(u64::MAX).saturating_add(behind))

@@ -149,9 +149,9 @@ impl Code {
     fn distance(&self, to: Label) -> usize {
         self.0.len().saturating_sub(to)
     }
-    /// Returns a label for a jump of limited reach to `to`. The label is at most `most` instructions after the next
-    /// instruction to be pushed. It is `to` itself if `to` is near enough. If not, it is the label of a jump to `to`,
-    /// which this function adds.
+    /// Returns a label by which the next pushed instruction can jump to `to`, if it can skip at most `most`
+    /// instructions. If `to` is near enough, the label is `to` itself. Otherwise, this function adds an unconditional
+    /// jump to `to`, and returns the label of that jump.
     fn reach(&mut self, to: Label, most: usize) -> Label {
         match self.distance(to) {
             far if far <= most => to,

@@ -122,8 +122,8 @@ pub(super) enum Type {
 }
 
 impl Type {
-    /// The header field of this type, which gives the width of its values. For ports, the source port; `None` for
-    /// addresses.
+    /// Returns the header field of this type, which gives the width of its values. A port type has two fields of equal
+    /// width: returns the source port. Returns `None` for addresses.
     pub(super) fn field(self) -> Option<Field> {
         match self {
             Type::Host | Type::Net | Type::EtherHost => None,

@@ -14,7 +14,7 @@ pub struct Control {
     /// Handler reads per second.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub reads: u32,
-    /// How often to compare the forwarding rate during reads with the rate without reads.
+    /// Number of times to compare the forwarding rate during reads with the rate without reads.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub groups: u32,
     /// Print JSON.

@@ -65,7 +65,7 @@ pub struct Veth {
     /// Processors of the generator and of the routers; by default the first two.
     #[arg(long, value_name = "N,N", value_parser = processors)]
     pub processors: Option<[usize; 2]>,
-    /// Run receive processing on the routers' processor too; needs root.
+    /// Run the receive path of the routers on their processor too; needs root.
     #[arg(long)]
     pub steer: bool,
     /// The generator: `packet` (a packet socket) or `live` (the kernel); default: live where it is permitted.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The handlers of a class, and their flags and values in words.
+//! Lists the handlers of a class, and describes their flags and values in words.
 
 use castanet_runtime::handlers::LIVE;
 use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};

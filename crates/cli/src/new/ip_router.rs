@@ -215,8 +215,8 @@ impl IpRouter {
     }
 
     /// Returns the elements that route packets. With --check-sources, packets pass two tables. The first table looks up
-    /// the source: its route must lead to the interface on which the packet arrived, whose number is the packet's
-    /// paint. The second table looks up the destination.
+    /// the source: its route must lead to the interface on which the packet arrived. The paint of the packet is the
+    /// number of this interface. The second table looks up the destination.
     fn routing(&self) -> String {
         let table = self.table().join(",\n        ");
         let routes = format!("routes :: StaticIPLookup(\n        {table});\n");

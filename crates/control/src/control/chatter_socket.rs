@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ChatterSocket: messages for other programs.
+//! ChatterSocket: shows messages of the router to other programs.
 
 use super::serving::{ListenerKind, Serving, place};
 use crate::server::Service;
@@ -52,7 +52,7 @@ pub struct Args {
     /// The number of retries, one a second, while the address is in use; if all fail, the router stops.
     #[arg(keyword, default = 0)]
     retries: i32,
-    /// Whether each failed attempt is reported.
+    /// Whether each failed attempt to listen is reported.
     #[arg(keyword, default = true)]
     retry_warnings: bool,
     /// Whether TCP connections are accepted only from this host.

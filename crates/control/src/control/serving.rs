@@ -47,7 +47,7 @@ pub(super) fn place(
     anywhere: bool,
     cx: &BuildCx<'_>,
 ) -> Result<ListenAddress, ConfigError> {
-    // Errors call the argument PORT, as it is declared, even where it is a file name or a descriptor.
+    // Errors use the declared name of the argument, PORT, even if the value is a file name or a descriptor.
     let wrong = |meaning, e: ValueError| cx.wrong_value("PORT", e.under(meaning));
     Ok(match kind {
         ListenerKind::Tcp => {

@@ -25,8 +25,8 @@ pub(super) struct Peer {
     pub talk: Talk,
     /// The events for which the client's descriptor is registered in epoll.
     pub interest: EventFlags,
-    /// Whether the client is queued to be served again without an event. A client with buffered commands is queued,
-    /// because its descriptor may have no event.
+    /// Whether the client is queued to be served again even if its descriptor has no event. A client with buffered
+    /// commands is queued.
     pub busy: bool,
     /// The number of bytes counted for this client in the server's total: the last result of [`Peer::holds`].
     pub held: usize,
@@ -128,7 +128,7 @@ impl Peer {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
-                // Commands that have arrived are still executed.
+                // Stop sending, but still execute the commands that have arrived.
                 Err(_) => self.output_broken = true,
             }
         }

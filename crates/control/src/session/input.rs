@@ -18,8 +18,8 @@ pub struct Input {
     bytes: Vec<u8>,
     /// The index of the first unparsed byte.
     at: usize,
-    /// No unparsed line end stands before this index. The search for the next one starts here, so a line that arrives
-    /// byte by byte is searched only once.
+    /// There is no unparsed line end before this index. The search for the next line end starts at this index, so a
+    /// line that arrives byte by byte is searched only once.
     searched: usize,
     /// Whether the last line ended with CR. A LF that follows belongs to that line end.
     after_cr: bool,

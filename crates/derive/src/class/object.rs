@@ -7,7 +7,8 @@ use quote::{quote, quote_spanned};
 use syn::Ident;
 use syn::spanned::Spanned;
 
-/// The last expressions of `read_handler` and `write_handler`. They read and write the handlers of arguments.
+/// Returns the expressions that end the generated `read_handler` and `write_handler`. These expressions read and write
+/// the handlers of arguments.
 fn args_access(parts: &Parts<'_>) -> (TokenStream, TokenStream) {
     let Some(args) = parts.args() else { return (quote!(None), quote!(None)) };
     let read = quote!(::castanet_element::spec::Args::read(#args, handler).map(Ok));

@@ -155,9 +155,9 @@ impl Cx<'_> {
             self.apply_rest(batch, i, v, f);
         }
     }
-    /// The second half of [`Cx::apply`]: processes the packets from index `from`, the first one that leaves the batch,
-    /// to the end. `first` is the verdict on packet `from`. All these packets move to a second batch, and those that
-    /// continue come back one by one.
+    /// The second half of [`Cx::apply`]. It begins with the first packet that leaves the batch: `from` is the index of
+    /// this packet, and `first` is the verdict on it. This packet and all packets behind it move to a second batch.
+    /// Those that continue come back one by one.
     #[inline(never)]
     pub(crate) fn apply_rest(
         &mut self,

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Code that runs around each call of an element.
 pub trait Wrap: Send + 'static {
-    /// Calls `f`, with the code of the wrapper around the call.
+    /// Calls `f`, and runs the code of the wrapper around this call.
     fn call<R>(&self, f: impl FnOnce() -> R) -> R;
 }
 
@@ -31,8 +31,8 @@ impl Wrap for Guard {
 
 /// An element, and a wrapper around each of its calls.
 pub struct Wrapped<T: ?Sized, W> {
-    // INVARIANT: `inner` comes first, because fields are dropped in order. `wrap` may keep the library loaded that
-    // contains the code of `inner`.
+    // INVARIANT: `inner` comes first, because fields are dropped in order. The code of `inner` may be in a library that
+    // stays loaded only while `wrap` exists.
     inner: Box<T>,
     wrap: W,
 }

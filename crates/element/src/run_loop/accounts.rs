@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ledger of one worker: for each element, the packets that it dropped, and those that entered, were made, left or
-//! were missed.
+//! The ledger of one worker. For each element, it counts the packets that the element dropped, and those that entered
+//! the router, were made, left the router, or were missed (dropped by the kernel before the element could read them).
 
 use super::core::Core;
 use castanet_spec::{LedgerRole, Reason};

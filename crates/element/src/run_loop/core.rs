@@ -39,7 +39,8 @@ pub struct Core {
     pub(crate) deferred: Vec<(u32, HandlerRef)>,
     /// The number of dropped packets, by element and reason.
     pub(super) drops: Vec<u64>,
-    /// The numbers of packets that entered, were made, left or were missed, by element and [`Entry`].
+    /// The numbers of ledger entries, by element and [`Entry`]: packets that entered, were made or left, and packets
+    /// that the kernel dropped before the element could read them.
     pub(super) entries: Vec<[u64; Entry::ALL.len()]>,
     /// Packets that the running action has put behind its packet ([`Cx::behind`](crate::Cx::behind)).
     pub(crate) behind: Batch,
@@ -50,14 +51,14 @@ pub struct Core {
     pub(crate) tries: u32,
 }
 
-/// The limits of one call of a task, and how many turns the call stands for.
+/// The limits of one call of a task, and what the call has done. One call may do the work of several turns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     /// The maximum number of packets that the task may emit or pull in one turn.
     pub limit: usize,
-    /// The maximum number of turns that this call of the task may stand for.
+    /// The maximum number of turns whose packets this call of the task may move at once.
     pub turns: usize,
-    /// The number of turns that this call of the task stands for.
+    /// The number of turns that the run loop counts for this call of the task.
     pub taken: usize,
     /// What the pulls in this call found, as flags: [`Budget::NOTHING`], [`Budget::PACKETS`] or both. 0 if there was no
     /// pull.

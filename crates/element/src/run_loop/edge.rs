@@ -18,7 +18,7 @@ pub struct Edge {
     /// Whether the run loop has recorded that packets wait on this edge.
     // INVARIANT: when an edge has packets, `pending` is set or the element before the edge has just emitted them.
     pub pending: bool,
-    /// Whether the edge closes a cycle. Packets that cross such an edge count a hop.
+    /// Whether the edge closes a cycle. Each crossing of such an edge adds a hop to the hop count of a packet.
     pub back: bool,
 }
 
@@ -31,7 +31,8 @@ impl Default for Edge {
 }
 
 impl Edge {
-    /// Whether a packet may cross the edge at once: no packets wait on it, and it does not count hops.
+    /// Whether a packet may cross the edge at once: no packets wait on the edge, and the edge does not close a cycle
+    /// (where hops are counted).
     #[inline(always)]
     pub fn is_free(&self) -> bool {
         !(self.pending | self.back)

@@ -20,12 +20,12 @@ pub struct EdgeRange {
     pub me: u32,
     /// The index of its first edge, among all edges of the context.
     pub base: u32,
-    /// The number of its edges. An element has an edge for each output. An action in a chain has none for output 0,
-    /// which leads to the next action of the chain.
+    /// The number of the element's edges. An element has an edge for each output. An action in a chain has none for
+    /// output 0, which leads to the next action of the chain.
     pub count: u32,
-    /// The number of edges of its node that come before its own edges. Above 0 for an action in a chain, 0 for an
-    /// element that is a node of its own.
-    // INVARIANT: 0 for elements, above 0 for actions.
+    /// The number of edges of the element's node that come before the element's own edges. This number is above 0 for
+    /// an action in a chain, and 0 for an element that is a node of its own.
+    // INVARIANT: 0 for an element that is a node of its own, above 0 for an action in a chain.
     pub skip: u32,
 }
 
@@ -45,8 +45,8 @@ pub struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
-    /// Makes the outputs of an element. `single` means that a single packet is moved, without a batch. This opens the
-    /// slot.
+    /// Makes the outputs of an element. If `single` is true, the element handles a single packet without a batch, and
+    /// the slot is open.
     #[inline(always)]
     pub(crate) fn new(edges: &'a mut [Edge], range: EdgeRange, single: bool) -> Outputs<'a> {
         let open = if single { range.count } else { 0 };

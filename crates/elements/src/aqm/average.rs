@@ -27,8 +27,8 @@ impl Real {
 /// An exponentially weighted moving average of queue lengths, updated for each packet.
 pub(super) struct Average {
     value: Real,
-    /// A time in nanoseconds. If the next packet finds the queue empty, the period from this time on counts as idle.
-    /// `i64::MAX` before the first packet and, on a pull path, while the queue is not empty.
+    /// If the next packet finds the queue empty, the queue counts as idle from this time on, in nanoseconds. `i64::MAX`
+    /// before the first packet and, on a pull path, while the queue is not empty.
     since: AtomicI64,
     weight: Real,
 }

@@ -101,7 +101,7 @@ impl CoDel {
         cx.drop(p, Reason::EarlyDrop);
     }
 
-    /// Returns when the next packet is to be dropped after one was dropped at `t`.
+    /// Returns the time of the next drop, if the last drop was at `t`.
     fn law(&self, t: i64) -> i64 {
         let pause = self.args.interval.0 as f64 / f64::from(self.law.count.max(1)).sqrt();
         // At least 1 ns, so that the time advances even with a tiny interval.

@@ -30,7 +30,7 @@ pub(super) struct State {
     drops: SharedCount,
 }
 
-/// The arguments that say which queues count, and how their length is averaged.
+/// The arguments that select the queues to measure, and say how the length of these queues is averaged.
 #[derive(Args, Clone)]
 pub struct Averaging {
     /// The names of the queues whose lengths are added up; the nearest queues if not given.

@@ -51,9 +51,9 @@ pub struct Pi {
 pub struct Args {
     /// How many times a second the controller runs, at most 10,000.
     w: f64,
-    /// The increase of the probability for each packet of excess.
+    /// The increase of the drop probability for each packet of excess, which is the average length minus the target.
     a: f64,
-    /// The decrease of the probability for each packet of the previous excess.
+    /// The decrease of the probability for each packet of excess at the previous run of the controller.
     b: f64,
     /// The average length to aim for, in packets, unless QREF is given.
     target: u32,
@@ -209,7 +209,7 @@ impl Pi {
         self.controller.state.w.set(check_frequency(w)?);
         Ok(())
     }
-    /// The increase of the probability for each packet of excess.
+    /// The increase of the drop probability for each packet of excess, which is the average length minus the target.
     #[read]
     fn a(&self) -> f64 {
         self.controller.state.a.get()
@@ -218,7 +218,7 @@ impl Pi {
     fn set_a(&mut self, a: f64) {
         self.controller.state.a.set(a);
     }
-    /// The decrease of the probability for each packet of the previous excess.
+    /// The decrease of the probability for each packet of excess at the previous run of the controller.
     #[read]
     fn b(&self) -> f64 {
         self.controller.state.b.get()

@@ -382,7 +382,7 @@ impl Lifecycle for ArpQuerier {
             self.watch(now, cx);
         }
         self.own.continue_from(&old.own);
-        // Let the timer send the packets that arrived while the old element was sending the waiting packets.
+        // Some packets may have arrived while the old element was sending the waiting packets. Let the timer send them.
         if same && !old.releasing.is_empty() {
             self.releasing.append(&mut old.releasing);
             let now = cx.now();

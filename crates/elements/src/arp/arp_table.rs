@@ -164,7 +164,7 @@ pub fn expire(state: &State, cx: &mut Cx<'_>) {
     drop_lost(lost, cx);
 }
 
-/// Handlers that ARPTable and ARPQuerier share. Each of them also removes expired entries.
+/// Handlers that ARPTable and ARPQuerier share. Each of these handlers also removes expired entries.
 impl State {
     /// Returns the entries as text, one per line.
     pub fn read_table(&self, cx: &mut Cx<'_>) -> Table {

@@ -46,7 +46,7 @@ impl names::Names for ConfigNames<'_> {
 /// The result of compiling patterns: the program (a decision tree) and warnings, or all errors.
 pub(super) type Compiled = Result<(Program, Vec<Warning>), Vec<PatternError>>;
 
-/// Where a pattern is written.
+/// The place where a pattern is written: an argument, or a line of a file.
 pub(super) struct Written {
     /// The index of the argument that contains the pattern or names its file.
     pub(super) argument: usize,

@@ -95,7 +95,7 @@ impl Show for Sum {
 }
 
 impl Sum {
-    /// Returns the sum; `None` if a value is not a number.
+    /// Returns the sum of the handlers' values, or `None` if a value is not a number.
     fn value(&self, cx: &mut Cx<'_>) -> Option<f64> {
         self.0.iter().try_fold(0.0, |sum, h| {
             let element = h.element.and_then(|e| u32::try_from(e).ok());

@@ -91,8 +91,8 @@ pub struct FromHost {
     device: Arc<HostDevice>,
     wanted: Wanted,
     tun: Option<(Arc<Tun>, Watch)>,
-    /// The watch of a device that another router has taken over in a hot swap. Only the router of this element can end
-    /// the watch.
+    /// The watch of the device, after another router has taken over the device in a hot swap. Only the router of this
+    /// element can end this watch.
     left: Left,
     downstream: Signal,
     scratch: Vec<u8>,

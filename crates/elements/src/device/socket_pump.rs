@@ -32,7 +32,7 @@ pub(super) struct Shape {
     pub(super) ip: bool,
 }
 
-/// The arguments of sockets that say what received packets are like.
+/// The arguments of sockets for received packets: their maximum length and their headroom.
 #[derive(Args)]
 pub struct Reception {
     /// The maximum length of a received packet in bytes.

@@ -50,7 +50,8 @@ impl Wanted {
         if come != Setup::default() {
             device::set_up(tun.name(), &come)?;
         }
-        // If the new settings have a gateway, there is no old default route to remove: the new one has replaced it.
+        // If the new settings have a gateway, the new default route has replaced the old one, so there is no old route
+        // to remove.
         let gateway = go.gateway.filter(|_| self.gateway.is_none());
         if go.ip.is_some() || gateway.is_some() {
             device::take_away(tun.name(), &Setup { ip: go.ip, gateway, ..Setup::default() })?;

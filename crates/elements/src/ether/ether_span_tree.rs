@@ -65,8 +65,8 @@ struct Shared {
     switch: Arc<Control>,
 }
 
-/// The maximum time between two runs of the timer if the element has several replicas, in nanoseconds. Only one replica
-/// sets the timer, but messages to the others may require an earlier run.
+/// The maximum time between two runs of the timer, in nanoseconds, if the element has several replicas. Only one
+/// replica sets the timer, and a message that another replica receives may require an earlier run.
 const LOOK: i64 = 1_000_000_000;
 
 impl Build for EtherSpanTree {

@@ -28,7 +28,7 @@ pub struct GetEtherAddress {
 pub struct Args {
     /// The annotation to set, of six bytes.
     anno: Anno6,
-    /// Where the address is: bytes from the start of the packet, src or dst.
+    /// Where the address is: an offset in bytes from the start of the packet, or src or dst.
     offset: AddressOffset,
 }
 

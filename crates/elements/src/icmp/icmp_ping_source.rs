@@ -98,7 +98,7 @@ pub struct Args {
     /// Whether to stop the driver one INTERVAL after the last of LIMIT requests.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// Whether echo requests on input 0 are answered; only if output 0 is push.
+    /// Whether echo requests on input 0 are answered, which works only if output 0 is push.
     #[arg(keyword, default = false)]
     mirror: bool,
 }

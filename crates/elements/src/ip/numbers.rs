@@ -18,8 +18,8 @@ pub(crate) struct Numbers {
     offset: u16,
 }
 
-/// Returns the distance between the numbers of one replica. It is a power of two, at least the number of replicas. So
-/// replicas keep different remainders when their counters wrap around at 65,536.
+/// Returns the distance between consecutive numbers of one replica: a power of two, at least the number of replicas. As
+/// a power of two divides 65,536, the replicas keep different remainders when their counters wrap around at 65,536.
 fn step(replicas: usize) -> u16 {
     u16::try_from(replicas.next_power_of_two()).unwrap_or(1 << 15)
 }
@@ -59,8 +59,8 @@ impl Numbers {
     }
 }
 
-/// The identifier of ICMP messages. If the configuration does not give one, all replicas share an unpredictable one (0
-/// with `--seed`).
+/// The identifier of ICMP messages. If the configuration gives none, all replicas share an unpredictable identifier, or
+/// 0 with `--seed`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identifier {
     value: u16,

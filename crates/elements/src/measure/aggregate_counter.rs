@@ -115,8 +115,8 @@ fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError>
     }
 }
 
-/// The limits on one count: the number of aggregates, or the total count. There is at most one limit for freezing, one
-/// for stopping and one for calling a handler. A limit is removed when it is reached.
+/// The limits on one of the two counts: on the number of aggregates, or on the total count. There is at most one limit
+/// for freezing, one for stopping and one for calling a handler. A limit is removed when it is reached.
 #[derive(Default)]
 struct Call {
     freeze: Option<u64>,
@@ -125,8 +125,8 @@ struct Call {
 }
 
 impl Call {
-    /// Removes the limits that `n` has reached, and writes the handler if the limit of `call` is one of them. Returns
-    /// whether `freeze` was reached, and whether `stop` was reached.
+    /// Removes each limit that `n` has reached. If the limit of `call` is one of them, writes the handler of `call`.
+    /// Returns whether `freeze` was reached, and whether `stop` was reached.
     #[inline]
     fn reached(&mut self, n: u64, cx: &mut Cx<'_>) -> (bool, bool) {
         let due = |at: &mut Option<u64>| at.take_if(|at| *at <= n).is_some();

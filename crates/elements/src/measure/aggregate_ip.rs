@@ -38,7 +38,7 @@ pub struct Args {
     /// Whether to append the value to the bits of the previous aggregate.
     #[arg(keyword, default = false)]
     incremental: bool,
-    /// Whether bits of an address keep their position in the address, with all other bits zero.
+    /// Whether the selected bits of an address keep their position in the aggregate; all other bits are zero.
     #[arg(keyword, default = false)]
     unshift_ip_addr: bool,
 }

@@ -71,20 +71,22 @@ impl<const PACKETS: bool> ArgValue for CallAt<PACKETS> {
 /// The rates, and recent counts that are not included in the rates yet.
 ///
 /// Reading the clock costs more than counting. While packets come fast, the clock is therefore read only for some
-/// packets, but so often that each count reaches the averages within a small part of an epoch. While packets come
-/// slowly, the clock is read for each packet. Simulated time is always read for each packet.
+/// packets, but so often that each count reaches the averages within a small part of an epoch (the millisecond over
+/// which the rates are averaged). While packets come slowly, the clock is read for each packet. Simulated time is
+/// always read for each packet.
 struct Rates {
     packets: Ewma,
     bytes: Ewma,
     waiting: (u64, u64),
     /// The number of calls of `update` that come before the clock is read again.
     skip: u32,
-    /// The value that `skip` got when the clock was last read.
+    /// The value that was assigned to `skip` when the clock was last read. `skip` has counted down since then.
     skipped: u32,
     now: i64,
 }
 
-/// The longest time that a count should wait until it reaches the averages, in nanoseconds: 1/32 of an epoch.
+/// The longest time for which counted packets should wait before the averages include them, in nanoseconds: 1/32 of an
+/// epoch.
 const WAIT: i64 = 31_250;
 /// Largest number of calls of `update` without reading the clock.
 const MAX_SKIP: u32 = 64;

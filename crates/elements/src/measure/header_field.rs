@@ -105,7 +105,7 @@ impl HeaderField {
             && self.offset / 32 == (self.offset + self.bits - 1) / 32
             && self.offset < 160
     }
-    /// Returns how many bits to shift the value of a field to the left, so that it is at its place in the address.
+    /// Returns by how many bits the value of a field must be shifted to the left to get its position in the IP address.
     pub fn address_shift(&self) -> usize {
         (32 - self.offset % 32).saturating_sub(self.bits)
     }

@@ -101,7 +101,7 @@ struct Cell {
 /// A prefix whose packets get its rates as annotations until a given time (handler `anno_level`).
 struct AnnoLevel {
     prefix: Prefix4,
-    /// The time until which packets get the rates, in nanoseconds. `parse` sets it to the duration, and the handler
+    /// The time in nanoseconds at which packets no longer get the rates. `parse` stores the duration, and the handler
     /// adds the current time.
     until: i64,
 }
@@ -128,7 +128,7 @@ const EACH: usize = 2 * (size_of::<Prefix4>() + size_of::<Cell>());
 const MOST_KILOBYTES: usize = 65_536;
 /// Largest number of [`AnnoLevel`]s that are stored.
 const MOST_LEVELS: usize = 64;
-/// A prefix counts as without traffic when it has had no packet for this time, in nanoseconds.
+/// A prefix counts as one without traffic if it has had no packet for this time, in nanoseconds.
 const IDLE: i64 = 1_000_000_000;
 
 /// Returns the number of prefixes that fit into `kilobytes` of memory.

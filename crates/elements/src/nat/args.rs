@@ -54,7 +54,7 @@ pub struct AddressTimeouts {
 }
 
 impl AddressTimeouts {
-    /// The same timeouts for all flows.
+    /// Returns these timeouts. They are the same for all flows.
     pub fn timeouts(&self) -> Timeouts {
         Timeouts::all(self.timeout.0, self.guarantee.0)
     }

@@ -148,8 +148,8 @@ impl Flow {
     }
 }
 
-/// Returns the bits and the class of a TCP flow after a segment (RFC 9293 section 3.3.2, as a middlebox sees
-/// it).
+/// Returns the new state bits (module `bit`) and the new timeout class of a TCP flow after a segment (RFC 9293 section
+/// 3.3.2, as a middlebox sees it).
 #[inline]
 pub fn after_segment(bits: u8, reply: bool, flags: u8, payload: bool) -> (u8, u8) {
     use castanet_wire::tcp::flag::{ACK, FIN, RST, SYN};
@@ -178,8 +178,8 @@ pub fn after_segment(bits: u8, reply: bool, flags: u8, payload: bool) -> (u8, u8
     (bits, class)
 }
 
-/// Returns the bits and the class of a UDP flow after a datagram. A flow is streaming after three packets, at
-/// least one of them in each direction.
+/// Returns the new state bits (module `bit`) and the new timeout class of a UDP flow after a datagram. A flow is
+/// streaming after three packets, at least one of them in each direction.
 #[inline]
 pub fn after_datagram(bits: u8, class: u8, reply: bool) -> (u8, u8) {
     if class == class::STREAMING {

@@ -17,11 +17,11 @@ pub const CLASSES: &[&str] =
 pub enum Capacity {
     /// At most this many flows.
     Flows(u32),
-    /// The capacity of the rewriter with this element number. Both rewriters share it.
+    /// The capacity of another rewriter, with this element number. The two rewriters share the capacity.
     Of(u32),
 }
 
-/// The value if CAPACITY is not given. The store then holds at most 4,194,304 flows.
+/// The default of CAPACITY, which stands for no limit of its own. The store then holds at most 4,194,304 flows.
 pub const UNBOUNDED: u32 = i32::MAX as u32;
 
 impl ArgValue for Capacity {

@@ -57,7 +57,8 @@ pub struct Args {
     reply_anno: Option<Anno1>,
 }
 
-/// Element numbers of rewriters, each with its PORTOFFSET; `None` sends errors to output 0.
+/// The rewriters to search, each as element number and PORTOFFSET. If the PORTOFFSET is `None`, errors about the
+/// rewriter's flows go to output 0.
 #[derive(Clone, Debug)]
 pub struct Maps(Vec<(u32, Option<u16>)>);
 
@@ -204,7 +205,8 @@ impl IcmpRewriter {
                 to = Addr::become_of(Key { tuple: back, proto, header: 20 }, to, reply);
             }
             let (out, anno) = (flow.outs[usize::from(reply)], flow.anno);
-            // The sequence number with which the sender sent the quoted segment.
+            // If the flow shifts the sequence number of the quoted segment, compute the number that the sender of the
+            // segment used.
             let shifted = flow.bits & bit::SHIFTED != 0 && quote.proto == protocol::TCP;
             let shifts = if shifted { store.shifts(place) } else { None };
             let seq = shifts.zip(quote.first).map(|([forward, back], [.., a, b, c, d])| {

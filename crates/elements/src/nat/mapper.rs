@@ -28,7 +28,7 @@ pub enum Choice {
     Ring {
         /// The seed of the hashes that place servers and clients on the ring.
         seed: u32,
-        /// Points in ascending order, each with the index of its target.
+        /// The points on the ring in ascending order, each with the index of its target.
         points: Vec<(u32, u16)>,
     },
 }
@@ -85,8 +85,8 @@ impl Mapper {
     pub fn order(&self, flow: Tuple) -> impl Iterator<Item = &Target<Arc<Pattern>>> {
         let targets = self.targets();
         let n = targets.len().max(1);
-        // On a ring only the target of the client's server is tried, even if its pattern has no free port,
-        // because a client must not change its server.
+        // On a ring, each client belongs to one server. Only the target of this server is tried, even if its pattern
+        // has no free port, because a client must not change its server.
         let (first, tries) = match &self.choice {
             Choice::RoundRobin(next) => (next.fetch_add(1, Ordering::Relaxed) % n, n),
             Choice::Ring { seed, points } => {

@@ -28,7 +28,7 @@ enum Order {
 pub struct Pattern {
     /// First and last source address; `None` leaves it unchanged.
     addrs: Option<(u32, u32)>,
-    /// First and last source port; `None` leaves it unchanged.
+    /// First and last source port; `None` leaves the port unchanged.
     ports: Option<(u16, u16)>,
     order: Order,
     daddr: Option<u32>,

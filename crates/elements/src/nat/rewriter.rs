@@ -53,7 +53,7 @@ struct Ahead {
 
 /// The arguments of a class of rewriters.
 pub trait RewriterArgs: Args {
-    /// The keys of the rewriter's packets, and how they are rewritten.
+    /// How the rewriter makes the key of a flow from a packet, and how it rewrites the packet.
     type Family: Family;
     /// Whether one handler, `table`, lists all flows. IPRewriter has one handler for TCP and one for UDP.
     const ONE_TABLE: bool = true;
@@ -80,7 +80,7 @@ pub struct Rewriter<A> {
     reap: i64,
     dst_anno: bool,
     reply_anno: Option<usize>,
-    /// Whether the timer of the sweep is set.
+    /// Whether the timer of the sweep, which removes expired flows, is set.
     timed: bool,
     ahead: Vec<Option<Ahead>>,
     /// The segments of a super-packet, while they are rewritten.

@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 /// The maximum number of places where the shift changes, for one direction. A TCP window contains far fewer, because
 /// FTP clients wait for the reply to each command.
 const MOST: usize = 64;
-/// A place is discarded when the sequence numbers of the sender are this many bytes beyond it. No window is larger
-/// (RFC 7323 section 2.3), so no segment from before the place can arrive any more. Besides, sequence numbers can be
-/// compared only within half their range.
+/// When the sequence numbers of the sender are this many bytes beyond a place where the shift changes, the place is
+/// discarded. No TCP window is larger than this (RFC 7323 section 2.3), so no segment from before the place can arrive
+/// any more. Besides, sequence numbers can be compared only within half their range.
 const FAR: u32 = 1 << 30;
 
 /// How the sequence numbers of one direction are shifted, with the places in the stream where the shift
@@ -52,7 +52,7 @@ impl Shift {
             self.before = after;
         }
     }
-    /// Discards the places that are at least [`FAR`] bytes before `seq`.
+    /// Discards the places (where the shift changes) that are at least [`FAR`] bytes before `seq`.
     fn pass(&mut self, seq: u32) {
         while self.places.front().is_some_and(|p| (FAR..1 << 31).contains(&seq.wrapping_sub(p.0))) {
             self.forget_first();
@@ -63,9 +63,9 @@ impl Shift {
         let place = self.places.iter().rev().find(|p| reaches(seq, p.0));
         seq.wrapping_add(place.map_or(self.before, |p| p.1))
     }
-    /// Returns the sender's sequence number for `seq`, a number that the receiver saw. For a number inside
-    /// lengthened text, the result is at most the number of the last byte of the original text. So
-    /// acknowledging a part of the new text does not acknowledge the end of the original.
+    /// Returns the sender's sequence number for `seq`, a number that the receiver saw. If `seq` is inside text that was
+    /// lengthened, the result is at most the number of the last byte of the original text. So acknowledging a part of
+    /// the new text does not acknowledge the end of the original text.
     pub fn back(&self, seq: u32) -> u32 {
         let mut next = None;
         let mut shift = self.before;

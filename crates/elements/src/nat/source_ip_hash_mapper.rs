@@ -71,7 +71,7 @@ impl ArgValue for Ring {
     }
 }
 
-/// A pattern, its outputs, and the number of its server.
+/// A pattern, its outputs, and the number of the pattern's server.
 #[derive(Clone, Debug)]
 pub struct Server {
     target: Target<PatternText>,

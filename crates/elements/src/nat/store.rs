@@ -125,7 +125,7 @@ pub struct New {
 pub enum Made {
     /// A flow was made, with this index.
     Flow(u32),
-    /// No flow was made; the packet leaves unchanged by this output.
+    /// No flow was made. The packet leaves by this output, unchanged.
     Pass(u16),
     /// No flow was made; the packet is dropped.
     Drop(Reason),
@@ -272,7 +272,7 @@ impl Store {
     pub fn shifts_mut(&mut self, place: u32) -> Option<&mut [Shift; 2]> {
         self.shifts.get_mut(&place)
     }
-    /// Returns the shifts of one direction of a flow, for adding a shift. The flow is marked as shifted.
+    /// Returns the shifts of one direction of a flow, so that the caller can add a shift. Marks the flow as shifted.
     pub fn shift(&mut self, place: u32, reply: bool) -> Option<&mut Shift> {
         let f = self.flows.get_mut(place as usize)?;
         f.bits |= bit::SHIFTED;

@@ -28,7 +28,7 @@ use castanet_element::prelude::*;
 pub struct Bypass {
     args: Args,
     pulls: bool,
-    /// Whether the detour of a pull path leads back to this element.
+    /// On a pull path, whether the detour from output 1 leads back to input 1.
     returns: bool,
     /// On a pull path, the input from which output 0 pulls.
     selection: Selection,
@@ -45,7 +45,7 @@ pub struct Args {
     _inline: bool,
 }
 
-/// The error for a detour that cannot be switched on.
+/// The error for an active detour of a pull path that leads back to this element.
 const RETURNS: &str =
     "a detour of a pull path cannot lead from output 1 back to input 1; put the Bypass on a push path";
 

@@ -4,8 +4,8 @@
 use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 
-/// The chosen input, and a notifier of the element that depends on this input alone. If pulling tasks slept on the
-/// notifiers of all inputs, packets on other inputs would keep them awake, and they would pull in vain.
+/// The chosen input, and the element's own notifier, which follows only this input and `also`. If pulling tasks slept
+/// on the notifiers of all inputs, packets on other inputs would wake these tasks in vain.
 #[derive(Default)]
 pub(super) struct Selection {
     input: Option<usize>,

@@ -45,7 +45,7 @@ pub struct Args {
     /// Whether to stop the driver when no input has packets and all notifiers of inputs are off.
     #[arg(keyword, default = false)]
     stop: bool,
-    /// The number of packets of each input to choose from, at least 1.
+    /// How many packets of each input are held; the earliest of all held packets goes next. At least 1.
     #[arg(keyword, default = 1)]
     buffer: u32,
 }

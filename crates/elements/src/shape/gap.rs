@@ -61,7 +61,7 @@ impl Gap {
         self.due_after(now.saturating_sub(begun)).saturating_add(1).saturating_sub(self.count)
     }
 
-    /// Begins another second. Returns its start.
+    /// Begins the second that contains `now`. Returns the start of this second.
     #[cold]
     fn enter(&mut self, now: i64, before: Option<i64>) -> i64 {
         let begun = now.saturating_sub(now.rem_euclid(SECOND));
@@ -70,7 +70,8 @@ impl Gap {
                 let seconds = begun.saturating_sub(s) / SECOND;
                 self.count.saturating_sub(self.rate.saturating_mul(seconds.unsigned_abs()))
             }
-            // On the first call, the units that are due by now count as used, so that they cannot pass all at once.
+            // On the first call, the units that were due earlier in this second count as used. Otherwise, these units
+            // could pass all at once.
             None => self.due_after(now.saturating_sub(begun)),
         };
         self.second = Some(begun);

@@ -38,8 +38,8 @@ impl Gate {
         }
     }
 
-    /// Turns the notifier off if all notifiers upstream are off. Called when a pull upstream gave fewer
-    /// packets than requested.
+    /// Turns the notifier off if all notifiers upstream are off. Called when a pull from upstream gave fewer packets
+    /// than requested.
     pub(super) fn found_empty(&mut self, cx: &mut Cx<'_>) {
         let Some(note) = self.note else { return };
         if !cx.is_on(&self.upstream) {

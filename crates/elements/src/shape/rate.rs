@@ -54,17 +54,17 @@ impl Unit for Packets {
 
 /// Bytes a second.
 ///
-/// A packet of any length may pass while the bucket owes no bytes. Its bytes are subtracted afterwards. The callers
-/// test whether the bucket has at least one token. So one token counts as owing no bytes, and a full bucket holds one
-/// token more than the burst.
+/// A packet of any length may pass while the bucket owes no bytes. The bytes of the packet are subtracted afterwards,
+/// so the bucket may owe bytes then. The callers test whether the bucket has at least one token. So a bucket with one
+/// token counts as owing nothing, and a full bucket holds one token more than the burst.
 pub enum Bytes {}
 
 impl Bytes {
-    /// The bytes that Click's bucket holds beyond the burst. In Click, a packet may pass while the bucket has
-    /// at least this many.
+    /// The number of bytes by which Click's bucket is larger than the burst. In Click, a packet may pass while the
+    /// bucket holds at least this number of bytes.
     const FLOOR: u64 = 131_072;
-    /// The largest burst, in bytes, that is rounded as in Click. The rounding makes a burst of this size 0.4% larger.
-    /// The rounding error would grow with larger bursts.
+    /// The largest burst, in bytes, that is rounded as in Click. The rounding makes bursts of about this size up to
+    /// 0.4% larger. For larger bursts, the rounding error would grow further.
     const ROUNDED: u64 = 1 << 24;
 
     /// Makes a full bucket for a burst of `bytes`.

@@ -18,7 +18,8 @@ pub struct Shaping<A> {
 }
 
 impl<A: RateArgs> Shaping<A> {
-    /// Pulls packets for output 1, which gives packets only when output 0 would give none. Their rate is not limited.
+    /// Pulls packets for output 1, whose rate is not limited. Output 1 gives packets only when output 0 would give
+    /// none.
     #[cold]
     fn pull_rest(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.peek();

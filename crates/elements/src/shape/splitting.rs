@@ -12,8 +12,8 @@ pub struct Splitting<A> {
     args: A,
     burst: Burst,
     bucket: TokenBucket,
-    /// A full bucket for the current rate and burst. A hot swap compares it with the `new` of the old element, and so
-    /// detects a change of rate or burst.
+    /// A full bucket for the current rate and burst. A hot swap compares `new` of the old and of the new element, to
+    /// detect a change of rate or burst.
     new: TokenBucket,
 }
 

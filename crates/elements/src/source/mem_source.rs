@@ -165,8 +165,8 @@ impl MemSource {
         u64::try_from(self.args.limit).is_ok_and(|limit| limit <= self.count.get())
     }
 
-    /// Returns a copy of the next frame. Returns none if the frame is longer than one line, or if the free list of the
-    /// thread's pool is empty.
+    /// Returns a copy of the next frame. Returns none if the frame is longer than `LINE` bytes, or if the free list of
+    /// the thread's pool is empty.
     #[inline(always)]
     fn short_packet(&mut self) -> Option<Packet> {
         let &Frame { start, count: 1, len } = self.frames.get(self.next)? else { return None };

@@ -27,11 +27,12 @@ const TEXT: &[u8; 69] = b"A castanet clicks; these are the sixty-nine bytes it s
 
 /// The size of a line, in bytes. Data is copied line by line, with a few wide stores for each line.
 const LINE: usize = 64;
-/// The most lines that are copied one by one. Longer data is copied by `copy_from_slice`, or packets share its buffer.
+/// The maximum number of lines (of `LINE` bytes) that are copied one by one. Longer data is copied by
+/// `copy_from_slice`, or packets share its buffer.
 const FEW: usize = 4;
 
-/// Makes a packet with the first `len` bytes of `line`. This is the fast path: most data fits into one line, and the
-/// number of bytes to copy is known at compile time.
+/// Makes a packet with the first `len` bytes of `line`. This is the fast path: most data fits into `LINE` bytes, and
+/// the number of bytes to copy is known at compile time.
 #[inline(always)]
 fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     let mut p = Packet::with_headroom(headroom, LINE)?;
@@ -39,7 +40,7 @@ fn copy_line(line: &[u8; LINE], len: usize, headroom: usize) -> Option<Packet> {
     Some(p)
 }
 
-/// Copies `line` into a packet that is one line long, and cuts the packet to `len` bytes.
+/// Copies `line` into a packet that is `LINE` bytes long, and cuts the packet to `len` bytes.
 #[inline(always)]
 fn fill_line(p: &mut Packet, line: &[u8; LINE], len: usize) {
     if let Some(to) = p.data_mut().first_chunk_mut() {
@@ -210,7 +211,7 @@ impl Pace {
             None => Err(None),
         }
     }
-    /// Counts a packet that was sent at the time that `ready` returned.
+    /// Takes a token for a packet that was sent at `at`, the time that `ready` returned.
     pub(crate) fn went(&mut self, at: i64) {
         self.paid(1, at);
     }

@@ -79,7 +79,8 @@ pub struct Store {
     drops: SharedCount,
     /// The class of the queue.
     class: &'static ClassSpec,
-    /// The notifier for tasks that pull. It is on while the store may have packets; none if the class declares none.
+    /// The notifier for tasks that pull. It is on while the store may have packets. `None` if the class declares no
+    /// such notifier.
     empty: Option<Note>,
     /// The notifier for sources. It is on while the store is not full; none if the class declares none.
     full: Option<Note>,

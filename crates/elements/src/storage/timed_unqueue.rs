@@ -26,7 +26,7 @@ pub struct TimedUnqueue {
     left: usize,
     /// The time at which the timer expires, in nanoseconds. If the timer is not set, the time at which it last expired.
     next: i64,
-    /// True while the timer is off. When it last expired, there were no packets upstream.
+    /// True while the timer is off because there were no packets upstream when it last expired.
     resting: bool,
     upstream: Signal,
     batch: Batch,

@@ -77,7 +77,7 @@ pub struct Args {
     /// The protocol of packets for which the dump gives none.
     #[arg(keyword, default = Protocol(6), show = "TCP")]
     proto: Protocol,
-    /// Whether a record that stands for several packets yields as many packets as it stands for.
+    /// Whether a record that stands for several packets yields this number of packets.
     #[arg(keyword, default = false)]
     multipacket: bool,
     /// The fields of a line, until the dump itself names them.

@@ -57,7 +57,7 @@ pub struct Records<A> {
     /// For a record that stands for several packets: the index of the next packet, and the number of packets.
     part: Option<(u32, u32)>,
     data: Vec<u8>,
-    /// A packet that was made but must wait for its time.
+    /// A packet that has been made, and waits until it is due.
     ready: Option<Packet>,
     /// With TIMING, router time minus trace time, in nanoseconds.
     shift: Option<i64>,

@@ -258,7 +258,7 @@ impl Element for TimeFilter {
             loop {
                 let p = cx.pull_one(0)?;
                 let inside = self.test(p, false, cx);
-                // A packet that waits is tested again by the next pull, after the call.
+                // If the packet is in `waiting`, the next pull tests it again, after END_CALL has been executed.
                 if inside.is_some() || !self.waiting.is_empty() || !cx.try_again() {
                     return inside;
                 }

@@ -204,8 +204,8 @@ impl ToDump {
         cx.message(&format!("{}: {error}", cx.declaration()));
         self.failure = Some(error);
         if let File::Open(w) = &self.file {
-            // The write to the open file failed, so the packets in the buffer are lost, and `w` no longer counts them
-            // as written. `forgotten` must not exceed this count.
+            // The write to the open file failed, so the packets in the buffer are lost, and `w.count()` no longer
+            // includes them. `forgotten` must not exceed `w.count()`.
             self.forgotten = self.forgotten.min(w.count());
         } else {
             self.file = File::Gone;
@@ -336,7 +336,7 @@ impl Lifecycle for ToDump {
         }
     }
     fn effects(&self, declared: Effects) -> Effects {
-        // With USE_ENCAP_FROM, opening the file reads handlers, and the first packet may open the file.
+        // With USE_ENCAP_FROM, the first packet may open the file, and opening the file reads handlers.
         if self.args.use_encap_from.0.is_empty() { Effects::FILES } else { declared }
     }
     fn holds(&self) -> Option<String> {

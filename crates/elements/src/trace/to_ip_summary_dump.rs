@@ -47,7 +47,7 @@ pub struct ToIpSummaryDump {
     failed: bool,
     /// Whether this element created the file.
     made: bool,
-    /// Whether a message has said that a packet stands for more packets than are written.
+    /// Whether a message about a packet that stands for more than `MOST_LINES` packets has been printed.
     told: bool,
     signal: Signal,
     push: bool,

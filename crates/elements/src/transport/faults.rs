@@ -83,7 +83,7 @@ impl<P: Protocol> Checker<P> {
     fn drops(&self) -> Counted {
         Counted(self.faults.iter().map(|c| c.get()).fold(0, u64::wrapping_add))
     }
-    /// Packets that failed a test, by fault; an error unless DETAILS is true.
+    /// Packets that failed a test, by fault; can be read only if DETAILS is true.
     #[read(merge = sum)]
     fn drop_details(&self) -> Result<Table, HandlerError> {
         if !self.args.details {

@@ -92,8 +92,8 @@ impl Cells {
         }
     }
 
-    /// Whether the edge between two connected boxes is the only one below the upper box and the only one above the
-    /// lower box.
+    /// Whether the edge between two connected boxes is the only edge at the bottom of the upper box and the only edge
+    /// at the top of the lower box.
     fn only_pair(&self, a: usize, b: usize) -> bool {
         let (upper, lower) = if self.layer[a] < self.layer[b] { (a, b) } else { (b, a) };
         self.below[upper].len() == 1 && self.above[lower].len() == 1
@@ -127,7 +127,7 @@ impl Cells {
 /// Of all positions that keep the order and the gaps, returns those closest to the preferred ones (weighted least
 /// squares). Uses the pool-adjacent-violators algorithm.
 fn nearest_allowed(wanted: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
-    // Pools as (mean, weight, members). From each position, the sum of the gaps before it is subtracted.
+    // Pools as (mean, weight, number of positions). Each position is reduced by the sum of the gaps before it.
     let mut pools: Vec<(f64, f64, usize)> = Vec::new();
     let mut offset = 0.0;
     let mut offsets = Vec::with_capacity(wanted.len());

@@ -19,8 +19,8 @@ pub(crate) struct Layout {
     pub(crate) layer: Vec<usize>,
     /// The horizontal middle of each box.
     pub(crate) x: Vec<f64>,
-    /// For each edge, the layers that it crosses and its horizontal position in each of them. They are ordered from top
-    /// to bottom, or from bottom to top for a back edge.
+    /// For each edge, its horizontal position in each layer that it crosses. The layers are ordered from top to bottom,
+    /// or from bottom to top for a back edge.
     pub(crate) ways: Vec<Vec<(usize, f64)>>,
     /// For each edge, whether it is a back edge.
     pub(crate) back: Vec<bool>,
@@ -33,7 +33,7 @@ pub(crate) struct Layout {
 pub(crate) enum Pin {
     /// In any layer.
     Free,
-    /// In the first layer, which holds no free box. Boxes with this pin have no incoming edges.
+    /// In the first layer, which contains no free box. A box with the pin `Top` has no incoming edges.
     Top,
     /// In the last layer, which holds no free box. Boxes with this pin have no outgoing edges.
     Bottom,
@@ -54,7 +54,7 @@ pub(crate) struct Cells {
 /// are drawn without points. Nobody can follow single edges in such a large drawing.
 const MAX_POINTS: usize = 200_000;
 
-/// Lays out boxes of the given widths. Boxes without a pin are free.
+/// Lays out boxes of the given widths. A box for which `pins` has no entry is free.
 pub(crate) fn layout(widths: &[f64], edges: &[Edge], pins: &[Pin]) -> Layout {
     let back = back_edges(widths.len(), edges);
     let mut layer = layers(widths.len(), edges, &back, pins);
@@ -303,7 +303,7 @@ pub(crate) fn overlaps(layout: &Layout, widths: &[f64]) -> usize {
     n
 }
 
-/// The distinct layers of boxes.
+/// The layers that contain at least one box.
 pub(crate) fn layers_with_boxes(layout: &Layout) -> HashSet<usize> {
     layout.layer.iter().copied().collect()
 }

@@ -26,7 +26,8 @@ pub(crate) struct Node {
     pub(crate) item: Option<Item>,
     /// The text box of an element or a folded compound; `None` for an open compound or a port.
     pub(crate) card: Option<Card>,
-    /// The horizontal middle (`x`) and the upper edge (`top`), relative to the frame of the compound around this node.
+    /// The position of the node, relative to the frame of the compound around it: the horizontal middle (`x`) and the
+    /// upper edge (`top`).
     pub(crate) x: f64,
     pub(crate) top: f64,
     pub(crate) width: f64,
@@ -164,8 +165,8 @@ impl Placed {
         let layout = layout(&widths, &edges, &pins);
         let (left, top) = match root {
             true => (MARGIN, MARGIN),
-            // The first layer holds the inputs, and ends where the band with the name ends. The inputs themselves move
-            // up to the edge of the frame: see `Pin::Top` below.
+            // The first layer is reserved for the inputs. Its lower end is the lower end of the band with the name. The
+            // inputs are not drawn in this layer, but at the top edge of the frame (`Pin::Top` below).
             false if entries > 0 => (PADDING, HEAD - PORT),
             false => (PADDING, HEAD + PADDING),
         };

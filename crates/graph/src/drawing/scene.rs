@@ -59,7 +59,7 @@ pub(crate) enum End {
     Port(Item, usize),
     /// An input of the compound that contains the piece.
     Entry(usize),
-    /// An output of the compound that contains the piece.
+    /// An output of the compound that contains this piece of the connection.
     Exit(usize),
 }
 
@@ -95,7 +95,7 @@ impl Compound {
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
-    /// The compound as messages show elements: `name :: Class`.
+    /// The compound in the form that messages use for elements: `name :: Class`.
     pub(crate) fn declaration(&self) -> String {
         format!("{} :: {}", self.path, self.class)
     }
@@ -129,8 +129,8 @@ struct Builder<'a> {
     /// The number of each port of a compound. Key: the compound, whether the port is an output, and the ports
     /// outside the compound that it is connected to.
     ports: HashMap<(usize, bool, BTreeSet<PortRef>), usize>,
-    /// The number of each port of a compound, by a second key: the compound, whether the port is an output, and a port
-    /// inside the compound that it is connected to.
+    /// The same port numbers by a second key, to find known ports fast. Key: the compound, whether the port is an
+    /// output, and a port inside the compound that the compound's port is connected to.
     known: HashMap<(usize, bool, PortRef), usize>,
     links: HashMap<(Option<usize>, End, End), usize>,
 }
@@ -194,8 +194,8 @@ fn folded(compounds: &mut [Compound], fold: &Fold) -> Result<(), UnknownCompound
 }
 
 impl Builder<'_> {
-    /// The compounds around an element, outermost first, down to the first folded one. A folded compound is
-    /// itself the box that shows the element.
+    /// The compounds around an element, from the outermost down to the first folded one. If a compound is folded, its
+    /// box stands for the element in the drawing.
     fn visible(&self, e: usize) -> &[usize] {
         let chain = &self.around[e];
         let folded = chain.iter().position(|&c| self.scene.compounds[c].folded);
@@ -260,7 +260,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds a connection to a line in a compound, or to a direct line.
+    /// Adds a connection to the line from `from` to `to`, and makes the line if it is new. The line is in a compound,
+    /// or is a direct line if `compound` is `None`.
     fn link(&mut self, compound: Option<usize>, from: End, to: End, connection: usize) {
         let Scene { compounds, direct, .. } = &mut self.scene;
         let links = match compound {

@@ -48,8 +48,8 @@ pub(crate) fn svg(graph: &Graph, scene: &Scene) -> String {
     let Sheet { seen, mut body, .. } = sheet;
     let (right, bottom) = seen.legend(&mut body, width, bottom);
     width = width.max(right + MARGIN);
-    // In a drawing with the role `img`, no part can have a role of its own. The heads of compounds are buttons, so a
-    // drawing with compounds is a `group`.
+    // In a drawing with the role `img`, no part can have a role of its own. The head of a compound (the band with its
+    // name) is a button, so a drawing with compounds is a `group`.
     let role = if seen.compounds { "group" } else { "img" };
     let script = if seen.compounds { format!("<script>{SCRIPT}</script>\n") } else { String::new() };
     format!(

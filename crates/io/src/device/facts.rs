@@ -32,7 +32,7 @@ const ROUTE: usize = 12;
 pub struct DeviceInfo {
     /// Its name.
     pub name: String,
-    /// Its interface index. A device that is removed and created again gets another index.
+    /// The interface index of the device. A device that is removed and created again gets another index.
     pub index: u32,
     /// Whether the device is up.
     pub up: bool,

@@ -5,7 +5,7 @@
 /// One instruction (struct sock_filter).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instruction {
-    /// Class, size, mode, operation.
+    /// The opcode: class, size, mode and operation.
     pub code: u16,
     /// The number of instructions that a conditional jump skips if its condition holds.
     pub jt: u8,

@@ -143,8 +143,9 @@ impl PacketSocket {
         // Bind last, because the socket must not receive frames earlier. An unbound socket would also receive frames of
         // other devices. A socket without its filter would also receive frames that the filter drops.
         match sys::bind_packet(fd.as_fd(), info.index, protocol) {
-            // NETDOWN: the device is down, but the socket is bound. The kernel has cleared the error by returning
-            // it. With a group, NETDOWN stays an error: a socket cannot join a group while its device is down.
+            // NETDOWN: the device is down, but the socket is bound. The kernel has cleared the error by returning it.
+            // If the socket is to join a fanout group, NETDOWN stays an error: a socket cannot join a group while its
+            // device is down.
             Ok(()) => {}
             Err(Errno::NETDOWN) if options.fanout.is_none() => {}
             Err(e) => return Err(failed("bind to it")(e)),

@@ -18,7 +18,7 @@ const DROP_ALL: [Operation; 2] = [
     Operation { code: 0x95, registers: 0, offset: 0, immediate: 0 },
 ];
 
-/// The filter in the kernel that hides the frames.
+/// The filter in the kernel that hides the frames of a device from the host.
 #[derive(Debug)]
 enum Means {
     /// A TCX link: the kernel removes the program when the descriptor is closed, even if the process is

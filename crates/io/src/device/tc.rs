@@ -54,7 +54,8 @@ pub(super) struct Filter {
     pub made: bool,
 }
 
-/// Returns the instructions of a filter: first loads of constants that identify the owner, then the drop.
+/// Returns the instructions of a filter: first loads of constants that describe the filter and its owner, then the
+/// instruction that drops the packet.
 fn program(owner: &Owner, made: bool) -> Vec<u8> {
     let constants = [MARK, owner.pid, owner.start, owner.namespace, u32::from(made)];
     let all = constants.map(|k| (LOAD, k)).into_iter().chain([(RETURN, DROP)]);

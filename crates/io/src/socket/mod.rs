@@ -41,8 +41,8 @@ pub struct SocketError {
     what: String,
     /// The error of the kernel.
     errno: Errno,
-    /// The kernel's error, as the cause of this error. `None` if the text of this error already has advice, because
-    /// callers add advice of their own to every error whose cause is a kernel error.
+    /// The kernel's error, as the cause of this error. Callers add their own advice to every error whose cause is a
+    /// kernel error. So the cause is `None` if the text of this error already has advice.
     source: Option<io::Error>,
 }
 

@@ -15,10 +15,10 @@ pub struct Multicast {
 }
 
 impl Multicast {
-    /// Receives datagrams to `group` if `receive` is set, and sends to it if `send` is set. `source` holds
-    /// the address of the interface and the source port. With `loopback` this host also receives its own
-    /// datagrams. If `source` has an address, datagrams that this socket itself sends are refused when they
-    /// come back.
+    /// Opens a socket that receives datagrams to `group` if `receive` is set, and a socket that sends to `group` if
+    /// `send` is set. `source` holds the address of the interface and the source port. With `loopback` this host also
+    /// receives its own datagrams. If `source` has an address, the receiving socket refuses the datagrams of the
+    /// sending socket.
     ///
     /// # Errors
     /// When the kernel refuses the group or the source.

@@ -60,7 +60,7 @@ pub struct Draft {
     pub(super) sport: Option<u16>,
     pub(super) dport: Option<u16>,
     pub(super) icmp_type: Option<u8>,
-    /// The ICMP code. If the record gives a name, the high byte is a type that has a code of this name.
+    /// The ICMP code. If the record gives the code by name, the high byte is an ICMP type that has a code of this name.
     pub(super) icmp_code: Option<u16>,
     pub(super) icmp_id: Option<u16>,
     pub(super) icmp_seq: Option<u16>,

@@ -29,8 +29,8 @@ struct Operand<'a> {
 }
 
 impl<'a> Scopes<'a, '_> {
-    /// Resolves a declaration or a chain. `unfinished` is the position of the previous chain; `None` if there is none
-    /// or if it ended in `output`.
+    /// Resolves a declaration or a chain. `unfinished` is the position of the previous chain; `None` if there is no
+    /// previous chain, or if that chain ended in `output`.
     pub fn connection(&mut self, scope: &mut Scope<'a>, c: &'a Connection, unfinished: &mut Option<Span>) {
         if let ([list], []) = (c.lists.as_slice(), c.links.as_slice())
             && self.declaration_of_many(scope, list)

@@ -210,8 +210,9 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                 }
             }
         };
-        // No alternative of the compound class matched, which has been reported. The connections of this element
-        // vanish: they end at a placeholder for the ports of the compound, and nothing is connected behind it.
+        // No alternative of the compound class matched, and an error about this has been reported. The connections of
+        // this element vanish: they end at a placeholder for the ports of the compound, and nothing is connected behind
+        // the placeholder.
         let Some(class) = plain else {
             let node = self.net.node(TUNNEL);
             return (node, node);
@@ -311,7 +312,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                 (false, _) => format!("connect {side} {used}, or leave it out inside the class"),
             };
             let d = d.label("class defined here", class.span).help(help);
-            // A port that is missing inside the class has been reported there.
+            // If the body of the class has gaps in its port numbers, they have been reported there. An unused port is
+            // then only a consequence.
             self.report.push(if body.gaps && used < has { d.consequence() } else { d });
         }
     }

@@ -8,7 +8,7 @@ use crate::source::Span;
 /// One class per line: the router it comes from, and its name. A test checks that Castanet has none of these classes.
 const LIST: &str = include_str!("missing.txt");
 
-/// The router that a class comes from.
+/// The other router that has the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MissingFrom {
     /// Click.
@@ -20,7 +20,7 @@ pub enum MissingFrom {
 }
 
 impl MissingFrom {
-    /// The router as part of a sentence: `a class of ...`.
+    /// The name of the router, as it follows `a class of` in a message.
     pub fn words(self) -> &'static str {
         match self {
             MissingFrom::Click => "Click",
@@ -44,7 +44,7 @@ pub fn missing_classes() -> impl Iterator<Item = (MissingFrom, &'static str)> {
     })
 }
 
-/// The message for a class that is missing; `None` for any other name.
+/// The message for a class of Click or of a related project that Castanet does not have yet; `None` for any other name.
 pub fn missing_class(name: &str) -> Option<String> {
     let (from, _) = missing_classes().find(|m| m.1 == name)?;
     Some(format!("'{name}' is a class of {} that Castanet does not have yet", from.words()))

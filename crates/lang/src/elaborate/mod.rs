@@ -122,7 +122,7 @@ pub(crate) const MAX_TEXT: usize = 64 << 20;
 pub enum Globals {
     /// Substitute them.
     Substitute,
-    /// Keep their uses as written, for printing by the tools.
+    /// Keep the uses of these variables as written, for printing by the tools.
     Keep,
 }
 

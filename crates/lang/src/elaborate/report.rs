@@ -24,7 +24,8 @@ impl Report {
         self.all.len() < MAX_ERRORS
     }
     /// Counts the comparisons of a name with `others` names of the configuration. Returns whether the total is within
-    /// the limit. If so, the caller may also compare the name with the known classes, which are not counted.
+    /// the limit. If so, the caller may also compare the name with the known classes. Those comparisons are not
+    /// counted.
     pub fn may_compare(&mut self, others: usize) -> bool {
         self.compared = self.compared.saturating_add(others);
         self.compared <= MAX_COMPARISONS

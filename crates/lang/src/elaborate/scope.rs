@@ -251,9 +251,9 @@ impl<'a, 'r> Scopes<'a, 'r> {
             }
         }
     }
-    /// Whether an unknown name is that of a class whose definition encloses the current position. Reports this as an
-    /// error, unless the definition lacks its `}`: the missing `}` has been reported already, and the user may have
-    /// meant it to come before the current position.
+    /// Whether an unknown name is that of a class whose definition encloses the current position. If so, reports an
+    /// error, unless the definition lacks its `}`. In that case, the missing `}` has been reported already, and the
+    /// user may have meant to write the `}` before the current position.
     pub fn in_itself(&mut self, name: &str, span: Span, what: &str) -> bool {
         let Some(&(_, definition, closed)) = self.within.iter().rfind(|w| w.0 == name) else { return false };
         if closed {

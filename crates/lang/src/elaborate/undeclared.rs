@@ -53,7 +53,8 @@ impl<'a> Scopes<'a, '_> {
         }
         self.guess(scope, name, span, elem)
     }
-    /// Adds an element of unknown class for a name that was reported, so that further checks see its connections.
+    /// Adds an element of unknown class for an undeclared name that has been reported, so that further checks see the
+    /// connections of this element.
     fn guess(&mut self, scope: &mut Scope<'a>, name: &'a str, span: Span, elem: &Elem) -> Option<usize> {
         let node = scope.element(Some(name), name, Class::Plain(name), span, elem.config);
         scope.names.insert(name, Name { node: Some(node), span, guessed: true });

@@ -21,10 +21,10 @@ enum Form<'a> {
     WordOf(&'a str),
 }
 
-/// Parses the variable use at `at`, where the text has a `$`. Returns name and form, and the end of the use. Name and
-/// form are `None` if the `$` starts no variable, as in `$$` or `$(…)`. For `$(…)`, a handler call in a script, the end
-/// is after the `$(`, because variables inside the call are substituted too. `last_brace` is the position of the last
-/// `}` in the text.
+/// Parses the use of a variable. `at` is the position of its `$`. Returns the name and the form of the variable, and
+/// the end of its use in the text. Name and form are `None` if the `$` starts no variable, as in `$$` or `$(…)`. `$(…)`
+/// is a handler call in a script. Variables inside the call are substituted too, so the end is directly after the `$(`.
+/// `last_brace` is the position of the last `}` in the text.
 fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>)>, usize) {
     let bytes = text.as_bytes();
     let name_end = |from: usize| {
@@ -141,8 +141,8 @@ impl<'a> Env<'a> {
         values.extend(given.iter().map(|(n, v)| (n.clone(), RefCell::new(Value::Ready(v.as_str().into())))));
         Rc::new(Env { parent: None, depth: 0, values })
     }
-    /// Returns the variables of a compound that is used in the scope `from`. The text of its definition is nested
-    /// `depth` levels deep.
+    /// Returns the variables of a compound that is used in the scope `from`. `depth` is the nesting depth of the text
+    /// that defines the compound.
     pub fn inner(
         from: &Rc<Env<'a>>,
         depth: usize,
@@ -263,7 +263,7 @@ impl<'a> Env<'a> {
     }
 }
 
-/// The replacement for a use; `None` if the use stays as written.
+/// The replacement for a use of a variable. `None` if the use stays as written.
 fn in_form(value: Option<Rc<str>>, form: Form<'_>, quoted: bool) -> Option<String> {
     let value = match (value, form) {
         (None, Form::Default(text)) => return Some(text.to_string()),
@@ -293,7 +293,7 @@ fn push<'t>(all: &mut Vec<Piece<'t>>, text: &'t str, range: Range<usize>) {
 /// A piece of the text after substitution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece<'t> {
-    /// Its range in the original text.
+    /// The range of the original text that this piece stands for.
     pub from: Range<usize>,
     pub text: std::borrow::Cow<'t, str>,
     pub replaced: bool,

@@ -25,7 +25,7 @@ impl Parser<'_> {
     fn at_link(&self) -> bool {
         matches!(self.kind, Arrow | FatArrow)
     }
-    /// Parses a chain of lists, or one list.
+    /// Parses a connection: lists of elements with arrows between them, or a single list.
     pub(super) fn connection(&mut self, place: Context) -> Connection {
         self.open_node(SyntaxKind::Connection);
         // Most statements have one list, and most lists have one element.

@@ -80,7 +80,7 @@ pub(super) fn token(text: &str, at: usize) -> (SyntaxKind, usize) {
     }
 }
 
-/// The end of a configuration string, found from the byte after its `(`.
+/// Where a configuration string ends. The search for the end starts at the byte after the `(`.
 pub(super) struct ConfigEnd {
     /// The end of the string, before the `)`.
     pub end: usize,

@@ -29,7 +29,8 @@ enum Event {
 pub(crate) struct Parsed {
     pub statements: Vec<Statement>,
     pub diagnostics: Vec<Diagnostic>,
-    /// Line directives: the byte they apply from, line, file (`None`: the file's own name).
+    /// The line directives. The fields are the byte from which the directive applies, the line number, and the file
+    /// name (`None`: the file's own name).
     pub directives: Vec<(usize, u32, Option<String>)>,
     events: Vec<Event>,
 }

@@ -91,7 +91,7 @@ impl Net {
         let of = |s: &Slot| s.parked.len() + s.edges.iter().map(|e| e.batch.len()).sum::<usize>();
         self.slots.iter().map(of).sum()
     }
-    /// Makes the slots of all elements of a router, and puts the instances into them.
+    /// Makes a `Slot` for each element of a router, and puts the instances into these slots.
     pub fn new(shared: Arc<Shared>, instances: impl Iterator<Item = (usize, Instance)>) -> Net {
         let mut slots = slots(&shared.graph);
         for (e, instance) in instances {

@@ -36,7 +36,7 @@ impl<'scope, 'env> Cleaner<'scope, 'env> {
                 Err(back) => work = back.0,
             }
         }
-        // The thread could not be started. Do the work here, although packets wait meanwhile.
+        // The thread could not be started, or it has ended. Do the work here, although packets wait meanwhile.
         work();
     }
     /// Waits until all queued work is done.

@@ -119,8 +119,8 @@ pub(crate) fn commit(
     if let Err(error) = transfer(current, &mut new, &moves) {
         // Ignore errors of the cleanup: the configuration has never run, and the first error is the one to report.
         new.cleanup();
-        // The candidate may have received packets from its devices. Add its counts of them to the ledger of the current
-        // router.
+        // The candidate may have received packets from its devices. Add the candidate's counts of these packets to the
+        // ledger of the current router.
         current.inherit_ledger(&mut new, &pairs.reversed());
         new.settle_ledger();
         current.shared.go_on();

@@ -15,7 +15,7 @@ pub enum SwapError {
     /// Another hot swap has not ended yet.
     #[error("another hot swap is under way")]
     Busy,
-    /// The new configuration has no elements. Such a router could not even be stopped by its configuration.
+    /// The new configuration has no elements, so nothing in the configuration could ever stop the router.
     #[error("configuration has no elements")]
     Empty,
     /// The configuration or the package was refused. The text tells users the reason.

@@ -65,8 +65,8 @@ pub struct Plan {
     pub kept: usize,
 }
 
-/// Returns the connections of a router. `number` returns the number that an element has in the new router. None if the
-/// element is removed.
+/// Returns the connections of a router. `number` returns the number that an element of this router has in the new
+/// router, or none if the element is removed.
 fn connections(graph: &Graph, number: impl Fn(u32) -> Option<u32>) -> Vec<[End; 2]> {
     let end = |p: PortRef| {
         let own = p.element as u32;
@@ -129,8 +129,8 @@ impl Plan {
                 plan.moves.push((new.graph.declaration(e as usize), what));
             }
         }
-        // A removed element is `Err` with its old number, so its connections differ from all connections of the new
-        // router.
+        // In `before`, `Err` with the old number stands for a removed element. So the connections of a removed element
+        // differ from all connections of the new router.
         let before = connections(&old.graph, |e| pairs.new_of(e));
         let after = connections(&new.graph, Some);
         plan.connected = only(&new.graph, &after, &before);
@@ -151,7 +151,8 @@ impl Plan {
     }
 }
 
-/// Returns the classes that have state to move, and of which some unnamed elements are removed and others are added.
+/// Returns the classes whose unnamed elements may lose their state: the class has state to move, and the swap removes
+/// some of its unnamed elements and adds others.
 fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<String> {
     let class = |graph: &Graph, e: usize| {
         let spec = graph.spec(e).filter(|s| !s.counts.is_empty() || !s.takes_state.is_empty())?;

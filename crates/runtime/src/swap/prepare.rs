@@ -38,8 +38,9 @@ impl Running {
     pub fn load_package(&self, from: Origin, name: &str) -> Result<Vec<String>, SwapError> {
         self.loader()?.load_package(from, name)
     }
-    /// Carries out a command, and returns the answer. `swap` performs the swap. On a worker, `swap` must only request
-    /// it, because a swap waits for all workers. On any other thread, `swap` waits for the result.
+    /// Carries out a command, and returns the answer. `swap` is called for the command that replaces the configuration.
+    /// On a worker, `swap` must only request the hot swap, because a hot swap waits for all workers. On any other
+    /// thread, `swap` waits for the result.
     pub(crate) fn command(
         &self,
         from: Origin,

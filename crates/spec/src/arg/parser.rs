@@ -108,8 +108,9 @@ impl<'a> Parser<'a> {
             .collect()
     }
 
-    /// Reports the arguments that begin with an unknown keyword, and returns the others. If the others are too few for
-    /// the mandatory positions in `free`, arguments with an unknown keyword fill these positions and are not reported.
+    /// Reports the arguments that begin with an unknown keyword, and returns the others. If the others are too few to
+    /// fill the mandatory positions in `free`, the first arguments with an unknown keyword are returned too, and are
+    /// not reported.
     fn without_unknown_keywords(&mut self, unnamed: Vec<Unnamed<'_>>, free: &[usize]) -> Vec<Range<usize>> {
         let plain = unnamed.iter().filter(|u| u.word.is_none()).count();
         let mandatory = free.iter().filter(|&&i| self.specs.get(i).is_some_and(|s| s.mandatory)).count();
@@ -229,8 +230,8 @@ impl<'a> Parser<'a> {
         self.errors.push(ArgError::new(reason.about(name), range).help(format!("{name}: {doc}")));
     }
 
-    /// The message about a value of the wrong type. `numbered` is the word for one value of a rest argument; the
-    /// message adds the number of the value to it.
+    /// Returns the message about a value of the wrong type. For a value of a rest argument, the message names the value
+    /// by the word `numbered` and the number of the value, unless `numbered` is empty.
     fn message(&self, index: usize, range: &Range<usize>, numbered: &str, reason: &ValueError) -> String {
         let nth = self.given.get(index).and_then(|g| g.iter().position(|r| r == range));
         match (self.specs.get(index), nth) {

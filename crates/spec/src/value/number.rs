@@ -37,7 +37,8 @@ fn integer(text: &str) -> Result<i128, ValueError> {
     let mut value: i128 = 0;
     for c in digits.chars().filter(|&c| c != '_') {
         let d = c.to_digit(base).ok_or_else(invalid)?;
-        // A value that saturates is outside the range of every type, so the range error still names the right limit.
+        // A value that is too large saturates. The result is outside the range of every type, so the range error still
+        // names the right limit.
         value = value.saturating_mul(i128::from(base)).saturating_add(i128::from(d));
     }
     Ok(if negative { -value } else { value })
@@ -228,7 +229,7 @@ impl Show for Nanos {
 pub struct Interval(pub i64);
 
 impl Interval {
-    /// The shortest period that an argument may give a timer, see [`Nanos::SHORTEST_PERIOD`].
+    /// The shortest period of a timer that an argument may set, see [`Nanos::SHORTEST_PERIOD`].
     pub const SHORTEST_PERIOD: Interval = Interval(Nanos::SHORTEST_PERIOD.0);
 }
 

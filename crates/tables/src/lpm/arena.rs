@@ -88,8 +88,8 @@ impl<T: Copy + Default> Arena<T> {
         if class(len) == old_class {
             return block;
         }
-        // If a smaller block cannot be allocated, the items stay where they are. From then on, the block counts as one
-        // of the smaller size.
+        // If no smaller block can be allocated, the items stay where they are. From then on, this block counts as a
+        // block of the smaller size.
         let Some(to) = self.allocate(class(len)) else { return block };
         self.items.copy_within(from..from + len, to as usize);
         self.free[old_class].push(block);

@@ -225,8 +225,8 @@ impl DirectTable {
         self.long[block] += 1;
     }
 
-    /// Removes a prefix longer than 24 bits from the count of its block. A block without prefixes is replaced
-    /// by a plain slot.
+    /// Removes a prefix longer than 24 bits from the count of its block. When the count reaches 0, the block is freed,
+    /// and the slot in the first level holds a route again.
     fn leave_block(&mut self, prefix: Prefix) {
         let Some(slot) = self.first.get_mut(prefix.addr as usize >> 8) else { return };
         let Some(block) = Slot(*slot).as_block() else { return };
@@ -311,9 +311,9 @@ impl DirectTable {
     fn parent(&self, prefix: Prefix) -> Option<(Prefix, u32)> {
         let mut below = prefix;
         loop {
-            // `below` is `prefix` or a shorter prefix that contains it. `before` is the prefix that comes just before
-            // `below` in the map. A parent, if there is one, equals `before` or contains `before`. In the second case
-            // the parent is no longer than the leading bits that `before` and `prefix` share.
+            // `below` is `prefix`, or a shorter prefix that contains `prefix`. `before` is the prefix directly before
+            // `below` in the map. If `prefix` has a parent, the parent is `before` or contains `before`. If it contains
+            // `before`, it is no longer than the leading bits that `before` and `prefix` share.
             let (&before, &hop) = self.prefixes.range(..below).next_back()?;
             if before.len == 0 {
                 return None;
@@ -350,8 +350,8 @@ impl DirectTable {
         self.resolve(self.first.get(addr as usize >> 8).copied().unwrap_or(0), addr)
     }
 
-    /// [`Self::lookup`] for each address, up to the length of the shorter slice. The first-level loads of a
-    /// group are issued together.
+    /// Looks up each address as [`Self::lookup`] does. Stops at the end of the shorter slice. The first-level loads of
+    /// a group of addresses are issued together.
     pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
         for (addrs, routes) in addrs.chunks(SIDE_BY_SIDE).zip(routes.chunks_mut(SIDE_BY_SIDE)) {
             let mut slots = [0; SIDE_BY_SIDE];

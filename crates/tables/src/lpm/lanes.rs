@@ -9,7 +9,7 @@ pub(super) use portable::Lanes;
 #[cfg(target_feature = "sse2")]
 pub(super) use sse2::Lanes;
 
-/// Written with intrinsics, because the compiler vectorises only half of the lanes.
+/// Uses SSE2 intrinsics, because the compiler vectorises only half of the lanes of the portable code.
 #[cfg(target_feature = "sse2")]
 #[allow(unsafe_code)]
 mod sse2 {

@@ -181,7 +181,8 @@ impl RadixTable {
         self.entry(prefix).map(|entry| entry.route)
     }
 
-    /// Recomputes the longest short prefix for every root below `prefix`.
+    /// Recomputes `fallback`, the route of the longest matching prefix shorter than 9 bits, for every root within
+    /// `prefix`.
     fn refresh_fallback(&mut self, prefix: Prefix) {
         let first = root(prefix.addr) as usize;
         let count = ROOTS >> prefix.len;
@@ -300,7 +301,8 @@ impl RadixTable {
         Some(entry)
     }
 
-    /// The number of the bit in `routes` that stands for the longest prefix matching the six bits.
+    /// Returns the number of the bit in `routes` that stands for the longest prefix that matches `bits`, six bits of an
+    /// address.
     #[inline]
     fn best(routes: u64, bits: u32) -> u32 {
         // Only called if there is a match.

@@ -26,7 +26,7 @@ impl Group {
 
     #[inline]
     fn find(&self, addr: u32) -> Option<Route> {
-        // Without a match, the index is the number of lanes, which is out of range.
+        // If no lane matches, the lowest set bit is bit `LANES`. This index is out of range, so the result is none.
         self.routes.get((self.lanes.hits(addr) | 1 << LANES).trailing_zeros() as usize).copied()
     }
 }
@@ -64,7 +64,7 @@ impl StaticTable {
         self.sorted.binary_search_by_key(&key(prefix), |&(p, _)| key(p))
     }
 
-    /// Rebuilds the groups from route number `from` on.
+    /// Rebuilds the groups of routes, beginning with the group of route number `from`.
     fn regroup(&mut self, from: usize) {
         let first = from / LANES;
         self.groups.truncate(first);
@@ -121,7 +121,7 @@ impl StaticTable {
         }
     }
 
-    /// [`Self::lookup`] for each address, up to the length of the shorter slice.
+    /// Looks up each address as [`Self::lookup`] does. Stops at the end of the shorter slice.
     #[inline]
     pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
         for (&addr, route) in addrs.iter().zip(routes) {

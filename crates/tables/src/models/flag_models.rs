@@ -9,7 +9,7 @@ use super::flag::Flag;
 use super::model;
 use super::ring::Ring;
 
-/// A queue between two workers, as queue elements use it.
+/// A queue between two workers: a ring with two flags, used in the same way as in queue elements.
 struct Queue {
     ring: Ring<Box<usize>>,
     /// Raised while there may be an item.
@@ -34,7 +34,7 @@ impl Queue {
             self.room.raise();
         }
     }
-    /// Called by the puller when it has found the ring empty. Returns whether it may sleep.
+    /// Called by the puller when it has found the ring empty. Returns whether the puller may sleep.
     fn found_nothing(&self) -> bool {
         self.something.lower();
         if !self.ring.is_empty() {

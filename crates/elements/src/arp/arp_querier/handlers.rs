@@ -28,7 +28,8 @@ impl Own {
             complained: AtomicBool::new(false),
         }
     }
-    /// Does not repeat the message about a missing destination if the old element has printed it (hot swap).
+    /// Takes over from the old element whether the message about a missing destination has been printed, so that the
+    /// message is not repeated (hot swap).
     pub(super) fn continue_from(&self, old: &Own) {
         self.complained.fetch_or(old.complained.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -82,8 +83,8 @@ impl ArpQuerier {
         self.own.ip.store(ip.to_bits(), Ordering::Relaxed);
         self.state.invalidate();
     }
-    /// Sets the Ethernet address of an IP address (`IP ETHER`); waiting packets leave when the next packet to the IP
-    /// address arrives, before that packet.
+    /// Sets the Ethernet address of an IP address (`IP ETHER`); packets that wait for this address leave just before
+    /// the next packet to it.
     #[write]
     fn insert(&mut self, pair: Pair, cx: &mut Cx<'_>) {
         self.state.write_insert(pair, cx);

@@ -95,9 +95,10 @@ pub(super) struct Queried {
     count: u32,
     /// The time of the last query, in nanoseconds.
     at: i64,
-    /// The number of ARP packets that claimed the IP address since the last query; `None` if its Ethernet address is
-    /// not in doubt. An Ethernet address is in doubt once it has replaced another one, because one of the two may be
-    /// forged or outdated.
+    /// The number of ARP packets that have claimed the IP address since the last query; `None` if the Ethernet address
+    /// is not in doubt. An Ethernet address is in doubt once it has replaced another one, because one of the two may be
+    /// forged or outdated. Each replacement sets the number to `CONFIRMED` + 1, so that the address is not confirmed
+    /// before the next query.
     doubt: Option<u32>,
     /// The number of queries that were answered since the address was confirmed, at most [`TRUSTED`]. It is [`TRUSTED`]
     /// if the address was never in doubt.

@@ -106,7 +106,7 @@ impl Inner {
     }
     /// Removes the oldest entry with an unknown address, or the oldest of all if no address is unknown. Returns the
     /// packets that waited for it. Unknown addresses go first, so that packets to non-existent hosts cannot push out
-    /// the entries of real hosts. The newest entry is not removed, because the room is made for it.
+    /// the entries of real hosts. The newest entry stays, because the space is needed for this entry.
     fn remove_for_room(&mut self) -> VecDeque<Packet> {
         let unknown = self.unknown.first().copied().filter(|&turn| turn != self.turns);
         match unknown {

@@ -17,8 +17,8 @@ pub struct LookUp {
     /// The age, in nanoseconds, from which a known Ethernet address is queried again; 0: never.
     pub poll: i64,
     /// Whether several workers use the table. If so, while a worker sends packets that have waited for an address,
-    /// further packets to the address wait too, until [`State::release`] finds no more waiting packets. Otherwise a
-    /// packet on one worker could overtake a packet on another.
+    /// further packets to the address wait too, until [`State::release`] finds no more waiting packets. This keeps a
+    /// packet on one worker from overtaking a packet on another.
     pub workers: bool,
 }
 
@@ -125,8 +125,8 @@ impl Entry {
         }
     }
 
-    /// Makes an expired entry as young as one that has just expired. So the entry is not removed as long as packets are
-    /// sent to the address.
+    /// Reduces the age of an expired entry to that of an entry that has just expired. So the entry is not removed as
+    /// long as packets are sent to the address.
     fn keep_expired(&mut self, now: i64, settings: Settings) {
         if self.expired {
             self.updated = self.updated.max(now.saturating_sub(settings.timeout));

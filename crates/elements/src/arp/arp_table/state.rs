@@ -23,7 +23,8 @@ pub(super) struct Inner {
     pub(super) order: BTreeMap<u64, u32>,
     /// The keys in `order` of the entries whose Ethernet address is unknown.
     pub(super) unknown: BTreeSet<u64>,
-    /// The greatest key in `order` whose entry has been checked for expiry. All entries up to it have expired.
+    /// The greatest key in `order` of an entry that was found to have expired. All entries with smaller keys have
+    /// expired too.
     pub(super) checked: u64,
     /// The key of the latest update in `order`.
     pub(super) turns: u64,
@@ -34,8 +35,8 @@ pub(super) struct Inner {
     /// How long packets wait for a reply, in nanoseconds; 0: until their entry expires. A table that takes over the
     /// entries of another keeps its own value.
     pub(super) patience: i64,
-    /// The IP addresses that packets wait for, each with the time when these packets time out, earliest first. A record
-    /// is outdated, and is skipped, if its time is no longer the time `until` in the entry of the address.
+    /// The IP addresses that packets wait for, each with the time when these packets time out, earliest first. An item
+    /// is outdated if its time differs from `until` in the table's entry of the address. Outdated items are skipped.
     pub(super) waiting: VecDeque<(i64, u32)>,
 }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 const JUMPS: u32 = 1000;
 /// The most nested runs of a script.
 const DEEPEST: u32 = 32;
-/// The most steps that are stored for later blocking instructions.
+/// The maximum number of steps that are saved for blocking instructions still to come.
 const CREDIT: u32 = 1_000_000;
 /// The timer that starts a script and that ends `wait`.
 const TIMER: u16 = 0;
@@ -31,7 +31,7 @@ enum State {
     Running,
     /// It waits for this many steps.
     Paused(u32),
-    /// It waits until the timer expires or a step comes.
+    /// It waits until the timer expires or a step is granted.
     Waiting,
     /// It has ended.
     Finished,
@@ -42,7 +42,7 @@ enum State {
 /// How a run has stopped: it has ended, or it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It has not ended yet: it waits.
+    /// The run has not ended: it waits.
     Blocked,
     Ended(Ending),
     Returned(String),
@@ -89,7 +89,7 @@ pub struct Machine {
     /// Whether the next signal starts the script: true before the first run, and after a run that ended by `end` or
     /// `return`.
     armed: bool,
-    /// Whether the script is answering a request to stop (in `drive`).
+    /// True while `drive` answers a request to stop.
     driving: bool,
     /// Whether the script has replaced the configuration since it last ended. If so, the end of a driver script does
     /// not stop the new router.

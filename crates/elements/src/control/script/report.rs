@@ -12,7 +12,7 @@ use castanet_element::prelude::*;
 
 /// If a handler refuses a configuration, each line of its error begins with this text and a line number: `config:3: `.
 const CONFIG: &str = "config:";
-/// A `While calling` message that quotes a refused configuration begins each of its lines with this text.
+/// If a `While calling` message quotes a refused configuration, each line of the message begins with this text.
 const PLACE: &str = "config:1: ";
 
 /// Indents each line. In a line that begins with a position (`config:3: `), indents the text after the position.
@@ -70,7 +70,8 @@ impl Machine {
             (e, Some(call)) => {
                 let inner = indented(e.to_string().trim_end(), "  ");
                 let calling = format!("While calling '{call}':");
-                // This line quotes the configuration, so it begins with a position, as the lines of the error do.
+                // The printed line quotes the configuration, so it begins with file and line number, like the lines of
+                // the error.
                 let calling = match first_word(call).0 {
                     "hotconfig" => format!("{PLACE}{}", calling.replace('\n', &format!("\n{PLACE}"))),
                     _ => calling,

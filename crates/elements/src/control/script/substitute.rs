@@ -154,7 +154,7 @@ fn escape(value: &str, out: &mut String) {
     }
 }
 
-/// Returns the value of a variable without a default. Reports a variable that is not defined.
+/// Returns the value of a variable that is used without a default. If the variable is not defined, reports it.
 fn defined(name: &str, values: &mut dyn Values) -> Option<String> {
     let value = values.variable(name);
     if value.is_none() {

@@ -64,16 +64,16 @@ impl FromDevice {
         Ok(())
     }
 
-    /// Takes over the received frames of the old router's element. Does nothing if the socket itself was taken over.
-    /// Otherwise, for example because the filter differs, both sockets receive the same frames for some time. To emit
+    /// Takes over the received frames of the old router's element. Does nothing if the socket itself was taken over. If
+    /// it was not, for example because the filter differs, both sockets receive the same frames for some time. To emit
     /// each frame once, this element takes the frames that arrived up to now from the old socket, and later frames from
     /// its own socket.
     pub(super) fn follow(&mut self, old: &mut FromDevice, cx: &mut Cx<'_>) {
         if old.args.devname != self.args.devname {
             return;
         }
-        // If the swap has failed, `followed` is set, and `old` is the element of the new router. Take back the frames
-        // that it took from this element. Later frames are in this element's socket.
+        // `followed` is set only after a failed swap. Then `old` is the element of the new router, which has taken
+        // frames from this element. Take back these frames. All later frames are in the socket of this element.
         if std::mem::take(&mut self.followed) {
             let n = std::mem::take(&mut old.from_old).min(old.waiting.len());
             self.waiting.extend(old.waiting.drain(..n));

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 #[derive(Default)]
 pub struct Control {
     timeout: AtomicI64,
-    /// How long addresses are remembered at most while the topology changes, in nanoseconds; 0: no limit.
+    /// The maximum time for which addresses are remembered while the topology changes, in nanoseconds; 0: no limit.
     hurry: AtomicI64,
     /// The flags of ports that learn from frames but do not relay them.
     pub learning: PortFlags,

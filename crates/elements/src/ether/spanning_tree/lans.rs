@@ -20,7 +20,7 @@ enum Event {
     Start(usize),
     /// A message arrives at a LAN, from a port.
     Message(BridgePort, Bpdu),
-    /// A bridge may have to call `Bridge::expire`.
+    /// At this time, a bridge may have to call `Bridge::expire`.
     Timer(usize),
 }
 

@@ -113,7 +113,7 @@ impl Datagram {
     pub(super) fn into_pieces(self) -> Vec<Piece> {
         self.pieces
     }
-    /// Marks the datagram as suspect. Returns its fragments.
+    /// Marks the datagram as suspect. Removes and returns its fragments.
     pub(super) fn suspect(&mut self) -> Vec<Piece> {
         self.suspect = true;
         std::mem::take(&mut self.pieces)

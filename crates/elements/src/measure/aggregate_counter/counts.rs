@@ -19,7 +19,7 @@ pub enum Format {
     Addresses,
     /// Each number and its count, four bytes each, after a text header.
     Binary,
-    /// `COUNT SHARE`: the share of numbers that have this count.
+    /// `COUNT SHARE`: a count, and the share of the counted numbers that have this count.
     Shares,
 }
 
@@ -39,8 +39,8 @@ impl Counts {
     pub fn total(&self) -> u64 {
         self.total
     }
-    /// Adds `by` to the count of a number. With `known`, or if `MOST` numbers already have counts, a number without a
-    /// count gets none, and the function returns false.
+    /// Adds `by` to the count of a number, and creates the count if the number has none. Exception: if `known` is true,
+    /// or if `MOST` numbers already have counts, no count is created, and the function returns false.
     #[inline]
     pub fn add(&mut self, number: u32, by: u64, known: bool) -> bool {
         if let Some(n) = self.map.get_mut(&number) {
@@ -60,8 +60,8 @@ impl Counts {
     pub fn clear(&mut self) {
         *self = Counts::default();
     }
-    /// Replaces the counts: each old count becomes a number, and its new count tells how many numbers had
-    /// this old count.
+    /// Replaces the counts: each old count becomes a number, and the count of this new number is how many numbers had
+    /// the old count.
     pub fn reaggregate(&mut self) {
         let mut new = Counts::default();
         for n in self.map.values() {

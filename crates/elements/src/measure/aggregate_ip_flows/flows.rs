@@ -41,7 +41,7 @@ pub struct Flow {
     pub aggregate: u32,
     /// The two ends of the flow, and its protocol.
     key: Key,
-    /// Whether the first packet of the flow went from the lower end to the higher.
+    /// Whether the first packet of the flow went from the lower end (by address, then port) to the higher.
     up: bool,
     /// The time of the flow's first packet, in nanoseconds.
     pub first: i64,
@@ -241,7 +241,7 @@ impl Fragments {
         std::mem::swap(&mut self.order, &mut old.order);
         std::mem::swap(&mut self.waiting, &mut old.waiting);
     }
-    /// Returns the number of later fragments that wait.
+    /// Returns the number of fragments that wait for their first fragment.
     pub fn held(&self) -> usize {
         self.waiting.len()
     }
@@ -274,7 +274,7 @@ impl Fragments {
         self.map.clear();
         self.order.clear();
     }
-    /// Remembers a first fragment.
+    /// Remembers the flow of a first fragment, for the later fragments of the same packet.
     pub fn first(&mut self, ip: &[u8; 20], seen: Seen, now: i64) {
         let old = |time: i64| now.saturating_sub(time) > self.timeout;
         while self.order.front().is_some_and(|o| old(o.1) || self.order.len() >= MOST_FRAGMENTS) {

@@ -76,8 +76,8 @@ impl Choices {
         let (a, p) = ((n / self.ports) as u32, (n % self.ports) as u16);
         Tuple::new(self.first.wrapping_add(a), self.low.wrapping_add(p), self.dst, self.dport)
     }
-    /// Returns the number of the combination of `port` with the address of combination `n`. None if the pattern
-    /// offers only one port, or does not offer `port`.
+    /// Returns the number of the combination that has source port `port` and the same address as combination `n`. None
+    /// if the pattern offers only one port, or does not offer `port`.
     fn with_port(&self, port: u16, n: u64) -> Option<u64> {
         let offered = self.ports > 1 && (self.low..=self.high).contains(&port);
         offered.then(|| n - n % self.ports + u64::from(port - self.low))

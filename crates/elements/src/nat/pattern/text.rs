@@ -100,7 +100,8 @@ impl Pattern {
         })
     }
 
-    /// Formats the pattern for handlers: without the order, and without ports for rewriters that use none.
+    /// Formats the pattern for handlers: without the order of the search (`#` or `?`), and without ports for rewriters
+    /// that use none.
     pub fn show(&self, kind: RewriterKind) -> String {
         let mut out = match self.addrs {
             None => "-".to_string(),

@@ -24,7 +24,7 @@ impl Store {
         self.trim(space, to);
     }
 
-    /// Rebuilds a heap if most of its entries are obsolete.
+    /// Rebuilds the heap of a timeout class if most entries of the heap are obsolete.
     pub(super) fn trim(&mut self, space: u16, class: u8) {
         let flows = &self.flows;
         let spaces = &mut self.spaces;

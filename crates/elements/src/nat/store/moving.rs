@@ -25,8 +25,8 @@ fn outs(spec: &Spec, f: &Flow, kind: RewriterKind) -> Option<Outs> {
 }
 
 impl Store {
-    /// Takes over the flows of rewriter `theirs` in `old` that an input of rewriter `space` would make.
-    /// Returns how many stay in `old`.
+    /// Takes over flows of rewriter number `theirs` in the store `old`: those that an input of this store's rewriter
+    /// number `space` would also make. Returns how many flows stay in `old`.
     pub fn take_over(&mut self, space: u16, old: &mut Store, theirs: u16) -> usize {
         self.forget_searches();
         old.forget_searches();

@@ -23,7 +23,8 @@ fn flow(new: &New, to: Tuple, outs: Outs, kind: RewriterKind) -> Flow {
         input: new.input,
         proto: new.proto,
         class: new.class,
-        // If both directions have the same tuple, one key finds both. All packets but the first count as replies.
+        // If both directions have the same tuple, the table needs only one key. It is the key for replies, so all
+        // packets but the first count as replies.
         bits: if new.from == reply { bit::REPLY } else { bit::ALIVE },
         anno: new.anno,
     }
@@ -56,8 +57,8 @@ impl Store {
         f.tuples.map(|t| self.tag(f.space, f.proto, t))
     }
 
-    /// Adds a flow at a free index, and returns that index; `None` if none is free. No other flow may have the
-    /// keys of the flow.
+    /// Adds a flow at a free index, and returns that index; `None` if none is free. No other flow in the table may have
+    /// the same keys.
     #[inline]
     pub(super) fn add(&mut self, mut f: Flow, tags: [u32; 2]) -> Option<u32> {
         let place = self.free_place(&f)?;
@@ -75,8 +76,8 @@ impl Store {
         Some(place)
     }
 
-    /// Returns a free index in the list of flows. If all indexes are in use, the list grows by a copy of `f` without
-    /// keys.
+    /// Returns a free index in the list of flows. If all indexes are in use, appends a copy of `f` without keys to the
+    /// list and returns the index of the copy. Returns `None` if the list cannot grow.
     fn free_place(&mut self, f: &Flow) -> Option<u32> {
         self.free.pop().or_else(|| {
             let place = u32::try_from(self.flows.len()).ok().filter(|p| *p < u32::MAX >> 1)?;

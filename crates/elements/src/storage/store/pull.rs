@@ -33,7 +33,8 @@ impl Store {
         {
             cx.set_note(note);
         }
-        // Act as single pulls would: the last of them would have found no packet, and cleared the notifier.
+        // Do the same as single pulls: if fewer than `max` packets came, the last single pull would have found no
+        // packet, and would have cleared the notifier.
         if n < max {
             self.found_empty(cx);
         }

@@ -73,7 +73,7 @@ fn ether(data: &[u8]) -> Option<usize> {
 /// Returns the length of the IEEE 802.11 header of a data frame.
 fn wireless(data: &[u8]) -> Option<usize> {
     let [kind, flags, ..] = *data else { return None };
-    // Type "data" with a body that is not encrypted.
+    // Only a frame of type "data" with an unencrypted body can hold a packet.
     if kind & 0x0c != 8 || kind & 0x40 != 0 || flags & 0x40 != 0 {
         return None;
     }

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicU32;
 const HEADER: usize = 32;
 /// Length in bytes of the address that follows the header in slots of received frames (struct sockaddr_ll).
 const ADDRESS: usize = 20;
-/// Largest size of a ring in bytes. A ring of two blocks may be larger.
+/// Maximum size of a ring in bytes. Only a ring of two blocks, the minimum, may be larger.
 const MOST: usize = 16 << 20;
 
 /// The layout of a ring. The ring is divided into blocks, and each block into slots. A slot never crosses a block

@@ -191,8 +191,9 @@ impl PacketSender {
         let limit = self.limit;
         let mut sent =
             self.messages.send(std::iter::from_fn(|| frames.next_if(|frame| !frame.is_below(limit))));
-        // `Full` promises that the descriptor signals space. But the caller has the ring's descriptor, which does
-        // not signal space in the buffer of the second socket. `Congested` makes the caller retry without a signal.
+        // `Full` promises that the descriptor becomes writable when there is free space. But the caller has the ring's
+        // descriptor, which does not tell when the buffer of the second socket has free space. `Congested` makes the
+        // caller retry without waiting for a descriptor.
         if self.ring.is_some() && sent.refusal == Some(Refusal::Full) {
             sent.refusal = Some(Refusal::Congested);
         }

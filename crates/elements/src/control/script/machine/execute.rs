@@ -11,7 +11,7 @@ use crate::control::script::substitute::{self, TooLong};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
 
-/// Bytes of substituted text that count as one jump.
+/// The number of bytes of substituted text that count as one jump.
 const TEXT_OF_A_JUMP: usize = 1 << 15;
 
 impl Machine {
@@ -108,7 +108,7 @@ impl Machine {
         let (name, arguments) = first_word(&call);
         let arguments = if i.unquote { text::unquote(arguments) } else { arguments.to_string() };
         if let Some(v) = self.read_named(&call, name, &arguments, cx) {
-            // For a handler of the script itself, the name of the element is added.
+            // The name of a handler of the script itself may lack the element. The message adds the element's name.
             let own = !name.contains('.') && self.is_own(name);
             let element = if own { format!("{}.", cx.name()) } else { String::new() };
             cx.message(&format!("{element}{name}:\n{v}"));
