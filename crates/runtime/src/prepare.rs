@@ -140,24 +140,14 @@ fn build_elements(
         signals: Vec::new(),
         replicas: Replicas::new(),
     };
-    let owners: Vec<Vec<usize>> = (0..graph.len())
-        .map(|e| match placement.owners_of(e) {
+    for (e, element) in graph.flat.elements.iter().enumerate() {
+        let Some(def) = classes.get(&element.class) else { continue };
+        let workers = match placement.owners_of(e) {
             [] => vec![0],
             some => some.to_vec(),
-        })
-        .collect();
-    let mut refused = vec![false; graph.len()];
-    // First the first replicas of all elements, then the second ones. Elements that different workers write are then
-    // seldom neighbours in memory, where they would share a cache line.
-    for replica in 0..owners.iter().map(Vec::len).max().unwrap_or(0) {
-        for (e, element) in graph.flat.elements.iter().enumerate() {
-            let (Some(def), Some(&w)) = (classes.get(&element.class), owners[e].get(replica)) else {
-                continue;
-            };
-            if refused[e] {
-                continue;
-            }
-            let site = Site { graph, names, seed, replica: (replica, owners[e].len()) };
+        };
+        for (replica, &w) in workers.iter().enumerate() {
+            let site = Site { graph, names, seed, replica: (replica, workers.len()) };
             let (driver, signals) = (&mut built.driver, &mut built.signals);
             let (made, warnings) =
                 build_one(&site, e, &def, &element.config, &mut built.replicas, driver, signals);
@@ -175,7 +165,7 @@ fn build_elements(
                 }
                 Err(errors) => {
                     diagnostics.extend(explain(graph, e, "configuring", errors));
-                    refused[e] = true;
+                    break;
                 }
             }
         }
