@@ -265,8 +265,8 @@ pub fn run_all(settings: &Settings) -> Result<Results, String> {
     })
 }
 
-/// Measures several rates up to `top`, and the maximum rate, which is requested as 0. Repeats all measurements in each
-/// round, with the routers alternating.
+/// Measures at several offered rates up to `top`, and once without a rate limit (rate 0). Each round makes every
+/// measurement once, and alternates between the routers.
 fn sweep(world: &mut World, settings: &Settings, top: f64, seconds: f64) -> Result<Vec<Point>, String> {
     let n = settings.points.max(1);
     let mut rates: Vec<f64> = (1..=n).map(|i| top * i as f64 / n as f64).collect();

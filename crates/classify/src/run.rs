@@ -106,8 +106,8 @@ impl Runner {
 
     /// Classifies with the fast tree.
     ///
-    /// INVARIANT: `data` contains every word of the fast tree, with the transport header at `transport`. If a
-    /// word were missing, the packet would be dropped; there is no panic.
+    /// INVARIANT: `data` is long enough for every word that the fast tree reads. The transport header starts at
+    /// `transport`. If `data` were too short, the packet would be dropped, without a panic.
     #[inline(always)]
     fn fast(&self, data: &[u8], transport: usize) -> Output {
         let s = &self.first;

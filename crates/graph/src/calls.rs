@@ -67,7 +67,8 @@ impl Calls {
     pub(crate) fn owner(&self, state: usize) -> usize {
         self.owner[state]
     }
-    /// The states of the call graph at which an element's task starts: its push outputs and its pull inputs.
+    /// The nodes of the call graph (states) at which the calls of an element's task start: the element's push outputs
+    /// and pull inputs.
     pub(crate) fn starts<'a>(&self, graph: &'a Graph, e: usize) -> impl Iterator<Item = usize> + 'a {
         let outputs = graph.points.outputs(e).filter(|&p| graph.kind(p) == PortKind::Push);
         outputs.chain(graph.points.inputs(e).filter(|&p| graph.kind(p) == PortKind::Pull))

@@ -113,8 +113,8 @@ impl Pending {
         append: bool,
     ) -> Result<(), Errno> {
         if !c.pending {
-            // Offsets count from the first write of a value. A program that writes several values may begin a value at
-            // the offset at which the previous value ended, although the file appears empty.
+            // A program that writes several values does not go back to offset 0: it begins each value where the previous
+            // one ended. So the offset of the first write of a value is the base of its offsets.
             c.base = offset;
         }
         let at = match offset.checked_sub(c.base).and_then(|at| usize::try_from(at).ok()) {

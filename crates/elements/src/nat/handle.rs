@@ -21,7 +21,7 @@ pub enum Capacity {
     Of(u32),
 }
 
-/// The default of CAPACITY, which stands for no limit of its own. The store then holds at most 4,194,304 flows.
+/// The default of CAPACITY: the element sets no limit. Only the limit of the store applies: 4,194,304 flows.
 pub const UNBOUNDED: u32 = i32::MAX as u32;
 
 impl ArgValue for Capacity {

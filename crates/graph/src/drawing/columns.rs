@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Horizontal positions in a drawing: boxes below their neighbours, long edges straight, no overlaps.
+//! Chooses horizontal positions in a drawing, so that connected boxes are aligned, long edges are straight, and boxes do
+//! not overlap.
 
 use super::layout::Cells;
 

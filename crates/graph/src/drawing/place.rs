@@ -165,8 +165,8 @@ impl Placed {
         let layout = layout(&widths, &edges, &pins);
         let (left, top) = match root {
             true => (MARGIN, MARGIN),
-            // The first layer is reserved for the inputs. Its lower end is the lower end of the band with the name. The
-            // inputs are not drawn in this layer, but at the top edge of the frame (`Pin::Top` below).
+            // The first layer stays empty. It stands for the inputs, which are drawn at the top edge of the frame
+            // (`Pin::Top` below). It ends where the title band of the frame ends.
             false if entries > 0 => (PADDING, HEAD - PORT),
             false => (PADDING, HEAD + PADDING),
         };

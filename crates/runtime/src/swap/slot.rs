@@ -66,8 +66,8 @@ impl Slot {
             self.changed.notify_one();
         }
     }
-    /// Closes the slot, because the router has stopped: from now on, nobody gets the permit, and candidates are
-    /// refused.
+    /// Ends all hot swaps, because the router has stopped. From now on nobody gets the permit to swap, and new
+    /// configurations are refused.
     pub fn close(&self) {
         let last = std::mem::replace(&mut *self.state.lock(), State::Closed);
         self.changed.notify_all();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Models of the ring alone.
+//! Loom models of the ring by itself, without the notifiers and queues that use it.
 #![allow(clippy::unwrap_used)]
 
 use loom::sync::Arc;

@@ -118,7 +118,7 @@ impl Pattern {
             Order::Random => secret.below(choices.count),
             Order::Keep => {
                 let any = secret.below(choices.count);
-                // The packet's own port comes first, on a random address.
+                // First try to keep the packet's source port, with a random address of the pattern.
                 match choices.with_port(t.sport(), any) {
                     Some(own) if free(choices.at(own)) => return Some(choices.at(own)),
                     _ => any,

@@ -11,7 +11,7 @@ use crate::control::script::substitute::{self, TooLong};
 use castanet_element::prelude::*;
 use castanet_lang::args as text;
 
-/// The number of bytes of substituted text that count as one jump.
+/// Substituted text counts against the limit on jumps: this many bytes count as one jump.
 const TEXT_OF_A_JUMP: usize = 1 << 15;
 
 impl Machine {
