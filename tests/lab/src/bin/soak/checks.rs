@@ -128,11 +128,13 @@ fn swaps(results: &Results, table: &mut Table) {
         all.iter().zip(RouterKind::ALL).flat_map(|(s, k)| s.refused.iter().map(move |r| (k, r))).collect();
     // A router cannot look up the address of a device while it has no free descriptor, or while the device is deleted.
     // It may then refuse a good swap.
-    let excused = |kind: RouterKind, at: u64| {
-        results.excused.iter().any(|(k, from, to)| *k == kind && (*from..=*to).contains(&at))
+    // The swap is excused if it was under way at any time of such an interval.
+    let excused = |kind: RouterKind, at: u64, answered: u64| {
+        results.excused.iter().any(|(k, from, to)| *k == kind && *from <= answered && at <= *to)
     };
-    let unexplained: Vec<_> = refused.iter().filter(|(kind, (at, _))| !excused(*kind, *at)).collect();
-    for (kind, (at, why)) in &unexplained {
+    let unexplained: Vec<_> =
+        refused.iter().filter(|(kind, (at, answered, _))| !excused(*kind, *at, *answered)).collect();
+    for (kind, (at, _, why)) in &unexplained {
         eprintln!("swap refused: {} second {at}: {why}", kind.name());
     }
     table.row(

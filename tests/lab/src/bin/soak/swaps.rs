@@ -19,8 +19,9 @@ pub struct Swaps {
     pub bad: u64,
     /// The number of swaps that were refused as expected, because a device or file does not exist.
     pub failing: u64,
-    /// Good configurations that were refused: seconds after the start, and the message.
-    pub refused: Vec<(u64, String)>,
+    /// Good configurations that were refused: the seconds after the start in which the swap was requested and in which
+    /// it was answered, and the message.
+    pub refused: Vec<(u64, u64, String)>,
     /// Descriptions of wrong or missing replies, and of wrong running configurations.
     pub wrong: Vec<String>,
     /// How often a trace file was removed to free the disk.
@@ -75,7 +76,9 @@ pub fn run(target: &Target, seed: u64, start: Instant, end: Instant) -> Swaps {
                     (200, _) => swaps.wrong.push(format!("{}: accepted: {expected:?}", target.name)),
                     (_, Expected::Bad) => swaps.bad += 1,
                     (_, Expected::Failing) => swaps.failing += 1,
-                    (_, Expected::Accepted) => swaps.refused.push((at, reply.text)),
+                    (_, Expected::Accepted) => {
+                        swaps.refused.push((at, start.elapsed().as_secs(), reply.text));
+                    }
                 }
                 if reply.code == 200 {
                     current = text;
