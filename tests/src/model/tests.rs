@@ -136,6 +136,18 @@ fn next_hops_are_asked_for() {
             Some(text) => assert!(violations[0].contains(text)),
         }
     }
+    // If a packet from the other interface goes to the same host, a request is still required, but the other worker
+    // may send it late.
+    let packet = Ipv4::udp(B, c, 1, (1, 2), &[]);
+    evidence.arrived[1].push(seen(ether(MAC[1], MAC_B, 0x0800, &packet.bytes())));
+    let Fates { all, .. } = fates(&evidence);
+    let other = all[1].iter().flat_map(|fate| &fate.due).next().unwrap();
+    let other = seen(frame_of(other, &fates(&evidence).neighbours).pop().unwrap());
+    let late = evidence.sent[0].pop().unwrap();
+    evidence.sent[0].push(other);
+    assert!(check(&evidence).violations[0].contains("before it was asked for"));
+    evidence.sent[0].push(late);
+    assert_eq!(check(&evidence).violations, Vec::<String>::new());
 }
 
 #[test]
