@@ -144,8 +144,8 @@ impl World {
         Ok(())
     }
 
-    /// Sends through one of the routers, and waits until it has drained. Returns the load during the trial, and the
-    /// number of packets that arrived by the time the router had drained.
+    /// Sends packets through one of the routers, and waits until that router has drained. Returns the generator's
+    /// counts and times of the trial, and the number of packets that arrived by the time the router had drained.
     ///
     /// # Errors
     /// A process has ended.

@@ -76,8 +76,9 @@ impl Field {
         Field { offset: pos & !3, shift: 32 - end * 8, bits: len * 8, need: pos + len }
     }
 
-    /// `len` bytes (1 to 4) from byte `pos` of the Ethernet header on. The bytes must lie within one word. The word is
-    /// aligned to the end of the header if the bytes fit into such a word, and otherwise to the start.
+    /// `len` bytes (1 to 4) from byte `pos` of the Ethernet header on. The bytes must lie within one word. Words are
+    /// aligned to the end of the header if the bytes then lie within one word. Otherwise, words are aligned to the
+    /// start of the header.
     pub(crate) const fn ether(pos: u32, len: u32) -> Field {
         if Field::ends_aligned(pos, len) {
             return Field::bytes(ETHER + pos, len);
@@ -139,8 +140,8 @@ impl Field {
     }
 
     /// `(field & mask) > value`, as tests of leading bits. The field is greater if it has a 1 at some bit where the
-    /// value has a 0, and all higher bits are equal. If fewer tests suffice for the opposite, that is tested and
-    /// negated.
+    /// value has a 0, and all higher bits are equal. If fewer tests suffice for the opposite condition, the result is
+    /// the negation of these tests.
     fn above(self, mask: u32, value: u32) -> Expr {
         if value >= mask {
             return Expr::Const(false);

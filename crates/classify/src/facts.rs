@@ -29,8 +29,8 @@ pub(crate) struct Facts {
     kind: OffsetBase,
     /// For each header, an offset (coded as `OffsetBase` says): all bytes before this offset are known to be present.
     min: [u32; 3],
-    /// For each header, an offset (coded as `OffsetBase` says): no byte at or after this offset can be present.
-    /// `u32::MAX` if nothing is known.
+    /// For each header, an offset (coded as `OffsetBase` says): all bytes at or after this offset are known to be
+    /// missing. `u32::MAX` if nothing is known.
     max: [u32; 3],
     /// What is known about each word, sorted by offset.
     words: Vec<Word>,

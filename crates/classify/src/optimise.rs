@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use crate::dag::{Dag, LEAF, Node, TooLarge, base};
 use crate::facts::Facts;
 
-/// The optimiser's levels: the number of inequalities per word that a path may remember. They are tried in order until
-/// the search stays within its budget of facts.
+/// The optimiser's levels: the number of inequalities per word that a path may remember. The optimiser tries the levels
+/// in order until the search stays within its budget of facts.
 const LEVELS: [usize; 4] = [16, 4, 1, 0];
 /// Limit on the facts held by one search. It bounds the memory and time of the search, whatever the patterns are.
 const MAX_FACTS: usize = 400_000;
@@ -203,8 +203,8 @@ impl Search<'_> {
     }
 
     /// If the test of `node` is redundant, returns the tree that replaces `node`; otherwise `None`. Let A be one branch
-    /// and B the other. The test of `node` is redundant if the first test of A also sends to B every packet that `node`
-    /// sends to B. Then A replaces `node`.
+    /// of `node` and B the other. The test is redundant if A can also handle the packets of B: the first test of A
+    /// sends each of them to B. Then A replaces `node`.
     fn superfluous(&self, node: &Node, facts: &Facts, out: &Dag) -> Option<u32> {
         let leads = |from: u32, outcome: bool, to: u32| {
             let next = out.get(from).filter(|n| n.yes == to || n.no == to)?;
@@ -263,8 +263,7 @@ mod tests {
                 let (offset, mask) = (below(2) as u32 * 4, below(8) as u32);
                 let atom =
                     Atom { offset, mask, value: below(8) as u32 & mask, need: offset + 1 + below(4) as u32 };
-                // `no` leads to one of the last two targets, so most trees are long chains. These offer the most
-                // pruning.
+                // Long chains offer the most pruning, so `no` leads to one of the last two targets.
                 let last = targets.len() - 1;
                 let (yes, no) = (targets[below(targets.len())], targets[last - below(2)]);
                 targets.push(dag.node(Node { atom, yes, no }).unwrap());

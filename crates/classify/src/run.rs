@@ -35,7 +35,8 @@ impl FastStep {
         }
     }
 
-    /// A step that sends every packet of at least one word to one output.
+    /// A step that sends every packet to the same output. Like every step, it loads a word, so the packet must have at
+    /// least one word.
     fn always(out: Output) -> FastStep {
         let leaf = Target::Output(out).raw();
         FastStep { offset: 0, transport: 0, mask: 0, value: 0, yes: leaf, no: leaf }
@@ -223,8 +224,8 @@ fn outputs_first(steps: &mut [FastStep], root: u32) {
 }
 
 impl Program {
-    /// Runs the checked tree. `headers` are the Ethernet header or packet data, the packet from the IP header
-    /// on, and the packet from the transport header on.
+    /// Runs the checked tree, which tests lengths first. `headers` are the Ethernet header or packet data, the packet
+    /// from the IP header on, and the packet from the transport header on.
     #[cold]
     fn classify_checked(&self, headers: [&[u8]; 3]) -> Output {
         let mut at = self.checked_root();

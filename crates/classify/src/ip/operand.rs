@@ -220,7 +220,7 @@ impl Parser<'_> {
         Ok((mask, range))
     }
 
-    /// Parses the mask after the word `mask`, whose range is `at`.
+    /// Parses the mask after the word `mask`. `at` is the range of that word.
     pub(super) fn address_mask(&mut self, ty: Type, at: Range<usize>) -> Result<u64, Fault> {
         if !matches!(ty, Type::Host | Type::Net | Type::EtherHost) {
             return Err(Fault::new(at, "'mask' follows addresses only").expected("'& MASK' before '='"));

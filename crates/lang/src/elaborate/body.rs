@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scopes whose names are resolved. Expansion reads them.
+//! The result of name resolution: scopes in which every name is resolved. Expansion reads these scopes.
 
 use crate::source::Span;
 use std::borrow::Cow;

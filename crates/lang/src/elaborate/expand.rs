@@ -312,8 +312,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
                 (false, _) => format!("connect {side} {used}, or leave it out inside the class"),
             };
             let d = d.label("class defined here", class.span).help(help);
-            // If the body of the class has gaps in its port numbers, they have been reported there. An unused port is
-            // then only a consequence.
+            // If the body of the class has gaps in its port numbers, the gaps have been reported at the body. The error
+            // about an unused port is then only a consequence.
             self.report.push(if body.gaps && used < has { d.consequence() } else { d });
         }
     }

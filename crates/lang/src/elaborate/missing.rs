@@ -20,7 +20,7 @@ pub enum MissingFrom {
 }
 
 impl MissingFrom {
-    /// The name of the router, as it follows `a class of` in a message.
+    /// The name of the router, in the form that follows the words `a class of` in a message.
     pub fn words(self) -> &'static str {
         match self {
             MissingFrom::Click => "Click",

@@ -60,12 +60,12 @@ pub enum LibraryError {
     /// The file cannot be read.
     #[error("{0}")]
     Unreadable(#[from] std::io::Error),
-    /// A configuration from a client requires a library, but clients may use none.
+    /// A configuration from a client requires a library, but the operator has not allowed libraries for clients.
     #[error(
         "a configuration from a client may require no library; the operator allows those of a folder by --library-path"
     )]
     NoneAllowed,
-    /// The name leads out of the directory for clients.
+    /// The name leads out of the directory that clients may use.
     #[error("a configuration from a client may require libraries from the operator's directory only")]
     Outside,
 }

@@ -19,7 +19,7 @@ pub(super) enum Choice<'c, 'a> {
     Plain(&'a str),
     /// The alternative that fits, and the values of its parameters.
     Body { class: &'c Definition<'a>, body: &'c Body<'a>, args: Vec<(&'a str, String)> },
-    /// The only alternative. The use fits the parameters of this alternative, but not its port counts.
+    /// The class has only one alternative. Its parameters fit the use, but its port counts do not.
     Ports { class: &'c Definition<'a>, body: &'c Body<'a>, args: Vec<(&'a str, String)> },
     /// No alternative fits. The variant holds the alternatives that were tried.
     None(Vec<(&'c Definition<'a>, &'c Body<'a>)>),

@@ -49,8 +49,8 @@ impl Net {
                 _ => add(from, to, span),
             }
         }
-        // For each port of a tunnel (a node that is not an element), the link whose search visited the port last. A
-        // search visits a port only once, so the search ends even if tunnels form a cycle.
+        // For each port of a tunnel (a node that is not an element), the index of the last link whose search visited
+        // the port. The search from one link visits a port only once, so the search ends even if tunnels form a cycle.
         let mut visited: HashMap<End, usize> = HashMap::new();
         let (mut open, mut steps) = (Vec::new(), 0usize);
         for (i, &(from, to, span)) in self.links.iter().enumerate() {

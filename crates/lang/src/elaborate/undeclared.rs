@@ -25,9 +25,9 @@ impl<'a> Scopes<'a, '_> {
                 .at("neither an element nor a class");
             let mut element_meant = false;
             if name.starts_with(|c: char| c.is_ascii_digit()) {
-                // The number is probably meant as an argument of the class before it, as in `Strip 14`. The element of
-                // that class lacks a connection in the flat configuration, so further checks could report consequences
-                // of this error.
+                // The number is probably meant as an argument of the class before it, as in `Strip 14`. Then the flat
+                // configuration lacks a connection of the element of that class, and further checks could report
+                // consequences of this error.
                 element_meant = true;
                 d = d.help(format!("the arguments of a class stand in parentheses: CLASS({name})"));
             } else if let Some(later) = scope.declared_after(self.sources, name, span) {
@@ -37,8 +37,8 @@ impl<'a> Scopes<'a, '_> {
                 names.extend(scope.names.iter().filter(|n| n.1.node.is_some() && !n.1.guessed).map(|n| *n.0));
                 names.extend(scope.ports.last().into_iter().flat_map(|_| ["input", "output"]));
                 if let Some(near) = nearest(name, names) {
-                    // If the user means the element `near`, that element lacks a connection in the flat configuration.
-                    // So further checks could report consequences of this error.
+                    // If the user means the element `near`, the flat configuration lacks the connection of `near` that
+                    // was written with the wrong name. Further checks could then report consequences of this error.
                     element_meant = scope.names.contains_key(near) || matches!(near, "input" | "output");
                     d = d.did_you_mean(near);
                 } else if matches!(name, "input" | "output") {

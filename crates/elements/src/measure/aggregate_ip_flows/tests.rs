@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
+use super::flows::Key;
 use super::*;
 use crate::handover::testing::{hand_over, prepare};
 use castanet_element::kit::{Kit, packet};
