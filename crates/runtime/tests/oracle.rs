@@ -2,13 +2,10 @@
 //! Compares the run loop with the naive interpreter, on random graphs, at several batch sizes.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "support/random_graph.rs"]
-mod random_graph;
-
 use castanet_element::CallError;
 use castanet_runtime::Ledger;
+use castanet_testkit::random_graph::{Configuration, Wish};
 use castanet_testkit::{simulated, try_naive, try_router};
-use random_graph::{Configuration, Wish};
 use std::collections::BTreeMap;
 
 /// The observable results of a run.

@@ -3,20 +3,17 @@
 //! instance only. Nothing that is compared depends on how the packets of different workers interleave.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "support/random_graph.rs"]
 // Shrinking needs runs that can be repeated exactly, so its functions are not used here.
 #[allow(dead_code)]
-mod random_graph;
-
 use castanet_element::prelude::*;
 use castanet_element::remote::Remote as _;
 use castanet_element::{CallError, Random, element};
 use castanet_graph::placement::Mode;
 use castanet_runtime::{Ledger, OnPanic, Options, Router, Running, Shared};
+use castanet_testkit::random_graph::{Configuration, Wish};
 use castanet_testkit::{
     Watchdog, number, real, simulated, try_naive, try_router, try_router_with, until, value,
 };
-use random_graph::{Configuration, Wish};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

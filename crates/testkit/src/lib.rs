@@ -13,6 +13,7 @@ pub mod classes;
 pub mod host;
 pub mod lone;
 pub mod namespace;
+pub mod random_graph;
 mod stride_list;
 
 pub use stride_list::StrideList;

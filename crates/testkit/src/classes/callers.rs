@@ -38,7 +38,7 @@ impl Lifecycle for Quit {
 pub struct Busy {
     args: BusyArgs,
     /// The number of times that the timer expired too early.
-    #[count(unit = "packets")]
+    #[count(unit = "expiries")]
     early: Count,
     due: i64,
 }

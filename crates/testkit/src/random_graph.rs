@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random configurations that are valid by construction, and smaller configurations made from them.
-#![allow(missing_docs)]
 
-#[path = "random_sources.rs"]
-mod random_sources;
-#[path = "random_time.rs"]
-mod random_time;
+mod sources;
 
+mod time;
+
+use crate::known;
 use castanet_element::Random;
-use castanet_testkit::known;
 use std::fmt::Write as _;
 
 /// The features that a configuration may have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish {
-    /// Where paths branch at an element, a mark follows each of its outputs, so that the path of a packet can be
-    /// recognised.
+    /// Where paths branch at an element, each of its outputs leads to a Mark element, so that the path of a packet can
+    /// be recognised.
     pub marks: bool,
     /// Paths may form cycles.
     pub cycles: bool,
@@ -197,10 +195,10 @@ impl Maker {
             4 if self.push.len() > 1 && self.wish.exact && !self.wish.marks && self.below(4) == 0 => {
                 self.clipboard();
             }
-            // Two paths join. In a batch, the packets of the first path come before those of the second, not in the
-            // order in which single packets would come. Then elements that choose a port by rate or in turn choose
-            // other ports, and queues that overflow drop other packets. With such elements, paths join only if packets
-            // go one by one.
+            // Two paths join. In a batch, all packets of the first path come before those of the second. Single packets
+            // would come in another order. The order matters to queues that overflow, and to elements that choose a
+            // port by rate or in rotation. If there may be such queues or elements, paths join only if packets go one
+            // by one.
             4 if self.push.len() > 1 && !((self.wish.time || self.wish.overflow) && self.wish.marks) => {
                 let (a, b) = (self.take_push(), self.take_push());
                 let (text, inputs) = [("Null", 1), ("Counter", 1), ("InputSwitch(1)", 2)][self.below(3)];

@@ -2,8 +2,6 @@
 //! Sources of random configurations: every class that makes packets without a device.
 
 use super::Maker;
-use castanet_classes::Registry;
-use castanet_spec::LedgerRole;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -15,7 +13,7 @@ enum Way {
     Either,
 }
 
-/// A capture of 50 frames of different lengths, 100 us apart.
+/// Returns the path of a capture of 50 frames of different lengths, 100 us apart.
 fn capture() -> &'static PathBuf {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     FILE.get_or_init(|| {
@@ -31,7 +29,8 @@ fn capture() -> &'static PathBuf {
             }
             bytes.extend((0..length).map(|i| (i * n) as u8));
         }
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("random_sources.pcap");
+        // Beside the test program, so that it is removed with the target folder.
+        let path = std::env::current_exe().unwrap().with_file_name("random_sources.pcap");
         // Several test processes write this file at once, with the same bytes: rename makes each write
         // atomic.
         let whole = path.with_extension(std::process::id().to_string());
@@ -48,7 +47,7 @@ fn summary(n: usize) -> String {
     })
 }
 
-/// Lines that tcpdump would print.
+/// The path of a file with lines in the format of tcpdump.
 fn lines() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../conf/traces/tcpdump.txt")
 }
@@ -105,14 +104,21 @@ impl Maker {
     }
 }
 
-#[test]
-fn the_list_of_sources_is_complete() {
-    let registry = Registry::new();
-    let enters = registry.classes().into_iter().filter(|c| c.ledger_role.contains(LedgerRole::ENTERS));
-    // Devices and sockets are left out, because they need another system that sends packets.
-    let mut names: Vec<_> = enters.filter(|c| !c.module.contains("::device::")).map(|c| c.name).collect();
-    let mut listed = CLASSES.to_vec();
-    names.sort_unstable();
-    listed.sort_unstable();
-    assert_eq!(names, listed);
+#[cfg(test)]
+mod tests {
+    use super::CLASSES;
+    use castanet_classes::Registry;
+    use castanet_element::spec::LedgerRole;
+
+    #[test]
+    fn the_list_of_sources_is_complete() {
+        let registry = Registry::new();
+        let enters = registry.classes().into_iter().filter(|c| c.ledger_role.contains(LedgerRole::ENTERS));
+        // Devices and sockets are left out, because they need another system that sends packets.
+        let mut names: Vec<_> = enters.filter(|c| !c.module.contains("::device::")).map(|c| c.name).collect();
+        let mut listed = CLASSES.to_vec();
+        names.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(names, listed);
+    }
 }
