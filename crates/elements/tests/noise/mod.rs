@@ -6,10 +6,10 @@ use castanet_classes::Registry;
 use castanet_element::element;
 use castanet_element::prelude::*;
 
-/// The offset of the annotation bytes that mark a packet as noise. Fewer classes use these bytes than other
-/// annotation bytes.
+/// The offset of the annotation bytes that mark a packet as noise, and hold the low byte of its source's seed. Fewer
+/// classes use these bytes than other annotation bytes.
 const TAG: usize = 44;
-const MAGIC: u32 = 0x6e6f_6973;
+const MAGIC: u32 = 0x6e6f_6900;
 
 pub fn add_to(r: &mut Registry) {
     r.add(element::<Noise>());
@@ -170,7 +170,7 @@ impl Noise {
         }
         p.set_paint(self.below(4) as u8);
         p.set_packet_type([PacketType::Host, PacketType::Broadcast, PacketType::Multicast][self.below(3)]);
-        p.set_anno_u32(TAG, MAGIC);
+        p.set_anno_u32(TAG, MAGIC | u32::from(self.args.seed as u8));
         p
     }
 }
@@ -195,7 +195,7 @@ impl Element for Noise {
     }
 }
 
-/// Records each packet: whether it came in as noise, its bytes, its annotations.
+/// Records each packet: whether it came in as noise, and from which source, its bytes, its annotations.
 #[derive(Class)]
 #[class(name = "Out", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate, drops(Consumed), ends(Consumed))]
 pub struct Out {
@@ -212,7 +212,8 @@ pub struct OutArgs {
 impl Element for Out {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         for p in batch.iter() {
-            let tag = if p.anno_u32(TAG) == MAGIC { "noise" } else { "new" };
+            let tag = p.anno_u32(TAG);
+            let tag = if tag & !255 == MAGIC { format!("noise{}", tag & 255) } else { "new".into() };
             let hash = |b: &[u8]| {
                 b.iter().fold(0x811c_9dc5_u32, |h, &b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193))
             };

@@ -10,7 +10,7 @@ use castanet_element::prelude::*;
 use castanet_element::run_loop::{self, Core, Edge, Internals as _, Router};
 use castanet_element::spec::ClassSpec;
 use castanet_element::spec::codes::{Processing, ProcessingCode};
-use castanet_element::{Clock, Gauge, Info, Instance, Messages, handler};
+use castanet_element::{Clock, Gauge, Info, Instance, Messages, Missing, handler};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Router for Supply {
         }
     }
     fn read(&mut self, _: &mut Core, _: Option<u32>, h: &str, _: &str) -> Result<String, CallError> {
-        Err(CallError::Missing(h.into()))
+        Err(CallError::Missing(Missing::Read(h.into())))
     }
     fn write(&mut self, _: &mut Core, _: Option<u32>, _: &str, _: &str) -> Result<(), CallError> {
         Ok(())
@@ -155,7 +155,7 @@ impl Bench {
         let own = self.instance.common_ref().own_handlers();
         let declared = self.spec.all_handlers().map(|h| (h.name.to_string(), h.flags));
         for (name, flags) in declared.chain(own) {
-            if flags.contains('r') && !flags.contains('+') {
+            if flags.is_readable() && !flags.contains(castanet_spec::HandlerFlags::PARAMETERS) {
                 let text = self.with(0, |i, cx| handler::read(i.common(), &name, "", cx));
                 all.push((name, coarse(&text.unwrap_or_else(String::from))));
             }

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every class on several workers: whatever the workers do at the same time, each packet is accounted for. If the
+//! results of a class do not depend on how packets of different sources are interleaved, they are those of one worker.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
+
+mod noise;
+mod setting;
+
+use castanet_classes::Registry;
+use castanet_element::Remote as _;
+use castanet_element::spec::ClassSpec;
+use castanet_graph::{Graph, PortKind};
+use castanet_runtime::swap::Loaded;
+use castanet_runtime::{Options, Router};
+use castanet_testkit::{Log, real, simulated, try_router_with};
+use setting::{example, in_own_folder, neighbours};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+/// The sources on each input of the element. Each has a task of its own.
+const SOURCES: usize = 8;
+/// The packets of each source.
+const PACKETS: u64 = 100;
+
+/// How long to wait for results, in seconds, on a machine that is busy with other things.
+const PATIENCE: u64 = 100;
+
+/// Classes whose results depend on the time that packets take, or on the time of day: real time and simulated time
+/// differ.
+const TIMED: &[&str] = &[
+    "AdaptiveRED",
+    "BandwidthMeter",
+    "BandwidthRatedUnqueue",
+    "CoDel",
+    "DelayUnqueue",
+    "EtherSpanTree",
+    "ICMPPingSource",
+    "ICMPRouterAdvertiser",
+    "IPGWOptions",
+    "IPOutputCombo",
+    "IPRateMonitor",
+    "IPReassembler",
+    "LinkUnqueue",
+    "Meter",
+    "PI",
+    "RED",
+    "TimeSortedSched",
+    "TimedSink",
+    "TimedUnqueue",
+];
+
+/// The order in which the sources of a configuration send.
+#[derive(Clone, Copy)]
+enum Order {
+    InTurn,
+    Backwards,
+    /// Some sources get more turns than others.
+    Uneven,
+}
+
+/// Returns the configuration with element `e` of a graph, under the name `x`. `puller` is the class of the elements that
+/// pull from its outputs.
+fn text(graph: &Graph, e: usize, order: Order, puller: &str) -> String {
+    let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
+    let mut text = neighbours(graph, e);
+    let mut sources: Vec<usize> = (0..inputs * SOURCES).collect();
+    if matches!(order, Order::Backwards) {
+        sources.reverse();
+    }
+    for i in 0..inputs {
+        let entry = if graph.input_kind(e, i) == PortKind::Pull { "Queue(100000)" } else { "Null" };
+        let _ = writeln!(text, "i{i} :: {entry} -> [{i}] x;");
+    }
+    for n in sources {
+        let _ = writeln!(text, "n{n} :: Noise({n}, {PACKETS}) -> i{};", n % inputs);
+        if matches!(order, Order::Uneven) {
+            let _ = writeln!(text, "ScheduleInfo(n{n} {});", 1 + n * n % 7);
+        }
+    }
+    for o in 0..outputs {
+        let pull = if graph.output_kind(e, o) == PortKind::Pull { puller } else { "Null" };
+        let _ = writeln!(text, "x [{o}] -> {pull} -> o{o} :: Out({o});");
+    }
+    text
+}
+
+/// The observable results of a run.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    /// The packets by output and source, each in order. New packets have no source: they are sorted.
+    outputs: BTreeMap<(String, String), Vec<String>>,
+    drops: BTreeMap<(String, &'static str), u64>,
+}
+
+fn outputs(lines: &[String]) -> BTreeMap<(String, String), Vec<String>> {
+    let mut out: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for line in lines {
+        let mut words = line.splitn(4, ' ');
+        if let (Some("out"), Some(port), Some(tag), Some(what)) =
+            (words.next(), words.next(), words.next(), words.next())
+        {
+            out.entry((port.to_string(), tag.to_string())).or_default().push(what.to_string());
+        }
+    }
+    out.iter_mut().filter(|(key, _)| key.1 == "new").for_each(|(_, packets)| packets.sort());
+    out
+}
+
+/// Returns the drops of a router that has stopped, by element and reason.
+fn drops(r: &mut Router) -> BTreeMap<(String, &'static str), u64> {
+    let all = r.drops().into_iter();
+    all.map(|((e, reason), n)| ((r.shared().graph.name(e as usize).to_string(), reason.name()), n)).collect()
+}
+
+/// Checks the ledger of a router that has stopped, and cleans the router up.
+fn finish(r: &mut Router, text: &str) -> Result<(), String> {
+    r.ledger().check();
+    let failed = r.cleanup();
+    r.ledger().check();
+    if failed.is_empty() { Ok(()) } else { Err(format!("{failed:?}\n{text}")) }
+}
+
+/// Runs one worker in simulated time.
+fn one_worker(text: &str) -> Result<Seen, String> {
+    let text = format!("{text}Quit(36000);\n");
+    let (options, log) = simulated(32);
+    let mut r = try_router_with(&text, options, noise::add_to)?;
+    r.run().map_err(|e| e.to_string())?;
+    let seen = Seen { outputs: outputs(&log.lines()), drops: drops(&mut r) };
+    finish(&mut r, &text)?;
+    Ok(seen)
+}
+
+/// Runs several workers until the results are `want`, or, without `want`, until all sources have sent their packets and
+/// nothing more is seen for a while. Panics if that never happens.
+fn several_workers(text: &str, workers: usize, sources: usize, want: Option<&Seen>) -> Result<(), String> {
+    let (options, log): (Options, Log) = real(workers);
+    let mut r = try_router_with(text, options, noise::add_to)?;
+    let (shared, running) = (r.shared().clone(), r.running().clone());
+    let waited = std::thread::scope(|s| {
+        let waiting = s.spawn(|| {
+            let start = Instant::now();
+            let sent = || {
+                let count = |n| running.read(Some(&format!("n{n}")), "count", "");
+                (0..sources).all(|n| count(n).is_ok_and(|c| c.trim().parse() == Ok(PACKETS)))
+            };
+            let (mut before, mut quiet) = (0, 0);
+            let done = loop {
+                if running.has_ended() || sent() {
+                    let lines = log.lines();
+                    quiet = if lines.len() == before { quiet + 1 } else { 0 };
+                    before = lines.len();
+                    let reached = want.map_or(quiet > 3, |w| outputs(&lines) == w.outputs);
+                    if reached || running.has_ended() {
+                        break Ok(());
+                    }
+                }
+                if start.elapsed() > Duration::from_secs(PATIENCE) {
+                    break Err(format!("{workers} workers: the results differ, or a source hangs"));
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            };
+            shared.end();
+            done
+        });
+        let run = r.run().map_err(|e| e.to_string());
+        waiting.join().unwrap().and(run)
+    });
+    let got = Seen { outputs: outputs(&log.lines()), drops: drops(&mut r) };
+    match want {
+        Some(want) if *want != got => {
+            let ports = want.outputs.keys().chain(got.outputs.keys());
+            let port = ports.into_iter().find(|p| want.outputs.get(*p) != got.outputs.get(*p));
+            Err(format!(
+                "{workers} workers: {port:?}: {:?} instead of {:?}, drops {:?} instead of {:?}\n{text}",
+                port.and_then(|p| got.outputs.get(p)),
+                port.and_then(|p| want.outputs.get(p)),
+                got.drops,
+                want.drops
+            ))
+        }
+        _ => waited.map_err(|e| format!("{e}\n{text}")).and_then(|()| finish(&mut r, text)),
+    }
+}
+
+/// What the comparison of a class found.
+#[derive(Debug, PartialEq)]
+enum Found {
+    /// The results are those of one worker.
+    Same,
+    /// The results depend on how packets are interleaved. All packets are accounted for.
+    Dependent,
+    /// The example does not load, or the class has no inputs.
+    Skipped,
+}
+
+fn compare(spec: &ClassSpec, graph: &Graph, e: usize) -> Result<Found, String> {
+    let _watchdog = castanet_testkit::Watchdog::arm();
+    let sources = graph.inputs(e) * SOURCES;
+    if sources == 0 || spec.module.contains("::device::") {
+        return Ok(Found::Skipped);
+    }
+    let orders = [Order::InTurn, Order::Backwards, Order::Uneven];
+    let mut all = Vec::new();
+    for order in orders {
+        all.push(one_worker(&text(graph, e, order, "Drain"))?);
+    }
+    let independent = all.windows(2).all(|pair| pair[0] == pair[1]) && !TIMED.contains(&spec.name);
+    let want = all.first().filter(|_| independent);
+    for workers in [2, 8] {
+        several_workers(&text(graph, e, Order::InTurn, "Unqueue"), workers, sources, want)?;
+    }
+    Ok(if independent { Found::Same } else { Found::Dependent })
+}
+
+#[test]
+fn every_class_does_on_several_workers_what_it_does_on_one() {
+    let mut bad = Vec::new();
+    let (mut same, mut dependent) = (Vec::new(), Vec::new());
+    for spec in Registry::new().classes() {
+        let Some(example) = example(spec) else { continue };
+        let found = in_own_folder(|| {
+            let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&example, noise::add_to) else {
+                return Ok(Found::Skipped);
+            };
+            let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == spec.name));
+            e.map_or(Ok(Found::Skipped), |e| compare(spec, &graph, e))
+        });
+        match found {
+            Ok(Found::Same) => same.push(spec.name),
+            Ok(Found::Dependent) => dependent.push(spec.name),
+            Ok(Found::Skipped) => {}
+            Err(e) => bad.push(format!("{}: {e}", spec.name)),
+        }
+    }
+    println!("{} the same: {same:?}\n{} dependent: {dependent:?}", same.len(), dependent.len());
+    assert!(bad.is_empty(), "{} offenders:\n{}", bad.len(), bad.join("\n"));
+    assert!(same.len() > 100, "{} classes with the same results: {same:?}", same.len());
+}
