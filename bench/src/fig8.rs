@@ -123,7 +123,8 @@ fn queue_router(batch: usize, rounds: u64) -> Result<Router, String> {
     path::router(&text, &defines.into(), batch, &[], Clock::real())
 }
 
-/// Runs a router to its end. Returns the nanoseconds per packet of both contestants, by round.
+/// Runs a router to its end. Returns one pair for each round: the nanoseconds per packet of the first and of the second
+/// contestant of its `Rounds`.
 fn run(mut router: Router) -> Result<Vec<(f64, f64)>, String> {
     router.run().map_err(|e| e.to_string())?;
     let rounds = router.find("rounds");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The measuring element. It alternately times the hand-written forwarder (the monolith) and sources of its router.
+//! The measuring element. It times the hand-written forwarder (the monolith) and sources in the element's own router,
+//! in turn.
 
 use crate::frames::{Traffic, frames};
 use crate::monolith::Monolith;
@@ -49,7 +50,7 @@ pub struct Rounds {
 /// Arguments of Rounds.
 #[derive(Args)]
 pub struct Args {
-    /// Contestants, separated by blanks.
+    /// What to measure, separated by blanks: `monolith`, or names of MemSources joined by `+`.
     contestants: String,
     /// The number of rounds.
     #[arg(keyword, default = 1)]
@@ -116,9 +117,9 @@ impl Rounds {
         self.times.push(thread_time() - started);
     }
 
-    /// Starts the next contestant that consists of sources. The run loop then runs these sources. If the monolith comes
-    /// before this contestant, runs the monolith to its end first. Returns false when all rounds are over, or after an
-    /// error.
+    /// Starts the next measurement of a router: its sources send, and the run loop runs them. The monolith (the
+    /// hand-written program) has no sources. If it is next, runs it to its end first. Returns false when all rounds are
+    /// over, or after an error.
     fn start(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut next = self.running.map_or(0, |r| r + 1);
         loop {

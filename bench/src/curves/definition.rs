@@ -263,8 +263,8 @@ const LAST: Red = Red { min: 10.0, max: 60.0, max_p: 0.3 };
 
 /// Parses the output of conf/red.click: packets dropped, packets in total, and average queue length.
 fn drops(load: f64, printed: &str) -> Option<Vec<Sample>> {
-    // The argument `load` is the requested share of packets to drop. This line computes the share that the run really
-    // has to drop. It differs slightly, because packet rates are rounded to whole numbers.
+    // The argument `load` is the requested share of packets to drop. Packet rates are rounded to whole numbers, so the
+    // share that the run really has to drop differs slightly. This line computes that share.
     let load = 1.0 - CARRIES / 3.0 / too_much(load);
     let samples = printed.lines().map(|line| {
         let numbers = line.split_whitespace().filter_map(|w| w.parse::<f64>().ok());

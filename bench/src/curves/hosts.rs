@@ -100,8 +100,8 @@ impl Measurement<'_> {
         World::new(self.program, &self.hosts.part, file)
     }
 
-    /// Measures arrivals at the receiver while the sender sends at one rate after another. Also returns the factor by
-    /// which the rates were multiplied.
+    /// Measures arrivals at the receiver while the sender sends at one rate after another. All rates are multiplied by
+    /// one factor, so that the machine can keep up. Also returns this factor.
     fn arrivals(
         &mut self,
         file: &'static File,

@@ -67,8 +67,8 @@ impl Results {
     }
 }
 
-/// The loads of the points: the midpoints of equal intervals. Steps of the ideal curves are at round numbers, so
-/// they lie between two points and not on one.
+/// The loads of the points: the midpoints of equal intervals. The ideal curves have their steps at round numbers, so
+/// each step lies between two points.
 fn loads(points: usize, to: f64) -> impl Iterator<Item = f64> {
     let points = points.max(1);
     (0..points).map(move |i| (i as f64 + 0.5) * to / points as f64)

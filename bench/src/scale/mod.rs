@@ -27,8 +27,8 @@ use measure::{Round, quiet, rounds};
 use model::{Machine, Meeting, Point, Work, error, fit_handover};
 use std::time::Duration;
 
-/// The measured shares of work under a lock, in percent. The lock models get their hand-over time by a fit to these
-/// measurements.
+/// The shares of work under a lock, in percent, whose measurements determine the hand-over time of each lock model (by
+/// a fit).
 const FITTED: [f64; 4] = [5.0, 15.0, 33.0, 60.0];
 /// Further shares, in percent, at which the fitted models are checked.
 const LEFT_OUT: [f64; 3] = [10.0, 25.0, 45.0];
@@ -190,9 +190,9 @@ impl Results {
     }
 }
 
-/// Finds amounts of work for the sweep over the share of work under the lock. Returns the number of steps under the
-/// lock, which is the same for all shares, and a pair for each share: the share in percent, and the number of elements
-/// outside the lock that gives this share.
+/// Chooses the amounts of work for the sweep over the share of work under the lock. Returns the number of steps under
+/// the lock, which is the same for all shares. Also returns a pair for each share: the share in percent, and the number
+/// of elements outside the lock that gives this share.
 fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     const STEPS: u32 = 64;
     const ELEMENTS: usize = 64;
@@ -205,8 +205,8 @@ fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     let empty = time(0, true)?;
     let element = ((time(ELEMENTS, true)? - empty) / ELEMENTS as f64).max(0.1);
     let step = ((time(0, false)? - empty) / f64::from(STEPS)).max(0.01);
-    // The intended time of the work under the lock. Without elements outside the lock, this work takes about 64 percent
-    // of the whole time. That is more than the largest share of the sweep.
+    // The intended time of the work under the lock, large enough for every share of the sweep. Without elements outside
+    // the lock, this work takes about 64 percent of the whole time. The largest share of the sweep is 60 percent.
     let under = empty * 1.8;
     let steps = (under / step).ceil().min(1e4);
     let elements = |share: f64| ((under / share * 100.0 - under - empty) / element).round().max(0.0) as usize;

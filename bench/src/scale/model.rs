@@ -59,8 +59,7 @@ pub enum Meeting {
     Always,
     /// The times between acquisitions are random (a closed queue, solved by mean value analysis).
     Random,
-    /// Workers acquire the lock one after the other, in a fixed order. They wait only if the lock is in use all the
-    /// time.
+    /// Workers take turns at the lock, in a fixed order. They wait only if the lock is saturated.
     Never,
 }
 
@@ -164,8 +163,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The mean cost of communication between `n` workers, relative to that within a socket. Workers fill one
-    /// socket after the other, and all pairs of workers communicate equally often.
+    /// The mean cost of communication between two of `n` workers, relative to the cost within a processor socket.
+    /// Workers fill one socket after the other, and all pairs of workers communicate equally often.
     pub fn factor(&self, n: usize) -> f64 {
         let socket = self.socket.max(1);
         let (full, rest) = (n / socket, n % socket);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Predicts the throughput with more workers from the models.
+//! Uses the models to predict the throughput with more workers.
 
 use super::cases::Model;
 use super::model::{Machine, Meeting, Usl};
@@ -39,8 +39,8 @@ fn predict(row: &Row, fit: Option<&Fit>, machine: Machine) -> Prediction {
             Model::Shared => [usl(row.left.min, n)[1], usl(row.left.max, n)[0]],
             Model::Pairs => [row.left.min, row.left.max].map(|left| left * n as f64),
             Model::SerialBase | Model::SerialRest => {
-                // The second worker adds the cost `extra` per packet. The lowest value counts it as serial work, the
-                // highest value as parallel work.
+                // The second worker adds the cost `extra` per packet. The lower end of the predicted range counts this
+                // cost as serial work, the upper end as parallel work.
                 let work = row.work();
                 let extra = extra * factor;
                 let outside = super::Work { outside: work.outside + extra, ..work };

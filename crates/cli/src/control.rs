@@ -24,8 +24,8 @@ pub struct Sockets {
     /// Use this open descriptor, a socket, for control connections.
     #[arg(skip)]
     pub descriptors: Vec<String>,
-    /// Let TCP clients that send the token in FILE reconfigure the router, and name files in the folder of
-    /// --library-path. No other user may have access to FILE (mode 0600).
+    /// Let TCP clients that send the token in FILE reconfigure the router. These clients may also make the router read
+    /// and write files in the folder of --library-path. No other user may have access to FILE (mode 0600).
     #[arg(long, value_name = "FILE")]
     pub control_token: Option<PathBuf>,
 }

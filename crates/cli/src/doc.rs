@@ -126,7 +126,7 @@ fn class_json(s: &ClassSpec) -> Value {
         let kind = h.readable().then(|| h.kind.word());
         // True if the handler shows the value of an argument: the configured or last written value.
         let argument = s.arg_handlers.iter().any(|a| a.name == name);
-        json!({ "name": name, "flags": h.flags, "value": kind, "unit": h.unit, "argument": argument, "doc": h.doc })
+        json!({ "name": name, "flags": h.flags.to_string(), "value": kind, "unit": h.unit, "argument": argument, "doc": h.doc })
     };
     let count = |c: &castanet_spec::CountSpec| json!({ "name": c.name, "unit": c.unit, "doc": c.doc, "label": c.label, "values": c.values });
     let argument = |a: &castanet_spec::ArgSpec| {

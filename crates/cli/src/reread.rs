@@ -41,8 +41,9 @@ impl Reader {
     ) -> Arc<Reader> {
         Arc::new(Reader { packages, defines: defines.to_vec(), allowed, signals: OnceLock::new(), classic })
     }
-    /// Returns the messages as text. Click's driver adds a last line to errors, unless the text itself was
-    /// `misread`, for example because of a syntax error.
+    /// Returns the messages as text. If there are errors, the format of Click's driver ends with the line
+    /// `NOT_INITIALIZED`. This line is left out if the text itself was `misread`, for example because of a syntax
+    /// error.
     fn rendered(&self, sources: &Sources, all: &[Diagnostic], style: Style, misread: bool) -> String {
         if !self.classic && style != Style::Lines {
             return castanet_lang::render::render_pretty(sources, all, false);

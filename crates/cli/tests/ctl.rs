@@ -100,6 +100,9 @@ fn every_command() {
     assert!(!ctl(&b, &["list", "s"]).out.contains("kill"), "private handlers are not listed");
     let list: serde_json::Value = serde_json::from_str(&ctl(&b, &["list", "/", "--json"]).out).unwrap();
     assert!(list.as_array().unwrap().iter().any(|h| h["name"] == "stop" && h["flags"] == "w"));
+    let list: serde_json::Value = serde_json::from_str(&ctl(&b, &["list", "c", "--json"]).out).unwrap();
+    let count = list.as_array().unwrap().iter().find(|h| h["name"] == "count").unwrap();
+    assert_eq!((&count["value"], &count["unit"]), (&"counter".into(), &"packets".into()), "{list}");
     let watched = ctl(&b, &["watch", "c.count", "*.limit", "--count", "2", "--interval", "0.05"]);
     assert_eq!(watched.code, 0);
     assert_eq!(watched.out.lines().count(), 4);

@@ -2,6 +2,7 @@
 //! Access of clients to handlers: which handlers they may call, and the replies to calls.
 
 use crate::code;
+use castanet_element::spec::HandlerFlags;
 use castanet_element::spec::Origin;
 use castanet_element::{CallError, Remote};
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ pub struct Target {
     /// Whether the handler can be written.
     pub writable: bool,
     /// The handler's flags, which decide which clients may write the handler.
-    flags: String,
+    flags: HandlerFlags,
 }
 
 /// Why a handler cannot be called: the code and the text of the reply. The text may have several lines.
@@ -124,7 +125,7 @@ impl Access {
         };
         let flags = match (flags, element) {
             // Private handlers (flag p) are for scripts only.
-            (Some(f), _) if !f.contains('p') => f,
+            (Some(f), _) if !f.contains(HandlerFlags::PRIVATE) => f,
             (None, Some(e)) if !self.remote.elements().iter().any(|x| x == e) => return Err(no_element(e)),
             _ => return Err(Refusal(code::NO_HANDLER, format!("No handler named '{}'", shown(name)))),
         };
@@ -132,8 +133,8 @@ impl Access {
             element: element.map(Into::into),
             handler: handler.into(),
             name: name.into(),
-            readable: flags.contains('r'),
-            writable: flags.contains('w'),
+            readable: flags.is_readable(),
+            writable: flags.is_writable(),
             flags,
         })
     }
@@ -162,7 +163,7 @@ impl Access {
         from: Origin,
     ) -> Result<Arc<Target>, Refusal> {
         let t = self.find(name, proxy)?;
-        if readonly || (t.writable && !from.may_write(&t.flags)) {
+        if readonly || (t.writable && !from.may_write(t.flags)) {
             return Err(denied(&t));
         }
         if t.writable {

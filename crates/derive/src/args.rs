@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Implements `#[derive(Args)]`.
 
+mod choices;
+
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
 use syn::{Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Type};
@@ -197,6 +199,8 @@ struct Parts<'a> {
     /// Statements that take each field from the parser, into a variable of the same name.
     takes: Vec<TokenStream>,
     names: Vec<&'a Ident>,
+    /// The arguments that are not in flattened fields: name, type, and index as an expression.
+    arguments: Vec<(&'a Ident, &'a Type, TokenStream)>,
     /// Match arms that read the handlers of arguments. `writes` has the arms that write them.
     reads: Vec<TokenStream>,
     writes: Vec<TokenStream>,
@@ -234,19 +238,28 @@ impl<'a> Parts<'a> {
             return Err(Error::new_spanned(field, "an argument needs a documentation comment"));
         }
         let limits = limits(field, attr)?;
-        let taking = Taking::new(&field.ty, attr, &self.index(), limits.as_ref())?;
+        let index = self.index();
+        let taking = Taking::new(&field.ty, attr, &index, limits.as_ref())?;
+        self.arguments.push((name, &field.ty, index));
         self.own += 1;
         self.specs.push(spec(name, attr, &taking, &doc));
         let take = taking.take;
         self.takes.push(quote!(let #name = #take;));
         self.names.push(name);
-        self.handler(name, &field.ty, attr, limits.as_ref(), &doc);
-        Ok(())
+        self.handler(name, &field.ty, attr, limits.as_ref(), &doc)
     }
 
     /// Adds the handler of an argument, if it has one.
-    fn handler(&mut self, name: &Ident, ty: &Type, attr: &Attr, limits: Option<&TokenStream>, doc: &str) {
-        let Some(flags) = &attr.handler else { return };
+    fn handler(
+        &mut self,
+        name: &Ident,
+        ty: &Type,
+        attr: &Attr,
+        limits: Option<&TokenStream>,
+        doc: &str,
+    ) -> syn::Result<()> {
+        let Some(flags) = &attr.handler else { return Ok(()) };
+        let letters = crate::flags::of(flags).map_err(|text| Error::new_spanned(ty, text))?;
         let handler = attr.handler_name.clone().unwrap_or_else(|| name.to_string());
         let shows = match flags.contains('r') {
             true => quote!(<#ty as ::castanet_element::spec::Show>::KIND),
@@ -256,7 +269,7 @@ impl<'a> Parts<'a> {
             // Every replica has the same arguments. So the handler returns the value of one replica, and never a
             // sum, even for a rate.
             merge: ::castanet_element::spec::Merge::First,
-            ..::castanet_element::spec::HandlerSpec::new(#handler, #flags, #doc, #shows)
+            ..::castanet_element::spec::HandlerSpec::new(#handler, #letters, #doc, #shows)
         }));
         if flags.contains('r') {
             self.reads.push(quote!(#handler => Some(::castanet_element::spec::Show::show(&self.#name)),));
@@ -285,10 +298,11 @@ impl<'a> Parts<'a> {
             let doc = format!("The name of the handler `{handler}`.");
             self.handler_names.push(quote!(#[doc = #doc] pub const #constant: &'static str = #handler;));
         }
+        Ok(())
     }
 
     /// Writes the implementation.
-    fn args_impl(self, ident: &Ident) -> TokenStream {
+    fn args_impl(self, ident: &Ident, choices: &[TokenStream]) -> TokenStream {
         let Parts { specs, handlers, takes, names, reads, writes, doubts, handler_names, nested, .. } = self;
         let types: Vec<_> = nested.iter().map(|n| n.1).collect();
         let nested: Vec<_> = nested.iter().map(|n| n.0).collect();
@@ -302,6 +316,7 @@ impl<'a> Parts<'a> {
                 const HANDLERS: &'static [::castanet_element::spec::HandlerSpec] = #handlers;
                 fn take(parser: &mut ::castanet_element::spec::Parser<'_>) -> Option<Self> {
                     #(#takes)*
+                    #(#choices)*
                     Some(Self { #(#names: #names?),* })
                 }
                 #[allow(clippy::match_single_binding)]
@@ -352,5 +367,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             false => parts.argument(name, field, attr)?,
         }
     }
-    Ok(parts.args_impl(ident))
+    let choices = choices::of(&input.attrs)?;
+    let choices: Vec<_> = choices.iter().map(|c| c.check(&parts.arguments)).collect::<syn::Result<_>>()?;
+    Ok(parts.args_impl(ident, &choices))
 }

@@ -196,7 +196,7 @@ impl Own {
                 unit: #unit,
                 merge: ::castanet_element::spec::Merge::#merge,
                 ..::castanet_element::spec::HandlerSpec::new(
-                    #name, "r", #doc, ::castanet_element::spec::ValueKind::#kind,
+                    #name, ::castanet_element::spec::HandlerFlags::READ, #doc, ::castanet_element::spec::ValueKind::#kind,
                 )
             })
         })

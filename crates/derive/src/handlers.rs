@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Implements `#[handlers]`, which declares handlers of a class as methods of an `impl` block.
 
+use crate::flags::{self, FLAGS};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr, ReturnType, Type};
-
-/// The words that stand for flags, in the order in which the `handlers` listing prints the flags.
-const FLAGS: &[(&str, char)] = &[
-    ("raw", '%'),
-    ("calm", '.'),
-    ("expensive", '$'),
-    ("uncommon", 'U'),
-    ("deprecated", 'D'),
-    ("button", 'b'),
-    ("checkbox", 'c'),
-    ("private", 'p'),
-    ("files", 'F'),
-];
 
 /// One attribute `#[read]` or `#[write]`.
 struct Attr {
@@ -45,10 +33,10 @@ fn attribute(a: &Attribute) -> syn::Result<Attr> {
             "only" => out.only = Some(m.value()?.parse()?),
             "unit" if !write => out.unit = m.value()?.parse::<LitStr>()?.value(),
             "merge" if !write => out.merge = Some(m.value()?.parse()?),
-            _ => match FLAGS.iter().find(|f| f.0 == word) {
-                Some(f) => out.flags.push(f.1),
+            _ => match FLAGS.iter().find(|f| !f.word.is_empty() && f.word == word) {
+                Some(f) => out.flags.push(f.letter),
                 None => {
-                    let words: Vec<_> = FLAGS.iter().map(|f| f.0).collect();
+                    let words: Vec<_> = FLAGS.iter().map(|f| f.word).filter(|w| !w.is_empty()).collect();
                     let values = if write { "name, each, only" } else { "name, each, only, unit, merge" };
                     return Err(m.error(format!("expected {values} or one of {}", words.join(", "))));
                 }
@@ -250,14 +238,15 @@ fn add(all: &mut Vec<Handler>, f: &ImplItemFn, a: &Attr, doc: &str) -> syn::Resu
 }
 
 impl Handler {
-    fn flags(&self) -> String {
-        let mut out = String::new();
-        let mut put = |c, on| out.extend(Some(c).filter(|_| on));
+    /// Generates the flags.
+    fn flags(&self) -> TokenStream {
+        let mut letters: String = self.flags.iter().collect();
+        let mut put = |c, on| letters.extend(Some(c).filter(|_| on));
         put('r', self.read.is_some());
         put('w', self.write.is_some());
         put('+', self.read.as_ref().is_some_and(|r| r.parameters));
-        FLAGS.iter().for_each(|f| put(f.1, self.flags.contains(&f.1)));
-        out
+        // All letters come from the list of flags.
+        flags::of(&letters).unwrap_or_default()
     }
     fn spec(&self) -> TokenStream {
         let (name, flags, doc) = (&self.name, self.flags(), &self.doc);
@@ -353,8 +342,9 @@ fn implementation(block: &ItemImpl, all: &[Handler]) -> syn::Result<TokenStream>
     })
 }
 
-/// Generates the list of plain handlers. Handlers with a condition are in the list only if the condition is true. All
-/// of them must have the same condition, because a constant of a generic type cannot be put together from parts.
+/// Generates the list of plain handlers. Handlers with a condition (`only`) are in the list only if the condition is
+/// true. All these handlers must have the same condition: the generated code can only choose between two complete
+/// lists, because a constant of a generic type cannot be put together from parts.
 fn methods(plain: &[&Handler]) -> syn::Result<TokenStream> {
     let list = |of: &dyn Fn(&Handler) -> bool| {
         let specs = plain.iter().filter(|h| of(h)).map(|h| h.spec());

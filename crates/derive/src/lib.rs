@@ -7,6 +7,7 @@
 mod args;
 mod class;
 mod counts;
+mod flags;
 mod handlers;
 
 use proc_macro::TokenStream;
@@ -63,7 +64,7 @@ pub fn derive_counts(input: TokenStream) -> TokenStream {
 
 /// Declares the arguments of a class: one field each, with `#[arg(...)]`. The name of a handler that writes an
 /// argument is also a constant: `Args::RATE`.
-#[proc_macro_derive(Args, attributes(arg))]
+#[proc_macro_derive(Args, attributes(arg, args))]
 pub fn derive_args(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     args::expand(&input).unwrap_or_else(|e| e.to_compile_error()).into()

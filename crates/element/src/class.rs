@@ -7,7 +7,7 @@ use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::handler::{HandlerError, Handlers};
 use castanet_packet::{Batch, Packet};
-use castanet_spec::{Args, ClassSpec, ClassSpecs, Effects, Names, Reason};
+use castanet_spec::{Args, ClassSpec, ClassSpecs, Effects, HandlerFlags, Names, Reason};
 use std::any::Any;
 
 /// The decision of an [`Action`] about its packet.
@@ -90,7 +90,7 @@ pub trait Object: Lifecycle + Any + Send {
     ) -> Option<Result<(), HandlerError>>;
     /// Returns names and flags of the handlers that this element has beyond those of its class:
     /// [indexed](castanet_spec::ClassSpec::indexed) and [dynamic](Lifecycle::dynamic_handlers) handlers.
-    fn own_handlers(&self) -> Vec<(String, &'static str)>;
+    fn own_handlers(&self) -> Vec<(String, HandlerFlags)>;
     /// Calls `visit` with each count of the element and of its engine, and with the declaration of the count. `visit`
     /// may change the counts.
     fn each_count(&mut self, visit: &mut CountVisitor<'_>);
@@ -136,7 +136,7 @@ pub trait Lifecycle {
     }
     /// Returns names and flags of the handlers that this element's configuration defines, such as the handlers of a
     /// script. The name `*` means that the element accepts any handler name.
-    fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
+    fn dynamic_handlers(&self) -> Vec<(String, HandlerFlags)> {
         Vec::new()
     }
     /// Reads one of the [dynamic handlers](Lifecycle::dynamic_handlers).

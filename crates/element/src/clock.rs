@@ -85,7 +85,7 @@ impl Clock {
     pub fn is_simulated(&self) -> bool {
         matches!(self, Clock::Simulated { .. })
     }
-    /// Sets simulated time to `t`, unless it is later than `t` already.
+    /// Sets simulated time to `t`, unless the simulated time is already later.
     pub fn jump(&mut self, t: i64) {
         if let Clock::Simulated { now, .. } = self {
             *now = t.max(*now);

@@ -138,9 +138,10 @@ impl Cx<'_> {
         signal.is_on(&self.core.notes)
     }
     /// Returns how many of `want` packets a source may send now. If `signal` reports no free space downstream, returns
-    /// an error: the [`Turn`] that the source's task must return. Exception: if a burst has `begun`, the source may
-    /// continue the burst although the signal is off, and may then overfill a queue. A queue that several workers share
-    /// is never overfilled by its only source, if this source fills no other queue.
+    /// an error: the [`Turn`] that the source's task must return. Exception: in the middle of a burst (`begun`), the
+    /// source may continue although the signal is off, and may then overfill a queue. The source never overfills a
+    /// queue shared by several workers if this queue is the only one that the source fills, and no other source fills
+    /// this queue.
     #[inline]
     pub fn room(&mut self, signal: &Signal, want: usize, begun: bool) -> Result<usize, Turn> {
         match signal.room(&self.core.notes, want, begun) {

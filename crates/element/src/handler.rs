@@ -3,7 +3,7 @@
 
 use crate::class::Object;
 use crate::cx::Cx;
-use castanet_spec::{ArgValue, HandlerSpec, ValueError};
+use castanet_spec::{ArgValue, HandlerFlags, HandlerSpec, ValueError};
 
 /// Why a handler refused a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,7 +76,7 @@ pub trait Handlers: Sized {
 }
 
 /// Appends names and flags of all indexed handlers of element `e`.
-pub fn list_indexed<E: Handlers>(e: &E, into: &mut Vec<(String, &'static str)>) {
+pub fn list_indexed<E: Handlers>(e: &E, into: &mut Vec<(String, HandlerFlags)>) {
     for (i, h) in E::INDEXED.iter().enumerate() {
         into.extend((0..e.count_of(i)).map(|n| (format!("{}{n}", h.name), h.flags)));
     }
@@ -111,52 +111,5 @@ pub fn write<E: Object + ?Sized>(
     match e.write_handler(handler, value, cx) {
         Some(done) => done,
         None => e.write_dynamic(handler, value, cx),
-    }
-}
-
-/// Why a handler call failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallError {
-    /// The element or the handler does not exist. The text is, for example, `no 'x' read handler` or `no element named
-    /// 'x'`.
-    Missing(String),
-    /// The element is already running, further up the call stack, so its handler cannot be called now.
-    Busy(String),
-    /// The handler refused the call.
-    Failed(String),
-    /// The handler refused the call, because the key of the value already exists.
-    Exists(String),
-    /// The caller has no right to call the handler.
-    Denied(String),
-}
-
-impl From<HandlerError> for CallError {
-    fn from(e: HandlerError) -> Self {
-        match e {
-            HandlerError::Exists(text) => CallError::Exists(text),
-            HandlerError::Value(text) | HandlerError::Failed(text) => CallError::Failed(text),
-        }
-    }
-}
-
-/// Lets a handler that calls other handlers use `?` on their errors.
-impl From<CallError> for HandlerError {
-    fn from(e: CallError) -> Self {
-        match e {
-            CallError::Exists(text) => HandlerError::Exists(text),
-            e => HandlerError::Failed(e.to_string()),
-        }
-    }
-}
-
-impl std::fmt::Display for CallError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            CallError::Missing(t)
-            | CallError::Busy(t)
-            | CallError::Failed(t)
-            | CallError::Exists(t)
-            | CallError::Denied(t) => f.write_str(t),
-        }
     }
 }

@@ -36,8 +36,8 @@ pub struct Kit<T: Object> {
     given: u64,
     /// The number of packets that the test took from the element's outputs.
     taken: u64,
-    /// The number of packets by which calls of [`Kit::with`] and [`Kit::handed_over`] have changed the balance of the
-    /// ledger. The ledger check ignores this change.
+    /// The number of packets by which calls of [`Kit::with`] and [`Kit::handed_over`] have put the ledger out of
+    /// balance. The ledger check subtracts this number.
     beside: i64,
     spec: &'static ClassSpec,
 }
@@ -267,7 +267,8 @@ impl<T: Build> Kit<T> {
         self.taken += out.len() as u64;
         out
     }
-    /// Sets two limits to `n`: the number of packets in a turn, and the number of turns that one call may stand for.
+    /// Sets two limits to `n`: the number of packets that a turn may move, and the number of turns whose packets one
+    /// call of the task may move at once.
     pub fn limit(mut self, n: usize) -> Self {
         (self.core.budget.limit, self.core.budget.turns) = (n, n);
         self

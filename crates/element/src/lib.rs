@@ -31,6 +31,7 @@
 extern crate self as castanet_element;
 
 pub mod build;
+pub mod call_error;
 pub mod class;
 pub mod clock;
 pub mod count;
@@ -48,6 +49,7 @@ pub mod run_loop;
 pub mod watch;
 
 pub use build::{BuildCx, ConfigError, InitCx};
+pub use call_error::{Busy, CallError, Missing};
 pub use castanet_derive::{Args, Class, Counts, handlers};
 pub use castanet_packet as packet;
 pub use castanet_spec as spec;
@@ -60,7 +62,7 @@ pub use count::{Count, CountVisitor, Counts, SharedCount};
 pub use cx::Cx;
 pub use error::ElementError;
 pub use gauge::Gauge;
-pub use handler::{CallError, HandlerError, Handlers};
+pub use handler::{HandlerError, Handlers};
 pub use notify::{Note, Room, Signal};
 pub use random::{Random, Secret, Seed};
 pub use remote::{Listener, Remote};

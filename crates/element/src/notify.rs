@@ -90,7 +90,7 @@ impl Notes {
     }
     /// Whether [`Notes::set`] would change nothing: the notifier is on already, or does not exist.
     #[inline]
-    pub fn seems_on(&self, note: Note) -> bool {
+    pub(crate) fn seems_on(&self, note: Note) -> bool {
         self.0.get(note.0 as usize).is_none_or(|s| s.on.is_up())
     }
     /// Turns a notifier on. If it was off, calls `wake` with the worker and the element of each listening task.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Access to a running router for threads that are not its workers: control sockets, mounts, the command line.
 
-use crate::handler::CallError;
-use castanet_spec::Origin;
+use crate::call_error::CallError;
+use castanet_spec::{HandlerFlags, Origin};
 use std::sync::Weak;
 
 /// A receiver of messages.
@@ -38,11 +38,11 @@ pub trait Remote: Send + Sync {
         handler: &str,
         value: &str,
     ) -> Result<String, CallError>;
-    /// Returns the flags of a handler, as the handler `handlers` shows them. None if there is no such handler.
-    fn flags(&self, element: Option<&str>, handler: &str) -> Option<String> {
+    /// Returns the flags of a handler. None if there is no such handler.
+    fn flags(&self, element: Option<&str>, handler: &str) -> Option<HandlerFlags> {
         let listing = self.read(element, "handlers", "").ok()?;
         let line = listing.lines().find_map(|l| l.split_once('\t').filter(|l| l.0 == handler));
-        line.map(|l| l.1.to_string())
+        line.map(|l| HandlerFlags::parse(l.1))
     }
     /// Returns the number of hot swaps so far. While this number stays the same, the elements and their handlers stay
     /// the same.

@@ -2,7 +2,7 @@
 //! What an element can access besides its own state: the other elements of its router, other workers, the driver, and
 //! the listeners that receive messages.
 
-use crate::handler::CallError;
+use crate::call_error::CallError;
 use crate::remote::Remote;
 use crate::run_loop::Core;
 use castanet_packet::{Batch, Packet};

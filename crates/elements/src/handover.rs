@@ -102,8 +102,8 @@ pub(crate) mod testing {
         }
     }
 
-    /// Puts a new element with the configuration `config` into a kit. Initialises the element as in a hot swap whose
-    /// old element still holds the same files.
+    /// Puts a new element with the configuration `config` into a kit. Initialises the element as a hot swap does while
+    /// the old element still holds the same files.
     pub(crate) fn prepare<T: Build + Lifecycle>(
         kit: &mut Kit<T>,
         config: &str,

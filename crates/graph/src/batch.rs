@@ -155,7 +155,8 @@ impl Paths<'_> {
         for &s in &reached {
             self.count[s] = 0;
         }
-        // Callers have higher component numbers than the states they call.
+        // Outside cycles, a caller has a higher component number than the states that it calls. So descending order
+        // puts callers first.
         reached.sort_unstable_by_key(|&s| std::cmp::Reverse(self.order.component[s]));
         reached
     }
@@ -182,8 +183,8 @@ impl Paths<'_> {
         }
     }
 
-    /// The reason that follows from the reached elements with outside effects; `None` if these elements allow batches.
-    /// An effect of the task's own element counts too.
+    /// Returns why the task must move one packet at a time, as far as this follows from the reached elements with
+    /// outside effects. Returns `None` if these elements allow batches. An effect of the task's own element counts too.
     fn judge(&self, graph: &Graph, acts: &[bool], task: usize, reached: &mut [usize]) -> Option<Constraint> {
         reached.sort_unstable_by_key(|&s| (self.calls.owner(s), s));
         let mut first: Option<(usize, u8, bool)> =

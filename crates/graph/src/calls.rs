@@ -32,7 +32,7 @@ impl Calls {
             let forward = forward.filter(|&q| points.side(q) == Side::Hub || push_output(q)).map(|q| (p, q));
             let backward = points.backward.row(p).iter().copied();
             let backward = backward.filter(|&q| points.side(q) == Side::Hub || pull_input(q));
-            // The upstream copies of the hubs are numbered after all points.
+            // The second copies of the hubs, for pulls on their way upstream, have the numbers after all points.
             let up = |q: usize| if points.side(q) == Side::Hub { q + hubs } else { q };
             match (points.side(p), points.side(p) == Side::Hub || graph.kind(p) == PortKind::Push) {
                 (Side::Input, true) => edges.extend(forward),
@@ -142,8 +142,8 @@ impl Reach {
         Reach { parent, starts, order }
     }
 
-    /// The path from a task to the element that owns a state of the call graph. The cost does not depend on the length
-    /// of the path, because the middle of a long path is left out.
+    /// The path from a task to the element that owns `state`, a node of the call graph. The middle of a long path is
+    /// left out, so the cost does not depend on the length of the path.
     pub(crate) fn path(&self, calls: &Calls, state: usize) -> Path {
         let start = self.starts[state];
         let short = start.length <= PATH_ENDS;

@@ -83,8 +83,8 @@ impl Search<'_> {
         }
         if let Some(c) = connection {
             // The connection closes a cycle if an output that can be reached from this input is on the search stack.
-            // `open` counts these outputs, even for inputs that the search has visited before, so each connection is
-            // decided as soon as it is met.
+            // `open` counts such outputs, also for inputs that the search has visited before. So the search can decide
+            // each connection at once.
             let hubs = self.graph.points.forward.row(point).iter();
             let closes = self.open[point] > 0
                 || hubs.filter(|&&h| self.graph.points.side(h) == Side::Hub).any(|&h| self.open[h] > 0);
@@ -105,8 +105,8 @@ impl Search<'_> {
         }
     }
 
-    /// Adds or subtracts one in `open` when an output enters (`up`) or leaves the search stack. This applies to the
-    /// inputs linked directly to the output, and to the hubs between inputs and the output. Inputs linked through hubs
+    /// Updates `open` when an output enters the search stack (`up` is true) or leaves it. Adds or subtracts one for the
+    /// inputs linked directly to the output, and for the hubs between inputs and the output. Inputs linked through hubs
     /// are not updated, because there may be many. For these inputs, the search reads `open` of the hubs.
     fn count(&mut self, output: usize, up: bool) {
         let points = &self.graph.points;

@@ -196,7 +196,7 @@ pub(crate) fn valid(graph: &Graph) -> Vec<(usize, Connection)> {
         .collect()
 }
 
-/// A call into an element, as the naive models count them: a push at an input, or a pull at an output.
+/// A call into an element, as the naive models count calls: a push at an input, or a pull at an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Entry {
     Push(PortRef),

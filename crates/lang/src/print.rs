@@ -15,8 +15,8 @@ pub fn driver(flat: &Flat) -> String {
     out
 }
 
-/// Prints the text that is kept for a configuration with `require(compact_config)`: the driver's form, with a
-/// blank line after the requirements.
+/// Prints the text that is kept for a configuration with `require(compact_config)`. The text is the output of `driver`
+/// with a blank line after the requirements.
 pub fn compact(flat: &Flat) -> String {
     let mut out = String::new();
     requirements(flat, &mut out);

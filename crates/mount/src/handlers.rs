@@ -60,8 +60,8 @@ impl Handlers {
         if ours { Err(Errno::EDEADLK) } else { Ok(()) }
     }
 
-    /// Converts an error of the router to an error number. `generation` is the number of hot swaps before the
-    /// configuration that the request was for.
+    /// Converts an error of the router to an error number. `generation` tells which configuration the
+    /// request was for: the number of hot swaps before it.
     fn errno(&self, error: &CallError, generation: u64) -> Errno {
         if self.remote.has_ended() {
             return Errno::ENOTCONN;
@@ -71,7 +71,7 @@ impl Handlers {
             CallError::Missing(_) => Errno::ENOENT,
             CallError::Busy(_) => Errno::EBUSY,
             CallError::Denied(_) => Errno::EACCES,
-            CallError::Failed(_) | CallError::Exists(_) => Errno::EINVAL,
+            CallError::Parameters(_) | CallError::Panicked { .. } | CallError::Refused(_) => Errno::EINVAL,
         }
     }
 

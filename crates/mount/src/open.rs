@@ -113,8 +113,8 @@ impl Pending {
         append: bool,
     ) -> Result<(), Errno> {
         if !c.pending {
-            // A program that writes several values does not go back to offset 0: it begins each value where the previous
-            // one ended. So the offset of the first write of a value is the base of its offsets.
+            // A program that writes several values does not go back to offset 0 for each value: a value begins where
+            // the previous one ended. So the offsets in a value count from the offset of its first write.
             c.base = offset;
         }
         let at = match offset.checked_sub(c.base).and_then(|at| usize::try_from(at).ok()) {

@@ -4,6 +4,7 @@
 use crate::numbers::{self, Numbers, Part};
 use castanet_element::CallError;
 use castanet_element::remote::Remote;
+use castanet_element::spec::HandlerFlags;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -176,17 +177,18 @@ impl Folder {
     /// name of a subdirectory is left out.
     fn shown(&self, listing: &str, numbers: &mut Numbers) -> Vec<Handler> {
         let lines = listing.lines().filter_map(|l| l.split_once('\t'));
+        let lines = lines.map(|(name, flags)| (name, HandlerFlags::parse(flags)));
         let usable = lines.filter(|(name, flags)| {
-            flags.contains(['r', 'w']) && is_file_name(name) && self.child(name).is_none()
+            flags.intersects(HandlerFlags::READ_WRITE) && is_file_name(name) && self.child(name).is_none()
         });
         let mut handlers: Vec<Handler> = usable
             .filter_map(|(name, flags)| {
                 Some(Handler {
                     name: name.to_string(),
                     number: numbers.name(name)?,
-                    read: flags.contains('r'),
-                    write: flags.contains('w'),
-                    raw: flags.contains('%'),
+                    read: flags.is_readable(),
+                    write: flags.is_writable(),
+                    raw: flags.contains(HandlerFlags::RAW),
                 })
             })
             .collect();

@@ -32,7 +32,7 @@ fn argument(a: &ArgSpec) -> ArgSpec {
 
 fn handler(h: &HandlerSpec) -> HandlerSpec {
     let HandlerSpec { name, flags, doc, kind, unit, merge } = *h;
-    HandlerSpec { name: text(name), flags: text(flags), doc: text(doc), kind, unit: text(unit), merge }
+    HandlerSpec { name: text(name), flags, doc: text(doc), kind, unit: text(unit), merge }
 }
 
 /// Copies a declaration. The copy is never freed.

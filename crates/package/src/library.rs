@@ -23,7 +23,7 @@ pub(crate) struct ExportedClass {
     def: ClassDef,
 }
 
-/// The library to which the exported classes of one [`Content`] refer. The `Weak` is empty while the library is not
+/// The library that the exported classes of one [`Content`] come from. The `Weak` is empty while the library is not
 /// loaded.
 type Link = Arc<Mutex<Weak<Library>>>;
 

@@ -256,7 +256,8 @@ pub(crate) const CLASSES: [SizeClass; 2] = [
     SizeClass { stride: 128 + 64 + 65536 + 512, pad: 36, cap: 65536 + 512 },
 ];
 
-// Each chunk holds its head and buffer, wastes less than a cache line, and takes an odd number of lines.
+// Each chunk has space for its head and buffer, wastes less than a cache line, and takes an odd number of cache lines.
+// With the default headroom, the data starts at a multiple of 64 bytes.
 const _: () = {
     let mut i = 0;
     while i < CLASSES.len() {

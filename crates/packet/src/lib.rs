@@ -24,5 +24,8 @@ pub use packet::{MAX_LENGTH, Packet};
 /// The default headroom of a packet. Existing configurations rely on this value.
 pub const DEFAULT_HEADROOM: usize = 28;
 
+/// The largest headroom that a configuration may ask for, in bytes.
+pub const MAX_HEADROOM: u32 = 8192;
+
 #[cfg(test)]
 mod tests;

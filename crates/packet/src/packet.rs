@@ -345,8 +345,8 @@ impl Packet {
             return;
         }
         let tail = self.tailroom();
-        // The chunk of this copy may exceed the pool's limit. But the limit bounds the number of clones, and there are
-        // never more such copies than clones.
+        // This copy gets a chunk even if the pool has reached its limit. There are never more such copies than clones,
+        // and the limit bounds the number of clones.
         if !self.rebuffer(self.headroom(), tail) {
             // Unreachable, because the new chunk has the size of the old one. An empty packet is a safe result.
             self.meta_mut().len = 0;

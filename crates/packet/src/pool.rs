@@ -26,10 +26,10 @@ pub(crate) struct Inner {
     local: UnsafeCell<Local>,
     /// Chunks freed by other threads.
     returns: Returned,
-    /// The number of chunks that other threads have returned. When the pool's thread ends, it subtracts two numbers
-    /// from this balance: the number of chunks that it has taken from `returns`, and the number of chunks that are not
-    /// in its free lists. From then on, the balance is minus the number of chunks still in use. The thread that brings
-    /// the balance to zero frees the pool.
+    /// Until the pool's thread ends, this is the number of chunks that other threads have returned. When the thread
+    /// ends, it subtracts two numbers: the number of chunks that it has taken from `returns`, and the number of chunks
+    /// that are not in its free lists (in use, or returned but not taken yet). From then on, the balance is minus the
+    /// number of chunks still in use. The thread that brings the balance to zero frees the pool.
     balance: AtomicI64,
     /// Lets tests observe when the pool is freed.
     #[cfg(test)]
@@ -54,8 +54,8 @@ static LENDER: OnceLock<Lender> = OnceLock::new();
 /// Lends the pools of this copy of the crate to another copy in the same process.
 #[derive(Clone, Copy)]
 pub struct Lender {
-    /// Identifies the copy of the crate by the address of its `LENDER`. Function addresses are not suitable,
-    /// because the compiler may merge or duplicate functions.
+    /// The address of the `LENDER` in this copy of the crate, which tells the copy from others. Function addresses are
+    /// not suitable, because the compiler may merge or duplicate functions.
     copy: usize,
     /// The pool of the calling thread, created if necessary.
     current: fn() -> NonNull<Inner>,
@@ -281,8 +281,8 @@ unsafe fn give_remote(pool: NonNull<Inner>, chunk: ChunkPtr) {
     if let Some(lender) = LENDER.get()
         && std::ptr::eq((lender.seen)(), pool.as_ptr())
     {
-        // SAFETY: the caller owns the chunk, which is in a slab of `pool`. According to the lender, `pool` is the pool
-        // of the current thread. No reference to the `local` of `pool` exists, as in `give`.
+        // SAFETY: the caller owns the chunk, which is in a slab of `pool`. The lender has just returned `pool` as the
+        // pool of the current thread. No reference to the `local` of `pool` exists, as in `give`.
         unsafe {
             let class = chunk.slab().as_ref().class;
             let local = &mut *pool.as_ref().local.get();
@@ -309,9 +309,9 @@ pub(crate) fn count_elsewhere(n: isize) {
     DROPPED_ELSEWHERE.set(DROPPED_ELSEWHERE.get().wrapping_add(n));
 }
 
-/// A counter that increases by one with each packet that this thread drops, provided that the thread creates
-/// no packets meanwhile. The difference between the values before and after a panic is the number of packets that
-/// the unwinding dropped. The counter costs ordinary drops nothing.
+/// A counter that increases by one with each packet that this thread drops. This holds only while the thread creates no
+/// packets. The difference between the values before and after a panic is the number of packets that the unwinding
+/// dropped. The counter costs ordinary drops nothing.
 pub fn dropped() -> usize {
     let free = with_local(|local, _| local.free.iter().map(Vec::len).sum::<usize>());
     free.wrapping_add_signed(DROPPED_ELSEWHERE.get())

@@ -3,13 +3,13 @@
 
 use crate::accounts::{self, held_by};
 use crate::global_handlers::GlobalRead;
-use crate::handlers::{missing, without_parameters};
+use crate::handlers::without_parameters;
 use crate::ledger::{Account, Ledger};
 use crate::pairs::Pairs;
 use crate::shared::Shared;
 use crate::worker::Worker;
-use castanet_element::CallError;
 use castanet_element::run_loop::Router as _;
+use castanet_element::{CallError, Missing};
 use castanet_spec::Reason;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -139,7 +139,7 @@ impl Assembly {
         let Assembly { workers, shared } = self;
         shared.read_replicas(e, handler, parameters, |w| match workers.get_mut(w) {
             Some(w) => w.nodes.read_here(&mut w.core, e, handler, parameters),
-            None => Err(missing(&shared.handler_name(element, handler), "read")),
+            None => Err(Missing::Read(shared.handler_name(element, handler)).into()),
         })
     }
 
@@ -155,7 +155,7 @@ impl Assembly {
         let Assembly { workers, shared } = self;
         shared.write_replicas(e, handler, |w| match workers.get_mut(w) {
             Some(w) => w.nodes.write_here(&mut w.core, e, handler, value),
-            None => Err(missing(&shared.handler_name(element, handler), "write")),
+            None => Err(Missing::Write(shared.handler_name(element, handler)).into()),
         })
     }
 }

@@ -3,10 +3,7 @@
 
 use crate::accounts;
 use crate::global_handlers::{GlobalRead, GlobalWrite, requests};
-use crate::handlers::{
-    DROP_REASONS, LISTING, LIVE, access, busy, denied, is_standard, missing, own_flags, standard,
-    without_parameters,
-};
+use crate::handlers::{DROP_REASONS, LISTING, LIVE, is_standard, own_flags, standard, without_parameters};
 use crate::ledger;
 use crate::mail::{Access, Call, Mail};
 use crate::node::Body;
@@ -14,8 +11,9 @@ use crate::nodes::Nodes;
 use crate::reach::deliver;
 use crate::unwind::Taken;
 use castanet_element::run_loop::{Core, Edge, Internals as _, Router};
-use castanet_element::{CallError, Cx, Object, handler};
+use castanet_element::{Busy, CallError, Cx, HandlerError, Missing, Object, handler};
 use castanet_packet::Batch;
+use castanet_spec::HandlerFlags;
 use std::fmt::Write as _;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -46,7 +44,7 @@ impl Nodes {
             Body::Locked(..) => return self.with_locked(core, n, element, f),
             Body::Chain(members) => members.get(member).map_or((node.base, 0), |m| (m.base, m.count)),
             Body::Busy => {
-                return Some(Err(busy(core.name(element))));
+                return Some(Err(Busy::Element(core.name(element).to_string()).into()));
             }
             _ => (node.base, node.count),
         };
@@ -69,11 +67,11 @@ impl Nodes {
         deliver(&mut outbox, &mut self.edges, base.0);
         self.defer(n);
         self.settle(core);
-        let gone = || CallError::Missing(format!("no element '{}' here", core.name(element)));
+        let gone = || CallError::from(Missing::Replica(core.name(element).to_string()));
         Some(out.and_then(|out| out.ok_or_else(gone)))
     }
 
-    fn flags_of(&mut self, core: &mut Core, element: u32, handler: &str) -> Option<&'static str> {
+    fn flags_of(&mut self, core: &mut Core, element: u32, handler: &str) -> Option<HandlerFlags> {
         if let Some(h) = self.shared.declared(element, handler) {
             return Some(h.flags);
         }
@@ -106,7 +104,7 @@ impl Nodes {
             let _ = writeln!(out, "{n}\t{f}");
         }
         let live = shared.is_reconfigurable(element);
-        let flags = |name: &str, flags: &'static str| if live && name == "config" { LIVE } else { flags };
+        let flags = |name: &str, flags: HandlerFlags| if live && name == "config" { LIVE } else { flags };
         for h in declared.iter().rev().filter(|h| !is_standard(h.name)) {
             let _ = writeln!(out, "{}\t{}", h.name, h.flags);
         }
@@ -128,18 +126,19 @@ impl Nodes {
     ) -> Result<String, CallError> {
         let name = self.shared.handler_name(Some(element), handler);
         match self.flags_of(core, element, handler) {
-            Some(f) if !f.contains('r') => {
-                return Err(CallError::Missing(format!("'{name}' is a write handler")));
+            Some(f) if !f.is_readable() => {
+                return Err(Missing::OnlyWrite(name).into());
             }
-            Some(f) if f.contains('+') || f.contains('%') => {}
+            Some(f) if f.intersects(HandlerFlags::PARAMETERS | HandlerFlags::RAW) => {}
             Some(_) => without_parameters(&name, parameters)?,
             None => {
-                let value = self.provided(core, element, handler).ok_or_else(|| missing(&name, "read"))?;
+                let value =
+                    self.provided(core, element, handler).ok_or_else(|| Missing::Read(name.clone()))?;
                 return without_parameters(&name, parameters).map(|()| value);
             }
         }
         let read = self.with(core, element, |e, cx| handler::read(e, handler, parameters, cx));
-        Ok(read.ok_or_else(|| missing(&name, "read"))???)
+        Ok(read.ok_or_else(|| Missing::Read(name.clone()))???)
     }
 
     /// Returns the value of a handler that the runtime provides for an element. None if there is no such handler.
@@ -171,16 +170,16 @@ impl Nodes {
         if handler == "config" && self.shared.is_reconfigurable(element) {
             return match core.origin().may_write(LIVE) {
                 true => self.reconfigure(core, element, value),
-                false => Err(denied(&name)),
+                false => Err(CallError::Denied(name)),
             };
         }
         match self.flags_of(core, element, handler) {
-            Some(f) if f.contains('w') && core.origin().may_write(f) => {}
-            Some(f) if f.contains('w') => return Err(denied(&name)),
-            _ => return Err(missing(&name, "write")),
+            Some(f) if f.is_writable() && core.origin().may_write(f) => {}
+            Some(f) if f.is_writable() => return Err(CallError::Denied(name)),
+            _ => return Err(Missing::Write(name).into()),
         }
         let done = self.with(core, element, |e, cx| handler::write(e, handler, value, cx));
-        done.ok_or_else(|| missing(&name, "write"))???;
+        done.ok_or_else(|| Missing::Write(name.clone()))???;
         if self.shared.shows_config(element) {
             // The class computes the text of `config` itself. Read the handler again, because the write may have
             // changed the text.
@@ -264,7 +263,7 @@ impl Nodes {
             match rx.recv_timeout(Duration::from_millis(1)) {
                 Ok(answer) => break answer,
                 Err(RecvTimeoutError::Timeout) if !self.shared.is_stopped() => self.answer_urgent(core),
-                Err(_) => break Err(CallError::Busy("the worker has stopped".into())),
+                Err(_) => break Err(Busy::Worker.into()),
             }
         };
         self.end_wait(core);
@@ -290,7 +289,7 @@ impl Router for Nodes {
                 Some(GlobalRead::Timewarp) => core.clock().describe(),
                 Some(GlobalRead::Drops) => self.all_drops(core)?,
                 Some(GlobalRead::Anywhere(_)) | None => {
-                    shared.global(handler).ok_or_else(|| missing(handler, "read"))?
+                    shared.global(handler).ok_or_else(|| Missing::Read(handler.to_string()))?
                 }
             };
             return without_parameters(handler, parameters).map(|()| value);
@@ -323,9 +322,9 @@ impl Router for Nodes {
                         Ok(())
                     }
                     Ok(_) if core.clock().is_simulated() => {
-                        Err(CallError::Failed("'timewarp': time is simulated".into()))
+                        Err(HandlerError::from("'timewarp': time is simulated").into())
                     }
-                    _ => Err(CallError::Failed("'timewarp': expected a positive number".into())),
+                    _ => Err(HandlerError::from("'timewarp': expected a positive number").into()),
                 },
                 GlobalWrite::Swap(command) => {
                     shared.supervisor.command_soon(from, command, value, core.clock().clone())
@@ -343,16 +342,16 @@ impl Router for Nodes {
         let _ = core;
         let Some(e) = element else {
             let global = self.shared.globals().find(|h| h.name == handler);
-            return global.map_or((false, false), |h| access(h.flags));
+            return global.map_or((false, false), |h| h.flags.access());
         };
         if handler == "config" && self.shared.is_reconfigurable(e) {
-            return access(LIVE);
+            return LIVE.access();
         }
         if let Some(h) = self.shared.declared(e, handler) {
-            return access(h.flags);
+            return h.flags.access();
         }
         if let Some(h) = self.shared.provided(e).find(|h| h.0 == handler) {
-            return access(h.1);
+            return h.1.access();
         }
         // The class does not declare such a handler, so ask the element itself for its own handlers. If the element is
         // running, it cannot be asked, so it counts as having none.
@@ -365,6 +364,6 @@ impl Router for Nodes {
             }
             Some(Body::Busy) | None => Vec::new(),
         };
-        own_flags(&own, handler).map_or((false, false), access)
+        own_flags(&own, handler).map_or((false, false), HandlerFlags::access)
     }
 }

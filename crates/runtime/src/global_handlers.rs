@@ -2,10 +2,10 @@
 //! The global handlers: their declarations, and what a read or a write of each does.
 
 use crate::driver_elements::DriverElement;
-use crate::handlers::{DROP_REASONS, denied, missing};
+use crate::handlers::DROP_REASONS;
 use crate::shared::{Shared, SwapCommand};
-use castanet_element::CallError;
-use castanet_spec::{HandlerSpec, Merge, Origin, ValueKind};
+use castanet_element::{CallError, Missing};
+use castanet_spec::{HandlerFlags, HandlerSpec, Merge, Origin, ValueKind};
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
@@ -44,12 +44,13 @@ pub(crate) enum GlobalWrite {
 }
 
 const fn value(name: &'static str, doc: &'static str, read: fn(&Shared) -> String) -> GlobalHandler {
-    let spec = HandlerSpec::new(name, "r", doc, ValueKind::Text);
+    let spec = HandlerSpec::new(name, HandlerFlags::READ, doc, ValueKind::Text);
     GlobalHandler { spec, read: Some(GlobalRead::Anywhere(read)), write: None }
 }
 
 const fn swap(name: &'static str, doc: &'static str, command: SwapCommand) -> GlobalHandler {
-    let spec = HandlerSpec::new(name, "wR", doc, ValueKind::Text);
+    let spec =
+        HandlerSpec::new(name, HandlerFlags::WRITE.union(HandlerFlags::RECONFIGURES), doc, ValueKind::Text);
     GlobalHandler { spec, read: None, write: Some(GlobalWrite::Swap(command)) }
 }
 
@@ -76,7 +77,7 @@ static ALWAYS: [GlobalHandler; 13] = [
     GlobalHandler {
         spec: HandlerSpec::new(
             "workers",
-            "r",
+            HandlerFlags::READ,
             "Workers, one line each: the number, the seconds that it was awake, the seconds that it exists, the \
              number of its tasks, separated by tabs.",
             ValueKind::Table,
@@ -87,7 +88,7 @@ static ALWAYS: [GlobalHandler; 13] = [
     GlobalHandler {
         spec: HandlerSpec::new(
             "timewarp",
-            "rw",
+            HandlerFlags::READ_WRITE,
             "The speed of the router's clock: 1 is real time.",
             ValueKind::Gauge,
         ),
@@ -97,7 +98,7 @@ static ALWAYS: [GlobalHandler; 13] = [
     GlobalHandler {
         spec: HandlerSpec::new(
             "stop",
-            "w",
+            HandlerFlags::WRITE,
             "Sends the driver requests to stop; the value is their number.",
             ValueKind::Text,
         ),
@@ -110,7 +111,7 @@ static ALWAYS: [GlobalHandler; 13] = [
             merge: Merge::Sum,
             ..HandlerSpec::new(
                 DROP_REASONS,
-                "rU",
+                HandlerFlags::READ.union(HandlerFlags::UNCOMMON),
                 "Packets dropped, one line per element and reason: the element, the reason, the number, separated by \
                  tabs.",
                 ValueKind::Table,
@@ -181,8 +182,10 @@ impl Shared {
     pub(crate) fn global_write(&self, from: Origin, name: &str) -> Result<GlobalWrite, CallError> {
         let handler = self.global_handler(name);
         match handler.and_then(|h| Some((h, h.write?))) {
-            None => Err(missing(name, "write")),
-            Some((h, GlobalWrite::Swap(_))) if !from.may_write(h.spec.flags) => Err(denied(name)),
+            None => Err(Missing::Write(name.to_string()).into()),
+            Some((h, GlobalWrite::Swap(_))) if !from.may_write(h.spec.flags) => {
+                Err(CallError::Denied(name.to_string()))
+            }
             Some((_, write)) => Ok(write),
         }
     }

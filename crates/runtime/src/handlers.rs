@@ -3,10 +3,10 @@
 
 use crate::driver_elements::DriverElement;
 use crate::shared::Shared;
-use castanet_element::CallError;
+use castanet_element::{CallError, Missing};
 use castanet_graph::PortKind;
 use castanet_lang::PortRef;
-use castanet_spec::{HandlerSpec, Merge, ValueKind};
+use castanet_spec::{HandlerFlags, HandlerSpec, Merge, ValueKind};
 use std::fmt::Write as _;
 
 /// A handler that every element has, including the elements of the driver.
@@ -25,7 +25,11 @@ const fn standard_handler(
     read: Option<fn(&Shared, usize) -> String>,
     read_driver: fn(&DriverElement) -> String,
 ) -> StandardHandler {
-    StandardHandler { spec: HandlerSpec::new(name, "r.", doc, ValueKind::Text), read, read_driver }
+    StandardHandler {
+        spec: HandlerSpec::new(name, HandlerFlags::READ.union(HandlerFlags::CALM), doc, ValueKind::Text),
+        read,
+        read_driver,
+    }
 }
 
 static STANDARD: [StandardHandler; 5] = [
@@ -52,29 +56,37 @@ pub(crate) fn is_standard(handler: &str) -> bool {
 }
 
 /// The flags of the handler `config` in a class that allows live reconfiguration.
-pub const LIVE: &str = "rw.";
+pub const LIVE: HandlerFlags = HandlerFlags::READ_WRITE.union(HandlerFlags::CALM);
 /// The additional handlers of an element with a task.
 pub const TASK: &[HandlerSpec] = &[HOME_THREAD, TICKETS, SCHEDULED];
 /// The handler that shows which worker runs a task.
-pub(crate) const HOME_THREAD: HandlerSpec =
-    HandlerSpec::new("home_thread", "rw", "The worker that runs the element's task.", ValueKind::Gauge);
+pub(crate) const HOME_THREAD: HandlerSpec = HandlerSpec::new(
+    "home_thread",
+    HandlerFlags::READ_WRITE,
+    "The worker that runs the element's task.",
+    ValueKind::Gauge,
+);
 /// The handler that shows and sets the number of tickets of a task.
 pub(crate) const TICKETS: HandlerSpec = HandlerSpec::new(
     "tickets",
-    "rw",
+    HandlerFlags::READ_WRITE,
     "The tickets of the task: its share of turns relative to other tasks.",
     ValueKind::Gauge,
 );
 /// The handler that shows whether a task is scheduled.
-pub(crate) const SCHEDULED: HandlerSpec =
-    HandlerSpec::new("scheduled", "r", "Whether the task is in the run queue.", ValueKind::Flag);
+pub(crate) const SCHEDULED: HandlerSpec = HandlerSpec::new(
+    "scheduled",
+    HandlerFlags::READ,
+    "Whether the task is in the run queue.",
+    ValueKind::Flag,
+);
 /// The additional handler of an element whose class may drop packets: how many packets it dropped for each reason.
 pub const DROPS: &[HandlerSpec] = &[HandlerSpec {
     unit: "packets",
     merge: Merge::Sum,
     ..HandlerSpec::new(
         DROP_REASONS,
-        "rU",
+        HandlerFlags::READ.union(HandlerFlags::UNCOMMON),
         "Packets dropped, one line per reason: the reason, a tab, the number.",
         ValueKind::Table,
     )
@@ -83,7 +95,7 @@ pub const DROPS: &[HandlerSpec] = &[HandlerSpec {
 pub(crate) const DROP_REASONS: &str = "drop_reasons";
 
 /// The name and the flags of a handler.
-type Listed = (&'static str, &'static str);
+type Listed = (&'static str, HandlerFlags);
 /// Returns the handlers that the runtime adds to those of an element's class: the task handlers if `task` is true, the
 /// drop handler if `drops` is true, and the handlers that every element has.
 pub fn provided(task: bool, drops: bool) -> impl Iterator<Item = &'static HandlerSpec> {
@@ -94,36 +106,16 @@ pub fn provided(task: bool, drops: bool) -> impl Iterator<Item = &'static Handle
 
 /// Returns the flags of one of an element's own handlers, which its class does not declare. An own handler `*` answers
 /// to any name.
-pub(crate) fn own_flags(own: &[(String, &'static str)], handler: &str) -> Option<&'static str> {
+pub(crate) fn own_flags(own: &[(String, HandlerFlags)], handler: &str) -> Option<HandlerFlags> {
     own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*")).map(|h| h.1)
-}
-
-/// Returns whether a handler with these flags can be read, and whether it can be written.
-pub(crate) fn access(flags: &str) -> (bool, bool) {
-    (flags.contains('r'), flags.contains('w'))
-}
-
-/// Returns the error for a handler that does not exist. `kind` is "read" or "write".
-pub(crate) fn missing(handler: &str, kind: &str) -> CallError {
-    CallError::Missing(format!("no '{handler}' {kind} handler"))
 }
 
 /// Checks that a read call has no parameters. For read handlers that take none.
 pub(crate) fn without_parameters(handler: &str, parameters: &str) -> Result<(), CallError> {
     match parameters.is_empty() {
         true => Ok(()),
-        false => Err(CallError::Failed(format!("read handler '{handler}' does not take parameters"))),
+        false => Err(CallError::Parameters(handler.to_string())),
     }
-}
-
-/// Returns the error for a handler call to an element that is already running.
-pub(crate) fn busy(element: &str) -> CallError {
-    CallError::Busy(format!("element '{element}' is busy"))
-}
-
-/// Returns the error for a write to a handler that exists, if the caller has no right to write it.
-pub(crate) fn denied(handler: &str) -> CallError {
-    CallError::Denied(format!("permission denied for '{handler}'"))
 }
 
 impl Shared {
@@ -175,9 +167,10 @@ impl Shared {
         let changed = u32::try_from(e).ok().and_then(|e| self.build_state.config(e));
         changed.or_else(|| Some(self.info.get(e)?.config.clone())).unwrap_or_default()
     }
-    /// Returns the value of the handler `home_thread`. This is normally the worker that runs the element's task.
-    /// Exception: under simulated time there is only one worker, even if the user requested more workers. Then this is
-    /// the home that the configuration assigns to the task, if its number is below the requested number of workers.
+    /// Returns the value of the handler `home_thread`, normally the worker that runs the element's task.
+    ///
+    /// Under simulated time there is only one worker, even if the user requested more. Then the value is the home that
+    /// the configuration assigns to the task, if that home is below the requested number of workers.
     pub(crate) fn home_thread(&self, e: usize) -> usize {
         let requested = self.names.workers().unwrap_or(1);
         match self.names.home(e) {
@@ -226,12 +219,12 @@ impl DriverElement {
         let name = format!("{}.{handler}", self.name);
         let own = || self.values.iter().find(|v| v.0 == handler).map(|v| v.1.clone());
         let standard = STANDARD.iter().find(|h| h.spec.name == handler).map(|h| (h.read_driver)(self));
-        let value = standard.or_else(own).ok_or_else(|| missing(&name, "read"))?;
+        let value = standard.or_else(own).ok_or_else(|| Missing::Read(name.clone()))?;
         without_parameters(&name, parameters).map(|()| value)
     }
 
     fn listing(&self) -> String {
-        let own = self.values.iter().map(|v| (v.0, "r"));
+        let own = self.values.iter().map(|v| (v.0, HandlerFlags::READ));
         let all = own.chain(standard().map(|h| (h.name, h.flags)));
         all.fold(String::new(), |mut s, (n, f)| {
             let _ = writeln!(s, "{n}\t{f}");

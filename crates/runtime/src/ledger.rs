@@ -125,8 +125,9 @@ impl Ledger {
     pub fn held(&self) -> u64 {
         self.sum(|a| a.held) + self.waiting
     }
-    /// The number of unaccounted packets: those that began, minus those that ended and those that are still in the
-    /// router. Negative if more packets ended than began. A number other than 0 means that a class counts wrongly.
+    /// The number of unaccounted packets: those that entered or were made, minus those that left, were dropped or are
+    /// still in the router. Negative if more packets are accounted for than entered or were made. A number other than 0
+    /// means that a class counts wrongly.
     pub fn missing(&self) -> i64 {
         let begun = self.entered().wrapping_add(self.made());
         begun.wrapping_sub(self.left() + self.dropped() + self.held()) as i64
@@ -213,7 +214,7 @@ impl Former {
 }
 
 /// Formats the drops of an element. Each line has a reason, a tab and the number of packets. Reasons that the class
-/// declares as `ends` are left out.
+/// declares as intended ends of packets (`ends`) are left out.
 pub(crate) fn reasons(spec: Option<&ClassSpec>, drops: impl Iterator<Item = (Reason, u64)>) -> String {
     let is_end = |r: &Reason| spec.is_some_and(|s| s.ends.contains(r));
     drops.filter(|d| !is_end(&d.0)).fold(String::new(), |out, (r, n)| out + &format!("{r}\t{n}\n"))

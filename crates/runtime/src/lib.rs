@@ -13,13 +13,14 @@
 //!   worker, and how packets move among them.
 //! - `task_handlers`, `dispatch` answer reads and writes. `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` decides which element of a new configuration replaces which element of the old one.
-//! - `assembly` is all workers of one configuration. `prepare`, `link`, `initialise` and `assemble` make it from
-//!   a checked graph. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
-//! - `swap::error`, `swap::loader`, `swap::plan`, `swap::candidate`, `swap::slot`: what a hot swap is about. [`running`]
-//!   is access to the router for threads that are not workers. `swap::prepare`, `swap::cleaner` and `swap::commit` swap
-//!   its configuration, and `remote` makes handler calls. [`swap`] is the public part of this.
-//! - [`router`] builds and runs a router. [`text`] makes one from the text of a configuration. [`naive`] is
-//!   the simple interpreter that tests compare the run loop with.
+//! - `assembly` is all workers of one configuration. `prepare`, `link`, `initialise` and `assemble` make it from a
+//!   checked graph. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
+//! - `swap::error`, `swap::loader`, `swap::plan`, `swap::candidate`, `swap::slot`: the errors of hot swaps, how hot
+//!   swaps read configurations, the plan of a swap, and the new configuration that waits to be committed. [`running`]
+//!   gives threads that are not workers access to the router. `swap::prepare`, `swap::cleaner` and `swap::commit` carry
+//!   out a hot swap, and `remote` makes handler calls. [`swap`] has the public part of the `swap` files.
+//! - [`router`] builds and runs a router. [`text`] makes one from the text of a configuration. [`naive`] is the simple
+//!   interpreter that tests compare the run loop with.
 #![forbid(unsafe_code)]
 
 mod accounts;

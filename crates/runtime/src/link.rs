@@ -204,8 +204,8 @@ impl<'a> Linker<'a> {
         if !(self.copies(e) && self.pushes(e)) {
             return NONE;
         }
-        // The field `node` of an edge holds the number of an element until all nodes are known. Here this is the first
-        // action of the chain.
+        // The field `node` of an edge holds the number of an element until all nodes are known. In this edge, that
+        // element is the first action of the chain.
         let back_into = Edge { node: first as u32, port: i as u32 + 1, from: e as u32, ..Edge::default() };
         self.edges.push(back_into);
         self.edges.len() as u32 - 1
@@ -218,8 +218,8 @@ fn loses(graph: &Graph, e: usize) -> bool {
     graph.outputs(e) > 1 || graph.spec(e).is_none_or(|s| !s.drops.is_empty())
 }
 
-/// Makes the edge of output `p` of element `e`. Its field `node` holds the number of an element until all nodes are
-/// known.
+/// Makes the edge of output `p` of element `e`. Until all nodes are known, the field `node` of the edge holds the
+/// number of the element that the edge leads to.
 fn edge(graph: &Graph, e: usize, p: usize, back: &HashSet<PortRef>) -> Edge {
     let mut out = Edge { node: NONE, from: e as u32, ..Edge::default() };
     if graph.output_kind(e, p) == PortKind::Push

@@ -109,8 +109,8 @@ impl State {
             }
         }
     }
-    /// Marks the descriptors of the element that have become ready. These are the descriptors for which the home
-    /// worker's watch no longer waits.
+    /// Marks the descriptors of the element that have become ready. A descriptor has become ready if the home worker's
+    /// watch on it no longer waits.
     pub fn look(&mut self, core: &mut Core) {
         for (&key, &watch) in &self.registered {
             if !core.watches().waits(watch) {

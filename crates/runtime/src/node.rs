@@ -72,8 +72,8 @@ pub(crate) struct Node {
 pub(crate) enum Rest {
     /// Packets wait on edges of a node. The fields are the number of the node, and a bit for each of these edges.
     Touched(usize, u64),
-    /// A packet waits for an edge that it cannot cross without a batch. The fields are the index of the edge, and the
-    /// packet.
+    /// A packet that must be put on an edge, because it can cross this edge only in a batch. The fields are the index
+    /// of the edge, and the packet.
     Queue(usize, Packet),
     /// A packet was lost, because an edge of this element leads nowhere. It must be counted as dropped.
     Nowhere(u32),

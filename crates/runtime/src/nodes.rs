@@ -31,8 +31,8 @@ pub struct Nodes {
     pub(crate) places: Vec<(u32, u32)>,
     /// The edges on which packets wait. The last one is followed first.
     pub(crate) stack: Vec<u32>,
-    /// The edges and packets that [`Nodes::suspend`] has taken away, one list for each call. They wait until the packet
-    /// that re-entered a cycle has been stored, sent or dropped.
+    /// The packets that [`Nodes::suspend`] has taken away, with their edges: one list for each call of `suspend`. The
+    /// packets wait until the packet that re-entered a cycle has been stored, sent or dropped.
     suspended: Vec<Vec<(u32, Batch)>>,
     /// Edges on which packets wait for an element that is still running on this worker.
     pub(crate) parked: Vec<u32>,
@@ -222,7 +222,7 @@ impl Nodes {
         suspended.push(taken.collect());
     }
 
-    /// Puts the packets that the last `suspend` took away back on their edges. Returns false if there are none.
+    /// Moves the packets that the last `suspend` took away to their edges again. Returns false if there are none.
     fn resume(&mut self) -> bool {
         let Some(taken) = self.suspended.pop() else { return false };
         for (x, mut batch) in taken {

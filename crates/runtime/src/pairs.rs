@@ -215,8 +215,8 @@ impl<'a> Matcher<'a> {
             }
             any |= self.pair_single(&of_old, &of_new);
             if !same && any {
-                // Return after each round. Near the new pairs, the caller then first pairs elements with equal
-                // configuration strings.
+                // Return after each round. The caller then first pairs elements with equal configuration strings near
+                // the new pairs.
                 return any;
             }
         }

@@ -14,7 +14,7 @@ use castanet_element::{
     Action, CallError, Cx, Element, ElementError, HandlerError, Instance, Lifecycle, Object, Verdict,
 };
 use castanet_packet::{Batch, Packet, pool};
-use castanet_spec::Reason;
+use castanet_spec::{HandlerFlags, Reason};
 use std::any::Any;
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
@@ -32,7 +32,7 @@ impl Object for Disabled {
     fn write_handler(&mut self, _: &str, _: &str, _: &mut Cx<'_>) -> Option<Result<(), HandlerError>> {
         None
     }
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+    fn own_handlers(&self) -> Vec<(String, HandlerFlags)> {
         Vec::new()
     }
     fn each_count(&mut self, _: &mut castanet_element::CountVisitor<'_>) {}
@@ -133,13 +133,13 @@ impl Nodes {
             // does not run with them.
             core.restore_caller(Some(caller));
             self.calls = calls;
-            // The panic has also released the locks of the interrupted call. So restore the numbers of locks and waits
-            // from before this call.
+            // The panic has also released the locks that this call took. So restore the numbers of locks and waits from
+            // before the call.
             self.unwind_to(core, (locks, waits, answering));
             let (culprit, _, what) = self.collect(core, report, Some(me));
             self.recover(culprit.unwrap_or(me));
-            let who = self.shared.declared_at(culprit.unwrap_or(me));
-            CallError::Failed(format!("{who} panicked: {what}"))
+            let element = self.shared.declared_at(culprit.unwrap_or(me));
+            CallError::Panicked { element, message: what }
         })
     }
 

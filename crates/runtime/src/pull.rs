@@ -6,14 +6,14 @@ use crate::nodes::Nodes;
 use crate::push::run_chain;
 use crate::unwind::{blamed, spoiled};
 use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
-use castanet_element::{CallError, Cx};
+use castanet_element::{Busy, CallError, Cx};
 use castanet_packet::{Batch, Packet};
 
 /// The access to other elements for a task that pulls from only one element and calls no handlers.
 pub(crate) struct Direct<'a> {
     pub node: &'a mut Node,
-    /// Edges for the packets that the other element emits while it is pulled from. They wait here until the task has
-    /// returned.
+    /// Edges for the packets that the other element, from which the task pulls, emits during a pull. These packets wait
+    /// here until the task has returned.
     pub outbox: &'a mut [Edge],
     pub port: usize,
     /// Whether a pull has put packets into `outbox`.
@@ -37,10 +37,10 @@ impl castanet_element::run_loop::Router for Direct<'_> {
         p
     }
     fn read(&mut self, _: &mut Core, _: Option<u32>, handler: &str, _: &str) -> Result<String, CallError> {
-        Err(CallError::Busy(format!("handler '{handler}' cannot be read from here")))
+        Err(Busy::Read(handler.to_string()).into())
     }
     fn write(&mut self, _: &mut Core, _: Option<u32>, handler: &str, _: &str) -> Result<(), CallError> {
-        Err(CallError::Busy(format!("handler '{handler}' cannot be written from here")))
+        Err(Busy::Write(handler.to_string()).into())
     }
     fn has(&self, _: &Core, _: Option<u32>, _: &str) -> (bool, bool) {
         (false, false)

@@ -151,8 +151,9 @@ impl Nodes {
             }
             Some(Rest::Nowhere(from)) => core.count_drops(from, Reason::NoPort, 1),
         }
-        // If the single-packet path has left no work, the caller does not call this function, so `drain` is not called
-        // either. This is correct, because only `follow` suspends packets or counts rounds through cycles.
+        // The caller calls this function only if work is left: the single-packet path has not moved every packet, or
+        // edges wait on the stack. Otherwise `drain` need not run, because only `follow` suspends packets or counts
+        // rounds through cycles.
         self.drain(core);
     }
 

@@ -58,7 +58,8 @@ impl Nodes {
         Some(Reached { out, emitted, touched })
     }
 
-    /// Puts a body back into its node after it has run, and moves the packets in its outbox to the node's edges.
+    /// Puts the body (element or chain) of a node back after the body has run. Moves the packets in the body's outbox
+    /// to the node's edges.
     pub(crate) fn put_back(&mut self, n: usize, body: Body, touched: u64) {
         let Nodes { nodes, edges, stack, parked, .. } = self;
         if let Some(node) = nodes.get_mut(n) {

@@ -6,7 +6,6 @@
 //! hot swap, and then replaces it. If a step fails, the first element continues unchanged. Each worker does this with
 //! its own replica.
 
-use crate::handlers::{busy, missing};
 use crate::initialise::Context;
 use crate::node::Body;
 use crate::nodes::Nodes;
@@ -14,7 +13,10 @@ use crate::prepare::{Site, build_one};
 use crate::shared::Shared;
 use castanet_element::count::move_counts;
 use castanet_element::run_loop::{self, Core, Internals as _};
-use castanet_element::{Action, AnyElement, CallError, ConfigError, Cx, Instance, Messages as _, Object};
+use castanet_element::{
+    Action, AnyElement, Busy, CallError, ConfigError, Cx, HandlerError, Instance, Messages as _, Missing,
+    Object,
+};
 use castanet_spec::arg::{ArgCx, with_value};
 use castanet_spec::{Effects, Reconfigure};
 
@@ -48,7 +50,7 @@ impl Shared {
     fn rebuild(&self, core: &Core, element: u32, text: &str) -> Result<Instance, CallError> {
         let e = element as usize;
         let def = self.graph.element(e).and_then(|x| self.classes.get(&x.class));
-        let def = def.ok_or_else(|| missing(&self.handler_name(Some(element), "config"), "write"))?;
+        let def = def.ok_or_else(|| Missing::Write(self.handler_name(Some(element), "config")))?;
         // The new configuration string has the rights of the client that wrote it.
         let mut names = (*self.names).clone();
         names.set_origin(core.origin());
@@ -71,7 +73,7 @@ impl Shared {
         }
         made.map_err(|ConfigError(errors)| {
             let lines: Vec<String> = errors.into_iter().map(|e| e.message).collect();
-            CallError::Failed(lines.join("\n"))
+            HandlerError::Value(lines.join("\n")).into()
         })
     }
 }
@@ -90,7 +92,7 @@ fn hand(
 ) -> Result<(), CallError> {
     let mut give = |from: &mut (dyn Object + 'static), to: &mut (dyn Object + 'static)| {
         move_counts(from, to);
-        to.take_state_from(from, cx).map_err(|e| CallError::Failed(e.to_string()))
+        to.take_state_from(from, cx).map_err(|e| HandlerError::from(e).into())
     };
     let moved = give(old, new);
     if moved.is_err() {
@@ -109,7 +111,7 @@ fn initialise(
 ) -> Result<bool, CallError> {
     let (done, scheduled, _) =
         run_loop::initialise(core, element, context, false, |cx| new.common().initialise(cx));
-    done.map_err(|e| CallError::Failed(e.to_string()))?;
+    done.map_err(HandlerError::from)?;
     Ok(scheduled)
 }
 
@@ -131,19 +133,19 @@ impl Nodes {
         let name = shared.graph.name(element as usize);
         let text = text.trim();
         if self.is_busy(element) {
-            return Err(busy(name));
+            return Err(Busy::Element(name.to_string()).into());
         }
         if self.is_disabled(element) {
-            return Err(CallError::Failed(format!("element '{name}' has panicked and is disabled")));
+            return Err(HandlerError::Failed(format!("element '{name}' has panicked and is disabled")).into());
         }
-        let spec = shared.spec(element).ok_or_else(|| missing(&format!("{name}.config"), "write"))?;
+        let spec = shared.spec(element).ok_or_else(|| Missing::Write(format!("{name}.config")))?;
         let mut new = self.guard(core, element, |_, core| shared.rebuild(core, element, text))??;
         let effects = new.common_ref().effects(spec.effects);
         let gained = effects.difference(shared.build_state.effects_of(element));
         let calls = gained.contains(Effects::CALLS);
         if calls && matches!(new, Instance::Action(_)) && !self.is_locked(element) {
             let text = "this configuration calls handlers and the one before did not: write the whole configuration to 'hotconfig'";
-            return Err(CallError::Failed(text.into()));
+            return Err(HandlerError::from(text).into());
         }
         let build_state = &shared.build_state;
         let context =
@@ -163,14 +165,18 @@ impl Nodes {
                 self.guard(core, element, |_, core| initialise(&mut new, element, &context, core))??;
             if keeps {
                 let moved = self.with(core, element, |old, cx| hand(old, new.common(), cx));
-                moved.ok_or_else(|| missing(&format!("{name}.config"), "write"))???;
+                moved.ok_or_else(|| Missing::Write(format!("{name}.config")))???;
             }
             // Drop the old element without cleanup. The new element now has its open resources and the state that
             // replicas share.
             match (self.instance_mut(element), new) {
                 (Some(InstanceMut::Action(instance)), Instance::Action(new)) => *instance = new,
                 (Some(InstanceMut::Element(instance)), Instance::Element(new)) => *instance = new,
-                _ => return Err(CallError::Failed(format!("'{name}' cannot be configured while it runs"))),
+                _ => {
+                    return Err(
+                        HandlerError::Failed(format!("'{name}' cannot be configured while it runs")).into()
+                    );
+                }
             }
             scheduled
         };

@@ -3,15 +3,14 @@
 //! swap replaces the configuration before the call is answered, the call is repeated on the new configuration.
 
 use crate::global_handlers::GlobalWrite;
-use crate::handlers::{missing, without_parameters};
+use crate::handlers::without_parameters;
 use crate::mail::{Access, Call, Mail};
 use crate::running::Running;
 use crate::shared::{Shared, SwapCommand};
-use crate::swap::error::SwapError;
 use crate::swap::loader::Style;
 use crate::swap::prepare::BY_HANDLER;
-use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
+use castanet_element::{CallError, Missing};
 use castanet_spec::Origin;
 use std::sync::Weak;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError, sync_channel};
@@ -73,12 +72,12 @@ impl Running {
         f: impl Fn(&Shared, Option<u32>) -> Result<T, Unanswered>,
     ) -> Result<T, CallError> {
         loop {
-            let gone = || CallError::Missing(SwapError::Stopped.to_string());
+            let gone = || CallError::from(Missing::Router);
             let shared = self.current().ok_or_else(gone)?;
             let e = match element {
                 None => None,
                 Some(name) => {
-                    let none = || CallError::Missing(format!("no element named '{name}'"));
+                    let none = || CallError::from(Missing::Element(name.to_string()));
                     Some(shared.find(name).ok_or_else(none)?)
                 }
             };
@@ -137,7 +136,7 @@ impl Remote for Running {
             return self.command(from, command, value, Style::Snippets, swap);
         }
         if let Some(e) = element.and_then(|e| self.driver_element(e)) {
-            return Err(missing(&format!("{}.{handler}", e.name), "write"));
+            return Err(Missing::Write(format!("{}.{handler}", e.name)).into());
         }
         self.call(element, |shared, e| {
             let call = |worker| {

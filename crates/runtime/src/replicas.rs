@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Handler calls to elements with replicas: which replicas get a call, and how their values are combined.
 
-use crate::handlers::{missing, without_parameters};
+use crate::handlers::without_parameters;
 use crate::ledger;
 use crate::shared::Shared;
-use castanet_element::CallError;
+use castanet_element::{CallError, Missing};
 use castanet_spec::{ClassSpec, Merge, Workers};
 
 impl Shared {
@@ -24,7 +24,7 @@ impl Shared {
             return Ok(value);
         }
         match self.readers_of(element, handler) {
-            [] => Err(missing(&self.handler_name(Some(element), handler), "read").into()),
+            [] => Err(CallError::from(Missing::Read(self.handler_name(Some(element), handler))).into()),
             &[worker] => read(worker),
             workers => {
                 let values = workers.iter().map(|&w| read(w)).collect::<Result<_, E>>()?;

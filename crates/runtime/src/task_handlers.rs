@@ -3,8 +3,8 @@
 
 use crate::handlers::{HOME_THREAD, SCHEDULED, TICKETS};
 use crate::nodes::Nodes;
-use castanet_element::CallError;
 use castanet_element::run_loop::Core;
+use castanet_element::{CallError, HandlerError};
 
 /// A task handler. All elements of a class with a task have it, even an element that gets no turns because of how it is
 /// connected.
@@ -43,15 +43,16 @@ fn write_home_thread(nodes: &mut Nodes, element: u32, value: &str) -> Result<(),
     if shared.home_thread(element as usize).to_string() == value.trim() {
         return Ok(());
     }
-    Err(CallError::Failed(format!(
+    let message = format!(
         "'{}' stays on worker {}: home threads are placed when the router starts",
         shared.graph.name(element as usize),
         shared.placement.task_worker(element as usize).unwrap_or(0)
-    )))
+    );
+    Err(HandlerError::Failed(message).into())
 }
 
 fn write_tickets(nodes: &mut Nodes, element: u32, value: &str) -> Result<(), CallError> {
-    let n: u32 = value.trim().parse().map_err(|_| CallError::Failed("invalid number".into()))?;
+    let n: u32 = value.trim().parse().map_err(|_| HandlerError::Value("invalid number".into()))?;
     nodes.tasks.set_tickets(element, n);
     Ok(())
 }
@@ -80,7 +81,7 @@ impl Nodes {
         if !self.shared.has_task(element) {
             let who = self.shared.graph.name(element as usize);
             let message = format!("'{who}' has no task, because of how it is connected");
-            return Some(Err(CallError::Failed(message)));
+            return Some(Err(HandlerError::Failed(message).into()));
         }
         Some(write(self, element, value))
     }

@@ -16,7 +16,6 @@
 //!   holds a lock, and a worker that answers a handler call. Instead, the call fails with the error that the element is
 //!   busy.
 
-use crate::handlers::busy;
 use crate::lock::{Locked, Purpose, State, Visit};
 use crate::mail::Mail;
 use crate::node::Body;
@@ -24,7 +23,7 @@ use crate::nodes::Nodes;
 use crate::reach::Reached;
 use crate::unwind::{Taken, blamed};
 use castanet_element::run_loop::{Core, EdgeRange, Internals as _};
-use castanet_element::{Action, AnyElement, CallError, Cx, Instance, Object};
+use castanet_element::{Action, AnyElement, Busy, CallError, Cx, Instance, Object};
 use castanet_packet::Batch;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -100,7 +99,8 @@ impl Nodes {
             inbox.waiting.store(self.waits > 0, Ordering::SeqCst);
         }
     }
-    /// Sets the numbers of held locks, of waits and of answers in progress back to their values before a panic.
+    /// After a panic, sets the numbers of held locks, of waits and of answers in progress back to the given values,
+    /// which are those from before the call that panicked.
     pub(crate) fn unwind_to(&mut self, core: &Core, (locks, waits, answering): (u32, u32, u32)) {
         (self.locks, self.waits, self.answering) = (locks, waits, answering);
         self.show_waits(core);
@@ -206,7 +206,9 @@ impl Nodes {
         });
         self.defer(n);
         self.settle(core);
-        Some(called.and_then(|reached| reached.map(|r| r.out).ok_or_else(|| busy(core.name(element)))))
+        Some(called.and_then(|reached| {
+            Ok(reached.ok_or_else(|| Busy::Element(core.name(element).to_string()))?.out)
+        }))
     }
 
     /// Whether an element is locked: several workers run it under a lock.
@@ -228,7 +230,7 @@ impl Nodes {
         let called = self.guard(core, element, |nodes, core| {
             nodes.visit(core, n?, Purpose::Handler, false, |state, cx| f(&mut state.instance, cx))
         })?;
-        called.map(|r| r.out).ok_or_else(|| busy(core.name(element)))
+        Ok(called.ok_or_else(|| Busy::Element(core.name(element).to_string()))?.out)
     }
 
     /// Pulls through the locked element of node `n`, as [`Nodes::pull_node`] does through other nodes.

@@ -4,10 +4,11 @@
 
 use castanet_classes::Registry;
 use castanet_element::remote::Remote;
-use castanet_element::{CallError, Messages as _};
+use castanet_element::{CallError, Messages as _, Missing};
 use castanet_lang::ClassNames as _;
 use castanet_runtime::global_handlers::global;
 use castanet_runtime::handlers::standard;
+use castanet_spec::HandlerFlags;
 use castanet_spec::Origin;
 use castanet_testkit::{real, router, run, simulated, try_router, value};
 
@@ -34,7 +35,12 @@ fn global_handlers_describe_the_router() {
         let known = get("classes");
         let known: Vec<&str> = known.lines().collect();
         assert!(classes.iter().all(|c| known.contains(c)) && known.contains(&"Sink"), "{known:?}");
-        assert!(pairs(&get("handlers")).into_iter().eq(global(false).map(|h| (h.name, h.flags))));
+        assert!(
+            pairs(&get("handlers"))
+                .into_iter()
+                .map(|(n, f)| (n, HandlerFlags::parse(f)))
+                .eq(global(false).map(|h| (h.name, h.flags)))
+        );
         assert!(matches!(read("nothing"), Err(CallError::Missing(_))));
     }
     assert_eq!(r.read(None, "drop_reasons", "").unwrap(), "q\tqueue-full\t2\n");
@@ -66,11 +72,11 @@ fn handlers_of_an_element_of_its_own_are_those_that_it_names() {
     let mut r = router("Idle -> s :: StrideSched(2) -> Idle;", simulated(32).0);
     let s = r.find("s");
     assert_eq!(value(&mut r, "s", "tickets0"), "2");
-    let missing = |kind: &str| CallError::Missing(format!("no 's.nothing' {kind} handler"));
+    let name = || "s.nothing".to_string();
     for parameters in ["", "1"] {
-        assert_eq!(r.read(s, "nothing", parameters), Err(missing("read")));
+        assert_eq!(r.read(s, "nothing", parameters), Err(Missing::Read(name()).into()));
     }
-    assert_eq!(r.write(s, "nothing", "1"), Err(missing("write")));
+    assert_eq!(r.write(s, "nothing", "1"), Err(Missing::Write(name()).into()));
 }
 
 #[test]
@@ -83,14 +89,14 @@ fn tasks_have_tickets_and_other_elements_have_none() {
     r.write(s, "tickets", " 2048 ").unwrap();
     assert_eq!(task(&mut r), ["2048", "false", "0"]);
     for (handler, value) in [("tickets", "x"), ("tickets", "-1"), ("tickets", ""), ("home_thread", "1")] {
-        assert!(matches!(r.write(s, handler, value), Err(CallError::Failed(_))), "{handler} {value}");
+        assert!(matches!(r.write(s, handler, value), Err(CallError::Refused(_))), "{handler} {value}");
     }
     for handler in ["tickets", "scheduled", "home_thread", "drop_reasons"] {
         assert!(matches!(r.read(c, handler, ""), Err(CallError::Missing(_))), "{handler}");
         assert!(matches!(r.write(c, handler, "1"), Err(CallError::Missing(_))), "{handler}");
     }
     assert_eq!(r.read(q, "drop_reasons", "").unwrap(), "queue-full\t2\n");
-    assert!(matches!(r.read(c, "count", "x"), Err(CallError::Failed(e)) if e.contains("parameters")));
+    assert!(matches!(r.read(c, "count", "x"), Err(CallError::Parameters(_))));
     assert_eq!(r.shared().requests(), 0, "the driver has answered the request to stop");
 }
 
@@ -104,7 +110,9 @@ fn elements_without_the_task_of_their_class_show_so() {
     let (d, e) = (r.find("d"), r.find("e"));
     assert_eq!(r.write(d, "home_thread", "0"), Ok(()));
     for handler in ["tickets", "home_thread"] {
-        assert!(matches!(r.write(e, handler, "0"), Err(CallError::Failed(t)) if t.contains("no task")));
+        assert!(
+            matches!(r.write(e, handler, "0"), Err(CallError::Refused(e)) if e.to_string().contains("no task"))
+        );
     }
 }
 
@@ -114,12 +122,11 @@ fn handlers_of_the_runtime_take_no_parameters() {
     let q = r.find("q");
     for handler in ["class", "config", "ports", "handlers", "drop_reasons"] {
         assert!(r.read(q, handler, "").is_ok(), "{handler}");
-        let text = format!("read handler 'q.{handler}' does not take parameters");
-        assert_eq!(r.read(q, handler, "3"), Err(CallError::Failed(text)));
+        assert_eq!(r.read(q, handler, "3"), Err(CallError::Parameters(format!("q.{handler}"))));
     }
     for handler in ["driver", "list", "timewarp", "drop_reasons"] {
         assert!(r.read(None, handler, "").is_ok(), "{handler}");
-        assert!(matches!(r.read(None, handler, "3"), Err(CallError::Failed(_))), "{handler}");
+        assert!(matches!(r.read(None, handler, "3"), Err(CallError::Parameters(_))), "{handler}");
     }
 }
 
@@ -139,16 +146,16 @@ fn time_is_warped_only_by_positive_factors_and_never_if_simulated() {
         // Stop the router before the assertions, so that a failure does not make the test hang.
         write("stop", "").unwrap();
         assert_eq!(good, (Ok(String::new()), Ok("2".into())));
-        assert!(bad.iter().all(|b| matches!(b, Err(CallError::Failed(_)))), "{bad:?}");
+        assert!(bad.iter().all(|b| matches!(b, Err(CallError::Refused(_)))), "{bad:?}");
         assert_eq!(after, Ok("2".into()));
     });
     // Handlers that need no worker still answer after the router has ended.
     let read = |h: &str| running.read(Some("c"), h, "");
     assert_eq!((read("class"), read("name")), (Ok("Counter".into()), Ok("c".into())));
-    assert!(matches!(read("count"), Err(CallError::Missing(e)) if e.contains("stopped")));
+    assert!(matches!(read("count"), Err(CallError::Missing(Missing::Router))));
     let (mut r, _) = run(TEXT, 32);
     for value in BAD.iter().chain(&["2"]) {
-        assert!(matches!(r.write(None, "timewarp", value), Err(CallError::Failed(_))), "{value}");
+        assert!(matches!(r.write(None, "timewarp", value), Err(CallError::Refused(_))), "{value}");
     }
 }
 

@@ -297,7 +297,7 @@ fn who_asks_an_element_that_panics_gets_an_error() {
     let f = r.find("f");
     let e = r.read(f, "boom", "").unwrap_err();
     assert!(
-        matches!(&e, CallError::Failed(t) if t.contains("f :: Faulty (config:1) panicked: over a question")),
+        matches!(&e, CallError::Panicked { element, message } if element.contains("f :: Faulty (config:1)") && message.contains("over a question")),
         "{e}"
     );
     watched(move || {

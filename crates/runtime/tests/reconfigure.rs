@@ -2,8 +2,8 @@
 //! Live reconfiguration: elements that get another configuration by their handler `config`.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use castanet_element::CallError;
 use castanet_element::remote::Remote as _;
+use castanet_element::{CallError, Missing};
 use castanet_spec::Origin;
 use castanet_testkit::{number, real, router, run, simulated, until, value, watched};
 
@@ -43,7 +43,9 @@ fn a_failed_write_leaves_the_element_as_it_was() {
         let e = r.find(element);
         let before = value(&mut r, element, "config");
         match r.write(e, "config", config) {
-            Err(CallError::Failed(told)) => assert!(told.contains(error), "{element} {config}: {told}"),
+            Err(CallError::Refused(told)) => {
+                assert!(told.to_string().contains(error), "{element} {config}: {told}")
+            }
             other => panic!("{element} {config}: {other:?}"),
         }
         assert_eq!(value(&mut r, element, "config"), before);
@@ -57,7 +59,7 @@ fn config_is_read_only_elsewhere() {
     let (mut r, _) = run("Idle -> c :: Counter -> q :: Queue -> Idle; DriverManager(stop)", 32);
     let (c, q) = (r.find("c"), r.find("q"));
     let refused = r.write(c, "config", "");
-    assert_eq!(refused, Err(CallError::Missing("no 'c.config' write handler".into())));
+    assert_eq!(refused, Err(CallError::Missing(Missing::Write("c.config".into()))));
     assert!(value(&mut r, "c", "handlers").contains("config\tr.\n"));
     assert!(value(&mut r, "q", "handlers").contains("config\trw.\n"));
     assert_eq!(r.write(q, "config", "CAPACITY 12"), Ok(()));

@@ -209,6 +209,9 @@ pub fn within<T: PartialOrd + Show>(
     let or = off.as_ref().map_or(String::new(), |off| format!(", or {} for none", off.show()));
     match (min, max) {
         _ if off.as_ref() == Some(value) => Ok(()),
+        (Some(min), Some(max)) if *value < min || *value > max => {
+            Err(format!("must be between {} and {}{or}", min.show(), max.show()).into())
+        }
         (Some(min), _) if *value < min => Err(format!("must be at least {}{or}", min.show()).into()),
         (_, Some(max)) if *value > max => Err(format!("must be at most {}{or}", max.show()).into()),
         _ => Ok(()),

@@ -54,8 +54,8 @@ bitflags::bitflags! {
         const CALLS = 4;
         /// May stop the driver.
         const STOPS = 8;
-        /// Reads state that may change with each packet elsewhere in the router. Examples: the length of a queue
-        /// downstream, or a value set by packets on another input.
+        /// Reads state that packets elsewhere in the router may change. Examples: the length of a queue downstream, or
+        /// a value set by packets on another input.
         const LOOKS = 16;
     }
 

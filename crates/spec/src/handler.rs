@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The declaration of a handler.
 
+use crate::flags::HandlerFlags;
+
 /// How the values of one handler are combined over the replicas of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
@@ -35,7 +37,7 @@ pub enum ValueKind {
 }
 
 impl ValueKind {
-    /// One word for the manual and for JSON.
+    /// Returns the word for this kind in the manual and in JSON.
     pub const fn word(self) -> &'static str {
         match self {
             ValueKind::Counter => "counter",
@@ -63,9 +65,8 @@ impl ValueKind {
 pub struct HandlerSpec {
     /// The name of the handler.
     pub name: &'static str,
-    /// The flags as the `handlers` listing prints them: `r`, `w`, `rw`, `+` read with parameters, `b` button,
-    /// `U` uncommon...
-    pub flags: &'static str,
+    /// What can be done with the handler, and how clients show it.
+    pub flags: HandlerFlags,
     /// One line for the manual.
     pub doc: &'static str,
     /// The kind of the handler's value, if the handler can be read.
@@ -78,12 +79,12 @@ pub struct HandlerSpec {
 
 impl HandlerSpec {
     /// A declaration without content, to fill arrays with.
-    pub const EMPTY: HandlerSpec = HandlerSpec::new("", "", "", ValueKind::Text);
+    pub const EMPTY: HandlerSpec = HandlerSpec::new("", HandlerFlags::empty(), "", ValueKind::Text);
 
     /// A handler without a unit, whose values are combined as usual for their kind.
     pub const fn new(
         name: &'static str,
-        flags: &'static str,
+        flags: HandlerFlags,
         doc: &'static str,
         kind: ValueKind,
     ) -> HandlerSpec {
@@ -91,14 +92,14 @@ impl HandlerSpec {
     }
     /// Whether the handler can be read.
     pub fn readable(&self) -> bool {
-        self.flags.contains('r')
+        self.flags.is_readable()
     }
     /// Whether the handler can be written.
     pub fn writable(&self) -> bool {
-        self.flags.contains('w')
+        self.flags.is_writable()
     }
     /// Whether a read takes parameters.
     pub fn takes_parameters(&self) -> bool {
-        self.flags.contains('+')
+        self.flags.contains(HandlerFlags::PARAMETERS)
     }
 }

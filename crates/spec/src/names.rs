@@ -6,6 +6,7 @@ use crate::origin::Origin;
 use crate::services;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -41,7 +42,7 @@ impl Addresses {
 }
 
 /// The addresses of the machine's devices by device name, or why they cannot be read.
-pub type OfDevices = Result<HashMap<String, Addresses>, String>;
+pub type OfDevices = Result<HashMap<String, Addresses>, Arc<dyn Error + Send + Sync>>;
 /// A function that reads the addresses of the machine's devices.
 pub type Devices = fn() -> OfDevices;
 
@@ -123,7 +124,7 @@ impl Names {
     }
     /// The tickets of an element's task in the stride scheduler; none if no share was set.
     pub fn tickets(&self, element: usize) -> Option<u32> {
-        // An ordinary share stands for 1024 tickets of the stride scheduler.
+        // A share of 1, the ordinary share, stands for 1024 tickets of the stride scheduler.
         let share: f64 = self.shares.get(&element)?.values().product();
         Some((share.min(Self::LARGEST_SHARE) * 1024.0).round().max(1.0) as u32)
     }
@@ -211,8 +212,8 @@ impl Names {
         self.devices.map(|ask| self.asked.get_or_init(ask))
     }
     /// Why the addresses of devices could not be read; none if they could.
-    pub fn device_failure(&self) -> Option<&str> {
-        self.of_devices().and_then(|all| all.as_ref().err()).map(String::as_str)
+    pub fn device_failure(&self) -> Option<&(dyn Error + Send + Sync)> {
+        self.of_devices().and_then(|all| all.as_ref().err()).map(|e| &**e)
     }
     /// The defined name or device name that is nearest to a misspelt one. None in large configurations, where the
     /// search would be slow.
@@ -301,7 +302,7 @@ mod tests {
         assert_eq!((a.ip, a.ether, a.gateway), (Some([10, 0, 0, 1]), Some([2; 6]), Some([8; 4])));
         assert_eq!(n.addresses("", "eth1").and_then(|a| a.ip), Some([9; 4]));
         assert_eq!(n.addresses("", "eth2"), None);
-        assert_eq!(n.device_failure(), None);
+        assert!(n.device_failure().is_none());
         // A device without addresses does not count as used.
         assert_eq!(["eth0", "eth1", "eth2"].map(|d| n.uses_device(d)), [true, true, false]);
     }

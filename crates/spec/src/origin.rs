@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The origin of a configuration or of a handler call, and the rights that follow from it.
 
+use crate::flags::HandlerFlags;
+
 /// The source of a configuration or of a handler call.
 ///
 /// Code that loads configurations, opens files by name or calls stored handlers checks the rights of an `Origin`.
@@ -9,7 +11,7 @@
 pub enum Origin {
     /// The operator: the command line, the files that it names, signals, and scripts of the operator's configuration.
     Operator,
-    /// A client that is a process of the router's user, or of root: on a Unix socket, or in the mounted folder.
+    /// A client on a Unix socket or in the mounted folder, whose process runs as root or as the user that the router runs as.
     User,
     /// A client that has shown the token of the operator. It may be on another host.
     Authorised,
@@ -20,11 +22,6 @@ pub enum Origin {
     #[default]
     Network,
 }
-
-/// The flag of a handler that replaces the configuration, plans a replacement, or loads code.
-pub const RECONFIGURES: char = 'R';
-/// The flag of a handler that opens a file that its caller names.
-pub const OPENS_FILES: char = 'F';
 
 impl Origin {
     /// Whether this origin may call handlers at all.
@@ -50,10 +47,10 @@ impl Origin {
         self == Origin::Operator
     }
     /// Whether this origin may write a handler with these flags.
-    pub fn may_write(self, flags: &str) -> bool {
+    pub fn may_write(self, flags: HandlerFlags) -> bool {
         self.may_call()
-            && (!flags.contains(RECONFIGURES) || self.may_reconfigure())
-            && (!flags.contains(OPENS_FILES) || self.may_name_files())
+            && (!flags.contains(HandlerFlags::RECONFIGURES) || self.may_reconfigure())
+            && (!flags.contains(HandlerFlags::OPENS_FILES) || self.may_name_files())
     }
 }
 
@@ -65,7 +62,9 @@ mod tests {
     fn the_default_has_no_right() {
         let origin = crate::Names::new().origin();
         assert_eq!(origin, Origin::default());
-        assert!(!origin.may_call() && !origin.may_write("rw") && !origin.may_reconfigure());
+        assert!(
+            !origin.may_call() && !origin.may_write(HandlerFlags::READ_WRITE) && !origin.may_reconfigure()
+        );
         assert!(!origin.may_name_files() && !origin.may_name_any_file() && !origin.may_require_anything());
     }
 
@@ -78,7 +77,7 @@ mod tests {
             (Origin::Anonymous, true, false, false, false, false),
             (Origin::Network, false, false, false, false, false),
         ] {
-            let write = |flags| origin.may_write(flags);
+            let write = |flags| origin.may_write(HandlerFlags::parse(flags));
             assert_eq!((write("rw"), write("wF"), write("wR")), (plain, files, reconfigures), "{origin:?}");
             assert_eq!(origin.may_name_any_file(), any_file, "{origin:?}");
             assert_eq!((origin.may_call(), origin.may_require_anything()), (plain, everywhere), "{origin:?}");

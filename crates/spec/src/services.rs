@@ -9,7 +9,8 @@ const FILE: &str = "/etc/services";
 
 type Ports = HashMap<String, Vec<(u8, u16)>>;
 
-/// The port of a service with this protocol. The file is read once. Without the file, no service is known.
+/// Returns the port of a service with this protocol. Reads the services file (`/etc/services`) only once. If this file
+/// is missing, no service is known.
 pub(crate) fn port(name: &str, protocol: u8) -> Option<u16> {
     static PORTS: OnceLock<Ports> = OnceLock::new();
     let ports = PORTS.get_or_init(|| parse(&std::fs::read(FILE).unwrap_or_default()));

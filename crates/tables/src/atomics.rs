@@ -5,7 +5,8 @@
 use std::sync::atomic::AtomicBool;
 pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The memory orderings of the accesses to [`Position`] and [`SyncBool`]. The models use the same orderings.
+/// The memory orderings of the accesses to [`Position`] and [`SyncBool`]. The loom models (module `models`) use the
+/// same orderings.
 pub(crate) mod order {
     use std::sync::atomic::Ordering;
 

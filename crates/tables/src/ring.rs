@@ -112,8 +112,8 @@ impl<T> Ring<T> {
         &self.cells[position & self.mask]
     }
 
-    /// Counts consecutive cells, from `position` on, whose sequence number is their own position plus `ready`. Counts
-    /// at most `want` cells.
+    /// Counts consecutive ready cells from `position` on, at most `want`. A cell is ready if its sequence number is its
+    /// own position plus `ready`.
     #[inline]
     fn ready(&self, position: usize, ready: usize, want: usize) -> usize {
         let mut count = 0;
@@ -133,8 +133,8 @@ impl<T> Ring<T> {
     #[inline]
     fn room_at(&self, tail: usize) -> usize {
         self.probe.interleave();
-        // The head read here may be outdated, but is never ahead of the true head when a claim succeeds. So the
-        // ring never exceeds its capacity. If `tail` is outdated and behind the head, `inside` wraps around to a
+        // The head only grows, so the value read here may be too small, but not too large. So `inside` may be too large,
+        // but never too small, and the ring never exceeds its capacity. If `tail` is outdated and behind the head, `inside` wraps around to a
         // large number. The result does not matter then, because a claim at such a position fails.
         let inside = tail.wrapping_sub(self.head.guess());
         if inside > self.mask + 1 { self.capacity } else { self.capacity.saturating_sub(inside) }

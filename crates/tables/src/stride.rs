@@ -31,8 +31,8 @@ const MOST_SERVICE: u64 = 64;
 /// together:
 /// - A turn in which a task found nothing to do does not count ([`Stride::withdraw`]).
 /// - When the task is scheduled again, it keeps its pass, or gets the current pass if that is higher.
-/// - Among tasks with equal passes, the one with the least service for its tickets is next. If their services are equal
-///   too, the one that entered the queue first is next.
+/// - Among tasks with equal passes, the one with the fewest turns per ticket is next. If they tie in this number too,
+///   the one that entered the queue first is next.
 #[derive(Clone, Debug, Default)]
 pub struct Stride {
     /// The scheduled tasks. A key consists of the task's pass, the task's `service` (0 while all tickets are equal),
@@ -40,8 +40,8 @@ pub struct Stride {
     heap: Heap<(u64, u64, u64)>,
     clients: Vec<Client>,
     entered: u64,
-    /// The current pass: the pass of the task that was called last, as it was when its turn began. If that turn does
-    /// not count, `before` restores the value. A new task gets a pass one stride above the current pass.
+    /// The current pass: the pass that the last called task had when its turn began. If that turn does not count, `now`
+    /// gets the value of `before` back. A new task gets a pass one stride above the current pass.
     now: u64,
     /// The value of `now` before the last turn.
     before: u64,

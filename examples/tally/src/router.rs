@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A registry of Castanet's classes and those of this crate, and routers made with it, for programs that link this
-//! crate.
+//! For programs that link this crate: a registry of Castanet's classes and this crate's classes, and routers made with
+//! this registry.
 
 use castanet_classes::Registry;
 use castanet_runtime::swap::Loaded;

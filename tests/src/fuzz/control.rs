@@ -29,7 +29,7 @@ impl Remote for Two {
             (Some("c"), "w") => panic!("a write handler is read"),
             (Some("c"), "echo") => Ok(parameters.into()),
             (Some("p"), h) => Ok(format!("{h} {parameters}")),
-            _ => Err(CallError::Failed(format!("no\n{parameters}"))),
+            _ => Err(CallError::Refused(format!("no\n{parameters}").into())),
         }
     }
     fn write(

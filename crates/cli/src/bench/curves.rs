@@ -50,8 +50,8 @@ pub struct Curve {
     /// Number of loads to measure, in equal steps; with --hosts the default depends on --seconds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub points: Option<u16>,
-    /// The greatest load, in packets a second of each stream or class. For red: the greatest excess of the load over
-    /// the link's rate, as a share of the load (below 1).
+    /// The greatest load, as the rate of each stream or class in packets a second. For red: the greatest excess of the
+    /// load over the link's rate, as a share of the load (below 1).
     #[arg(long, value_name = "LOAD", value_parser = positive)]
     pub to: Option<f64>,
     /// Largest number of packets in a batch; the curves do not depend on it.

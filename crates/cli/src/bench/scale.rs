@@ -47,7 +47,8 @@ pub struct Scale {
     /// For the prediction: number of cores per socket.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub socket_cores: u16,
-    /// For the prediction: the cost of communication between sockets, as a multiple of the cost within a socket.
+    /// For the prediction: the cost of communication between processor sockets, as a multiple of the cost within a
+    /// socket.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub numa_factor: f64,
     #[command(flatten)]
@@ -128,8 +129,8 @@ fn text(written: &Written) -> Result<String, String> {
         "AddressInfo(scale0 02:00:00:00:00:01, scale1 02:00:00:00:00:02);\n{}",
         String::from_utf8_lossy(&output.stdout)
     )
-    // If the output of `castanet new` also defines scale0 and scale1, its definitions replace those of the first line.
-    // So the Ethernet addresses are added to them too.
+    // The output of `castanet new` may also define scale0 and scale1. Its definitions then replace those of the first
+    // line, so the Ethernet addresses are added to them too.
     .replace("scale0 10.0.0.1/24", "scale0 10.0.0.1/24 02:00:00:00:00:01")
     .replace("scale1 10.0.1.1/24", "scale1 10.0.1.1/24 02:00:00:00:00:02"))
 }

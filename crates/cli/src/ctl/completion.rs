@@ -6,6 +6,7 @@ use super::Failure;
 use super::list::{elements, handlers};
 use crate::load::{complain, write_out};
 use castanet_control::Client;
+use castanet_spec::HandlerFlags;
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 use std::process::ExitCode;
@@ -78,7 +79,7 @@ pub fn main(a: &Completion) -> ExitCode {
 
 /// Prints the completions of a word, one per line.
 pub fn complete(client: &mut Client, w: &Words) -> Result<(), Failure> {
-    let flag = if w.purpose == "write" { 'w' } else { 'r' };
+    let flag = if w.purpose == "write" { HandlerFlags::WRITE } else { HandlerFlags::READ };
     let mut out = Vec::new();
     if w.purpose == "list" {
         out.extend(elements(client)?);

@@ -32,10 +32,20 @@ impl Kinds {
     /// # Errors
     /// When the connection breaks. A refusal to read the element's class is no error.
     pub fn of(&mut self, client: &mut Client, handler: &str) -> Result<Option<ValueKind>, ClientError> {
-        let readable = |h: &&HandlerSpec| h.readable();
+        Ok(self.declared(client, handler)?.filter(|h| h.readable()).map(|h| h.kind))
+    }
+
+    /// Returns the declaration of a handler. `None` as for [`Kinds::of`].
+    ///
+    /// # Errors
+    /// When the connection breaks. A refusal to read the element's class is no error.
+    pub fn declared(
+        &mut self,
+        client: &mut Client,
+        handler: &str,
+    ) -> Result<Option<&'static HandlerSpec>, ClientError> {
         let Some((element, handler)) = handler.rsplit_once('.') else {
-            let found = global(true).find(|h| h.name == handler);
-            return Ok(found.filter(readable).map(|h| h.kind));
+            return Ok(global(true).find(|h| h.name == handler));
         };
         let spec = match self.specs.get(element) {
             Some(spec) => *spec,
@@ -46,8 +56,7 @@ impl Kinds {
             }
         };
         let provided = || provided(true, true).find(|h| h.name == handler);
-        let declared = spec.and_then(|s| s.handler(handler)).or_else(provided);
-        Ok(declared.filter(readable).map(|h| h.kind))
+        Ok(spec.and_then(|s| s.handler(handler)).or_else(provided))
     }
 
     fn spec(&self, client: &mut Client, element: &str) -> Result<Option<&'static ClassSpec>, ClientError> {

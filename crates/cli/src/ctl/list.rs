@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet ctl ADDRESS list`: elements and handlers of a running router.
 
+use super::kinds::Kinds;
 use super::{Failure, value_out};
 use crate::load::write_out;
 use castanet_control::Client;
 use castanet_control::client::ClientError;
-use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
+use castanet_spec::HandlerFlags;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,30 +18,36 @@ pub fn elements(client: &mut Client) -> Result<Vec<String>, ClientError> {
 
 /// Reads the handlers of an element, or the global handlers for `None`. Returns the name and the flags of
 /// each.
-pub fn handlers(client: &mut Client, element: Option<&str>) -> Result<Vec<(String, String)>, ClientError> {
+pub fn handlers(
+    client: &mut Client,
+    element: Option<&str>,
+) -> Result<Vec<(String, HandlerFlags)>, ClientError> {
     let listing = match element {
         Some(e) => client.read_text(&format!("{e}.handlers"), "")?,
         None => client.read_text("handlers", "")?,
     };
-    let line = |l: &str| l.split_once('\t').map(|(n, f)| (n.to_string(), f.to_string()));
+    let line = |l: &str| l.split_once('\t').map(|(n, f)| (n.to_string(), HandlerFlags::parse(f)));
     // Private handlers cannot be called from outside.
-    Ok(listing.lines().filter_map(line).filter(|h| !h.1.contains('p')).collect())
+    Ok(listing.lines().filter_map(line).filter(|h| !h.1.contains(HandlerFlags::PRIVATE)).collect())
 }
 
 /// Describes the flags of a handler in words.
-fn words(flags: &str) -> String {
-    let has = |c| flags.contains(c);
+fn words(flags: HandlerFlags) -> String {
     let mut out: Vec<&str> = Vec::new();
-    if has('r') {
-        out.push(if has('+') || has('%') { "read with parameters" } else { "read" });
+    if flags.is_readable() {
+        out.push(if flags.intersects(HandlerFlags::PARAMETERS | HandlerFlags::RAW) {
+            "read with parameters"
+        } else {
+            "read"
+        });
     }
-    if has('w') {
-        out.push(if has('b') { "write (button)" } else { "write" });
+    if flags.is_writable() {
+        out.push(if flags.contains(HandlerFlags::BUTTON) { "write (button)" } else { "write" });
     }
-    if has(RECONFIGURES) || has(OPENS_FILES) {
+    if flags.intersects(HandlerFlags::RECONFIGURES | HandlerFlags::OPENS_FILES) {
         out.push("restricted");
     }
-    if has('D') {
+    if flags.contains(HandlerFlags::DEPRECATED) {
         out.push("deprecated");
     }
     out.join(", ")
@@ -123,11 +130,22 @@ pub fn list(client: &mut Client, element: Option<&str>, json: bool) -> Result<()
         Some("workers") if !elements(client)?.iter().any(|e| e == "workers") => list_workers(client, json),
         Some(e) => {
             let mut rows = handlers(client, Some(e).filter(|e| *e != "/"))?;
-            rows.sort();
+            rows.sort_by(|a, b| a.0.cmp(&b.0));
             if json {
-                return value_out(&rows.iter().map(|(n, f)| json!({ "name": n, "flags": f })).collect());
+                let mut known = Kinds::new();
+                let mut all = Vec::new();
+                for (name, flags) in rows {
+                    let path = if e == "/" { name.clone() } else { format!("{e}.{name}") };
+                    let spec = known.declared(client, &path)?;
+                    let kind = spec.filter(|h| h.readable()).map(|h| h.kind.word());
+                    all.push(json!({
+                        "name": name, "flags": flags.to_string(), "value": kind, "unit": spec.map(|h| h.unit),
+                        "doc": spec.map(|h| h.doc),
+                    }));
+                }
+                return value_out(&all.into());
             }
-            let rows: Vec<_> = rows.into_iter().map(|(n, f)| (n, words(&f))).collect();
+            let rows: Vec<_> = rows.into_iter().map(|(n, f)| (n, words(f))).collect();
             Ok(write_out(None, &columns(&rows))?)
         }
     }

@@ -48,7 +48,7 @@ fn expand(client: &mut Client, patterns: &[String]) -> Result<Vec<String>, Failu
         let matches = matcher(element);
         for e in elements(client)?.into_iter().filter(|e| matches(e)) {
             let all = handlers(client, Some(&e))?;
-            if all.iter().any(|h| h.0 == handler && h.1.contains('r')) {
+            if all.iter().any(|h| h.0 == handler && h.1.is_readable()) {
                 out.push(format!("{e}.{handler}"));
             }
         }

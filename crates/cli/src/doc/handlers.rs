@@ -2,27 +2,25 @@
 //! Lists the handlers of a class, and describes their flags and values in words.
 
 use castanet_runtime::handlers::LIVE;
-use castanet_spec::origin::{OPENS_FILES, RECONFIGURES};
-use castanet_spec::{ClassSpec, HandlerSpec, Reconfigure};
+use castanet_spec::{ClassSpec, HandlerFlags, HandlerSpec, Reconfigure};
 
 /// Describes the flags of a handler in words.
-pub fn flags(flags: &str) -> String {
-    let has = |c: char| flags.contains(c);
-    let mut words = vec![match (has('r'), has('w')) {
+pub fn flags(flags: HandlerFlags) -> String {
+    let mut words = vec![match flags.access() {
         (true, true) => "read, write",
         (true, false) => "read",
         (false, true) => "write",
         (false, false) => "",
     }];
-    for (c, word) in [
-        ('+', "with parameters"),
-        ('b', "button"),
-        ('c', "checkbox"),
-        ('U', "uncommon"),
-        (OPENS_FILES, "restricted"),
-        (RECONFIGURES, "restricted"),
+    for (flag, word) in [
+        (HandlerFlags::PARAMETERS, "with parameters"),
+        (HandlerFlags::BUTTON, "button"),
+        (HandlerFlags::CHECKBOX, "checkbox"),
+        (HandlerFlags::UNCOMMON, "uncommon"),
+        (HandlerFlags::OPENS_FILES, "restricted"),
+        (HandlerFlags::RECONFIGURES, "restricted"),
     ] {
-        if has(c) {
+        if flags.contains(flag) {
             words.push(word);
         }
     }
@@ -82,7 +80,7 @@ mod tests {
             ("rw", ValueKind::Counter, "packets", "counter, packets"),
             ("r", ValueKind::Time, "seconds", "seconds"),
         ] {
-            let spec = HandlerSpec { unit, ..HandlerSpec::new("x", flags, "", kind) };
+            let spec = HandlerSpec { unit, ..HandlerSpec::new("x", HandlerFlags::parse(flags), "", kind) };
             assert_eq!(value(&spec), words);
         }
     }
@@ -95,7 +93,7 @@ mod tests {
             let config: Vec<_> = all.iter().filter(|h| h.0 == "config").collect();
             let live = spec.reconfigure != Reconfigure::Refused;
             assert_eq!(config.len(), 1, "{}", spec.name);
-            assert_eq!(config[0].1.flags.starts_with("rw"), live, "{}", spec.name);
+            assert_eq!(config[0].1.writable(), live, "{}", spec.name);
             seen[usize::from(live)] += 1;
         }
         assert!(seen.iter().all(|&n| n > 0), "{seen:?}");
@@ -103,6 +101,6 @@ mod tests {
 
     #[test]
     fn flags_in_words() {
-        assert_eq!(flags("r+"), "read, with parameters");
+        assert_eq!(flags(HandlerFlags::READ | HandlerFlags::PARAMETERS), "read, with parameters");
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn place(
     })
 }
 
-/// The server of an element, with what is needed to start it or to retry.
+/// The server of an element, and what the element needs to start the server or to try again to listen.
 pub(super) struct Serving {
     place: ListenAddress,
     pub(super) settings: Settings,

@@ -30,8 +30,8 @@ pub enum Service {
         channel: String,
         /// Whether to send the greeting.
         greeting: bool,
-        /// Whether messages also go to `report`. Ignored for the default channel, whose messages go to standard error
-        /// anyway.
+        /// Whether the server also prints the messages, by the function `report` of its settings. Ignored for the
+        /// default channel, whose messages go to standard error anyway.
         aloud: bool,
     },
 }

@@ -39,7 +39,7 @@ pub(super) struct Peer {
     closing: Option<Instant>,
     /// When input last arrived.
     last_input: Instant,
-    /// When output was last sent, or was last found empty.
+    /// The last time at which output was sent, or at which no output was waiting.
     last_output: Instant,
 }
 

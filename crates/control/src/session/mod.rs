@@ -51,8 +51,8 @@ enum State {
     LongLine,
     /// The data of a command; `left` bytes are missing.
     Data { call: Call, left: u64, data: Vec<u8> },
-    /// Data to skip; `left` bytes are missing. `call` is answered after the data; if it is `None`, the
-    /// reply has been sent already.
+    /// The data to skip, of which `left` bytes have not arrived yet. `call` is answered after the data. If `call` is
+    /// `None`, the reply has been sent already.
     Skip { call: Option<Call>, left: u64 },
     /// Lines up to a terminator.
     Until { call: Call, lines: Until },
@@ -218,7 +218,8 @@ impl Session {
             self.state = State::Skip { call: None, left };
             return;
         }
-        // Data of a command that will be refused is not stored, but skipped. The refusal is sent after the data.
+        // If the command will be refused, its data is skipped and not stored. The refusal is sent when all data has
+        // arrived.
         let vain = match call.verb {
             _ if !self.from.may_call() => true,
             Verb::Llrpc => llrpc::is_refused(&call, rules, access),

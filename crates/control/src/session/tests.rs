@@ -51,7 +51,7 @@ impl Remote for Fake {
             (None, "list") => "2\nc\na/p\n".into(),
             (None, "element_cycles.csv") => "1,2".into(),
             (Some("a/p"), h) => format!("{h}({parameters})"),
-            _ => return Err(CallError::Failed("first\nsecond\r\n".into())),
+            _ => return Err(CallError::Refused("first\nsecond\r\n".into())),
         })
     }
     fn write(
@@ -62,7 +62,7 @@ impl Remote for Fake {
         value: &str,
     ) -> Result<String, CallError> {
         if handler == "fail" {
-            return Err(CallError::Failed("no".into()));
+            return Err(CallError::Refused("no".into()));
         }
         let element = element.unwrap_or("-");
         self.written.lock().push(format!("{element}.{handler}={value}"));

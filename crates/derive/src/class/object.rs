@@ -74,7 +74,7 @@ pub fn object_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
                 #write_engine
                 #write_args
             }
-            fn own_handlers(&self) -> Vec<(String, &'static str)> {
+            fn own_handlers(&self) -> Vec<(String, ::castanet_element::spec::HandlerFlags)> {
                 let mut all = ::castanet_element::Lifecycle::dynamic_handlers(self);
                 #list_engine
                 ::castanet_element::handler::list_indexed(self, &mut all);
@@ -117,7 +117,7 @@ pub fn lifecycle_impl(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
             fn cleanup(&mut self, cx: &mut ::castanet_element::Cx<'_>) -> Result<(), ::castanet_element::ElementError> {
                 ::castanet_element::Lifecycle::cleanup(&mut self.#e, cx)
             }
-            fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
+            fn dynamic_handlers(&self) -> Vec<(String, ::castanet_element::spec::HandlerFlags)> {
                 ::castanet_element::Lifecycle::dynamic_handlers(&self.#e)
             }
             fn read_dynamic(&mut self, handler: &str, parameters: &str, cx: &mut ::castanet_element::Cx<'_>)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How an element calls handlers.
 
+use crate::call_error::{Busy, CallError};
 use crate::cx::Cx;
-use crate::handler::CallError;
 use crate::router::Router;
 use crate::run_loop::Core;
 use castanet_spec::HandlerRef;
@@ -13,19 +13,18 @@ const NESTING: u32 = 64;
 
 impl Cx<'_> {
     /// Makes a handler call. Fails if calls are nested too deep, or if this context has no access to other elements.
-    /// `done` is the word for the access in error texts: `read` or `written`.
+    /// `unreachable` makes the error for the latter.
     fn nested<T>(
         &mut self,
         handler: &str,
-        done: &str,
+        unreachable: fn(String) -> Busy,
         call: impl FnOnce(&mut dyn Router, &mut Core) -> Result<T, CallError>,
     ) -> Result<T, CallError> {
         let Some(router) = &mut self.router else {
-            return Err(CallError::Busy(format!("handler '{handler}' cannot be {done} from here")));
+            return Err(unreachable(handler.to_string()).into());
         };
         if self.core.caller.nesting >= NESTING {
-            let text = format!("handler '{handler}': more than {NESTING} calls one within the other");
-            return Err(CallError::Busy(text));
+            return Err(Busy::Nested { handler: handler.to_string(), limit: NESTING }.into());
         }
         self.core.caller.nesting += 1;
         let out = call(&mut **router, self.core);
@@ -39,7 +38,7 @@ impl Cx<'_> {
         handler: &str,
         parameters: &str,
     ) -> Result<String, CallError> {
-        self.nested(handler, "read", |router, core| router.read(core, element, handler, parameters))
+        self.nested(handler, Busy::Read, |router, core| router.read(core, element, handler, parameters))
     }
     /// Writes a handler of another element. If `element` is none, writes a global handler.
     pub fn write_handler(
@@ -48,7 +47,7 @@ impl Cx<'_> {
         handler: &str,
         value: &str,
     ) -> Result<(), CallError> {
-        self.nested(handler, "written", |router, core| router.write(core, element, handler, value))
+        self.nested(handler, Busy::Write, |router, core| router.write(core, element, handler, value))
     }
     /// Returns whether a handler can be read, and whether it can be written.
     pub fn has_handler(&self, element: Option<u32>, handler: &str) -> (bool, bool) {

@@ -2,8 +2,8 @@
 //! Replacements for the graph, the driver and the neighbours of the single element in a test kit.
 
 use crate::build::Wiring;
+use crate::call_error::{CallError, Missing};
 use crate::gauge::Gauge;
-use crate::handler::CallError;
 use crate::notify::Note;
 use crate::router::{Messages, Router};
 use crate::run_loop::Core;
@@ -86,7 +86,7 @@ impl Router for Around {
     ) -> Result<String, CallError> {
         self.calls.push((element, handler.into(), text.into()));
         let found = self.values.iter().find(|v| v.0 == handler);
-        found.map(|v| v.1.clone()).ok_or_else(|| CallError::Missing(format!("no '{handler}' read handler")))
+        Ok(found.map(|v| v.1.clone()).ok_or_else(|| Missing::Read(handler.to_string()))?)
     }
     fn write(
         &mut self,

@@ -8,7 +8,7 @@ use crate::cx::Cx;
 use crate::error::ElementError;
 use crate::handler::HandlerError;
 use castanet_packet::{Batch, Packet};
-use castanet_spec::Effects;
+use castanet_spec::{Effects, HandlerFlags};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -24,7 +24,8 @@ pub struct Guard;
 impl Wrap for Guard {
     #[inline]
     fn call<R>(&self, f: impl FnOnce() -> R) -> R {
-        // `AssertUnwindSafe` is sound here: the panic continues in the program, so the element is not used again.
+        // `AssertUnwindSafe` is right here: the panic continues in the program, which decides whether the element is used
+        // again (the option `--on-panic`), as it does for elements of its own.
         catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| raise(panic))
     }
 }
@@ -102,7 +103,7 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Object for Wrapped<T, W> {
             .call(|| inside::<T, W, _>(old, |old| self.inner.take_over_from(old, cx)))
             .map_err(ElementError::detached)
     }
-    fn own_handlers(&self) -> Vec<(String, &'static str)> {
+    fn own_handlers(&self) -> Vec<(String, HandlerFlags)> {
         self.wrap.call(|| self.inner.own_handlers())
     }
     fn take_state_from(&mut self, old: &mut dyn Any, cx: &mut Cx<'_>) -> Result<(), ElementError> {
@@ -119,7 +120,7 @@ impl<T: Inner + ?Sized + 'static, W: Wrap> Lifecycle for Wrapped<T, W> {
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.wrap.call(|| self.inner.cleanup(cx)).map_err(ElementError::detached)
     }
-    fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
+    fn dynamic_handlers(&self) -> Vec<(String, HandlerFlags)> {
         self.wrap.call(|| self.inner.dynamic_handlers())
     }
     fn read_dynamic(

@@ -153,7 +153,7 @@ impl Core {
     pub fn advance_recent(&mut self, time: i64) {
         self.recent = self.recent.max(time);
     }
-    /// Takes over the clock and the recent time from `old`, the state of a router that this one replaces.
+    /// Takes over the clock and the recent time (`recent`) from `old`, the state of a router that this one replaces.
     pub fn continue_clock(&mut self, old: &Core) {
         self.clock = old.clock.clone();
         self.recent = old.recent;
@@ -213,7 +213,7 @@ impl Core {
         f(watches, &mut |e| wakes.push(e))
     }
 
-    /// Begins a call of a task. The call may stand for `turns` turns, each of at most `limit` packets.
+    /// Begins a call of a task. The call may do the work of up to `turns` turns, each of at most `limit` packets.
     #[inline]
     pub fn begin_task(&mut self, limit: usize, turns: usize) {
         self.budget = Budget { limit, turns, taken: 1, pulls: 0 };
@@ -228,7 +228,7 @@ impl Core {
     pub fn set_limit(&mut self, limit: usize) {
         self.budget.limit = limit;
     }
-    /// The number of turns that the last call of the task stands for.
+    /// The number of turns that the run loop counts for the last call of the task.
     #[inline]
     pub fn turns_taken(&self) -> usize {
         self.budget.taken

@@ -13,7 +13,8 @@ use castanet_packet::{Batch, Packet};
 
 /// An element, and the range of edges that belong to it.
 #[derive(Clone, Copy, Debug, Default)]
-// Copied for each element that a packet meets. The alignment lets the compiler use a single 16-byte copy.
+// The run loop copies this struct for each element that a packet meets. The alignment lets the compiler use a single
+// 16-byte copy.
 #[repr(C, align(16))]
 pub struct EdgeRange {
     /// The number of the element.

@@ -38,7 +38,7 @@ pub struct Averaging {
     queues: Option<Queues>,
     /// How slowly the average changes, 0 to 32: a new length has the weight 2 to the power of -STABILITY; 0 for no
     /// averaging.
-    #[arg(keyword, default = 4)]
+    #[arg(keyword, default = 4, max = MOST_STABILITY)]
     stability: u32,
 }
 
@@ -239,9 +239,6 @@ impl<A: EarlyArgs> Engine for Early<A> {
     type Args = A;
     fn build(args: A, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let settings = args.settings()?;
-        if settings.averaging.stability > MOST_STABILITY {
-            return Err(format!("STABILITY: must be at most {MOST_STABILITY}").into());
-        }
         let max_p = check_probability(settings.max_p).map_err(|e| format!("MAX_P: {e}"))?;
         let state = cx.share(|| State {
             min: AtomicU32::new(settings.min),

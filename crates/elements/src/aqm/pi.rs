@@ -53,7 +53,7 @@ pub struct Args {
     w: f64,
     /// The increase of the drop probability for each packet of excess, which is the average length minus the target.
     a: f64,
-    /// The decrease of the probability for each packet of excess at the previous run of the controller.
+    /// The coefficient b: how much each packet above TARGET at the previous run of the controller lowers the probability.
     b: f64,
     /// The average length to aim for, in packets, unless QREF is given.
     target: u32,
@@ -64,7 +64,7 @@ pub struct Args {
     qref: Option<u32>,
     /// How slowly the average changes, 0 to 32: a new length has the weight 2 to the power of -STABILITY; 0 for no
     /// averaging.
-    #[arg(keyword, default = 4)]
+    #[arg(keyword, default = 4, max = MOST_STABILITY)]
     stability: u32,
 }
 
@@ -74,7 +74,7 @@ struct State {
     a: Real,
     b: Real,
     average: Average,
-    /// The excess when the controller last ran.
+    /// The excess (average length minus target) when the controller last ran.
     before: Real,
     probability: Real,
     /// True while the timer is off.
@@ -98,9 +98,6 @@ fn check_frequency(w: f64) -> Result<f64, ValueError> {
 impl Build for Pi {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let w = check_frequency(args.w).map_err(|e| format!("W: {e}"))?;
-        if args.stability > MOST_STABILITY {
-            return Err(format!("STABILITY: must be at most {MOST_STABILITY}").into());
-        }
         let aim = args.qref.unwrap_or(args.target);
         if aim != args.target {
             let text = format!("QREF: {aim} is used instead of TARGET, {}", args.target);
@@ -218,7 +215,7 @@ impl Pi {
     fn set_a(&mut self, a: f64) {
         self.controller.state.a.set(a);
     }
-    /// The decrease of the probability for each packet of excess at the previous run of the controller.
+    /// The coefficient b: how much each packet above TARGET at the previous run of the controller lowers the probability.
     #[read]
     fn b(&self) -> f64 {
         self.controller.state.b.get()

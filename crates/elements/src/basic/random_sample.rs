@@ -33,6 +33,7 @@ pub struct RandomSample {
 
 /// Arguments of RandomSample.
 #[derive(Args)]
+#[args(exactly_one(p, drop))]
 pub struct Args {
     /// The probability that a packet passes.
     #[arg(alias = "SAMPLE")]
@@ -47,12 +48,8 @@ pub struct Args {
 
 impl Build for RandomSample {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let pass = match (args.p, args.drop) {
-            (Some(p), None) => p,
-            (None, Some(drop)) => Probability(1.0 - drop.0),
-            (None, None) => return Err("P or DROP: required argument missing".into()),
-            (Some(_), Some(_)) => return Err("P and DROP exclude each other".into()),
-        };
+        // Exactly one of the two is given.
+        let pass = args.p.unwrap_or_else(|| Probability(1.0 - args.drop.map_or(0.0, |drop| drop.0)));
         Ok(RandomSample { args, pass, random: cx.random_of_replica(), drops: Count::default() })
     }
 }
@@ -162,7 +159,7 @@ mod tests {
     fn errors() {
         for (config, error) in [
             ("", "P or DROP: required argument missing"),
-            ("0.1, DROP 0.1", "P and DROP exclude each other"),
+            ("0.1, DROP 0.1", "specify at most one of P and DROP"),
             ("1.1", "P: expected a probability between 0 and 1"),
             ("DROP -0.1", "DROP: expected a probability between 0 and 1"),
         ] {

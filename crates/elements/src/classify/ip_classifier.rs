@@ -47,7 +47,7 @@ impl Args {
 impl Build for IpClassifier {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         one_per_output(args.pattern.len(), cx.outputs)?;
-        let compiled = Program::from_ip_classifier(&args.texts(), &ConfigNames(cx.arg_cx()));
+        let compiled = Program::from_ip_classifier(&args.texts(), &ConfigNames::new(cx.arg_cx()));
         let program = of_config(compiled, cx)?;
         Ok(IpClassifier { args, classify: Classify::new(program) })
     }
@@ -71,7 +71,7 @@ impl IpClassifier {
         if let Some(p) = patterns.get_mut(output) {
             *p = text.trim();
         }
-        let compiled = cx.with_args(|a| Program::from_ip_classifier(&patterns, &ConfigNames(*a)));
+        let compiled = cx.with_args(|a| Program::from_ip_classifier(&patterns, &ConfigNames::new(*a)));
         let (program, _) = compiled
             .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
         self.args.pattern = patterns.into_iter().map(|p| PatternText(p.to_string())).collect();

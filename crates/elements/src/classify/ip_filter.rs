@@ -54,7 +54,7 @@ impl Build for IpFilter {
             }
         };
         let texts: Vec<&str> = rules.iter().map(|r| r.text.as_str()).collect();
-        let compiled = Program::from_ip_filter(&texts, &ConfigNames(arg_cx), cx.outputs);
+        let compiled = Program::from_ip_filter(&texts, &ConfigNames::new(arg_cx), cx.outputs);
         let program = of_places(compiled, cx, |i| {
             let nowhere = || Written { argument: usize::MAX, line: None };
             rules.get(i).map_or_else(nowhere, Rule::written)

@@ -6,7 +6,7 @@ use castanet_element::{ClassDef, element};
 pub mod classifier;
 pub mod ip_classifier;
 pub mod ip_filter;
-mod patterns;
+pub(crate) mod patterns;
 mod rule_file;
 
 /// The classes of this family.

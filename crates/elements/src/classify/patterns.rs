@@ -19,26 +19,44 @@ impl ArgValue for PatternText {
     }
 }
 
-/// Looks up names of a configuration, such as those of addresses, for the classifier languages.
-pub(super) struct ConfigNames<'a>(pub(super) ArgCx<'a>);
+/// Looks up names of a configuration, such as those of addresses, for the languages of classifiers and filters.
+pub(crate) struct ConfigNames<'a> {
+    cx: ArgCx<'a>,
+    /// Whether the services database of the machine takes precedence over the port names of the language.
+    services_first: bool,
+}
+
+impl<'a> ConfigNames<'a> {
+    /// The names for a classifier. Port names of its language take precedence over the services database.
+    pub(super) fn new(cx: ArgCx<'a>) -> ConfigNames<'a> {
+        ConfigNames { cx, services_first: false }
+    }
+    /// The names for an expression of tcpdump. The services database takes precedence over port names of the language.
+    pub(crate) fn for_tcpdump(cx: ArgCx<'a>) -> ConfigNames<'a> {
+        ConfigNames { cx, services_first: true }
+    }
+}
 
 impl names::Names for ConfigNames<'_> {
     fn ip(&self, name: &str) -> Option<[u8; 4]> {
-        Ipv4Addr::parse(name, &self.0).ok().map(|a| a.octets())
+        Ipv4Addr::parse(name, &self.cx).ok().map(|a| a.octets())
     }
     fn net(&self, name: &str) -> Option<([u8; 4], [u8; 4])> {
-        let p = Prefix::read(name, &self.0, false).ok()?;
+        let p = Prefix::read(name, &self.cx, false).ok()?;
         Some((p.network().octets(), p.mask().octets()))
     }
     fn ether(&self, name: &str) -> Option<[u8; 6]> {
-        EtherAddr::parse(name, &self.0).ok().map(|a| a.0)
+        EtherAddr::parse(name, &self.cx).ok().map(|a| a.0)
     }
     fn port(&self, name: &str, proto: Option<u8>) -> Option<u16> {
-        let find = |p| self.0.names.defined_port(self.0.scope, name, p);
+        let find = |p| match self.services_first {
+            true => self.cx.names.port(self.cx.scope, name, p),
+            false => self.cx.names.defined_port(self.cx.scope, name, p),
+        };
         proto.map_or_else(|| find(6).or_else(|| find(17)), find)
     }
     fn service(&self, name: &str, proto: Option<u8>) -> Option<u16> {
-        let find = |p| self.0.names.port("", name, p);
+        let find = |p| self.cx.names.port("", name, p);
         proto.map_or_else(|| find(6).or_else(|| find(17)), find)
     }
 }

@@ -36,7 +36,7 @@ pub(super) enum BadFile {
     /// The error of the system.
     #[error("{0}")]
     System(String),
-    /// It is a directory, a pipe or a device.
+    /// The file is a directory, a pipe or a device.
     #[error("not a regular file")]
     NotRegular,
     /// It is too long.

@@ -37,6 +37,7 @@ pub struct ProgressBar {
 
 /// Arguments of ProgressBar.
 #[derive(Args)]
+#[args(at_most_one(sizehandler, fixed_size))]
 pub struct Args {
     /// Read handlers whose values add up to the position.
     #[arg(handler = "rw")]
@@ -107,9 +108,6 @@ impl Sum {
 
 impl Build for ProgressBar {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.sizehandler.is_some() && args.fixed_size.is_some() {
-            return Err("SIZEHANDLER and FIXED_SIZE exclude each other".into());
-        }
         let out = Box::new(std::io::stderr());
         Ok(ProgressBar { args, start: 0, state: State::Running, drawn: false, width: 0, out })
     }
@@ -384,7 +382,7 @@ mod tests {
             ("", "POSHANDLER: required argument missing"),
             ("\"\"", "POSHANDLER: expected handlers"),
             ("f.x", "POSHANDLER: no element named 'f'"),
-            ("e.x, e.y, FIXED_SIZE 3", "SIZEHANDLER and FIXED_SIZE exclude each other"),
+            ("e.x, e.y, FIXED_SIZE 3", "specify at most one of SIZEHANDLER and FIXED_SIZE"),
             ("e.x, UPDATE 0", "UPDATE: must be at least 0.01"),
         ] {
             assert_eq!(kit_of(config).err().unwrap(), [error], "{config}");

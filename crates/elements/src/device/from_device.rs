@@ -22,8 +22,9 @@ use std::collections::VecDeque;
 /// The maximum number of frames that one turn emits. Frames that are ready are emitted together, whatever
 /// BURST says.
 const MOST: usize = 64;
-/// Each received frame allows the task this many polls without success before it sleeps, up to [`MOST_LOOKS`] in total.
-/// Polling avoids wake-ups, because a wake-up costs more than the processing of a packet.
+/// For each received frame, the number of further polls without success that the task may make before it sleeps. The
+/// total is at most [`MOST_LOOKS`]. Polling avoids wake-ups, because a wake-up costs more than the processing of a
+/// packet.
 const LOOKS: u32 = 8;
 /// The maximum number of polls that find no frame before the task sleeps. Together they take some tens of microseconds.
 const MOST_LOOKS: u32 = 256;
@@ -113,6 +114,7 @@ pub struct Args {
     promisc: bool,
     /// The maximum length of a packet in bytes, 14 to 65535; further bytes are cut off and counted in the extra
     /// length annotation. By default packets are whole.
+    #[arg(min = 14, max = 65_535)]
     snaplen: Option<u32>,
     /// Whether the host's own network stack also sees the frames.
     #[arg(keyword, default = true)]
@@ -134,14 +136,14 @@ pub struct Args {
     #[arg(keyword, default = false)]
     outbound: bool,
     /// Bytes before the data of each packet; by default about 28, so that the IP header is aligned.
-    #[arg(keyword)]
+    #[arg(keyword, max = castanet_packet::MAX_HEADROOM)]
     headroom: Option<u32>,
     /// The link type that the device must have; any other is an error.
     #[arg(keyword)]
     encap: Option<Encap>,
     /// Accepted for old configurations and ignored; frames that are ready are emitted together, up to 64 of them.
-    #[arg(keyword, default = 1)]
-    burst: u32,
+    #[arg(keyword, name = "BURST", default = 1, min = 1)]
+    _burst: u32,
     /// The number of the group of elements that share the frames of the device. A group may span several routers
     /// of a network namespace.
     #[arg(keyword)]
@@ -153,15 +155,6 @@ pub struct Args {
 
 impl Build for FromDevice {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.snaplen.is_some_and(|n| !(14..=65_535).contains(&n)) {
-            return Err("SNAPLEN: must be between 14 and 65535".into());
-        }
-        if args.headroom.is_some_and(|n| n > 8192) {
-            return Err("HEADROOM: must be at most 8192".into());
-        }
-        if args.burst == 0 {
-            return Err("BURST: must be at least 1".into());
-        }
         // A wrong filter is a configuration error, even if the device does not exist.
         let filter = args.bpf_filter.as_deref().unwrap_or("").trim().to_string();
         filter::compile(&filter, LinkType::ETHERNET, cx.arg_cx())?;

@@ -8,7 +8,7 @@ use crate::handover::Left;
 use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
 use castanet_io::device::Tun;
-use castanet_packet::DEFAULT_HEADROOM;
+use castanet_packet::{DEFAULT_HEADROOM, MAX_HEADROOM};
 use castanet_wire::ether::EtherAddr;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -115,21 +115,15 @@ pub struct Args {
     #[arg(keyword)]
     ether: Option<EtherAddr>,
     /// Bytes before the data of each packet.
-    #[arg(keyword, default = DEFAULT_HEADROOM as u32, show = "28")]
+    #[arg(keyword, default = DEFAULT_HEADROOM as u32, show = "28", max = MAX_HEADROOM)]
     headroom: u32,
     /// The maximum length of a packet in bytes, without the Ethernet header.
-    #[arg(keyword, default = DEFAULT_MTU, show = "2048")]
+    #[arg(keyword, default = DEFAULT_MTU, show = "2048", min = 68, max = 65_000)]
     mtu: u32,
 }
 
 impl Build for FromHost {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if !(68..=65_000).contains(&args.mtu) {
-            return Err("MTU: must be between 68 and 65000".into());
-        }
-        if args.headroom > 8192 {
-            return Err("HEADROOM: must be at most 8192".into());
-        }
         claim(&format!("host device '{}'", args.devname.0), cx)?;
         let wanted = Wanted {
             name: Some(args.devname.0.clone()),

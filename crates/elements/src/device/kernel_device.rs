@@ -8,7 +8,7 @@ use crate::handover::Left;
 use castanet_element::prelude::*;
 use castanet_element::{Interest, Watch};
 use castanet_io::device::{self, DeviceError, Tun};
-use castanet_packet::DEFAULT_HEADROOM;
+use castanet_packet::{DEFAULT_HEADROOM, MAX_HEADROOM};
 use castanet_wire::ether::EtherAddr;
 use std::net::Ipv4Addr;
 
@@ -29,11 +29,11 @@ pub struct Args {
     #[arg(keyword)]
     tap: Option<bool>,
     /// Bytes before the data of each packet.
-    #[arg(keyword, default = DEFAULT_HEADROOM as u32, show = "28")]
+    #[arg(keyword, default = DEFAULT_HEADROOM as u32, show = "28", max = MAX_HEADROOM)]
     headroom: u32,
     /// Accepted for old configurations and ignored; packets that are ready are emitted together, up to 64 of them.
-    #[arg(keyword, default = 1)]
-    burst: u32,
+    #[arg(keyword, name = "BURST", default = 1, min = 1)]
+    _burst: u32,
     /// The host's Ethernet address on the device; for TAP devices only.
     #[arg(keyword)]
     ether: Option<EtherAddr>,
@@ -41,14 +41,14 @@ pub struct Args {
     #[arg(keyword, default = false)]
     ignore_queue_overflows: bool,
     /// The maximum length of a packet in bytes, without the Ethernet header.
-    #[arg(keyword, default = 1500)]
+    #[arg(keyword, default = 1500, min = 68, max = 65_000)]
     mtu: u32,
     /// The name of the device; by default `tap` or `tun` with the first free number.
     #[arg(keyword, deprecated = "DEV_NAME")]
     devname: Option<DeviceName>,
 }
 
-/// The router's end of a device of the host. The parameter TAP is the default of the argument TAP.
+/// The router's end of a device of the host. The const parameter `TAP` is the default of the argument TAP.
 #[derive(Counts)]
 pub struct KernelDevice<const TAP: bool> {
     args: Args,
@@ -56,13 +56,13 @@ pub struct KernelDevice<const TAP: bool> {
     tun: Option<(Tun, Watch)>,
     /// Identifies the device in a hot swap: its name and kind, or all its settings if the kernel chooses the name.
     key: String,
-    /// The watch of a device that another router has taken over in a hot swap. Only the router of this element can end
-    /// the watch.
+    /// The watch of a device that this element has handed to another router in a hot swap. Only the router of this
+    /// element can end the watch.
     left: Left,
     /// Packets that came from the host.
     #[count(unit = "packets")]
     packets: Count,
-    /// How often the device was checked for packets, once in each turn.
+    /// The number of times the device was checked for packets. Each turn checks it once.
     #[count(name = "selected_calls", unit = "calls")]
     calls: Count,
     lost: bool,
@@ -76,15 +76,6 @@ pub struct KernelDevice<const TAP: bool> {
 impl<const TAP: bool> Engine for KernelDevice<TAP> {
     type Args = Args;
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if !(68..=65_000).contains(&args.mtu) {
-            return Err("MTU: must be between 68 and 65000".into());
-        }
-        if args.headroom > 8192 {
-            return Err("HEADROOM: must be at most 8192".into());
-        }
-        if args.burst == 0 {
-            return Err("BURST: must be at least 1".into());
-        }
         if let Some(name) = &args.devname {
             claim(&format!("host device '{}'", name.0), cx)?;
         }

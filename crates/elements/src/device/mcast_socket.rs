@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! McastSocket: receives and sends UDP datagrams of a multicast group.
 
+use super::connectionless::{Connectionless, SocketArgs};
 use super::socket::PortArg;
-use super::socket_pump::{Buffers, Pump, Reception};
+use super::socket_pump::{Buffers, Reception, Shape};
 use castanet_element::prelude::*;
-use castanet_io::socket::Multicast;
+use castanet_io::socket::{Multicast, SocketError};
 use castanet_wire::ipv4::{is_multicast, protocol::UDP};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -27,16 +28,11 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 #[class(ledger(enters, holds), ends(Consumed))]
 #[class(name = "McastSocket", offload = none, ports = "0-1/0-1", processing = "a/h", flow = "x/y", packets = "any/any")]
 #[class(takes_state = "the open socket, what waits")]
-#[class(workers = exclusive, task, effects(prints), build, lifecycle)]
+#[class(workers = exclusive, task, effects(prints))]
 #[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]
 pub struct McastSocket {
-    args: Args,
-    group: SocketAddrV4,
-    source: SocketAddrV4,
-    ways: (bool, bool),
-    socket: Option<Multicast>,
-    #[counts]
-    pump: Pump,
+    #[engine(element)]
+    socket: Connectionless<Args>,
 }
 
 /// Arguments of McastSocket.
@@ -64,76 +60,26 @@ pub struct Args {
     loopback: bool,
 }
 
-impl Build for McastSocket {
-    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if !is_multicast(args.mcastip.to_bits()) {
-            return Err(format!("MCASTIP: {} is no multicast address (224.0.0.0/4)", args.mcastip).into());
+impl SocketArgs for Args {
+    type Socket = Multicast;
+    /// The group, and the address and port to send from.
+    type Place = (SocketAddrV4, SocketAddrV4);
+    fn shape(&self) -> Shape {
+        self.reception.shape(self.timestamp, false)
+    }
+    fn place(&self, cx: &ArgCx<'_>) -> Result<Self::Place, ConfigError> {
+        if !is_multicast(self.mcastip.to_bits()) {
+            return Err(format!("MCASTIP: {} is no multicast address (224.0.0.0/4)", self.mcastip).into());
         }
-        let names = cx.arg_cx();
-        let port = args.mcastport.number(UDP, &names).map_err(|e| format!("MCASTPORT: {e}"))?;
-        let source = args.sourceport.number(UDP, &names).map_err(|e| format!("SOURCEPORT: {e}"))?;
-        let shape = args.reception.shape(args.timestamp, false);
-        Ok(McastSocket {
-            pump: Pump::build(shape, cx)?,
-            group: SocketAddrV4::new(args.mcastip, port),
-            source: SocketAddrV4::new(args.sourceip, source),
-            ways: (cx.outputs > 0, cx.inputs > 0),
-            socket: None,
-            args,
-        })
+        let port = self.mcastport.number(UDP, cx).map_err(|e| format!("MCASTPORT: {e}"))?;
+        let source = self.sourceport.number(UDP, cx).map_err(|e| format!("SOURCEPORT: {e}"))?;
+        Ok((SocketAddrV4::new(self.mcastip, port), SocketAddrV4::new(self.sourceip, source)))
     }
-}
-
-impl Lifecycle for McastSocket {
-    fn held(&self) -> u64 {
-        self.pump.held()
+    fn open(&self, &(group, source): &Self::Place, ways: (bool, bool)) -> Result<Multicast, SocketError> {
+        Multicast::new(group, source, ways, self.loopback, &self.buffers.options(false))
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        if !cx.inherits() {
-            let options = self.args.buffers.options(false);
-            let socket = Multicast::new(self.group, self.source, self.ways, self.args.loopback, &options);
-            self.socket = Some(socket.map_err(ElementError::refused)?);
-        }
-        self.pump.initialise(cx);
-        Ok(())
-    }
-    fn holds(&self) -> Option<String> {
-        let Args { loopback, buffers, .. } = &self.args;
-        Some(format!("group {} {} {:?} {loopback} {buffers:?}", self.group, self.source, self.ways))
-    }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        if old.socket.is_some() {
-            self.socket = old.socket.take();
-            self.pump.take(&mut old.pump, cx);
-        }
-        Ok(())
-    }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.pump.finish(self.socket.take().as_mut(), cx);
-        Ok(())
-    }
-    /// Returns no effects. The element prints only one message, about its first failure, so packets may be processed
-    /// in batches.
-    fn effects(&self, _: Effects) -> Effects {
-        Effects::empty()
-    }
-}
-
-impl Element for McastSocket {
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.pump.store(batch, cx);
-        match &mut self.socket {
-            Some(s) => drop(self.pump.send_stored(s, false, cx)),
-            None => self.pump.clear(Reason::NotConnected, cx),
-        }
-    }
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        match &mut self.socket {
-            Some(s) => self.pump.turn(s, cx),
-            None => Turn::Sleep,
-        }
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        cx.schedule();
+    fn key(&self, (group, source): &Self::Place, ways: (bool, bool)) -> String {
+        let Args { loopback, buffers, .. } = self;
+        format!("group {group} {source} {ways:?} {loopback} {buffers:?}")
     }
 }

@@ -5,6 +5,7 @@ mod args;
 mod back;
 mod claims;
 pub mod complete_offload;
+mod connectionless;
 mod from_device;
 mod from_host;
 mod intake;
@@ -24,6 +25,8 @@ mod to_host;
 mod to_host_sniffers;
 
 use castanet_element::{ClassDef, element};
+use std::error::Error;
+use std::sync::Arc;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
@@ -46,7 +49,7 @@ mod tests;
 
 /// Reads the addresses of the host's devices, for names such as `eth0:ip`.
 pub fn addresses() -> castanet_element::spec::names::OfDevices {
-    let all = castanet_io::device::all().map_err(|e| e.to_string())?;
+    let all = castanet_io::device::all().map_err(|e| Arc::new(e) as Arc<dyn Error + Send + Sync>)?;
     let all = all
         .into_iter()
         .map(|d| {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RawSocket: receives and sends IP packets of one protocol through the host's own IP layer.
 
+use super::connectionless::{Connectionless, SocketArgs};
 use super::socket::PortArg;
-use super::socket_pump::{Pump, Reception};
+use super::socket_pump::{Reception, Shape};
 use crate::ip::ip_proto::IpProto;
 use castanet_element::prelude::*;
-use castanet_io::socket::{Options, RawIp};
+use castanet_io::socket::{Options, RawIp, SocketError};
 
 /// Receives and sends IP packets of one protocol through a raw socket of the host (raw(7)).
 ///
@@ -37,15 +38,11 @@ use castanet_io::socket::{Options, RawIp};
     packets = "ip/ip"
 )]
 #[class(takes_state = "the open socket, what waits")]
-#[class(workers = exclusive, task, effects(prints), build, lifecycle)]
+#[class(workers = exclusive, task, effects(prints))]
 #[class(drops(Consumed, WriteFailed, Stopped))]
 pub struct RawSocket {
-    args: Args,
-    port: u16,
-    ways: (bool, bool),
-    socket: Option<RawIp>,
-    #[counts]
-    pump: Pump,
+    #[engine(element)]
+    socket: Connectionless<Args>,
 }
 
 /// Arguments of RawSocket.
@@ -61,56 +58,20 @@ pub struct Args {
     reception: Reception,
 }
 
-impl Build for RawSocket {
-    fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let shape = args.reception.shape(true, true);
-        let port = args.port.number(args.kind.0, &cx.arg_cx()).map_err(|e| format!("PORT: {e}"))?;
-        let ways = (cx.outputs > 0, cx.inputs > 0);
-        Ok(RawSocket { pump: Pump::build(shape, cx)?, args, port, ways, socket: None })
+impl SocketArgs for Args {
+    type Socket = RawIp;
+    /// The destination port of the packets to receive; 0 for all ports.
+    type Place = u16;
+    fn shape(&self) -> Shape {
+        self.reception.shape(true, true)
     }
-}
-
-impl Lifecycle for RawSocket {
-    fn held(&self) -> u64 {
-        self.pump.held()
+    fn place(&self, cx: &ArgCx<'_>) -> Result<u16, ConfigError> {
+        Ok(self.port.number(self.kind.0, cx).map_err(|e| format!("PORT: {e}"))?)
     }
-    fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        if !cx.inherits() {
-            let socket = RawIp::new(self.args.kind.0, Some(self.port), self.ways, &Options::default());
-            self.socket = Some(socket.map_err(ElementError::refused)?);
-        }
-        self.pump.initialise(cx);
-        Ok(())
+    fn open(&self, &port: &u16, ways: (bool, bool)) -> Result<RawIp, SocketError> {
+        RawIp::new(self.kind.0, Some(port), ways, &Options::default())
     }
-    fn holds(&self) -> Option<String> {
-        Some(format!("raw {} {} {:?}", self.args.kind.0, self.port, self.ways))
-    }
-    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        if old.socket.is_some() {
-            self.socket = old.socket.take();
-            self.pump.take(&mut old.pump, cx);
-        }
-        Ok(())
-    }
-    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.pump.finish(self.socket.take().as_mut(), cx);
-        Ok(())
-    }
-    /// Returns no outside effects, so packets may move in batches. The element prints only one message, about its
-    /// first failure, and the order of this message and others does not matter.
-    fn effects(&self, _: Effects) -> Effects {
-        Effects::empty()
-    }
-}
-
-impl Element for RawSocket {
-    fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        match &mut self.socket {
-            Some(s) => self.pump.turn(s, cx),
-            None => Turn::Sleep,
-        }
-    }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        cx.schedule();
+    fn key(&self, port: &u16, ways: (bool, bool)) -> String {
+        format!("raw {} {port} {ways:?}", self.kind.0)
     }
 }

@@ -23,15 +23,15 @@ use std::time::Duration;
 /// no packet boundaries: received data is emitted in pieces of at most SNAPLEN bytes, and sent packets are joined.
 /// A datagram is one packet, cut to SNAPLEN bytes if it is longer.
 ///
-/// A stream server talks to one client at a time, and accepts the next one when that client has gone. A client that
+/// A stream server talks to one client at a time, and accepts the next one when that client has gone. A peer that
 /// has closed its sending direction still receives the packets that wait for it. A datagram server sends to the host
 /// from which it last received. With ALLOW but no DENY, only hosts in the table ALLOW are admitted. With DENY, hosts
 /// in the table DENY are refused, unless they are also in the table ALLOW. Connections and datagrams of refused hosts
 /// are dropped.
 ///
-/// While the kernel has no free buffer, or a client is still connecting, packets stay upstream; with a push input, up
+/// While the kernel has no free buffer, or the element as a client is still connecting, packets stay upstream; with a push input, up
 /// to 1024 wait in the element. While there is no peer, pushed packets are dropped, and nothing is pulled. The first
-/// failure is reported, or, with VERBOSE, every failure. A client that loses its connection does not connect again.
+/// failure is reported, or, with VERBOSE, every failure. An element that loses its connection to a server does not connect again.
 ///
 /// # Ports
 /// Input 0 (optional): packets to send. Output 0 (optional): packets received.
@@ -152,7 +152,7 @@ impl Build for Socket {
             listener: None,
             link: Link::None,
             begun: false,
-            pump: Pump::build(shape, cx)?,
+            pump: Pump::build(shape, cx),
             connections: Count::default(),
             failures: Count::default(),
             refused: Count::default(),

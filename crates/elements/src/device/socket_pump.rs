@@ -21,7 +21,7 @@ const TIMER: u16 = 0;
 
 /// The settings by which packets are made from received data.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub struct Shape {
     /// The maximum length of a packet in bytes.
     pub(super) snaplen: u32,
     /// Bytes before the data of a packet.
@@ -36,10 +36,10 @@ pub(super) struct Shape {
 #[derive(Args)]
 pub struct Reception {
     /// The maximum length of a received packet in bytes.
-    #[arg(keyword, default = 2048)]
+    #[arg(keyword, default = 2048, min = 1, max = 65_535)]
     snaplen: u32,
     /// Bytes before the data of received packets.
-    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28")]
+    #[arg(keyword, default = castanet_packet::DEFAULT_HEADROOM as u32, show = "28", max = castanet_packet::MAX_HEADROOM)]
     headroom: u32,
 }
 
@@ -75,7 +75,7 @@ impl Buffers {
 /// Why receiving from a socket, or sending to it, has stopped.
 #[derive(Debug)]
 pub(super) enum Flow {
-    /// A limit was reached: more may be received or sent immediately.
+    /// More may be received or sent immediately, for example because the limit of the turn was reached.
     More,
     /// There is nothing to do until the socket is ready.
     Idle,
@@ -112,14 +112,8 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    pub(super) fn build(shape: Shape, cx: &BuildCx<'_>) -> Result<Pump, ConfigError> {
-        if !(1..=65_535).contains(&shape.snaplen) {
-            return Err(ValueError::out_of_range(shape.snaplen, 1, 65_535).under("SNAPLEN").into());
-        }
-        if shape.headroom > 8192 {
-            return Err("HEADROOM: must be at most 8192".into());
-        }
-        Ok(Pump {
+    pub(super) fn build(shape: Shape, cx: &BuildCx<'_>) -> Pump {
+        Pump {
             shape,
             buffer: vec![0; shape.snaplen as usize],
             received: None,
@@ -135,7 +129,7 @@ impl Pump {
             refused: 0,
             taken: Count::default(),
             given: Count::default(),
-        })
+        }
     }
 
     /// Makes the input a pull input.

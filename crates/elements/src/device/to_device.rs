@@ -80,15 +80,12 @@ pub struct Args {
     #[arg(keyword, name = "METHOD")]
     _method: Option<Method>,
     /// Accepted for old configurations and ignored; packets that are ready are sent together, up to 64 of them.
-    #[arg(keyword, default = 1)]
-    burst: u32,
+    #[arg(keyword, name = "BURST", default = 1, min = 1)]
+    _burst: u32,
 }
 
 impl Build for ToDevice {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.burst == 0 {
-            return Err("BURST: must be at least 1".into());
-        }
         Ok(ToDevice {
             args,
             pulls: Count::default(),

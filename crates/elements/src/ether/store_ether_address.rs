@@ -27,6 +27,7 @@ pub struct StoreEtherAddress {
 
 /// Arguments of StoreEtherAddress.
 #[derive(Args)]
+#[args(exactly_one(addr, anno))]
 pub struct Args {
     /// The address to write; may be left out if ANNO is given.
     addr: Option<EtherAddr>,
@@ -39,11 +40,7 @@ pub struct Args {
 
 impl Build for StoreEtherAddress {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        match (args.addr, args.anno) {
-            (None, None) => Err("ADDR: required argument missing".into()),
-            (Some(_), Some(_)) => Err("specify one of ADDR and ANNO".into()),
-            _ => Ok(StoreEtherAddress { args }),
-        }
+        Ok(StoreEtherAddress { args })
     }
 }
 
@@ -122,8 +119,8 @@ mod tests {
     #[test]
     fn argument_errors() {
         for (config, error) in [
-            ("OFFSET 1", "ADDR: required argument missing"),
-            ("1:1:1:1:1:1, 0, ANNO 40", "specify one of ADDR and ANNO"),
+            ("OFFSET 1", "ADDR or ANNO: required argument missing"),
+            ("1:1:1:1:1:1, 0, ANNO 40", "specify at most one of ADDR and ANNO"),
             ("1:1:1:1:1:1", "OFFSET: required argument missing"),
             ("OFFSET 1, ANNO 43", "ANNO: annotation offset 43 leaves no room for 6 bytes of 48"),
         ] {

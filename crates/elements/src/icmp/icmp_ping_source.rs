@@ -8,6 +8,7 @@ mod tests;
 use super::encap::{Message, word};
 use super::icmp_ping_responder::answer;
 use crate::ip::numbers::{Identifier, Numbers};
+use crate::source::{Ended, PeriodicTimer, is_reached};
 use crate::transport::segment;
 use castanet_element::prelude::*;
 use castanet_wire::icmp::{IcmpHeader, kind};
@@ -56,12 +57,11 @@ pub struct IcmpPingSource {
     statistics: Statistics,
     numbers: Numbers,
     identifier: Identifier,
-    /// The time when the timer expires, in nanoseconds; none while the timer is not set.
-    next: Option<i64>,
+    timer: PeriodicTimer,
     /// The number of requests that are due but have not been pulled yet. Used on a pull output only.
     due: u64,
     push: bool,
-    stopped: bool,
+    ended: Ended,
     /// Whether the first request has become due, in this router or, before a hot swap, in the old router.
     began: bool,
     /// The notifier for tasks that pull. It is on while a request is due.
@@ -108,20 +108,20 @@ impl Build for IcmpPingSource {
         if args.data.0.len() > 65_507 {
             return Err("DATA: longer than the 65507 bytes that a packet can carry".into());
         }
-        let (count, statistics) = Default::default();
+        let (count, statistics, timer, ended) = Default::default();
         let push = cx.is_push_output(0);
         let (numbers, identifier) = (Numbers::new(cx, 1), Identifier::new(args.identifier, cx));
-        let (next, due, stopped, began, note) = (None, 0, false, false, None);
+        let (due, began, note) = (0, false, None);
         Ok(IcmpPingSource {
             args,
             count,
             statistics,
             numbers,
             identifier,
-            next,
+            timer,
             due,
             push,
-            stopped,
+            ended,
             began,
             note,
         })
@@ -130,22 +130,16 @@ impl Build for IcmpPingSource {
 
 impl IcmpPingSource {
     fn is_done(&self) -> bool {
-        u64::try_from(self.args.limit).is_ok_and(|limit| self.count.get().saturating_add(self.due) >= limit)
-    }
-
-    fn set(&mut self, at: i64, cx: &mut Cx<'_>) {
-        self.next = Some(at);
-        cx.set_timer(0, at);
+        is_reached(self.args.limit, self.count.get().saturating_add(self.due))
     }
 
     /// Called after a handler has changed settings or counts. Sets the timer if it is not set and more requests are to
     /// be sent.
     fn go_on(&mut self, cx: &mut Cx<'_>) {
-        let more = !self.is_done();
-        self.stopped &= !more;
-        if self.args.active && more && self.next.is_none() {
-            let now = cx.now();
-            self.set(now.saturating_add(self.args.interval.0), cx);
+        let is_done = self.is_done();
+        self.ended.resume(is_done);
+        if self.args.active && !is_done {
+            self.timer.start(self.args.interval.0, cx);
         }
     }
 
@@ -240,9 +234,7 @@ impl Lifecycle for IcmpPingSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         self.note = cx.note(Capability::EmptyNotifier);
         if self.args.active {
-            let at = cx.now().saturating_add(self.args.interval.0);
-            self.next = Some(at);
-            cx.set_timer(0, at);
+            cx.with_cx(|cx| self.timer.start(self.args.interval.0, cx));
         }
         Ok(())
     }
@@ -271,9 +263,10 @@ impl Lifecycle for IcmpPingSource {
         self.identifier.go_on_from(old.identifier);
         self.began |= std::mem::take(&mut old.began);
         self.notify(cx);
-        self.stopped = old.stopped && self.is_done();
-        if let Some(next) = old.next.filter(|_| self.args.active) {
-            self.set(next, cx);
+        let is_done = self.is_done();
+        self.ended.go_on_from(old.ended, is_done);
+        if self.args.active {
+            self.timer.go_on_from(&old.timer, cx);
         }
         Ok(())
     }
@@ -282,12 +275,9 @@ impl Lifecycle for IcmpPingSource {
 impl Element for IcmpPingSource {
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
         self.began = true;
-        let Some(due) = self.next.take().filter(|_| self.args.active) else { return };
+        let Some(due) = self.timer.expired().filter(|_| self.args.active) else { return };
         if self.is_done() {
-            if self.args.stop && !std::mem::replace(&mut self.stopped, true) {
-                cx.stop(1);
-            }
-            return;
+            return self.ended.stop(self.args.stop, cx);
         }
         if !self.push {
             self.due += 1;
@@ -295,10 +285,7 @@ impl Element for IcmpPingSource {
         } else if let Some(p) = self.request(cx) {
             cx.emit(0, p);
         }
-        // Count the interval from the time at which this request was due, so that delays do not add up. After a long
-        // delay, at most one of the missed requests is sent late.
-        let now = cx.peek();
-        self.set(due.saturating_add(self.args.interval.0).max(now), cx);
+        self.timer.set_after(due, self.args.interval.0, cx);
     }
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         let mut all = std::mem::replace(batch, Batch::empty());

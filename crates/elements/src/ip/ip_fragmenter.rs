@@ -3,7 +3,7 @@
 
 use crate::device::offload::finish;
 use castanet_element::prelude::*;
-use castanet_packet::DEFAULT_HEADROOM;
+use castanet_packet::{DEFAULT_HEADROOM, MAX_HEADROOM};
 use castanet_wire::ipv4::{self, MAX_HEADER_LEN};
 use castanet_wire::{Ipv4Header, checksum, options};
 use std::net::Ipv4Addr;
@@ -49,6 +49,7 @@ pub struct IpFragmenter {
 #[derive(Args)]
 pub struct Args {
     /// The maximum length of a packet in bytes, including the IP header; at least 8.
+    #[arg(min = 8)]
     mtu: u32,
     /// Whether packets marked "do not fragment" leave whole on output 1; false to clear the mark and fragment them.
     #[arg(default = true)]
@@ -57,19 +58,13 @@ pub struct Args {
     #[arg(default = false)]
     verbose: bool,
     /// Headroom of each fragment in bytes, for headers that later elements add.
-    #[arg(keyword, show = "28")]
+    #[arg(keyword, show = "28", max = MAX_HEADROOM)]
     headroom: Option<u32>,
 }
 
 impl Build for IpFragmenter {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.mtu < 8 {
-            return Err("MTU: must be at least 8".into());
-        }
         let headroom = args.headroom.map_or(DEFAULT_HEADROOM, |h| h as usize);
-        if headroom > 8192 {
-            return Err("HEADROOM: must be at most 8192".into());
-        }
         let (drops, fragments) = Default::default();
         Ok(IpFragmenter {
             args,

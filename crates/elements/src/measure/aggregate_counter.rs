@@ -55,6 +55,10 @@ pub struct AggregateCounter {
 
 /// Arguments of AggregateCounter.
 #[derive(Args)]
+#[args(
+    at_most_one(aggregate_freeze, aggregate_stop, aggregate_call),
+    at_most_one(count_freeze, count_stop, count_call)
+)]
 pub struct Args {
     /// Whether to count bytes instead of packets.
     #[arg(keyword, default = false)]
@@ -62,7 +66,7 @@ pub struct Args {
     /// Whether to count bytes by the length in the IP header.
     #[arg(keyword, default = false)]
     ip_bytes: bool,
-    /// Whether to add the extra packets annotation, so that a packet that stands for several packets counts as several.
+    /// Whether a packet also adds its extra packets annotation, the number of further packets that it stands for.
     #[arg(keyword, default = true)]
     multipacket: bool,
     /// Whether to include bytes that were not captured.
@@ -149,16 +153,6 @@ impl Call {
 
 impl Build for AggregateCounter {
     fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.aggregate_call.is_some() && (args.aggregate_stop.is_some() || args.aggregate_freeze.is_some())
-            || args.aggregate_stop.is_some() && args.aggregate_freeze.is_some()
-        {
-            return Err("specify at most one of AGGREGATE_FREEZE, AGGREGATE_STOP and AGGREGATE_CALL".into());
-        }
-        if args.count_call.is_some() && (args.count_stop.is_some() || args.count_freeze.is_some())
-            || args.count_stop.is_some() && args.count_freeze.is_some()
-        {
-            return Err("specify at most one of COUNT_FREEZE, COUNT_STOP and COUNT_CALL".into());
-        }
         Ok(AggregateCounter {
             counts: Counts::default(),
             frozen: false,

@@ -27,7 +27,7 @@ pub struct AggregatePaint {
 #[derive(Args)]
 pub struct Args {
     /// The number of low bits of the paint to use, 1 to 8.
-    #[arg(default = 8)]
+    #[arg(default = 8, min = 1, max = 8)]
     bits: u8,
     /// Whether to append the bits to the previous aggregate.
     #[arg(keyword, default = false)]
@@ -36,10 +36,7 @@ pub struct Args {
 
 impl Build for AggregatePaint {
     fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        match args.bits {
-            1..=8 => Ok(AggregatePaint { args }),
-            _ => Err("BITS: must be between 1 and 8".into()),
-        }
+        Ok(AggregatePaint { args })
     }
 }
 

@@ -101,8 +101,8 @@ struct Cell {
 /// A prefix whose packets get its rates as annotations until a given time (handler `anno_level`).
 struct AnnoLevel {
     prefix: Prefix4,
-    /// The time in nanoseconds at which packets no longer get the rates. `parse` stores the duration, and the handler
-    /// adds the current time.
+    /// The time, in nanoseconds, at which packets stop getting the rates of this prefix. `parse` stores the duration,
+    /// and the handler adds the current time.
     until: i64,
 }
 
@@ -284,8 +284,8 @@ impl IpRateMonitor {
             self.cells.clear();
         }
     }
-    /// Takes `ADDRESS LEVEL SECONDS`: for SECONDS, packets with the same first LEVEL bytes as ADDRESS get the
-    /// rates of that prefix.
+    /// Takes `ADDRESS LEVEL SECONDS`: for SECONDS, packets whose address begins with the first LEVEL bytes of ADDRESS
+    /// get the rates of that prefix as annotations.
     #[write]
     fn set_anno_level(&mut self, level: AnnoLevel, cx: &mut Cx<'_>) {
         if self.levels.len() >= MOST_LEVELS {

@@ -55,8 +55,9 @@ pub trait Family: Send + 'static {
     /// Returns the key of the packet whose network header is at the start of `net`; `None` if the
     /// rewriters do not rewrite the packet.
     fn key(net: &[u8]) -> Option<Key>;
-    /// Returns the key for a second lookup of a packet, as a reply, if its forward key has found no flow. Returns
-    /// `None` if a lookup by the forward key finds the flow in both directions.
+    /// Returns the key for a second lookup, after the forward key of a packet has found no flow. The second lookup
+    /// treats the packet as a reply. `None` if the forward key finds flows in both directions, so that no second lookup
+    /// is needed.
     #[inline(always)]
     fn reply_key(_: Key) -> Option<Tuple> {
         None

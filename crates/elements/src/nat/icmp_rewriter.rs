@@ -229,9 +229,9 @@ impl IcmpRewriter {
     }
 }
 
-/// Restores the quoted packet as it was sent, and readdresses the error to its sender. `to` is the tuple to
-/// which packets in the direction of the error are rewritten. `seq` is the original sequence number, if it
-/// was shifted.
+/// Restores the packet that the error quotes to the form in which it was sent, and addresses the error to the sender of
+/// that packet. `to` is the tuple that the flow gives to packets in the direction of the error. `seq` is the original
+/// sequence number, if it was shifted.
 fn mend(net: &mut [u8], quote: &Quote, kind: RewriterKind, sent: Tuple, to: Tuple, seq: Option<u32>) {
     let original = to.reversed();
     let change = sent.change(original);

@@ -41,7 +41,8 @@ pub struct SourceIpHashMapper {
 /// Arguments of SourceIPHashMapper.
 #[derive(Args)]
 pub struct Args {
-    /// `NNODES SEED`: the number of points of each server, and the seed of the hash that places them.
+    /// `NNODES SEED`: the number of points that each server has on the hash ring, and the seed of the hash that places
+    /// the points.
     ring: Ring,
     /// `SADDR SPORT DADDR DPORT FOUT ROUT SERVERID`, one or more.
     #[arg(rest)]

@@ -57,7 +57,7 @@ fn output(what: &str, word: &str, cx: &ArgCx<'_>) -> Result<u16, ValueError> {
         .map_err(|e| ValueError::from(format!("bad {what} port")).help(format!("'{word}': {e}")))
 }
 
-/// Checks that a rewriter has the outputs of a flow.
+/// Checks that both outputs of a flow exist. `outputs` is the number of outputs of the rewriter.
 fn check_outputs(outs: Outs, outputs: usize) -> Result<(), ValueError> {
     let bad = ["forward", "reply"].into_iter().zip(outs).find(|o| usize::from(o.1) >= outputs);
     bad.map_or(Ok(()), |(what, n)| {

@@ -110,7 +110,7 @@ pub struct New {
     pub input: u16,
     /// IP protocol.
     pub proto: u8,
-    /// The tuple by which the packet that makes the flow was looked up.
+    /// The tuple of the packet that makes the flow, by which this packet was looked up.
     pub from: Tuple,
     /// The timeout class that the flow starts in.
     pub class: u8,

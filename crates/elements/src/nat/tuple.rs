@@ -17,9 +17,9 @@ pub struct Tuple {
 /// The change of a checksum, as one's-complement sums in the byte order of memory (RFC 1071 section 2(B)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The change that new addresses cause.
+    /// The change of the checksum that new addresses cause.
     pub addrs: u16,
-    /// The change that new ports cause.
+    /// The change of the checksum that new ports cause.
     pub ports: u16,
 }
 

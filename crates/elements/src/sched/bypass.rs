@@ -45,7 +45,7 @@ pub struct Args {
     _inline: bool,
 }
 
-/// The error for an active detour of a pull path that leads back to this element.
+/// The error for an active element on a pull path whose detour leads from output 1 back to input 1.
 const RETURNS: &str =
     "a detour of a pull path cannot lead from output 1 back to input 1; put the Bypass on a push path";
 

@@ -39,7 +39,7 @@ pub struct DrrSched {
 #[derive(Args)]
 pub struct Args {
     /// Bytes of credit that an input gets at the beginning of each turn, at least 1.
-    #[arg(default = 500)]
+    #[arg(default = 500, min = 1)]
     quantum: u32,
 }
 
@@ -53,9 +53,6 @@ struct Input {
 
 impl Build for DrrSched {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.quantum == 0 {
-            return Err("QUANTUM: must be at least 1".into());
-        }
         let inputs = (0..cx.inputs).map(|_| Input::default()).collect();
         Ok(DrrSched { args, inputs, at: 0, note: OwnNote::default() })
     }

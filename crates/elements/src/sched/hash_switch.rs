@@ -33,14 +33,12 @@ pub struct Args {
     /// The offset of the first byte that the hash includes.
     offset: u32,
     /// The number of bytes that the hash includes, at least 1.
+    #[arg(min = 1)]
     length: u32,
 }
 
 impl Build for HashSwitch {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.length == 0 {
-            return Err("LENGTH: must be at least 1".into());
-        }
         let end = (args.offset as usize).saturating_add(args.length as usize);
         Ok(HashSwitch { args, end, outputs: u32::try_from(cx.outputs).unwrap_or(u32::MAX).max(1) })
     }

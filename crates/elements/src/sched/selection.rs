@@ -4,8 +4,9 @@
 use super::own_note::OwnNote;
 use castanet_element::prelude::*;
 
-/// The chosen input, and the element's own notifier, which follows only this input and `also`. If pulling tasks slept
-/// on the notifiers of all inputs, packets on other inputs would wake these tasks in vain.
+/// The chosen input, and the element's own notifier. The notifier follows only the notifiers upstream of this input and
+/// of the input `also`. If pulling tasks slept on the notifiers of all inputs, packets on other inputs would wake these
+/// tasks in vain.
 #[derive(Default)]
 pub(super) struct Selection {
     input: Option<usize>,

@@ -111,7 +111,13 @@ mod tests {
     #[test]
     fn tickets_are_checked_and_changed() {
         let mut kit = Kit::<StrideSwitch>::with_ports("1, 1", 1, 2).unwrap();
-        assert_eq!(kit.element.own_handlers(), [("tickets0".into(), "rw"), ("tickets1".into(), "rw")]);
+        assert_eq!(
+            kit.element.own_handlers(),
+            [
+                ("tickets0".into(), castanet_spec::HandlerFlags::READ_WRITE),
+                ("tickets1".into(), castanet_spec::HandlerFlags::READ_WRITE)
+            ]
+        );
         kit.write("tickets1", " 4 ").unwrap();
         assert_eq!((kit.read("tickets0"), kit.read("tickets1")), (Ok("1".into()), Ok("4".into())));
         let out = kit.push(0, (0..100).map(|_| packet(b"")));

@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(keyword, default = false)]
     stop: bool,
     /// How many packets of each input are held; the earliest of all held packets goes next. At least 1.
-    #[arg(keyword, default = 1)]
+    #[arg(keyword, default = 1, min = 1)]
     buffer: u32,
 }
 
@@ -90,9 +90,6 @@ impl Eq for Held {}
 
 impl Build for TimeSortedSched {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.buffer == 0 {
-            return Err("BUFFER: must be at least 1".into());
-        }
         Ok(TimeSortedSched {
             args,
             inputs: (0..cx.inputs).map(|_| Input::default()).collect(),
@@ -149,7 +146,8 @@ impl Element for TimeSortedSched {
         }
         self.out_of_order |= time < self.last;
         self.last = time;
-        // A script may have kept the router running after the last stop, so the element may stop it again.
+        // If a script has kept the router running after a stop, the element requests another stop when packets run out
+        // again.
         self.stopped = false;
         Some(packet)
     }

@@ -58,7 +58,7 @@ mod tests {
         let mut kit = Kit::<BandwidthRatedSplitter>::new("1Mbps").unwrap();
         kit.write("rate", "8kbps").unwrap();
         assert_eq!(kit.read("rate").unwrap(), "8kbps");
-        let both = Kit::<BandwidthRatedSplitter>::new("5, BURST_BYTES 1, BURST_DURATION 1").err().unwrap();
-        assert_eq!(both, ["BURST_BYTES and BURST_DURATION exclude each other"]);
+        let both = Kit::<BandwidthRatedSplitter>::new("5Bps, BURST_BYTES 1, BURST_DURATION 1").err().unwrap();
+        assert_eq!(both, ["specify at most one of BURST_BYTES and BURST_DURATION"]);
     }
 }

@@ -99,7 +99,8 @@ impl Gap {
 mod tests {
     use super::*;
 
-    /// Returns when packets pass, from `start` on, if each passes as soon as it may. `units` holds the units of each.
+    /// Returns the time at which each packet passes. The first may pass from `start` on, and none waits longer than it
+    /// must. `units[i]` is the number of units of packet `i`.
     fn times(gap: &mut Gap, start: i64, units: &[u64]) -> Vec<i64> {
         let mut now = start;
         units

@@ -7,7 +7,7 @@ use castanet_tables::{Ewma, TokenBucket};
 
 /// The unit of a rate. Meters, shapers and splitters are generic over it, so the choice has no cost per packet.
 pub trait Unit: 'static {
-    /// Whether every packet costs 1.
+    /// Whether the unit is packets, so that every packet costs 1.
     const PACKETS: bool;
     /// Returns the cost of a packet.
     fn cost(p: &Packet) -> u64;
@@ -19,7 +19,7 @@ pub trait Unit: 'static {
     fn rounded(rate: u64) -> f64;
     /// Makes a full bucket of tokens for a burst of `n` units.
     fn bucket_of(rate: u64, n: u32) -> TokenBucket;
-    /// Makes a full bucket of tokens for the units that are due in `ns` nanoseconds.
+    /// Makes a full bucket of tokens for a burst of as many units as the rate allows in `ns` nanoseconds.
     fn bucket_for(rate: u64, ns: u64) -> TokenBucket;
 }
 
@@ -55,8 +55,8 @@ impl Unit for Packets {
 /// Bytes a second.
 ///
 /// A packet of any length may pass while the bucket owes no bytes. The bytes of the packet are subtracted afterwards,
-/// so the bucket may owe bytes then. The callers test whether the bucket has at least one token. So a bucket with one
-/// token counts as owing nothing, and a full bucket holds one token more than the burst.
+/// so the bucket may owe bytes then. The callers let a packet pass only if the bucket has at least one token. So one
+/// token means that the bucket owes nothing, and a full bucket holds one token more than the burst.
 pub enum Bytes {}
 
 impl Bytes {
@@ -117,17 +117,13 @@ pub trait RateArgs: Args {
 
 /// The arguments of a class with a rate and bursts.
 pub trait BurstArgs: RateArgs {
-    /// Returns the size and the duration of a burst, if they were given, and the name of the argument for the size.
-    fn given_burst(&self) -> (Option<u32>, Option<Nanos>, &'static str);
     /// Returns the most that may pass at once.
-    fn burst(&self) -> Result<Burst, ConfigError> {
-        let (size, duration, size_name) = self.given_burst();
-        Burst::new(size, duration, size_name)
-    }
+    fn burst(&self) -> Burst;
 }
 
 /// A rate of packets, with bursts.
 #[derive(Args)]
+#[args(at_most_one(burst_size, burst_duration))]
 pub struct PacketRate {
     /// Packets a second.
     #[arg(handler = "rw")]
@@ -148,13 +144,14 @@ impl RateArgs for PacketRate {
     }
 }
 impl BurstArgs for PacketRate {
-    fn given_burst(&self) -> (Option<u32>, Option<Nanos>, &'static str) {
-        (self.burst_size, self.burst_duration, "BURST_SIZE")
+    fn burst(&self) -> Burst {
+        Burst::new(self.burst_size, self.burst_duration)
     }
 }
 
 /// A rate of bytes, with bursts.
 #[derive(Args)]
+#[args(at_most_one(burst_bytes, burst_duration))]
 pub struct ByteRate {
     /// Bytes a second.
     #[arg(handler = "rw")]
@@ -175,8 +172,8 @@ impl RateArgs for ByteRate {
     }
 }
 impl BurstArgs for ByteRate {
-    fn given_burst(&self) -> (Option<u32>, Option<Nanos>, &'static str) {
-        (self.burst_bytes, self.burst_duration, "BURST_BYTES")
+    fn burst(&self) -> Burst {
+        Burst::new(self.burst_bytes, self.burst_duration)
     }
 }
 
@@ -190,13 +187,12 @@ pub enum Burst {
 }
 
 impl Burst {
-    /// Makes a burst from two arguments that exclude each other; 20 ms if neither is given.
-    fn new(size: Option<u32>, duration: Option<Nanos>, size_name: &str) -> Result<Burst, ConfigError> {
+    /// Makes a burst from two arguments, at most one of which is given; 20 ms if neither is.
+    fn new(size: Option<u32>, duration: Option<Nanos>) -> Burst {
         match (size, duration) {
-            (Some(_), Some(_)) => Err(format!("{size_name} and BURST_DURATION exclude each other").into()),
-            (Some(n), None) => Ok(Burst::Size(n)),
-            (None, Some(t)) => Ok(Burst::Duration(t.0.max(0).unsigned_abs())),
-            (None, None) => Ok(Burst::Duration(20_000_000)),
+            (Some(n), _) => Burst::Size(n),
+            (None, Some(t)) => Burst::Duration(t.0.max(0).unsigned_abs()),
+            (None, None) => Burst::Duration(20_000_000),
         }
     }
 
@@ -216,11 +212,10 @@ mod tests {
 
     #[test]
     fn bursts() {
-        let new = |size, duration: Option<i64>| Burst::new(size, duration.map(Nanos), "BURST_SIZE");
-        assert_eq!(new(None, None).unwrap(), Burst::Duration(20_000_000));
-        assert_eq!(new(Some(3), None).unwrap(), Burst::Size(3));
-        assert_eq!(new(None, Some(-5)).unwrap(), Burst::Duration(0));
-        assert!(new(Some(3), Some(1)).is_err());
+        let new = |size, duration: Option<i64>| Burst::new(size, duration.map(Nanos));
+        assert_eq!(new(None, None), Burst::Duration(20_000_000));
+        assert_eq!(new(Some(3), None), Burst::Size(3));
+        assert_eq!(new(None, Some(-5)), Burst::Duration(0));
         for (burst, rate, capacity) in [
             (Burst::Size(0), 10, 1),
             (Burst::Size(7), 10, 7),

@@ -75,6 +75,6 @@ mod tests {
         assert_eq!(kit.read("rate").unwrap(), "1000");
         assert!(kit.write("rate", "much").is_err());
         let both = Kit::<RatedSplitter>::new("5, BURST_SIZE 1, BURST_DURATION 1").err().unwrap();
-        assert_eq!(both, ["BURST_SIZE and BURST_DURATION exclude each other"]);
+        assert_eq!(both, ["specify at most one of BURST_SIZE and BURST_DURATION"]);
     }
 }

@@ -12,8 +12,8 @@ pub struct Shaping<A> {
     args: A,
     gap: Gap,
     gate: Gate,
-    /// Whether output 1 is connected. If it is, one of the two outputs can always give a packet, so no task that
-    /// pulls may sleep while there are packets upstream.
+    /// Whether output 1 is connected. With output 1, one of the two outputs can give a packet whenever there are
+    /// packets upstream. So no task that pulls may sleep while there are packets upstream.
     has_rest: bool,
 }
 
@@ -44,7 +44,8 @@ impl<A: RateArgs> Shaping<A> {
         }
         p
     }
-    /// Closes the gate until output 0 may give the next packet. If output 1 is connected, the gate stays open.
+    /// Closes the gate until output 0 may give the next packet. If output 1 is connected, the gate stays open, because
+    /// output 1 gives the packets that output 0 may not give yet.
     #[inline]
     fn wait(&mut self, cx: &mut Cx<'_>) {
         if !self.has_rest {

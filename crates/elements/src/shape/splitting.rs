@@ -83,7 +83,7 @@ impl<A: BurstArgs> Lifecycle for Splitting<A> {
 impl<A: BurstArgs> Engine for Splitting<A> {
     type Args = A;
     fn build(args: A, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let burst = args.burst()?;
+        let burst = args.burst();
         let bucket = burst.bucket::<A::Unit>(args.rate());
         Ok(Splitting { args, burst, bucket, new: bucket })
     }

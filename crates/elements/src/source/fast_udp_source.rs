@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! FastUDPSource: sends UDP packets at a given rate.
 
-use super::{Pace, Prototype, left};
+use super::sent_count::SentCount;
+use super::source_output::SourceOutput;
+use super::{Pace, Prototype};
 use castanet_element::prelude::*;
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
-use castanet_tables::TokenBucket;
 use castanet_wire::ether::{EtherAddr, EtherHeader, ethertype};
 use castanet_wire::ipv4::{Ipv4Header, protocol};
 use castanet_wire::udp::{self, UdpHeader};
@@ -38,14 +39,13 @@ const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
 #[class(capabilities(EmptyNotifier))]
 pub struct FastUdpSource {
     args: Args,
-    /// Packets sent.
-    #[count(unit = "packets")]
-    count: Count,
+    #[counts]
+    count: SentCount,
     proto: Prototype,
     pace: Pace,
     /// The times of the first and the last packet, in nanoseconds.
     span: Option<(i64, i64)>,
-    note: Option<Note>,
+    output: SourceOutput,
 }
 
 /// Arguments of FastUDPSource.
@@ -115,33 +115,27 @@ fn frame(args: &Args) -> Vec<u8> {
 }
 
 impl Build for FastUdpSource {
-    fn build(mut args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+    fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         if args.interval > 0 {
             args.limit = i64::from(args.rate) * i64::from(args.interval);
         }
         let proto = Prototype::new(&frame(&args), -1, DEFAULT_HEADROOM)?;
-        let pace = Pace::new(TokenBucket::for_rated_source(args.rate.into()));
-        Ok(FastUdpSource { args, count: Count::default(), proto, pace, span: None, note: None })
+        let (count, pace) = (SentCount::default(), Pace::of_rate(args.rate));
+        Ok(FastUdpSource { args, count, proto, pace, span: None, output: SourceOutput::new(cx) })
     }
 }
 
 impl FastUdpSource {
     /// Returns a packet if one is due.
     fn packet(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        if !self.args.active || left(self.args.limit, self.count) == 0 {
-            self.sleep(cx);
+        if !self.args.active || self.count.has_reached(self.args.limit) {
+            self.output.sleep(cx);
             return None;
         }
         let now = cx.now();
-        let at = match self.pace.ready(now) {
-            Ok(at) => at,
-            Err(timer) => {
-                if let Some(t) = timer {
-                    cx.set_timer(0, t);
-                }
-                self.sleep(cx);
-                return None;
-            }
+        let Some(at) = self.pace.ready_or_set_timer(now, cx) else {
+            self.output.sleep(cx);
+            return None;
         };
         let mut p = self.proto.packet()?;
         p.set_timestamp(now);
@@ -149,20 +143,12 @@ impl FastUdpSource {
         p.set_network_header(ETHER, IP);
         p.set_dst_ip(self.args.dstip.into());
         self.pace.went(at);
-        self.count.add(1);
-        cx.entered(1);
+        self.count.add(1, cx);
         self.span = Some((self.span.map_or(now, |s| s.0), now));
         Some(p)
     }
-    fn sleep(&self, cx: &mut Cx<'_>) {
-        if let Some(note) = self.note {
-            cx.clear_note(note);
-        }
-    }
     fn wake(&self, cx: &mut Cx<'_>) {
-        if let Some(note) = self.note.filter(|_| self.args.active) {
-            cx.set_note(note);
-        }
+        self.output.wake(self.args.active, cx);
     }
 }
 
@@ -191,7 +177,7 @@ impl FastUdpSource {
     #[write]
     fn set_rate(&mut self, rate: u32, cx: &mut Cx<'_>) {
         self.args.rate = rate;
-        self.pace.change(TokenBucket::for_rated_source(rate.into()), cx.now());
+        self.pace.change_rate(rate, cx.now());
         self.wake(cx);
     }
     /// Sets the count to 0 and starts again.
@@ -205,10 +191,7 @@ impl FastUdpSource {
 
 impl Lifecycle for FastUdpSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        self.note = cx.note(Capability::EmptyNotifier);
-        if let Some(note) = self.note.filter(|_| self.args.active) {
-            cx.set_note(note);
-        }
+        self.output.initialise(self.args.active, cx);
         Ok(())
     }
     fn changed(&mut self, _: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {

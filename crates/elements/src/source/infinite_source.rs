@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! InfiniteSource: sends packets as fast as they are accepted.
 
-use super::{Prototype, TEXT, burst_turn, left, stamp};
+use super::bursts::Bursts;
+use super::end::EndArgs;
+use super::sent_count::SentCount;
+use super::source_output::SourceOutput;
+use super::{Ended, Prototype, TEXT};
 use castanet_element::prelude::*;
+use castanet_packet::DEFAULT_HEADROOM;
 
 /// Sends packets with the same data, as fast as they are accepted.
 ///
@@ -25,17 +30,12 @@ use castanet_element::prelude::*;
 #[class(task, build, lifecycle, handlers, effects(stops, calls), capabilities(EmptyNotifier))]
 pub struct InfiniteSource {
     args: Args,
-    /// Packets sent.
-    #[count(unit = "packets")]
-    count: Count,
+    #[counts]
+    count: SentCount,
     proto: Prototype,
-    /// Whether STOP or END_CALL was carried out.
-    ended: bool,
-    pushes: bool,
-    /// Packets of the current burst that earlier turns have sent.
-    sent: usize,
-    downstream: Signal,
-    note: Option<Note>,
+    ended: Ended,
+    bursts: Bursts,
+    output: SourceOutput,
     batch: Batch,
 }
 
@@ -60,70 +60,35 @@ pub struct Args {
     /// Length of a packet in bytes, to which DATA is repeated or cut; negative for the length of DATA.
     #[arg(keyword, default = -1, alias = "DATASIZE", handler = "rw.")]
     length: i32,
-    /// Whether to stop the driver after LIMIT packets.
-    #[arg(keyword, default = false)]
-    stop: bool,
-    /// A handler to write after LIMIT packets.
-    #[arg(keyword)]
-    end_call: Option<HandlerRef>,
+    #[arg(flatten)]
+    end: EndArgs,
 }
 
 impl Build for InfiniteSource {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.stop && args.end_call.is_some() {
-            return Err("STOP and END_CALL exclude each other".into());
-        }
         Ok(InfiniteSource {
-            proto: Prototype::new(&args.data.0, args.length, castanet_packet::DEFAULT_HEADROOM)?,
+            proto: Prototype::new(&args.data.0, args.length, DEFAULT_HEADROOM)?,
             args,
-            count: Count::default(),
-            ended: false,
-            pushes: cx.is_push_output(0),
-            sent: 0,
-            downstream: Signal::always(),
-            note: None,
+            count: SentCount::default(),
+            ended: Ended::default(),
+            bursts: Bursts::new(),
+            output: SourceOutput::new(cx),
             batch: Batch::new(),
         })
     }
 }
 
 impl InfiniteSource {
-    /// Adds at most `n` new packets to the batch.
-    fn fill(&mut self, n: usize, cx: &mut Cx<'_>) {
-        for _ in 0..n {
-            let Some(p) = self.proto.packet() else { break };
-            self.batch.push(p);
-        }
-        if self.args.timestamp {
-            stamp(self.batch.as_mut_slice(), cx);
-        }
-        self.count.add(self.batch.len() as u64);
-        cx.entered(self.batch.len() as u64);
-    }
     /// Performs STOP or END_CALL once, when the limit is reached.
     #[cold]
     fn end(&mut self, cx: &mut Cx<'_>) {
-        if !std::mem::replace(&mut self.ended, true) {
-            match &self.args.end_call {
-                Some(call) => cx.call(call),
-                None if self.args.stop => cx.stop(1),
-                None => {}
-            }
-        }
-        if let Some(note) = self.note {
-            cx.clear_note(note);
-        }
+        self.ended.carry_out(&self.args.end, cx);
+        self.output.sleep(cx);
     }
     /// Wakes the task that sends, or the task downstream that pulls.
     fn wake(&mut self, cx: &mut Cx<'_>) {
-        if left(self.args.limit, self.count) > 0 {
-            self.ended = false;
-        }
-        match self.note {
-            _ if self.pushes => cx.schedule(),
-            Some(note) if self.args.active => cx.set_note(note),
-            _ => {}
-        }
+        self.ended.resume(self.count.has_reached(self.args.limit));
+        self.output.wake(self.args.active, cx);
     }
 }
 
@@ -132,10 +97,10 @@ impl Element for InfiniteSource {
         if !self.args.active {
             return Turn::Sleep;
         }
-        let left = left(self.args.limit, self.count);
+        let left = self.count.left(self.args.limit);
         if left == 0 {
             // The turn after the last packet also needs free space downstream: a full queue delays STOP and END_CALL.
-            if let Err(turn) = cx.room(&self.downstream, 1, false) {
+            if let Err(turn) = self.bursts.room_for_one(cx) {
                 return turn;
             }
             self.end(cx);
@@ -144,30 +109,25 @@ impl Element for InfiniteSource {
         let Some(burst) = usize::try_from(self.args.burst).ok().filter(|b| *b > 0) else {
             return Turn::Sleep;
         };
-        let want = left.min(burst.saturating_sub(self.sent)).min(cx.limit());
-        let n = match cx.room(&self.downstream, want, self.sent > 0) {
+        let want = left.min(self.bursts.rest(burst, cx));
+        let n = match self.bursts.room(want, cx) {
             Ok(n) => n,
             Err(turn) => return turn,
         };
-        self.fill(n, cx);
-        let turn = burst_turn(&mut self.sent, self.batch.len(), left, burst);
+        let n = self.count.fill(&mut self.batch, n, self.args.timestamp, cx, || self.proto.packet());
         cx.forward(0, &mut self.batch);
-        turn
+        self.bursts.end_turn(n, left, burst)
     }
 
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
         if !self.args.active {
-            if let Some(note) = self.note {
-                cx.clear_note(note);
-            }
-            return;
+            return self.output.sleep(cx);
         }
-        let left = left(self.args.limit, self.count);
+        let left = self.count.left(self.args.limit);
         if left == 0 && max > 0 {
             return self.end(cx);
         }
-        self.fill(left.min(max), cx);
-        into.append(&mut self.batch);
+        self.count.fill(into, left.min(max), self.args.timestamp, cx, || self.proto.packet());
     }
 }
 
@@ -177,7 +137,7 @@ impl InfiniteSource {
     #[write(button)]
     fn reset(&mut self, cx: &mut Cx<'_>) {
         self.count.reset();
-        self.ended = false;
+        self.ended = Ended::default();
         self.wake(cx);
     }
     /// The same as burst.
@@ -204,14 +164,9 @@ impl InfiniteSource {
 
 impl Lifecycle for InfiniteSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        cx.scheduled = self.pushes;
-        if self.pushes {
-            self.downstream = cx.downstream(0);
-        } else {
-            self.note = cx.note(Capability::EmptyNotifier);
-            if let Some(note) = self.note.filter(|_| self.args.active) {
-                cx.set_note(note);
-            }
+        self.output.initialise(self.args.active, cx);
+        if self.output.pushes {
+            self.bursts.initialise(cx);
         }
         Ok(())
     }
@@ -219,10 +174,9 @@ impl Lifecycle for InfiniteSource {
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match handler {
             Args::DATA | Args::LENGTH => {
-                let Args { data, length, .. } = &mut self.args;
-                self.proto.change(data, length, castanet_packet::DEFAULT_HEADROOM)?;
+                self.proto.change(&mut self.args.data, &mut self.args.length, DEFAULT_HEADROOM)?;
             }
-            Args::BURST => self.sent = 0,
+            Args::BURST => self.bursts.restart(),
             _ => {}
         }
         self.wake(cx);
@@ -230,11 +184,13 @@ impl Lifecycle for InfiniteSource {
     }
 
     fn effects(&self, _: Effects) -> Effects {
-        // STOP and END_CALL act in a turn or pull without packets, so the size of batches does not matter to them.
+        // STOP and END_CALL act only in a turn or pull that makes no packets, so the size of batches does not matter to
+        // them.
         Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        (self.ended, self.sent) = (old.ended, old.sent);
+        self.ended = old.ended;
+        self.bursts.go_on_from(&old.bursts);
         self.wake(cx);
         Ok(())
     }
@@ -273,8 +229,7 @@ mod tests {
     fn pulls_until_the_limit() {
         for n in [1, 2, 3, 32] {
             let mut kit = Kit::<InfiniteSource>::new("LIMIT 5, STOP true").unwrap();
-            kit.element.pushes = false;
-            kit.element.note = Some(Note::new(0));
+            kit.element.output.pushes = false;
             kit.write("active", "true").unwrap();
             assert!(kit.note(Capability::EmptyNotifier) && !kit.woken());
             let mut got = 0;
@@ -326,7 +281,7 @@ mod tests {
             assert!(kit.calls().is_empty());
         }
         let both = Kit::<InfiniteSource>::new("STOP true, END_CALL bell").err().unwrap();
-        assert_eq!(both, ["STOP and END_CALL exclude each other"]);
+        assert_eq!(both, ["specify at most one of STOP and END_CALL"]);
     }
 
     #[test]

@@ -4,7 +4,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::{LINE, TEXT, append_lines, burst_turn, copy_line, copy_lines, fill_line, left};
+use super::bursts::Bursts;
+use super::sent_count::SentCount;
+use super::{Ended, LINE, TEXT, append_lines, copy_line, copy_lines, fill_line};
 use castanet_element::prelude::*;
 use castanet_io::CaptureReader;
 use castanet_lang::args as text;
@@ -31,19 +33,16 @@ use castanet_packet::DEFAULT_HEADROOM;
 #[class(task, build, lifecycle, handlers, effects(stops))]
 pub struct MemSource {
     args: Args,
-    /// Packets sent.
-    #[count(unit = "packets")]
-    count: Count,
+    #[counts]
+    count: SentCount,
     /// All frames, one after the other, each padded to a multiple of `LINE` bytes.
     lines: Vec<[u8; LINE]>,
     frames: Vec<Frame>,
     /// The index of the next frame to send.
     next: usize,
     random: Random,
-    stopped: bool,
-    /// Packets of the current burst that earlier turns have sent.
-    sent: usize,
-    downstream: Signal,
+    ended: Ended,
+    bursts: Bursts,
     batch: Batch,
 }
 
@@ -57,6 +56,7 @@ struct Frame {
 
 /// Arguments of MemSource.
 #[derive(Args)]
+#[args(at_most_one(data, file))]
 pub struct Args {
     /// The frames, each a word or quoted string.
     #[arg(show = "69 bytes of text")]
@@ -98,19 +98,15 @@ impl ArgValue for Frames {
 
 impl Build for MemSource {
     fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.data.is_some() && args.file.is_some() {
-            return Err("DATA and FILE exclude each other".into());
-        }
         let data = args.data.take();
         let mut source = MemSource {
-            count: Count::default(),
+            count: SentCount::default(),
             lines: Vec::new(),
             frames: Vec::new(),
             next: 0,
             random: cx.random(),
-            stopped: false,
-            sent: 0,
-            downstream: Signal::always(),
+            ended: Ended::default(),
+            bursts: Bursts::new(),
             batch: Batch::new(),
             args,
         };
@@ -159,12 +155,6 @@ impl MemSource {
         };
     }
 
-    /// Whether LIMIT packets have been sent.
-    #[inline(always)]
-    fn is_done(&self) -> bool {
-        u64::try_from(self.args.limit).is_ok_and(|limit| limit <= self.count.get())
-    }
-
     /// Returns a copy of the next frame. Returns none if the frame is longer than `LINE` bytes, or if the free list of
     /// the thread's pool is empty.
     #[inline(always)]
@@ -197,12 +187,12 @@ impl Element for MemSource {
         if self.args.burst != 1 {
             return self.send(cx);
         }
-        // INVARIANT: with a burst of one packet, no turn leaves a burst unfinished, so `sent` need not be
+        // INVARIANT: with a burst of one packet, no turn leaves a burst unfinished, so `bursts` need not be
         // updated.
-        let ready = self.args.active && !self.is_done() && cx.room(&self.downstream, 1, false).is_ok();
+        let may_send = self.args.active && !self.count.has_reached(self.args.limit);
+        let ready = may_send && self.bursts.room_for_one(cx).is_ok();
         let Some(p) = ready.then(|| self.short_packet()).flatten() else { return self.send(cx) };
-        self.count.add(1);
-        cx.entered(1);
+        self.count.add(1, cx);
         cx.emit(0, p);
         Turn::Again
     }
@@ -213,9 +203,7 @@ impl MemSource {
     #[cold]
     #[inline(never)]
     fn rest(&mut self, cx: &mut Cx<'_>) -> Turn {
-        if self.args.stop && !std::mem::replace(&mut self.stopped, true) {
-            cx.stop(1);
-        }
+        self.ended.stop(self.args.stop, cx);
         Turn::Sleep
     }
 
@@ -226,22 +214,21 @@ impl MemSource {
         if !self.args.active || burst == 0 {
             return Turn::Sleep;
         }
-        let left = left(self.args.limit, self.count);
+        let left = self.count.left(self.args.limit);
         if left == 0 {
             return self.rest(cx);
         }
-        let want = left.min(burst.saturating_sub(self.sent)).min(cx.limit());
-        let n = match cx.room(&self.downstream, want, self.sent > 0) {
+        let want = left.min(self.bursts.rest(burst, cx));
+        let n = match self.bursts.room(want, cx) {
             Ok(n) => n,
             Err(turn) => return turn,
         };
         if n == 1 {
             // One packet needs no batch.
             let p = self.packet();
-            let turn = burst_turn(&mut self.sent, usize::from(p.is_some()), left, burst);
+            let turn = self.bursts.end_turn(usize::from(p.is_some()), left, burst);
             if let Some(p) = p {
-                self.count.add(1);
-                cx.entered(1);
+                self.count.add(1, cx);
                 cx.emit(0, p);
             }
             return turn;
@@ -250,9 +237,8 @@ impl MemSource {
             let Some(p) = self.packet() else { break };
             self.batch.push(p);
         }
-        self.count.add(self.batch.len() as u64);
-        cx.entered(self.batch.len() as u64);
-        let turn = burst_turn(&mut self.sent, self.batch.len(), left, burst);
+        self.count.add(self.batch.len(), cx);
+        let turn = self.bursts.end_turn(self.batch.len(), left, burst);
         cx.forward(0, &mut self.batch);
         turn
     }
@@ -262,9 +248,7 @@ impl MemSource {
     /// Schedules the task after the settings or the count have changed. If packets are left to send, STOP applies
     /// again.
     fn resume(&mut self, cx: &mut Cx<'_>) {
-        if left(self.args.limit, self.count) > 0 {
-            self.stopped = false;
-        }
+        self.ended.resume(self.count.has_reached(self.args.limit));
         cx.schedule();
     }
 }
@@ -289,7 +273,7 @@ impl MemSource {
 
 impl Lifecycle for MemSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        self.downstream = cx.downstream(0);
+        self.bursts.initialise(cx);
         if let Some(f) = self.args.file.clone() {
             self.load(&f.0)?;
         }
@@ -300,7 +284,7 @@ impl Lifecycle for MemSource {
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         if handler == Args::BURST {
-            self.sent = 0;
+            self.bursts.restart();
         }
         self.resume(cx);
         Ok(())
@@ -311,8 +295,9 @@ impl Lifecycle for MemSource {
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.next = if old.next < self.frames.len() { old.next } else { 0 };
-        (self.sent, self.random) = (old.sent, old.random.clone());
-        self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
+        self.random = old.random.clone();
+        self.bursts.go_on_from(&old.bursts);
+        self.ended.go_on_from(old.ended, self.count.has_reached(self.args.limit));
         cx.schedule();
         Ok(())
     }

@@ -5,12 +5,21 @@ use castanet_element::prelude::*;
 use castanet_element::{ClassDef, element};
 use castanet_tables::TokenBucket;
 
+mod bursts;
+mod end;
 pub mod fast_udp_source;
 pub mod infinite_source;
 pub mod mem_source;
+mod periodic_timer;
 pub mod random_source;
 pub mod rated_source;
+mod sent_count;
+mod source_output;
 pub mod timed_source;
+
+pub(crate) use end::Ended;
+pub(crate) use periodic_timer::PeriodicTimer;
+pub(crate) use sent_count::is_reached;
 
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
@@ -82,9 +91,6 @@ fn append_lines(data: &[u8], lines: &mut Vec<[u8; LINE]>) -> usize {
     lines.len() - before
 }
 
-/// Largest headroom that an argument may set, in bytes.
-const MAX_HEADROOM: u32 = 8192;
-
 /// The packet that a source sends repeatedly.
 struct Prototype {
     /// The data that the packet was made from.
@@ -98,7 +104,7 @@ struct Prototype {
 }
 
 impl Prototype {
-    /// Makes a prototype from this data, repeated or cut to `length` bytes unless `length` is negative.
+    /// Makes a prototype from this data. If `length` is not negative, the data is repeated or cut to `length` bytes.
     ///
     /// # Errors
     /// When a packet cannot be that long.
@@ -155,30 +161,11 @@ impl Prototype {
     }
 }
 
-/// Returns how many packets may still be sent under a limit. A negative limit means no limit.
-fn left(limit: i64, count: Count) -> usize {
-    match u64::try_from(limit) {
-        Ok(limit) => usize::try_from(limit.saturating_sub(count.get())).unwrap_or(usize::MAX),
-        Err(_) => usize::MAX,
-    }
-}
-
-/// Ends a turn that sent `n` packets of a burst. `sent` is the number of packets of this burst that earlier turns
-/// sent. `left` is the number of packets that LIMIT still allowed before this turn.
-fn burst_turn(sent: &mut usize, n: usize, left: usize, burst: usize) -> Turn {
-    *sent += n;
-    // If no packet was sent, the pool is empty: other tasks must get a turn, so that buffers are returned.
-    if n == 0 || n >= left || *sent >= burst {
-        *sent = 0;
-        return Turn::Again;
-    }
-    Turn::More
-}
-
 /// Paces packets at a rate, with timers that expire on whole milliseconds.
 pub(crate) struct Pace {
     bucket: TokenBucket,
-    /// The bucket in its initial state. Two paces have the same rate and burst if these buckets are equal.
+    /// The bucket in its initial state. If the initial buckets of two paces are equal, the paces have the same rate and
+    /// burst.
     new: TokenBucket,
     /// When the packet that the timer waits for is due, in nanoseconds.
     due: i64,
@@ -189,6 +176,14 @@ const JIFFY: i64 = 1_000_000;
 impl Pace {
     pub(crate) fn new(bucket: TokenBucket) -> Pace {
         Pace { bucket, new: bucket, due: i64::MIN }
+    }
+    /// The pace of a source that sends `rate` packets per second.
+    fn of_rate(rate: u32) -> Pace {
+        Pace::new(TokenBucket::for_rated_source(rate.into()))
+    }
+    /// Changes the rate of a source to `rate` packets per second.
+    fn change_rate(&mut self, rate: u32, now: i64) {
+        self.change(TokenBucket::for_rated_source(rate.into()), now);
     }
     /// If the next packet may be sent now, returns the time at which it was due. If that time was two milliseconds ago
     /// or earlier, returns `now` in its place. If the packet must wait, the error is the time for which to set the
@@ -210,6 +205,14 @@ impl Pace {
             }
             None => Err(None),
         }
+    }
+    /// Like `ready`. If the packet must wait, sets timer 0 of the element and returns `None`.
+    pub(crate) fn ready_or_set_timer(&mut self, now: i64, cx: &mut Cx<'_>) -> Option<i64> {
+        let ready = self.ready(now);
+        if let Err(Some(timer)) = ready {
+            cx.set_timer(0, timer);
+        }
+        ready.ok()
     }
     /// Takes a token for a packet that was sent at `at`, the time that `ready` returned.
     pub(crate) fn went(&mut self, at: i64) {
@@ -238,21 +241,6 @@ impl Pace {
     }
 }
 
-/// Sets the timestamps of packets that leave now. Real time is read once for all packets. Simulated time is read for
-/// each packet, because each read advances it.
-fn stamp(packets: &mut [Packet], cx: &mut Cx<'_>) {
-    if cx.is_simulated() {
-        for p in packets {
-            p.set_timestamp(cx.now());
-        }
-    } else {
-        let now = cx.now();
-        for p in packets {
-            p.set_timestamp(now);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -277,7 +265,7 @@ mod tests {
     #[test]
     fn every_prototype_fits_into_a_packet() {
         let most = castanet_packet::MAX_LENGTH as i32;
-        for headroom in [0, 28, 100, MAX_HEADROOM as usize] {
+        for headroom in [0, 28, 100, castanet_packet::MAX_HEADROOM as usize] {
             let fits = most - headroom as i32;
             assert_eq!(Prototype::new(b"x", fits, headroom).unwrap().packet().unwrap().len(), fits as usize);
             for length in [0, 1, 64, 65, 256, 257] {
@@ -321,12 +309,5 @@ mod tests {
         let mut pace = Pace::new(TokenBucket::new(1, 5));
         pace.change(TokenBucket::new(100, 9), 7);
         assert_eq!(pace.bucket.available(7), 5);
-    }
-
-    #[test]
-    fn limits() {
-        let mut count = Count::default();
-        count.add(5);
-        assert_eq!((left(-1, count), left(0, count), left(7, count)), (usize::MAX, 0, 2));
     }
 }

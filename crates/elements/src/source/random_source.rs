@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RandomSource: sends packets of random bytes.
 
-use super::{burst_turn, left, stamp};
+use super::Ended;
+use super::bursts::Bursts;
+use super::end::EndArgs;
+use super::sent_count::SentCount;
+use super::source_output::SourceOutput;
 use castanet_element::prelude::*;
 use castanet_packet::MAX_LENGTH;
 
@@ -24,16 +28,12 @@ use castanet_packet::MAX_LENGTH;
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
 pub struct RandomSource {
     args: Args,
-    /// Packets sent.
-    #[count(unit = "packets")]
-    count: Count,
+    #[counts]
+    count: SentCount,
     random: Random,
-    /// Packets of the current burst that have been sent.
-    sent: usize,
-    finished: bool,
-    push: bool,
-    note: Option<Note>,
-    signal: Signal,
+    ended: Ended,
+    bursts: Bursts,
+    output: SourceOutput,
 }
 
 /// Arguments of RandomSource.
@@ -54,12 +54,8 @@ pub struct Args {
     /// Whether packets get the current time as their timestamp.
     #[arg(keyword, default = true)]
     timestamp: bool,
-    /// Whether to stop the driver after LIMIT packets.
-    #[arg(keyword, default = false)]
-    stop: bool,
-    /// A handler to write after LIMIT packets.
-    #[arg(keyword)]
-    end_call: Option<HandlerRef>,
+    #[arg(flatten)]
+    end: EndArgs,
 }
 
 /// Largest length of a packet, in bytes.
@@ -67,81 +63,62 @@ const MOST: usize = MAX_LENGTH - castanet_packet::DEFAULT_HEADROOM;
 
 impl Build for RandomSource {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.stop && args.end_call.is_some() {
-            return Err("specify at most one of STOP and END_CALL".into());
-        }
         Ok(RandomSource {
-            count: Count::default(),
+            count: SentCount::default(),
             random: cx.random(),
-            sent: 0,
-            finished: false,
-            push: cx.is_push_output(0),
-            note: None,
-            signal: Signal::default(),
+            ended: Ended::default(),
+            bursts: Bursts::new(),
+            output: SourceOutput::new(cx),
             args,
         })
     }
 }
 
-impl RandomSource {
-    fn packet(&mut self) -> Option<Packet> {
-        let mut p = Packet::new(self.args.length as usize)?;
-        for piece in p.data_mut().chunks_mut(8) {
-            for (to, from) in piece.iter_mut().zip(self.random.next_u64().to_le_bytes()) {
-                *to = from;
-            }
+/// Makes a packet of `length` random bytes; `None` if no buffer is free.
+fn packet(length: u32, random: &mut Random) -> Option<Packet> {
+    let mut p = Packet::new(length as usize)?;
+    for piece in p.data_mut().chunks_mut(8) {
+        for (to, from) in piece.iter_mut().zip(random.next_u64().to_le_bytes()) {
+            *to = from;
         }
-        Some(p)
     }
+    Some(p)
+}
+
+impl RandomSource {
     /// Appends at most `max` packets to `into`. Returns the number appended.
     fn fill(&mut self, max: usize, into: &mut Batch, cx: &mut Cx<'_>) -> usize {
-        let before = into.len();
-        into.extend((0..max.min(left(self.args.limit, self.count))).map_while(|_| self.packet()));
-        let packets = into.as_mut_slice().get_mut(before..).unwrap_or_default();
-        if self.args.timestamp {
-            stamp(packets, cx);
-        }
-        self.count.add(packets.len() as u64);
-        cx.entered(packets.len() as u64);
-        packets.len()
+        let n = max.min(self.count.left(self.args.limit));
+        let Args { length, timestamp, .. } = self.args;
+        self.count.fill(into, n, timestamp, cx, || packet(length, &mut self.random))
     }
     /// Performs STOP or END_CALL once, when the limit is reached.
     fn finish(&mut self, cx: &mut Cx<'_>) {
-        if let Some(note) = self.note {
-            cx.clear_note(note);
-        }
-        if std::mem::replace(&mut self.finished, true) {
-            return;
-        }
-        if self.args.stop {
-            cx.stop(1);
-        }
-        if let Some(call) = &self.args.end_call {
-            cx.call(call);
-        }
+        self.output.sleep(cx);
+        self.ended.carry_out(&self.args.end, cx);
     }
     fn can_run(&self) -> bool {
-        self.args.active && !self.finished
+        self.args.active && !self.ended.get()
     }
     fn wake(&mut self, cx: &mut Cx<'_>) {
-        self.finished &= left(self.args.limit, self.count) == 0;
-        match self.note {
-            Some(note) if !self.push && self.can_run() => cx.set_note(note),
-            Some(note) if !self.push => cx.clear_note(note),
-            _ => cx.schedule(),
+        self.ended.resume(self.count.has_reached(self.args.limit));
+        let can_run = self.can_run();
+        self.output.wake(can_run, cx);
+        if !can_run {
+            self.output.sleep(cx);
         }
     }
 }
 
 impl Element for RandomSource {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
-        if !self.push || !self.can_run() {
+        if !self.output.pushes || !self.can_run() {
             return Turn::Sleep;
         }
-        let left = left(self.args.limit, self.count);
+        let left = self.count.left(self.args.limit);
         let burst = (self.args.burst as usize).max(1);
-        let most = cx.limit().min(burst.saturating_sub(self.sent)).max(1);
-        let most = match cx.room(&self.signal, most, self.sent > 0) {
+        let most = self.bursts.rest(burst, cx).max(1);
+        let most = match self.bursts.room(most, cx) {
             Ok(most) => most,
             Err(turn) => return turn,
         };
@@ -153,10 +130,10 @@ impl Element for RandomSource {
         let n = self.fill(most, &mut batch, cx);
         cx.forward(0, &mut batch);
         cx.return_batch(batch);
-        burst_turn(&mut self.sent, n, left, burst)
+        self.bursts.end_turn(n, left, burst)
     }
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        if self.can_run() && self.fill(max, into, cx) == 0 && left(self.args.limit, self.count) == 0 {
+        if self.can_run() && self.fill(max, into, cx) == 0 && self.count.has_reached(self.args.limit) {
             self.finish(cx);
         }
     }
@@ -174,13 +151,10 @@ impl RandomSource {
 
 impl Lifecycle for RandomSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        self.note = cx.note(Capability::EmptyNotifier);
-        if self.push {
-            self.signal = cx.downstream(0);
-        }
-        cx.scheduled = self.push && self.args.active;
-        if let Some(note) = self.note.filter(|_| self.args.active) {
-            cx.set_note(note);
+        self.output.initialise(self.args.active, cx);
+        cx.scheduled &= self.args.active;
+        if self.output.pushes {
+            self.bursts.initialise(cx);
         }
         Ok(())
     }
@@ -190,10 +164,12 @@ impl Lifecycle for RandomSource {
     }
     fn effects(&self, _: Effects) -> Effects {
         let if_so = |yes, effect| if yes { effect } else { Effects::empty() };
-        if_so(self.args.stop, Effects::STOPS).union(if_so(self.args.end_call.is_some(), Effects::CALLS))
+        let EndArgs { stop, end_call } = &self.args.end;
+        if_so(*stop, Effects::STOPS).union(if_so(end_call.is_some(), Effects::CALLS))
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        (self.sent, self.finished, self.random) = (old.sent, old.finished, old.random.clone());
+        (self.ended, self.random) = (old.ended, old.random.clone());
+        self.bursts.go_on_from(&old.bursts);
         self.wake(cx);
         Ok(())
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! RatedSource: sends packets at a given rate.
 
-use super::{Pace, Prototype, TEXT, left};
+use super::sent_count::SentCount;
+use super::source_output::SourceOutput;
+use super::{Ended, Pace, Prototype, TEXT};
 use castanet_element::prelude::*;
-use castanet_tables::TokenBucket;
+use castanet_packet::DEFAULT_HEADROOM;
 
 /// Sends packets with the same data, RATE per second.
 ///
@@ -27,14 +29,12 @@ use castanet_tables::TokenBucket;
 #[class(task, build, lifecycle, handlers, effects(stops), capabilities(EmptyNotifier))]
 pub struct RatedSource {
     args: Args,
-    /// Packets sent.
-    #[count(unit = "packets")]
-    count: Count,
+    #[counts]
+    count: SentCount,
     proto: Prototype,
     pace: Pace,
-    stopped: bool,
-    pushes: bool,
-    note: Option<Note>,
+    ended: Ended,
+    output: SourceOutput,
 }
 
 /// Arguments of RatedSource.
@@ -65,13 +65,13 @@ pub struct Args {
 
 impl Build for RatedSource {
     fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let proto = Prototype::new(&args.data.0, args.length, castanet_packet::DEFAULT_HEADROOM)?;
+        let proto = Prototype::new(&args.data.0, args.length, DEFAULT_HEADROOM)?;
         if let Some(b) = args.bandwidth {
             args.rate = u32::try_from(b.0 / (proto.len as u64).max(1)).unwrap_or(u32::MAX);
         }
-        let pace = Pace::new(TokenBucket::for_rated_source(u64::from(args.rate)));
-        let pushes = cx.is_push_output(0);
-        Ok(RatedSource { args, count: Count::default(), proto, pace, stopped: false, pushes, note: None })
+        let (count, ended) = Default::default();
+        let pace = Pace::of_rate(args.rate);
+        Ok(RatedSource { args, count, proto, pace, ended, output: SourceOutput::new(cx) })
     }
 }
 
@@ -81,32 +81,23 @@ impl RatedSource {
         if !self.args.active {
             return Err(Turn::Sleep);
         }
-        if left(self.args.limit, self.count) == 0 {
-            if self.args.stop && !std::mem::replace(&mut self.stopped, true) {
-                cx.stop(1);
-            }
+        if self.count.has_reached(self.args.limit) {
+            self.ended.stop(self.args.stop, cx);
             return Err(Turn::Sleep);
         }
-        let at = self.pace.ready(cx.now()).map_err(|timer| {
-            if let Some(t) = timer {
-                cx.set_timer(0, t);
-            }
-            Turn::Sleep
-        })?;
+        let now = cx.now();
+        let at = self.pace.ready_or_set_timer(now, cx).ok_or(Turn::Sleep)?;
         let mut p = self.proto.packet().ok_or(Turn::Again)?;
         p.set_timestamp(cx.now());
         self.pace.went(at);
-        self.count.add(1);
-        cx.entered(1);
+        self.count.add(1, cx);
         Ok(p)
     }
-    /// Wakes the task that sends, or the task downstream that pulls.
-    fn wake(&self, cx: &mut Cx<'_>) {
-        match self.note {
-            _ if self.pushes => cx.schedule(),
-            Some(note) if self.args.active => cx.set_note(note),
-            _ => {}
-        }
+    /// Wakes the sending or pulling task after the settings or the count have changed. If packets are left to send,
+    /// STOP applies again.
+    fn resume(&mut self, cx: &mut Cx<'_>) {
+        self.ended.resume(self.count.has_reached(self.args.limit));
+        self.output.wake(self.args.active, cx);
     }
 }
 
@@ -122,13 +113,13 @@ impl Element for RatedSource {
     }
 
     fn pull(&mut self, _: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
-        // The driver is stopped in a separate pull, after the last packets.
-        for _ in 0..max.min(left(self.args.limit, self.count).max(1)) {
+        // A pull emits at most the packets that are left before LIMIT. A later pull, with none left, executes STOP.
+        for _ in 0..max.min(self.count.left(self.args.limit).max(1)) {
             match self.packet(cx) {
                 Ok(p) => into.push(p),
                 Err(turn) => {
-                    if let Some(note) = self.note.filter(|_| turn == Turn::Sleep) {
-                        cx.clear_note(note);
+                    if turn == Turn::Sleep {
+                        self.output.sleep(cx);
                     }
                     break;
                 }
@@ -137,18 +128,7 @@ impl Element for RatedSource {
     }
 
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        self.wake(cx);
-    }
-}
-
-impl RatedSource {
-    /// Wakes the sending or pulling task after the settings or the count have changed. If packets are left to send,
-    /// STOP applies again.
-    fn resume(&mut self, cx: &mut Cx<'_>) {
-        if left(self.args.limit, self.count) > 0 {
-            self.stopped = false;
-        }
-        self.wake(cx);
+        self.output.wake(self.args.active, cx);
     }
 }
 
@@ -174,24 +154,15 @@ impl RatedSource {
 
 impl Lifecycle for RatedSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
-        cx.scheduled = self.pushes;
-        if !self.pushes {
-            self.note = cx.note(Capability::EmptyNotifier);
-            if let Some(note) = self.note.filter(|_| self.args.active) {
-                cx.set_note(note);
-            }
-        }
+        self.output.initialise(self.args.active, cx);
         Ok(())
     }
     fn changed(&mut self, handler: &str, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         match handler {
             Args::DATA | Args::LENGTH => {
-                let Args { data, length, .. } = &mut self.args;
-                self.proto.change(data, length, castanet_packet::DEFAULT_HEADROOM)?;
+                self.proto.change(&mut self.args.data, &mut self.args.length, DEFAULT_HEADROOM)?;
             }
-            Args::RATE => {
-                self.pace.change(TokenBucket::for_rated_source(u64::from(self.args.rate)), cx.now())
-            }
+            Args::RATE => self.pace.change_rate(self.args.rate, cx.now()),
             _ => {}
         }
         self.resume(cx);
@@ -203,8 +174,8 @@ impl Lifecycle for RatedSource {
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
         self.pace.go_on_from(&mut old.pace, cx.now());
-        self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
-        self.wake(cx);
+        self.ended.go_on_from(old.ended, self.count.has_reached(self.args.limit));
+        self.output.wake(self.args.active, cx);
         Ok(())
     }
 }
@@ -271,8 +242,7 @@ mod tests {
     #[test]
     fn pulls_give_what_is_due() {
         let mut kit = Kit::<RatedSource>::new("RATE 5").unwrap();
-        kit.element.pushes = false;
-        kit.element.note = kit.with(|_, _| Some(Note::new(0)));
+        kit.element.output.pushes = false;
         assert_eq!(kit.pull(0, 1).len(), 1);
         assert_eq!(kit.pull(0, 9).len(), 1);
         assert!(!kit.note(Capability::EmptyNotifier));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! TimedSource: sends packets at regular intervals.
 
-use super::{MAX_HEADROOM, Prototype, TEXT, left};
+use super::sent_count::SentCount;
+use super::{Ended, PeriodicTimer, Prototype, TEXT};
 use castanet_element::prelude::*;
+use castanet_packet::MAX_HEADROOM;
 
 /// Sends packets with the same data, one every INTERVAL.
 ///
@@ -23,13 +25,11 @@ use castanet_element::prelude::*;
 #[class(build, lifecycle, handlers, effects(stops))]
 pub struct TimedSource {
     args: Args,
-    /// Packets sent.
-    #[count(unit = "packets")]
-    count: Count,
+    #[counts]
+    count: SentCount,
     proto: Prototype,
-    /// The time for which the timer is set; `None` while it is not set.
-    next: Option<i64>,
-    stopped: bool,
+    timer: PeriodicTimer,
+    ended: Ended,
 }
 
 /// Arguments of TimedSource.
@@ -60,51 +60,36 @@ impl Build for TimedSource {
         Ok(TimedSource {
             proto: Prototype::new(&args.data.0, -1, args.headroom as usize)?,
             args,
-            count: Count::default(),
-            next: None,
-            stopped: false,
+            count: SentCount::default(),
+            timer: PeriodicTimer::default(),
+            ended: Ended::default(),
         })
-    }
-}
-
-impl TimedSource {
-    fn set(&mut self, at: i64, cx: &mut Cx<'_>) {
-        self.next = Some(at);
-        cx.set_timer(0, at);
     }
 }
 
 impl Element for TimedSource {
     fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
-        let Some(due) = self.next.take().filter(|_| self.args.active) else { return };
-        if left(self.args.limit, self.count) == 0 {
-            if self.args.stop && !std::mem::replace(&mut self.stopped, true) {
-                cx.stop(1);
-            }
-            return;
+        let Some(due) = self.timer.expired().filter(|_| self.args.active) else { return };
+        if self.count.has_reached(self.args.limit) {
+            return self.ended.stop(self.args.stop, cx);
         }
         if let Some(mut p) = self.proto.packet() {
             p.set_timestamp(cx.now());
-            self.count.add(1);
-            cx.entered(1);
+            self.count.add(1, cx);
             cx.emit(0, p);
         }
-        // The next packet is due one INTERVAL after this one was due, so that delays do not add up. After a long
-        // delay, at most one missed packet is made up for.
-        let now = cx.peek();
-        self.set(due.saturating_add(self.args.interval.0).max(now), cx);
+        self.timer.set_after(due, self.args.interval.0, cx);
     }
 }
 
 impl TimedSource {
-    /// Called after the settings or the count have changed. If packets are left to send, sets the timer, and STOP
-    /// applies again.
+    /// Called after the settings or the count have changed. If packets are left to send, STOP applies again, and an
+    /// active source sets its timer.
     fn resume(&mut self, cx: &mut Cx<'_>) {
-        let more = left(self.args.limit, self.count) > 0;
-        self.stopped &= !more;
-        if self.args.active && more && self.next.is_none() {
-            let now = cx.now();
-            self.set(now.saturating_add(self.args.interval.0), cx);
+        let is_done = self.count.has_reached(self.args.limit);
+        self.ended.resume(is_done);
+        if self.args.active && !is_done {
+            self.timer.start(self.args.interval.0, cx);
         }
     }
 }
@@ -122,9 +107,7 @@ impl TimedSource {
 impl Lifecycle for TimedSource {
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if self.args.active {
-            let at = cx.now().saturating_add(self.args.interval.0);
-            self.next = Some(at);
-            cx.set_timer(0, at);
+            cx.with_cx(|cx| self.timer.start(self.args.interval.0, cx));
         }
         Ok(())
     }
@@ -146,9 +129,9 @@ impl Lifecycle for TimedSource {
         Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.stopped = old.stopped && left(self.args.limit, self.count) == 0;
-        if let Some(next) = old.next.filter(|_| self.args.active) {
-            self.set(next, cx);
+        self.ended.go_on_from(old.ended, self.count.has_reached(self.args.limit));
+        if self.args.active {
+            self.timer.go_on_from(&old.timer, cx);
         }
         Ok(())
     }

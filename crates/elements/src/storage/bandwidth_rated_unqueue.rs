@@ -76,7 +76,7 @@ mod tests {
         assert_eq!((kit.task().0, kit.read("active").unwrap()), (Turn::Sleep, "false".into()));
         assert!(kit.read("calls").unwrap().starts_with("1 calls to run_task()\n"));
         assert!(kit.write("rate", "fast").is_err());
-        let both = Kit::<BandwidthRatedUnqueue>::new("5, BURST_BYTES 1, BURST_DURATION 1").err().unwrap();
-        assert_eq!(both, ["BURST_BYTES and BURST_DURATION exclude each other"]);
+        let both = Kit::<BandwidthRatedUnqueue>::new("5Bps, BURST_BYTES 1, BURST_DURATION 1").err().unwrap();
+        assert_eq!(both, ["specify at most one of BURST_BYTES and BURST_DURATION"]);
     }
 }

@@ -103,7 +103,7 @@ impl<A: BurstArgs> Lifecycle for Rated<A> {
 impl<A: BurstArgs> Engine for Rated<A> {
     type Args = A;
     fn build(args: A, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let burst = args.burst()?;
+        let burst = args.burst();
         let pace = Pace::new(burst.bucket::<A::Unit>(args.rate()));
         let (upstream, batch) = (Signal::always(), Batch::new());
         let [turns, empty, pushes, failed] = Default::default();

@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(kit.read("calls").unwrap(), calls);
         assert!(kit.write("rate", "-1").is_err());
         let both = Kit::<RatedUnqueue>::new("5, BURST_SIZE 1, BURST_DURATION 1").err().unwrap();
-        assert_eq!(both, ["BURST_SIZE and BURST_DURATION exclude each other"]);
+        assert_eq!(both, ["specify at most one of BURST_SIZE and BURST_DURATION"]);
         assert_eq!(Kit::<RatedUnqueue>::new("").err().unwrap(), ["RATE: required argument missing"]);
     }
 }

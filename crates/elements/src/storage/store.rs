@@ -82,7 +82,7 @@ pub struct Store {
     /// The notifier for tasks that pull. It is on while the store may have packets. `None` if the class declares no
     /// such notifier.
     empty: Option<Note>,
-    /// The notifier for sources. It is on while the store is not full; none if the class declares none.
+    /// The notifier for sources. It is on while the store is not full. `None` if the class declares no such notifier.
     full: Option<Note>,
     /// A copy of the number of packets, which other elements can read.
     gauge: Gauge,

@@ -52,8 +52,8 @@ impl Element for Unqueue2 {
         if burst == 0 {
             return Turn::Sleep;
         }
-        // Move one packet at a time: the free space of the queue is known again only when the packet has reached the
-        // queue.
+        // Move one packet at a time, because the free space of the queue is known again only after the packet has
+        // arrived there.
         if let Err(turn) = cx.room(&self.downstream, 1, false) {
             self.done = 0;
             return turn;

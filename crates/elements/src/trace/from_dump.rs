@@ -75,16 +75,6 @@ pub struct FromDump {
 
 impl Build for FromDump {
     fn build(args: args::Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let too_many = |given: &[bool]| given.iter().filter(|g| **g).count() > 1;
-        if too_many(&[args.start.is_some(), args.start_after.is_some()]) {
-            return Err("specify at most one of START and START_AFTER".into());
-        }
-        if too_many(&[args.end.is_some(), args.end_after.is_some(), args.interval.is_some()]) {
-            return Err("specify at most one of END, END_AFTER and INTERVAL".into());
-        }
-        if too_many(&[args.stop, args.end_call.is_some()]) {
-            return Err("specify at most one of STOP and END_CALL".into());
-        }
         Ok(FromDump {
             count: Count::default(),
             reader: None,

@@ -53,6 +53,7 @@ pub struct FromIpSummaryDump {
 
 /// Arguments of FromIPSummaryDump.
 #[derive(Args)]
+#[args(exactly_one(filename, data))]
 pub struct Args {
     /// The file; `-` is the standard input.
     filename: Option<Filename>,
@@ -95,13 +96,6 @@ pub struct Args {
 }
 
 impl RecordArgs for Args {
-    fn check(&self) -> Result<(), ConfigError> {
-        match (&self.filename, &self.data) {
-            (None, None) => Err("FILENAME: required argument missing".into()),
-            (Some(_), Some(_)) => Err("specify at most one of FILENAME and DATA".into()),
-            _ => Ok(()),
-        }
-    }
     fn filename(&self) -> Option<&Filename> {
         self.filename.as_ref()
     }

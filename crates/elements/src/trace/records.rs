@@ -17,10 +17,6 @@ const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;
 
 /// Arguments of a source that makes packets from records.
 pub trait RecordArgs: castanet_spec::Args {
-    /// Checks conditions that concern several arguments.
-    fn check(&self) -> Result<(), ConfigError> {
-        Ok(())
-    }
     /// The file, if there is one.
     fn filename(&self) -> Option<&Filename>;
     /// Whether these arguments and `other` make elements read the same records.
@@ -41,7 +37,7 @@ pub trait RecordArgs: castanet_spec::Args {
     fn checksum(&self) -> bool;
     /// The probability that a packet is emitted.
     fn sample(&self) -> f64;
-    /// Whether a record that stands for several packets yields as many packets as it stands for.
+    /// Whether a record that stands for several packets yields all these packets, and not just one.
     fn multipacket(&self) -> bool {
         false
     }
@@ -286,7 +282,6 @@ impl<A: RecordArgs> Lifecycle for Records<A> {
 impl<A: RecordArgs> Engine for Records<A> {
     type Args = A;
     fn build(args: A, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        args.check()?;
         Ok(Records {
             reader: None,
             random: cx.random(),

@@ -55,6 +55,11 @@ const NO_END: i64 = 2_147_483_647_000_000_000;
 
 /// Arguments of TimeFilter.
 #[derive(Args)]
+#[args(
+    at_most_one(start, start_delay, start_after),
+    at_most_one(end, end_delay, end_after, interval),
+    at_most_one(stop, end_call)
+)]
 pub struct Args {
     /// When the span begins.
     start: Option<Nanos>,
@@ -85,18 +90,6 @@ pub struct Args {
 
 impl Build for TimeFilter {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let too_many = |given: &[bool]| given.iter().filter(|g| **g).count() > 1;
-        if too_many(&[args.start.is_some(), args.start_delay.is_some(), args.start_after.is_some()]) {
-            return Err("specify at most one of START, START_DELAY and START_AFTER".into());
-        }
-        let ends =
-            [args.end.is_some(), args.end_delay.is_some(), args.end_after.is_some(), args.interval.is_some()];
-        if too_many(&ends) {
-            return Err("specify at most one of END, END_DELAY, END_AFTER and INTERVAL".into());
-        }
-        if args.stop && args.end_call.is_some() {
-            return Err("specify at most one of STOP and END_CALL".into());
-        }
         let (start, end) = (args.start.map(|t| t.0), args.end.map(|t| t.0));
         let push = cx.is_push_input(0);
         Ok(TimeFilter { args, start, end, begun: false, reached: false, waiting: VecDeque::new(), push })
@@ -124,7 +117,7 @@ impl TimeFilter {
         }
         let Some(call) = &self.args.end_call else { return false };
         cx.call(&HandlerRef { value: with_time(&call.value, time), ..call.clone() });
-        // Global handlers cannot move the end.
+        // A global handler has no way to move the end of this filter.
         if call.element.is_none() {
             return false;
         }

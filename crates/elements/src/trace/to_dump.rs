@@ -60,6 +60,7 @@ enum File {
 
 /// Arguments of ToDump.
 #[derive(Args)]
+#[args(at_most_one(encap, use_encap_from))]
 pub struct Args {
     /// The file; `-` is the standard output.
     #[arg(handler = "r")]
@@ -117,9 +118,6 @@ impl ArgValue for Sources {
 
 impl Build for ToDump {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if args.encap.is_some() && !args.use_encap_from.0.is_empty() {
-            return Err("specify at most one of ENCAP and USE_ENCAP_FROM".into());
-        }
         let options = WriterOptions {
             link: args.encap.map_or(LinkType::ETHERNET, |e| e.0),
             snaplen: args.snaplen,

@@ -9,12 +9,18 @@ use super::to_dump::try_file;
 use crate::handover;
 use castanet_element::prelude::*;
 use castanet_io::CaptureError;
-use castanet_io::summary::{Field, SummaryHeader, SummaryWriter, View};
+use castanet_io::summary::{Field, SummaryFormat, SummaryHeader, SummaryWriter, View};
 use castanet_spec::anno;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most lines that one packet makes. The number is bounded, because the count in the packet's annotation
 /// may be anything.
 const MOST_LINES: u32 = 1 << 16;
+
+/// The memory that an element keeps for the text of a batch, in bytes.
+const KEPT: usize = 1 << 16;
 
 /// Writes chosen fields of each packet as a line or a binary record.
 ///
@@ -39,28 +45,43 @@ const MOST_LINES: u32 = 1 << 16;
 /// ```
 #[derive(Class)]
 #[class(ledger(makes), ends(Consumed))]
-#[class(name = "ToIPSummaryDump", offload = none, ports = "1/0-1", processing = "a/h", packets = "any/same", workers = exclusive, build, lifecycle, handlers)]
+#[class(name = "ToIPSummaryDump", offload = none, ports = "1/0-1", processing = "a/h", packets = "any/same", workers = share, build, lifecycle, handlers)]
 #[class(task, effects(files), drops(Consumed, WriteFailed), takes_state = "the open file")]
 pub struct ToIpSummaryDump {
     args: Args,
-    file: File,
-    failed: bool,
+    output: Arc<Output>,
+    format: SummaryFormat,
+    /// The text of the packets of one batch.
+    text: Vec<u8>,
+    /// The end of each packet's text in `text`.
+    ends: Vec<usize>,
     /// Whether this element created the file.
     made: bool,
-    /// Whether a message about a packet that stands for more than `MOST_LINES` packets has been printed.
-    told: bool,
     signal: Signal,
     push: bool,
     passes: bool,
     scratch: Batch,
 }
 
+/// What the replicas of an element share. Each replica formats the packets of its worker, and holds the lock only while
+/// it writes the text of a batch.
+#[derive(Default)]
+struct Output {
+    file: Mutex<File>,
+    /// Whether a message about a packet that stands for more than `MOST_LINES` packets has been printed.
+    told: AtomicBool,
+}
+
 /// The state of the file.
+#[derive(Default)]
 enum File {
     /// Not opened yet, because the router does not run yet.
+    #[default]
     Fresh,
     Open(Box<SummaryWriter>),
-    /// Closed, or not writable, or owned by another router now.
+    /// Opening or writing has failed, and a message has said so.
+    Failed,
+    /// Closed, or owned by another router now.
     Gone,
 }
 
@@ -112,11 +133,12 @@ impl Build for ToIpSummaryDump {
             args.multipacket = false;
         }
         Ok(ToIpSummaryDump {
+            output: cx.share(Output::default),
+            format: SummaryFormat::new(args.fields.0.clone(), args.binary),
             args,
-            file: File::Fresh,
-            failed: false,
+            text: Vec::new(),
+            ends: Vec::new(),
             made: false,
-            told: false,
             signal: Signal::default(),
             push: cx.is_push_input(0),
             passes: cx.outputs > 0,
@@ -136,17 +158,17 @@ fn view<'a>(p: &'a Packet, args: &Args) -> View<'a> {
     view
 }
 
-/// Writes the lines or records of a packet. Returns false, and writes nothing, if an earlier write has failed.
-fn write(w: &mut SummaryWriter, p: &Packet, args: &Args) -> Result<bool, CaptureError> {
+/// Appends the lines or records of a packet.
+fn format(format: &mut SummaryFormat, p: &Packet, args: &Args, into: &mut Vec<u8>) {
     let mut view = view(p, args);
     if args.bad_packets
         && let Some(bad) = view.bad()
     {
-        w.note(&format!("!bad {bad}"))?;
+        format.note(&format!("!bad {bad}"), into);
     }
     let count = if args.multipacket { view.extra_packets.saturating_add(1).min(MOST_LINES) } else { 1 };
     if count == 1 {
-        return w.write(&view);
+        return format.record(&view, into);
     }
     // The length of the packet is divided among the lines. Their times are evenly spaced from the packet's
     // FIRST_TIMESTAMP to its timestamp.
@@ -159,75 +181,125 @@ fn write(w: &mut SummaryWriter, p: &Packet, args: &Args) -> Result<bool, Capture
         let length = left / (i as usize + 1);
         left = left.saturating_sub(length);
         view.extra_length = u32::try_from(length.saturating_sub(captured)).unwrap_or(u32::MAX);
-        if !w.write(&view)? {
-            return Ok(false);
-        }
+        format.record(&view, into);
     }
-    Ok(true)
 }
 
 impl ToIpSummaryDump {
-    /// Opens and empties the file, unless it has been opened before.
+    /// Creates or empties the file, and writes the header.
     // Every file name here comes from a `Filename` argument, except one constant: the path of the host name.
     #[allow(clippy::disallowed_methods)]
-    fn open(&mut self, cx: &mut Cx<'_>) {
-        if !matches!(self.file, File::Fresh) {
-            return;
-        }
+    fn create(&self, cx: &mut Cx<'_>) -> Result<SummaryWriter, CaptureError> {
         let args = &self.args;
-        let opened =
-            SummaryWriter::create(&args.filename.0, args.fields.0.clone(), args.binary).and_then(|mut w| {
-                if args.header {
-                    let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-                    let origin = args.verbose.then(|| (host().trim().to_string(), cx.now()));
-                    w.header(&SummaryHeader { creator: args.banner.clone(), origin })?;
-                    w.flush()?;
-                }
-                Ok(w)
-            });
-        match opened {
-            Ok(w) => self.file = File::Open(Box::new(w)),
-            Err(e) => self.fail(&e.to_string(), cx),
+        let mut w = SummaryWriter::create(&args.filename.0)?;
+        if args.header {
+            let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            let origin = args.verbose.then(|| (host().trim().to_string(), cx.now()));
+            let header = SummaryHeader { creator: args.banner.clone(), origin };
+            w.write(self.format.header(&header).as_bytes())?;
+            w.flush()?;
         }
+        Ok(w)
+    }
+    /// Opens and empties the file, unless it has been opened before. Returns whether it can be written.
+    fn open(&self, cx: &mut Cx<'_>) -> bool {
+        let mut file = self.output.file.lock();
+        if matches!(*file, File::Fresh) {
+            match self.create(cx) {
+                Ok(w) => *file = File::Open(Box::new(w)),
+                Err(e) => {
+                    *file = File::Failed;
+                    drop(file);
+                    report(&e, cx);
+                    return false;
+                }
+            }
+        }
+        matches!(*file, File::Open(_))
     }
     #[cold]
-    fn fail(&mut self, error: &str, cx: &mut Cx<'_>) {
-        cx.message(&format!("{}: {error}", cx.declaration()));
-        (self.file, self.failed) = (File::Gone, true);
-    }
-    #[cold]
-    fn tell_of_many(&mut self, cx: &mut Cx<'_>) {
-        self.told = true;
-        let declaration = cx.declaration();
-        cx.message(&format!("{declaration}: a packet stands for more than {MOST_LINES}, which are written"));
+    fn tell_of_many(&self, cx: &mut Cx<'_>) {
+        if !self.output.told.swap(true, Ordering::Relaxed) {
+            let declaration = cx.declaration();
+            cx.message(&format!(
+                "{declaration}: a packet stands for more than {MOST_LINES}, which are written"
+            ));
+        }
     }
 
-    /// Writes a packet. Returns true if the packet was written.
-    fn write_one(&mut self, p: &Packet, cx: &mut Cx<'_>) -> bool {
-        let File::Open(w) = &mut self.file else { return false };
-        let written = write(w, p, &self.args);
-        if self.args.multipacket && !self.told && p.anno_u32(anno::EXTRA_PACKETS) >= MOST_LINES {
-            self.tell_of_many(cx);
+    /// Writes packets until a write fails. Returns the number of packets written.
+    fn write_all(&mut self, packets: &[Packet], cx: &mut Cx<'_>) -> usize {
+        if !self.open(cx) {
+            return 0;
         }
-        written.unwrap_or_else(|e| {
-            self.fail(&e.to_string(), cx);
-            false
-        })
+        self.text.clear();
+        self.ends.clear();
+        for p in packets {
+            if self.args.multipacket && p.anno_u32(anno::EXTRA_PACKETS) >= MOST_LINES {
+                self.tell_of_many(cx);
+            }
+            format(&mut self.format, p, &self.args, &mut self.text);
+            self.ends.push(self.text.len());
+        }
+        let (written, error) = self.output.write(&self.text, &self.ends);
+        if let Some(e) = error {
+            report(&e, cx);
+        }
+        // A packet that stands for many others makes a long text. Do not keep its memory.
+        self.text.shrink_to(KEPT);
+        written
     }
 
     /// Writes packets, then forwards or drops them.
     fn take(&mut self, batch: &mut Batch, cx: &mut Cx<'_>) {
-        self.open(cx);
+        let written = self.write_all(batch.as_slice(), cx);
         if self.passes {
             // The ledger counts the written packets as copies.
-            let written = batch.iter().filter(|p| self.write_one(p, cx)).count() as u64;
-            cx.made(written);
-            cx.left(written);
+            cx.made(written as u64);
+            cx.left(written as u64);
             return cx.forward(0, batch);
         }
-        for p in batch.drain() {
-            let reason = if self.write_one(&p, cx) { Reason::Consumed } else { Reason::WriteFailed };
-            cx.drop(p, reason);
+        for (i, p) in batch.drain().enumerate() {
+            cx.drop(p, if i < written { Reason::Consumed } else { Reason::WriteFailed });
+        }
+    }
+}
+
+/// Reports that opening or writing the file failed.
+#[cold]
+fn report(error: &CaptureError, cx: &mut Cx<'_>) {
+    cx.message(&format!("{}: {error}", cx.declaration()));
+}
+
+impl Output {
+    /// Writes the texts of packets, which end at `ends`, until a write fails. Returns the number of packets written,
+    /// and the error, if there is one to report.
+    fn write(&self, text: &[u8], ends: &[usize]) -> (usize, Option<CaptureError>) {
+        let mut file = self.file.lock();
+        let mut start = 0;
+        for (i, &end) in ends.iter().enumerate() {
+            let File::Open(w) = &mut *file else { return (i, None) };
+            match w.write(text.get(start..end).unwrap_or_default()) {
+                Ok(true) => {}
+                Ok(false) => return (i, None),
+                Err(e) => {
+                    *file = File::Failed;
+                    return (i, Some(e));
+                }
+            }
+            start = end;
+        }
+        (ends.len(), None)
+    }
+    /// Takes over the file of the old router (hot swap). Called once for each pair of replicas.
+    fn take_over(&self, old: &Output) {
+        if std::ptr::eq(self, old) {
+            return;
+        }
+        let mut theirs = old.file.lock();
+        if !matches!(*theirs, File::Gone) {
+            *self.file.lock() = std::mem::replace(&mut *theirs, File::Gone);
+            self.told.store(old.told.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 }
@@ -259,7 +331,7 @@ impl ToIpSummaryDump {
     /// Writes buffered data to the file.
     #[write]
     fn flush(&mut self) -> Result<(), HandlerError> {
-        match &mut self.file {
+        match &mut *self.output.file.lock() {
             File::Open(w) => Ok(w.flush().map_err(ElementError::refused)?),
             _ => Ok(()),
         }
@@ -283,19 +355,21 @@ impl Lifecycle for ToIpSummaryDump {
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
         // The router never ran. If this element created the file, remove it. A file that existed before may belong to
         // another router.
-        if self.made && matches!(self.file, File::Fresh) {
-            handover::unmake(&self.args.filename.0);
+        let mut file = self.output.file.lock();
+        if matches!(*file, File::Fresh) {
+            if self.made {
+                handover::unmake(&self.args.filename.0);
+            }
+            return Ok(());
         }
-        if let File::Open(mut w) = std::mem::replace(&mut self.file, File::Gone)
-            && let Err(e) = w.flush()
-        {
-            return Err(ElementError::refused(e));
-        }
-        // A message has already given the reason.
-        if self.failed {
-            Err(ElementError::Incomplete(format!("{}: not all packets were written", self.args.filename.0)))
-        } else {
-            Ok(())
+        match std::mem::replace(&mut *file, File::Gone) {
+            File::Open(mut w) => w.flush().map_err(ElementError::refused),
+            // A message has already given the reason.
+            File::Failed => Err(ElementError::Incomplete(format!(
+                "{}: not all packets were written",
+                self.args.filename.0
+            ))),
+            File::Fresh | File::Gone => Ok(()),
         }
     }
     fn holds(&self) -> Option<String> {
@@ -304,11 +378,8 @@ impl Lifecycle for ToIpSummaryDump {
         Some(format!("summary {} {fields:?} {}", file.display(), self.args.binary))
     }
     fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        if old.failed || !matches!(old.file, File::Gone) {
-            self.file = std::mem::replace(&mut old.file, File::Gone);
-            (self.failed, self.told) = (std::mem::take(&mut old.failed), old.told);
-            self.made = std::mem::take(&mut old.made);
-        }
+        self.output.take_over(&old.output);
+        self.made |= std::mem::take(&mut old.made);
         Ok(())
     }
 }

@@ -128,7 +128,8 @@ impl Cells {
 /// Of all positions that keep the order and the gaps, returns those closest to the preferred ones (weighted least
 /// squares). Uses the pool-adjacent-violators algorithm.
 fn nearest_allowed(wanted: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
-    // Pools as (mean, weight, number of positions). Each position is reduced by the sum of the gaps before it.
+    // Each pool holds neighbouring positions that share one mean: (mean, weight, number of positions). The sum of the
+    // gaps before a position is subtracted from the position.
     let mut pools: Vec<(f64, f64, usize)> = Vec::new();
     let mut offset = 0.0;
     let mut offsets = Vec::with_capacity(wanted.len());

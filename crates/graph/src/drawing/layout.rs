@@ -33,9 +33,9 @@ pub(crate) struct Layout {
 pub(crate) enum Pin {
     /// In any layer.
     Free,
-    /// In the first layer, which contains no free box. A box with the pin `Top` has no incoming edges.
+    /// In the first layer, which contains no box with the pin `Free`. A box with the pin `Top` has no incoming edges.
     Top,
-    /// In the last layer, which holds no free box. Boxes with this pin have no outgoing edges.
+    /// In the last layer, which contains no box with the pin `Free`. A box with the pin `Bottom` has no outgoing edges.
     Bottom,
 }
 

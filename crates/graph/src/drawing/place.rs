@@ -165,8 +165,8 @@ impl Placed {
         let layout = layout(&widths, &edges, &pins);
         let (left, top) = match root {
             true => (MARGIN, MARGIN),
-            // The first layer stays empty. It stands for the inputs, which are drawn at the top edge of the frame
-            // (`Pin::Top` below). It ends where the title band of the frame ends.
+            // The inputs are drawn at the top edge of the frame (`Pin::Top` below). The layout puts them in the first
+            // layer, so this layer stays empty. The first layer ends where the title band of the frame ends.
             false if entries > 0 => (PADDING, HEAD - PORT),
             false => (PADDING, HEAD + PADDING),
         };

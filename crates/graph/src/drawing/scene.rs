@@ -225,7 +225,8 @@ impl Builder<'_> {
         self.scene.alone = (0..self.graph.len()).filter(|&e| !connected[e] && !hidden(e)).collect();
     }
 
-    /// Adds the lines of all connections: pieces, split at the boundaries of compounds, and direct lines.
+    /// Adds the lines of all connections. A connection is split into pieces at the boundaries of the compounds that it
+    /// crosses. It also gets a direct line, which is not split.
     fn lines(&mut self) {
         for c in 0..self.graph.flat.connections.len() {
             let Some((a, b)) = ends(self.graph, c) else { continue };
@@ -260,8 +261,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds a connection to the line from `from` to `to`, and makes the line if it is new. The line is in a compound,
-    /// or is a direct line if `compound` is `None`.
+    /// Adds a connection to the line from `from` to `to`, and makes the line if it is new. The line belongs to the
+    /// compound with index `compound`. If `compound` is `None`, the line is a direct line.
     fn link(&mut self, compound: Option<usize>, from: End, to: End, connection: usize) {
         let Scene { compounds, direct, .. } = &mut self.scene;
         let links = match compound {

@@ -139,7 +139,7 @@ impl Client {
         let number = text.parse().map_err(|_| DeviceError::from_errno(name, doing, Errno::BADMSG));
         fd.map_or_else(|| number.map(Err), |fd| Ok(Ok(fd)))
     }
-    /// Removes a filter that the other process owns.
+    /// Removes a filter that the process which opens devices owns.
     pub(crate) fn lower(&self, name: &str, number: u32) -> Result<(), DeviceError> {
         self.ask(name, "remove the filter for the host", &Request::Lower { number }).map(drop)
     }

@@ -47,7 +47,7 @@ pub struct SocketError {
 }
 
 impl SocketError {
-    /// Returns a function that wraps an error of the kernel in the error of operation `what`.
+    /// Returns a function that makes a `SocketError` for operation `what` from an error of the kernel.
     fn of(what: impl FnOnce() -> String) -> impl FnOnce(Errno) -> SocketError {
         move |errno| {
             let source = mend(errno).is_empty().then(|| errno.into());

@@ -60,7 +60,8 @@ pub struct Draft {
     pub(super) sport: Option<u16>,
     pub(super) dport: Option<u16>,
     pub(super) icmp_type: Option<u8>,
-    /// The ICMP code. If the record gives the code by name, the high byte is an ICMP type that has a code of this name.
+    /// The low byte is the ICMP code. If the record gives the code by name, the high byte is an ICMP type that has a
+    /// code of this name.
     pub(super) icmp_code: Option<u16>,
     pub(super) icmp_id: Option<u16>,
     pub(super) icmp_seq: Option<u16>,
@@ -127,8 +128,8 @@ fn set<const N: usize>(out: &mut [u8], at: usize, value: [u8; N]) {
     }
 }
 
-/// Returns the length in bytes of the options of a header. `said` holds the options, padded to a multiple of four
-/// bytes. If a header of `header_len` bytes has space for more options, the length of that space is returned instead.
+/// Returns the length in bytes of a header's options. This is the length of `said`, which holds the options padded to a
+/// multiple of four bytes, or the length that `header_len` leaves for options, whichever is greater.
 fn options(said: Option<&Vec<u8>>, header_len: Option<u8>) -> usize {
     let wanted = header_len.map_or(0, |n| usize::from(n.min(60) / 4 * 4).saturating_sub(20));
     said.map_or(0, Vec::len).max(wanted)
@@ -154,8 +155,8 @@ impl Draft {
         };
         self.time.unwrap_or_else(parts)
     }
-    /// The time of one of several packets: interpolated between the first and the last time if both are known,
-    /// otherwise the last time.
+    /// Returns the time of packet number `part` of the `parts` packets that the record stands for. The time is
+    /// interpolated between the record's first and last time if both are known. Otherwise it is the last time.
     fn time_of(&self, (part, parts): (u32, u32)) -> i64 {
         let last = self.time();
         match self.first_time.filter(|f| *f > 0 && *f < last) {

@@ -129,7 +129,7 @@ fields! {
     "ip_ttl", Number(1), |v| number(v.ip8(8)), set!(ttl: u8);
     /// The kind of fragment: first, later, or not fragmented.
     "ip_frag", FieldType::Fragment, |v| number(v.fragment_letter()), set!(fragment: u8);
-    /// The offset of the fragment.
+    /// The offset of the fragment, with the flags "more fragments" and "don't fragment".
     "ip_fragoff", FieldType::FragmentOffset, |v| number(v.ip16(6).map(|f| f & 0x7fff)), set!(fragment_offset: u16);
     /// The identification.
     "ip_id", Number(2), |v| number(v.ip16(4)), set!(id: u16);

@@ -358,7 +358,8 @@ fn entries(list: &str) -> (impl Iterator<Item = &str>, usize) {
     (list.split(['^', ',']).filter(|w| !w.is_empty()), passed)
 }
 
-/// Returns the pointer after `passed` entries of `size` bytes each, if the first entry is at `first`.
+/// Returns the pointer field of an option after `passed` entries of `size` bytes each. `first` is the value that points
+/// to the first entry. Returns `None` if the result does not fit into a byte.
 fn pointer(first: usize, size: usize, passed: usize) -> Option<u8> {
     u8::try_from(passed.checked_mul(size)?.checked_add(first)?).ok()
 }

@@ -19,7 +19,7 @@ const UNKNOWN: u8 = 255;
 /// The result of reading a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
-    /// A packet, which is in the draft.
+    /// The line completes a packet. The draft has the packet's fields.
     Packet,
     /// The line does not complete an IPv4 packet. It shows a packet of another protocol, details of the previous
     /// packet, or the IP header of a packet whose second line follows.

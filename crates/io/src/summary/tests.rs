@@ -72,14 +72,12 @@ fn fields(names: &str) -> Vec<&'static Field> {
 }
 
 fn write(names: &str, packets: &[Packet], binary: bool) -> Vec<u8> {
-    let sink = Sink::default();
-    let mut writer = SummaryWriter::from_writer("x", sink.clone(), fields(names), binary);
-    writer.header(&SummaryHeader::default()).unwrap();
+    let mut format = SummaryFormat::new(fields(names), binary);
+    let mut out = format.header(&SummaryHeader::default()).into_bytes();
     for p in packets {
-        assert!(writer.write(&p.view()).unwrap());
+        format.record(&p.view(), &mut out);
     }
-    writer.flush().unwrap();
-    sink.0.lock().clone()
+    out
 }
 
 /// Reads a dump and writes its packets to another dump. Returns the records of that dump.
@@ -263,13 +261,15 @@ fn bad_times() {
 #[test]
 fn the_header_of_a_dump() {
     let sink = Sink::default();
-    let mut writer = SummaryWriter::from_writer("x", sink.clone(), fields("ntimestamp ip_src"), false);
+    let mut writer = SummaryWriter::from_writer("x", sink.clone());
+    let format = SummaryFormat::new(fields("ntimestamp ip_src"), false);
     let header = SummaryHeader {
         creator: Some("a \"b\"".into()),
         origin: Some(("h".into(), 1_795_255_989_123_456_000)),
     };
-    writer.header(&header).unwrap();
-    writer.note("!bad no IP header").unwrap();
+    let mut text = format.header(&header).into_bytes();
+    format.note("!bad no IP header", &mut text);
+    assert!(writer.write(&text).unwrap());
     drop(writer);
     let want = "!IPSummaryDump 1.3\n!creator \"a \\\"b\\\"\"\n!host h\n!runtime 1795255989.123456 (Sat Nov 21 10:13:09 2026)\n\
                 !data timestamp ip_src\n!bad no IP header\n";

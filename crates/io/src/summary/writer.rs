@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes summary dumps, text and binary.
+//! Formats and writes summary dumps, text and binary.
 
 use super::field::Field;
 use super::field_type::FieldType;
@@ -23,53 +23,21 @@ pub struct SummaryHeader {
     pub origin: Option<(String, i64)>,
 }
 
-/// Writes a summary dump, buffered.
-///
-/// An error is reported once, by the call in which it occurs. After that, nothing is written.
-pub struct SummaryWriter {
-    name: String,
-    /// `None` after an error.
-    sink: Option<Box<dyn Write + Send>>,
+/// Formats the header and the records of a summary dump.
+pub struct SummaryFormat {
     fields: Vec<&'static Field>,
     binary: bool,
-    buffer: Vec<u8>,
     text: String,
 }
 
-impl SummaryWriter {
-    /// Creates or truncates a file; the name `-` is standard output.
-    pub fn create(
-        path: impl AsRef<Path>,
-        fields: Vec<&'static Field>,
-        binary: bool,
-    ) -> Result<Self, CaptureError> {
-        let path = path.as_ref();
-        if path.as_os_str() == "-" {
-            return Ok(SummaryWriter::from_writer("<stdout>", io::stdout(), fields, binary));
-        }
-        let name = path.display().to_string();
-        let file = File::create(path).map_err(|e| CaptureError::io(&name, e))?;
-        Ok(SummaryWriter::from_writer(&name, file, fields, binary))
-    }
-    /// Writes to any sink; messages use `name` as the name of the file.
-    pub fn from_writer(
-        name: &str,
-        writer: impl Write + Send + 'static,
-        fields: Vec<&'static Field>,
-        binary: bool,
-    ) -> SummaryWriter {
-        SummaryWriter {
-            name: name.to_owned(),
-            sink: Some(Box::new(writer)),
-            fields,
-            binary,
-            buffer: Vec::with_capacity(BUFFER),
-            text: String::new(),
-        }
+impl SummaryFormat {
+    /// Makes the format of a dump with these fields, in text or binary.
+    pub fn new(fields: Vec<&'static Field>, binary: bool) -> SummaryFormat {
+        SummaryFormat { fields, binary, text: String::new() }
     }
 
-    /// Writes the header lines.
-    pub fn header(&mut self, header: &SummaryHeader) -> Result<(), CaptureError> {
+    /// Returns the header lines.
+    pub fn header(&self, header: &SummaryHeader) -> String {
         let mut text = format!("!IPSummaryDump {}.{}\n", super::VERSION.0, super::VERSION.1);
         if let Some(creator) = &header.creator {
             text.push_str("!creator ");
@@ -97,62 +65,88 @@ impl SummaryWriter {
         if self.binary {
             text.push_str("!binary\n");
         }
-        self.append(text.as_bytes())
+        text
     }
 
-    /// Writes a line that is not a record.
-    pub fn note(&mut self, line: &str) -> Result<(), CaptureError> {
-        let bytes = [line.as_bytes(), b"\n"].concat();
+    /// Appends a line that is not a record.
+    pub fn note(&self, line: &str, into: &mut Vec<u8>) {
         if self.binary {
-            let length = u32::try_from(bytes.len().saturating_add(4)).unwrap_or(u32::MAX);
-            self.append(&(length | 1 << 31).to_be_bytes())?;
+            let length = u32::try_from(line.len().saturating_add(5)).unwrap_or(u32::MAX);
+            into.extend((length | 1 << 31).to_be_bytes());
         }
-        self.append(&bytes)
+        into.extend_from_slice(line.as_bytes());
+        into.push(b'\n');
     }
 
-    /// Writes the record of a packet. Returns false, and writes nothing, after an error.
-    pub fn write(&mut self, view: &View<'_>) -> Result<bool, CaptureError> {
+    /// Appends the record of a packet.
+    pub fn record(&mut self, view: &View<'_>, into: &mut Vec<u8>) {
+        if self.binary {
+            let start = into.len();
+            into.extend([0; 4]);
+            for field in &self.fields {
+                field.kind.write(field.get(view).as_ref(), into);
+            }
+            let length = u32::try_from(into.len() - start).unwrap_or(u32::MAX);
+            if let Some(place) = into.get_mut(start..).and_then(|b| b.first_chunk_mut()) {
+                *place = length.to_be_bytes();
+            }
+            return;
+        }
+        self.text.clear();
+        for (i, field) in self.fields.iter().enumerate() {
+            if i > 0 {
+                self.text.push(' ');
+            }
+            match field.get(view) {
+                Some(value) => field.kind.print(&value, &mut self.text),
+                None => self.text.push('-'),
+            }
+        }
+        self.text.push('\n');
+        into.extend_from_slice(self.text.as_bytes());
+    }
+}
+
+/// Writes the text of a [`SummaryFormat`] to a file, buffered.
+///
+/// An error is reported once, by the call in which it occurs. After that, nothing is written.
+pub struct SummaryWriter {
+    name: String,
+    /// `None` after an error.
+    sink: Option<Box<dyn Write + Send>>,
+    buffer: Vec<u8>,
+}
+
+impl SummaryWriter {
+    /// Creates or truncates a file; the name `-` is standard output.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, CaptureError> {
+        let path = path.as_ref();
+        if path.as_os_str() == "-" {
+            return Ok(SummaryWriter::from_writer("<stdout>", io::stdout()));
+        }
+        let name = path.display().to_string();
+        let file = File::create(path).map_err(|e| CaptureError::io(&name, e))?;
+        Ok(SummaryWriter::from_writer(&name, file))
+    }
+    /// Writes to any sink; messages use `name` as the name of the file.
+    pub fn from_writer(name: &str, writer: impl Write + Send + 'static) -> SummaryWriter {
+        SummaryWriter {
+            name: name.to_owned(),
+            sink: Some(Box::new(writer)),
+            buffer: Vec::with_capacity(BUFFER),
+        }
+    }
+
+    /// Writes formatted lines or records. Returns false, and writes nothing, after an error.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<bool, CaptureError> {
         if self.sink.is_none() {
             return Ok(false);
         }
-        if self.binary {
-            let start = self.buffer.len();
-            self.buffer.extend([0; 4]);
-            for field in &self.fields {
-                field.kind.write(field.get(view).as_ref(), &mut self.buffer);
-            }
-            let length = u32::try_from(self.buffer.len() - start).unwrap_or(u32::MAX);
-            if let Some(place) = self.buffer.get_mut(start..).and_then(|b| b.first_chunk_mut()) {
-                *place = length.to_be_bytes();
-            }
-        } else {
-            let mut text = std::mem::take(&mut self.text);
-            text.clear();
-            for (i, field) in self.fields.iter().enumerate() {
-                if i > 0 {
-                    text.push(' ');
-                }
-                match field.get(view) {
-                    Some(value) => field.kind.print(&value, &mut text),
-                    None => text.push('-'),
-                }
-            }
-            text.push('\n');
-            self.buffer.extend_from_slice(text.as_bytes());
-            self.text = text;
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER {
+            self.flush()?;
         }
-        self.flush_if_full()?;
         Ok(true)
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> Result<(), CaptureError> {
-        if self.sink.is_some() {
-            self.buffer.extend_from_slice(bytes);
-        }
-        self.flush_if_full()
-    }
-    fn flush_if_full(&mut self) -> Result<(), CaptureError> {
-        if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
     /// Writes the buffer.
     pub fn flush(&mut self) -> Result<(), CaptureError> {

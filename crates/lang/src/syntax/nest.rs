@@ -28,7 +28,8 @@ fn open_text(text: &str, from: usize) -> Option<usize> {
         if what == Unit::Quoted && (quoted.contains(&b'\n') || !quoted_end(bytes, at).1) {
             return Some(at);
         }
-        // The `>` of a later arrow may have closed a `\<`, so the text of a closed `\<` is checked too.
+        // A `\<` that was left open ends at the `>` of a later arrow (`->`). So the text of a closed `\<` is checked
+        // too.
         if what == Unit::Hex && (quoted.iter().any(|b| b"(),;".contains(b)) || !hex_end(bytes, at).1) {
             return Some(at);
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A fake router with the elements and handlers that a test needs. It records writes.
 
-use castanet_element::CallError;
 use castanet_element::remote::{Listener, Remote};
 use castanet_element::spec::Origin;
+use castanet_element::{CallError, Missing};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -74,10 +74,10 @@ impl Fake {
     }
     fn check(&self, element: Option<&str>) -> Result<(), CallError> {
         if self.has_ended() {
-            return Err(CallError::Missing("the router has stopped".into()));
+            return Err(CallError::Missing(Missing::Router));
         }
         let known = element.is_none_or(|e| self.known.lock().contains(e));
-        if known { Ok(()) } else { Err(CallError::Missing(format!("no element named '{element:?}'"))) }
+        if known { Ok(()) } else { Err(Missing::Element(format!("{element:?}")).into()) }
     }
 }
 
@@ -93,7 +93,7 @@ impl Remote for Fake {
             "name" => element.unwrap_or_default().into(),
             "list" => self.elements.lock().join("\n"),
             "long" => format!("{name} ").repeat(100_000),
-            "no" => return Err(CallError::Failed("not without parameters".into())),
+            "no" => return Err(CallError::Refused("not without parameters".into())),
             "slow" => {
                 let mut gate = self.gate.lock();
                 gate.1 += 1;
@@ -115,7 +115,7 @@ impl Remote for Fake {
     ) -> Result<String, CallError> {
         self.check(element)?;
         if handler == "no" {
-            return Err(CallError::Failed("no means no".into()));
+            return Err(CallError::Refused("no means no".into()));
         }
         let name = full(element, handler);
         self.written.lock().push((name.clone(), value.to_string()));

@@ -2,16 +2,16 @@
 //! The elements of the naive interpreter, and the movement of packets between them.
 
 use crate::global_handlers::{GlobalWrite, requests};
-use crate::handlers::{access, busy, own_flags};
+use crate::handlers::own_flags;
 use crate::push::{HOPS, ROUNDS};
 use crate::shared::Shared;
 use crate::tasks::TICKETS;
 use castanet_element::run_loop::{Core, Edge, Internals as _, Router};
-use castanet_element::{CallError, Cx, Instance, Messages, Object, Verdict, handler};
+use castanet_element::{Busy, CallError, Cx, Instance, Messages, Missing, Object, Verdict, handler};
 use castanet_graph::{Graph, PortKind};
 use castanet_lang::PortRef;
 use castanet_packet::{Batch, Packet};
-use castanet_spec::{Origin, Reason};
+use castanet_spec::{HandlerFlags, Origin, Reason};
 use castanet_tables::Stride;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -276,16 +276,13 @@ impl Router for Net {
         handler: &str,
         parameters: &str,
     ) -> Result<String, CallError> {
-        let missing = || {
-            CallError::Missing(format!("no '{}' read handler", self.shared.handler_name(element, handler)))
-        };
-        let missing = missing();
+        let missing = CallError::from(Missing::Read(self.shared.handler_name(element, handler)));
         let Some(e) = element else { return self.shared.global(handler).ok_or(missing) };
         if !self.has(core, element, handler).0 {
             return Err(missing);
         }
         let value = self.visit(core, e as usize, |e, cx| handler::read(e, handler, parameters, cx));
-        Ok(value.ok_or_else(|| busy(core.name(e)))??)
+        Ok(value.ok_or_else(|| Busy::Element(core.name(e).to_string()))??)
     }
 
     fn write(
@@ -295,10 +292,7 @@ impl Router for Net {
         handler: &str,
         value: &str,
     ) -> Result<(), CallError> {
-        let missing = || {
-            CallError::Missing(format!("no '{}' write handler", self.shared.handler_name(element, handler)))
-        };
-        let missing = missing();
+        let missing = CallError::from(Missing::Write(self.shared.handler_name(element, handler)));
         let Some(e) = element else {
             return match self.shared.global_write(core.origin(), handler)? {
                 GlobalWrite::Stop => {
@@ -312,7 +306,7 @@ impl Router for Net {
             return Err(missing);
         }
         let done = self.visit(core, e as usize, |e, cx| handler::write(e, handler, value, cx));
-        Ok(done.ok_or_else(|| busy(core.name(e)))??)
+        Ok(done.ok_or_else(|| Busy::Element(core.name(e).to_string()))??)
     }
 
     fn has(&self, _: &Core, element: Option<u32>, handler: &str) -> (bool, bool) {
@@ -321,7 +315,7 @@ impl Router for Net {
             return (self.shared.global(handler).is_some(), matches!(stop, Ok(GlobalWrite::Stop)));
         };
         if let Some(h) = self.shared.spec(e).and_then(|s| s.all_handlers().find(|h| h.name == handler)) {
-            return access(h.flags);
+            return h.flags.access();
         }
         let own = self
             .slots
@@ -329,6 +323,6 @@ impl Router for Net {
             .and_then(|s| s.instance.as_ref())
             .map(|i| i.common_ref().own_handlers());
         let own = own.unwrap_or_default();
-        own_flags(&own, handler).map_or((false, false), access)
+        own_flags(&own, handler).map_or((false, false), HandlerFlags::access)
     }
 }

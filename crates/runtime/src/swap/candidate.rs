@@ -34,7 +34,7 @@ pub(crate) struct Candidate {
     /// The warnings about this configuration, as text.
     pub warnings: String,
     pub loader: Arc<dyn Loader>,
-    /// The time when the workers were requested to return.
+    /// The time at which the workers were asked to leave their run loops for the swap.
     pub since: Instant,
     /// The channel to which the outcome is sent. If there is none, failures are printed.
     pub reply: Option<Reply>,

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 /// What an element of the new router takes over from an element of the old one.
 #[derive(Clone, Copy)]
 enum What {
-    /// Open resources outside the router.
+    /// Open resources, such as files and devices.
     Over,
     /// Counts and state.
     State,

@@ -10,7 +10,7 @@ use crate::options::Settings;
 use crate::prepare::prepare;
 use crate::running::Running;
 use crate::shared::{Shared, SwapCommand};
-use castanet_element::{CallError, Clock};
+use castanet_element::{CallError, Clock, HandlerError};
 use castanet_lang::Diagnostic;
 use castanet_spec::Origin;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Running {
             SwapCommand::LoadPackage => self.load_package(from, value.trim()).map(|_| String::new()),
             SwapCommand::Plan => self.plan(from, BY_HANDLER, value, style).map(|p| p.to_string()),
         };
-        done.map_err(|e| CallError::Failed(e.to_string()))
+        done.map_err(|e| HandlerError::Failed(e.to_string()).into())
     }
     fn loader(&self) -> Result<Arc<dyn Loader>, SwapError> {
         self.loader.get().cloned().ok_or(SwapError::NoLoader)
@@ -67,7 +67,8 @@ impl Running {
         // The configuration keeps its origin. Otherwise a client that has written it could gain rights.
         let (origin, config, before) = (shared.names.origin(), shared.config.clone(), self.swapped());
         let work = move || {
-            // Several elements may have requested this. If another swap has come first, do nothing.
+            // Several elements may have asked to read the configuration again. If another swap has come first, do
+            // nothing.
             if running.swapped() != before {
                 return;
             }

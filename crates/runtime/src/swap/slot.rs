@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The slot for the candidate: the one configuration that may be ready to replace the running one.
+//! The slot for the candidate, a configuration that is ready to replace the running one. There is at most one
+//! candidate.
 
 use super::candidate::Candidate;
 use super::error::SwapError;

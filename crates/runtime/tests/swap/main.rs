@@ -126,7 +126,7 @@ fn what_is_wrong_with_the_new_configuration_leaves_the_old_one_running() {
             let late = ["stuck", "no mood", "the hinge broke", "half way"];
             assert!(r.plan(Origin::Operator, "config", new, Style::Lines).is_err() || late.contains(&what));
             assert!(
-                matches!(r.write(Origin::Operator, None, "hotconfig", new), Err(CallError::Failed(t)) if t == text)
+                matches!(r.write(Origin::Operator, None, "hotconfig", new), Err(CallError::Refused(e)) if e.to_string() == text)
             );
             let n = count(r, "t", "count");
             while count(r, "t", "count") == n {}

@@ -109,8 +109,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Reports the arguments that begin with an unknown keyword, and returns the others. If the others are too few to
-    /// fill the mandatory positions in `free`, the first arguments with an unknown keyword are returned too, and are
-    /// not reported.
+    /// fill the mandatory positions in `free`, the first arguments with an unknown keyword fill the gap: they are
+    /// returned and not reported.
     fn without_unknown_keywords(&mut self, unnamed: Vec<Unnamed<'_>>, free: &[usize]) -> Vec<Range<usize>> {
         let plain = unnamed.iter().filter(|u| u.word.is_none()).count();
         let mandatory = free.iter().filter(|&&i| self.specs.get(i).is_some_and(|s| s.mandatory)).count();
@@ -230,8 +230,8 @@ impl<'a> Parser<'a> {
         self.errors.push(ArgError::new(reason.about(name), range).help(format!("{name}: {doc}")));
     }
 
-    /// Returns the message about a value of the wrong type. For a value of a rest argument, the message names the value
-    /// by the word `numbered` and the number of the value, unless `numbered` is empty.
+    /// Returns the message about a value of the wrong type. A value of a rest argument is named by the word `numbered`
+    /// and the number of the value, as in `input spec 3`. If `numbered` is empty, such a value is not named.
     fn message(&self, index: usize, range: &Range<usize>, numbered: &str, reason: &ValueError) -> String {
         let nth = self.given.get(index).and_then(|g| g.iter().position(|r| r == range));
         match (self.specs.get(index), nth) {
@@ -311,6 +311,37 @@ impl<'a> Parser<'a> {
         let n = given.len();
         let values: Vec<T> = given.into_iter().filter_map(|r| self.read(index, r, |_| Ok(()))).collect();
         (values.len() == n).then_some(values)
+    }
+
+    /// Checks that at most one of several arguments is given, or exactly one if one is `mandatory`. Each argument comes
+    /// with its index, and with `true` if its value switches it off, so that it counts as not given. Returns none and
+    /// adds an error if the arguments are wrong.
+    pub fn choose(&mut self, arguments: &[(usize, bool)], mandatory: bool) -> Option<()> {
+        let name = |&(index, _): &(usize, bool)| {
+            self.specs.get(self.base.saturating_add(index)).map_or("", |s| s.name)
+        };
+        let names: Vec<_> = arguments.iter().map(name).collect();
+        let list = |word: &str| match names.as_slice() {
+            [all @ .., last] => format!("{} {word} {last}", all.join(", ")),
+            [] => String::new(),
+        };
+        let given = arguments.iter().filter(|(_, off)| !off).filter_map(|(index, _)| self.place(*index));
+        let mut given: Vec<_> = given.collect();
+        given.sort_by_key(|range| range.start);
+        let error = match given.as_slice() {
+            [] if mandatory => {
+                let end = self.config.len();
+                ArgError::new(format!("{}: required argument missing", list("or")), end..end)
+                    .help(format!("add {}", list("or")))
+            }
+            [_, second, ..] => {
+                ArgError::new(format!("specify at most one of {}", list("and")), second.clone())
+                    .help("they exclude each other; remove all but one")
+            }
+            _ => return Some(()),
+        };
+        self.errors.push(error);
+        None
     }
 
     /// Returns the ranges of all values of argument `index` in the configuration string.

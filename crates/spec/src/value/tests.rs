@@ -147,8 +147,8 @@ fn limits_of_arguments() {
         (4, Some(5), None, None, "must be at least 5"),
         (6, None, Some(5), None, "must be at most 5"),
         (0, Some(5), Some(9), Some(0), ""),
-        (-1, Some(5), Some(9), Some(0), "must be at least 5, or 0 for none"),
-        (10, Some(5), Some(9), Some(0), "must be at most 9, or 0 for none"),
+        (-1, Some(5), Some(9), Some(0), "must be between 5 and 9, or 0 for none"),
+        (10, Some(5), Some(9), Some(0), "must be between 5 and 9, or 0 for none"),
     ] {
         assert_eq!(error(within(&value, min, max, off)), message, "{value}");
     }
@@ -230,7 +230,7 @@ fn helps_say_what_to_write() {
 #[test]
 fn devices_that_cannot_be_read_are_not_taken_for_missing() {
     let mut names = Names::new();
-    names.set_devices(|| Err("too many files are open".into()));
+    names.set_devices(|| Err(std::sync::Arc::new(std::io::Error::other("too many files are open"))));
     let cx = ArgCx { scope: "", names: &names, origin: crate::Origin::Operator };
     let e = EtherAddr::parse("lan", &cx).unwrap_err();
     assert!(e.mend().0.contains("unknown, because too many files are open"), "{e:?}");

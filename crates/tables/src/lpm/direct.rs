@@ -311,9 +311,9 @@ impl DirectTable {
     fn parent(&self, prefix: Prefix) -> Option<(Prefix, u32)> {
         let mut below = prefix;
         loop {
-            // `below` is `prefix`, or a shorter prefix that contains `prefix`. `before` is the prefix directly before
-            // `below` in the map. If `prefix` has a parent, the parent is `before` or contains `before`. If it contains
-            // `before`, it is no longer than the leading bits that `before` and `prefix` share.
+            // `below` is `prefix`, or a shorter prefix that contains `prefix`. `before` comes directly before `below`
+            // in the map. If `prefix` has a parent, the parent is `before` or contains `before`. A parent that contains
+            // both `before` and `prefix` is no longer than the leading bits that these two share.
             let (&before, &hop) = self.prefixes.range(..below).next_back()?;
             if before.len == 0 {
                 return None;

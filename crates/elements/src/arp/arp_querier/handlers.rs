@@ -28,8 +28,8 @@ impl Own {
             complained: AtomicBool::new(false),
         }
     }
-    /// Takes over from the old element whether the message about a missing destination has been printed, so that the
-    /// message is not repeated (hot swap).
+    /// In a hot swap, copies from the old element whether the message about a missing destination has been printed, so
+    /// that the new element does not repeat that message.
     pub(super) fn continue_from(&self, old: &Own) {
         self.complained.fetch_or(old.complained.load(Ordering::Relaxed), Ordering::Relaxed);
     }

@@ -109,8 +109,7 @@ pub(super) struct Queried {
 }
 
 impl Entry {
-    /// Makes an entry. If `ether` is the broadcast address, the Ethernet address is unknown. If not, it has just been
-    /// claimed.
+    /// Makes an entry with the update time `now`. If `ether` is the broadcast address, the Ethernet address is unknown.
     pub(super) fn new(ether: EtherAddr, now: i64, turn: u64) -> Entry {
         Entry {
             ether,

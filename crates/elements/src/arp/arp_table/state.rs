@@ -137,7 +137,8 @@ impl State {
             e.queried = before.claimed(old != ether, now);
         }
         if e.releasing {
-            // A worker is sending earlier packets to this address, and will send these after them.
+            // A worker is already sending earlier packets to this address. The same worker will then send the packets
+            // that wait now.
             return Some(VecDeque::new());
         }
         e.releasing = workers && !e.held.is_empty();
@@ -258,8 +259,7 @@ impl Inner {
             return;
         }
         for (&ip, e) in self.entries.iter_mut().filter(|(_, e)| !e.held.is_empty() && !e.known()) {
-            // An `until` that is set stays. If it is not set, the packets count as waiting since the last update of
-            // their entry.
+            // If `until` is set, keep it. If not, the packets count as waiting since the last update of their entry.
             if e.until == 0 {
                 e.until = e.updated.saturating_add(self.patience);
             }

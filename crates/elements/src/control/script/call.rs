@@ -5,23 +5,24 @@ use super::function::{first_word, words};
 use super::machine::{Frame, Machine};
 use super::script_type::ScriptType;
 use super::substitute::Values;
-use castanet_element::Handlers;
 use castanet_element::prelude::*;
 use castanet_element::spec::HandlerSpec;
+use castanet_element::{CallError, HandlerError, Handlers, Missing};
 use castanet_lang::args as text;
+use castanet_spec::HandlerFlags;
 
 /// The value of `$?` after an attempt to add a route that exists already: `-EEXIST`.
 const EXISTS: i32 = -17;
-/// The value of `$?` after a new configuration was refused: `-EINVAL`. `$?` is 0 if the element or handler of a call
-/// does not exist, and -1 after all other failures.
+/// The value of `$?` after a new configuration was refused: `-EINVAL`. As in Click, `$?` is 0 if the element or
+/// handler of a call does not exist. It is -1 after all other failures.
 const INVALID: i32 = -22;
 
 /// Returns the value of `$?` after a write.
 pub(super) fn status(handler: &str, done: &Result<(), CallError>) -> i32 {
     match done {
         Ok(()) | Err(CallError::Missing(_)) => 0,
-        Err(CallError::Exists(_)) => EXISTS,
-        Err(CallError::Failed(_)) if handler == "hotconfig" => INVALID,
+        Err(CallError::Refused(HandlerError::Exists(_))) => EXISTS,
+        Err(CallError::Refused(_)) if handler == "hotconfig" => INVALID,
         Err(_) => -1,
     }
 }
@@ -90,10 +91,11 @@ impl Machine {
     }
 
     /// Returns the handlers that only this script has: its exported variables, and `*` (any name) if it is a PROXY.
-    pub fn handlers(&self) -> Vec<(String, &'static str)> {
-        let mut all: Vec<_> = self.program.exports().into_iter().map(|v| (v.to_string(), "r")).collect();
+    pub fn handlers(&self) -> Vec<(String, HandlerFlags)> {
+        let mut all: Vec<_> =
+            self.program.exports().into_iter().map(|v| (v.to_string(), HandlerFlags::READ)).collect();
         if self.kind == ScriptType::Proxy {
-            all.push(("*".into(), "rw+"));
+            all.push(("*".into(), HandlerFlags::READ_WRITE | HandlerFlags::PARAMETERS));
         }
         all
     }
@@ -110,7 +112,7 @@ impl Machine {
                 Ok(Callee::Own)
             }
             Some(e) => Ok(Callee::Other(e)),
-            None => Err(CallError::Missing(format!("no element named '{element}'"))),
+            None => Err(Missing::Element(element.to_string()).into()),
         }
     }
 
@@ -177,13 +179,13 @@ impl Machine {
     ) -> Result<String, CallError> {
         let declared = declared(handler);
         if declared.is_some_and(|h| h.readable() && !h.takes_parameters()) && !parameters.trim().is_empty() {
-            return Err(CallError::Failed(format!("'{handler}' takes no parameters")));
+            return Err(CallError::Parameters(handler.to_string()));
         }
         let value = match declared {
             Some(_) => self.read_method(handler, parameters, cx),
             None => self.read_dynamic(handler, parameters, cx),
         };
-        Ok(value.ok_or_else(|| CallError::Missing(format!("no '{handler}' read handler")))??)
+        Ok(value.ok_or_else(|| Missing::Read(handler.to_string()))??)
     }
 
     /// Executes a call of a write handler of the script itself.
@@ -192,7 +194,7 @@ impl Machine {
             Some(_) => self.write_method(handler, value, cx),
             None => self.write_dynamic(handler, value, cx),
         };
-        Ok(done.ok_or_else(|| CallError::Missing(format!("no '{handler}' write handler")))??)
+        Ok(done.ok_or_else(|| Missing::Write(handler.to_string()))??)
     }
 
     /// Reads a handler that the class does not declare: an exported variable, or any name if the script is a PROXY.

@@ -10,6 +10,7 @@ use castanet_element::prelude::*;
 use castanet_element::spec::HandlerSpec;
 use castanet_element::{BuildCx, ConfigError, Handlers};
 use castanet_lang::args as text;
+use castanet_spec::HandlerFlags;
 
 /// Arguments of a script.
 #[derive(Args)]
@@ -105,7 +106,7 @@ impl<const DRIVER: bool> Lifecycle for Scripted<DRIVER> {
         self.machine.enter(cx);
         Ok(self.machine.own_write(handler, value, cx)?)
     }
-    fn dynamic_handlers(&self) -> Vec<(String, &'static str)> {
+    fn dynamic_handlers(&self) -> Vec<(String, HandlerFlags)> {
         self.machine.handlers()
     }
 }

@@ -62,16 +62,16 @@ impl Machine {
             cx.call_failed();
         }
         match (e, call) {
-            (CallError::Missing(text), call) => {
+            (CallError::Missing(missing), call) => {
                 let suggestion = call.map_or_else(String::new, |call| self.suggestion(call, cx));
-                self.report(&format!("{text}{suggestion}"), cx);
+                self.report(&format!("{missing}{suggestion}"), cx);
             }
             (e, None) => self.report(e.to_string().trim_end(), cx),
             (e, Some(call)) => {
                 let inner = indented(e.to_string().trim_end(), "  ");
                 let calling = format!("While calling '{call}':");
-                // The printed line quotes the configuration, so it begins with file and line number, like the lines of
-                // the error.
+                // The message quotes the configuration, so each line of the message begins with a file and a line
+                // number, as the lines of the error do.
                 let calling = match first_word(call).0 {
                     "hotconfig" => format!("{PLACE}{}", calling.replace('\n', &format!("\n{PLACE}"))),
                     _ => calling,

@@ -64,7 +64,7 @@ pub fn signal(word: &str) -> Option<Signal> {
     SIGNALS.iter().find(|s| s.0 == name).map(|s| s.1)
 }
 
-/// Whether a signal that starts no script requests a stop of the router: true for SIGINT and SIGTERM.
+/// Whether a signal requests a stop of the router when it starts no script: true for SIGINT and SIGTERM.
 pub fn stops_driver(signo: i32) -> bool {
     signo == Signal::INT.as_raw() || signo == Signal::TERM.as_raw()
 }

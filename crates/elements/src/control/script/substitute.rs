@@ -90,7 +90,8 @@ fn close(text: &str, mut at: usize) -> Option<usize> {
 enum Use<'t> {
     Variable(&'t str),
     Default(&'t str, &'t str),
-    /// A word of a variable: `x` and `N` of `${x[N]}`, or `x` and `$n` of `${x[$n]}`.
+    /// One word of a variable's value, as in `${x[N]}` or `${x[$n]}`. The fields are the name of the variable, `x`, and
+    /// the text in brackets, `N` or `$n`.
     Word(&'t str, &'t str),
     Call(&'t str),
     Text,

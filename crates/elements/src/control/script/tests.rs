@@ -94,11 +94,11 @@ fn printing() {
 
 #[test]
 fn writes_leave_a_status() {
-    let failed = || Err(CallError::Failed("bad".into()));
+    let failed = || Err(CallError::Refused("bad".into()));
     for (handler, done, status) in [
         ("q.reset", Ok(()), 0),
-        ("q.nope", Err(CallError::Missing("no".into())), 0),
-        ("r.add", Err(CallError::Exists("conflict".into())), -17),
+        ("q.nope", Err(CallError::Missing(castanet_element::Missing::Read("no".into()))), 0),
+        ("r.add", Err(CallError::Refused(HandlerError::Exists("conflict".into()))), -17),
         ("r.add", failed(), -1),
         ("hotconfig", failed(), -22),
         ("hotconfig", Err(CallError::Denied("no".into())), -1),
@@ -220,7 +220,7 @@ fn variables_and_handlers() {
     assert!(kit.write("set", "b-c 1").is_err() && kit.write("set", "").is_err());
     assert!(kit.read_with("get", "zz").is_err() && kit.read("zz").is_err() && kit.write("b", "1").is_err());
     let with_parameters = kit.with(|e, cx| e.script.machine.own_read("now", "x", cx));
-    assert_eq!(with_parameters, Err(CallError::Failed("'now' takes no parameters".into())));
+    assert_eq!(with_parameters, Err(CallError::Parameters("now".into())));
     assert_eq!(kit.messages(), [""; 0]);
 }
 
@@ -287,7 +287,13 @@ fn proxies_answer_to_any_name() {
     let (mut kit, printed) = script(
         "TYPE PROXY, print \"$0 $write $args\", goto bad $(eq $0 bad), returnq \"<$0>\", label bad, error no, wait 1",
     );
-    assert_eq!(kit.element.own_handlers(), [("*".to_string(), "rw+")]);
+    assert_eq!(
+        kit.element.own_handlers(),
+        [(
+            "*".to_string(),
+            castanet_spec::HandlerFlags::READ_WRITE | castanet_spec::HandlerFlags::PARAMETERS
+        )]
+    );
     assert_eq!(kit.read_with("any", "1 2").unwrap(), "<any>");
     kit.write("other", "x y").unwrap();
     assert_eq!(kit.read("bad").unwrap_err().to_string(), "no");

@@ -325,8 +325,8 @@ fn argument_errors() {
         ("UDP, 1.2.3.4, 5, x", "LOCAL_ADDR: "),
         ("UDP, 1.2.3.4, 5, 1.2.3.4, x", "LOCAL_PORT: "),
         ("UNIX, a, b, c", "too many arguments"),
-        ("TCP, 1.2.3.4, 5, SNAPLEN 0", "SNAPLEN: out of range"),
-        ("TCP, 1.2.3.4, 5, SNAPLEN 65536", "SNAPLEN: out of range"),
+        ("TCP, 1.2.3.4, 5, SNAPLEN 0", "SNAPLEN: must be between 1 and 65535"),
+        ("TCP, 1.2.3.4, 5, SNAPLEN 65536", "SNAPLEN: must be between 1 and 65535"),
         ("TCP, 1.2.3.4, 5, HEADROOM 8193", "HEADROOM: "),
         ("UDP, 192.0.2.1, 5", "cannot bind to 192.0.2.1:5: "),
     ] {

@@ -120,10 +120,10 @@ fn argument_errors() {
         ("02:00:00:00:00:05, in, in, sw", "INPUT_SUPPRESSOR and OUTPUT_SUPPRESSOR must be two elements"),
         ("01:00:00:00:00:05, in, out, sw", "ADDR: must be the address of one station"),
         ("00:00:00:00:00:00, in, out, sw", "ADDR: must be the address of one station"),
-        ("02:00:00:00:00:05, in, out, sw, MAX_AGE 5", "MAX_AGE: out of range, bound 6"),
-        ("02:00:00:00:00:05, in, out, sw, PATH_COST 0", "PATH_COST: must be positive"),
-        ("02:00:00:00:00:05, in, out, sw, FORWARD_DELAY 1", "FORWARD_DELAY: out of range, bound 2"),
-        ("02:00:00:00:00:05, in, out, sw, HELLO_TIME 11", "HELLO_TIME: out of range, bound 10"),
+        ("02:00:00:00:00:05, in, out, sw, MAX_AGE 5", "MAX_AGE: must be between 6 and 40"),
+        ("02:00:00:00:00:05, in, out, sw, PATH_COST 0", "PATH_COST: must be at least 1"),
+        ("02:00:00:00:00:05, in, out, sw, FORWARD_DELAY 1", "FORWARD_DELAY: must be between 2 and 30"),
+        ("02:00:00:00:00:05, in, out, sw, HELLO_TIME 11", "HELLO_TIME: must be between 1 and 10"),
     ] {
         let got = Kit::<EtherSpanTree>::with_names(config, 2, 2, names()).err().unwrap();
         assert!(got[0].starts_with(error), "{config}: {got:?}");

@@ -40,7 +40,8 @@ pub struct Args {
     timeout: Nanos,
 }
 
-/// A learning bridge. It may have one more output than ports, the listener, which gets every frame.
+/// A learning bridge. It has one output for each port, and perhaps one more output, the listener, which gets every
+/// frame.
 #[derive(Counts)]
 pub struct Relay {
     args: Args,

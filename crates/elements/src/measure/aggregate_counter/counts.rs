@@ -60,7 +60,7 @@ impl Counts {
     pub fn clear(&mut self) {
         *self = Counts::default();
     }
-    /// Replaces the counts: each old count becomes a number, and the count of this new number is how many numbers had
+    /// Replaces the counts: each old count becomes a number. The count of this new number is how many old numbers had
     /// the old count.
     pub fn reaggregate(&mut self) {
         let mut new = Counts::default();

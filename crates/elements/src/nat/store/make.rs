@@ -76,8 +76,8 @@ impl Store {
         {
             let known = set.iter().position(|s| s.is_some_and(|s| s.wish == wish));
             let last = set.len().saturating_sub(1);
-            // The newest search of the set stands first, so move the searches before this one back by one place. If
-            // this one is not in the set yet, the last search of the set is lost.
+            // A set holds its searches from the newest to the oldest. Move this search to the front, and the searches
+            // before its old place back by one. If this search is not in the set yet, it replaces the oldest search.
             if let Some(upto) = set.get_mut(..=known.unwrap_or(last)) {
                 upto.rotate_right(1);
             }

@@ -25,8 +25,8 @@ fn outs(spec: &Spec, f: &Flow, kind: RewriterKind) -> Option<Outs> {
 }
 
 impl Store {
-    /// Takes over flows of rewriter number `theirs` in the store `old`: those that an input of this store's rewriter
-    /// number `space` would also make. Returns how many flows stay in `old`.
+    /// Moves flows of rewriter number `theirs` from the store `old` to rewriter number `space` of this store. Only
+    /// flows that an input of the new rewriter would also make are moved. Returns how many flows stay in `old`.
     pub fn take_over(&mut self, space: u16, old: &mut Store, theirs: u16) -> usize {
         self.forget_searches();
         old.forget_searches();
@@ -65,8 +65,8 @@ impl Store {
             && self.spaces.iter().zip(&other.spaces).all(|(a, b)| a.kind == b.kind && a.label == b.label)
     }
 
-    /// Exchanges all flows with a store that has the same rewriters in the same order. A flow goes back to
-    /// `old` if no input of this store would make it.
+    /// Exchanges all flows with `old`, a store that has the same rewriters in the same order. A flow from `old` goes
+    /// back to `old` if no input of this store would make such a flow.
     fn exchange(&mut self, old: &mut Store) {
         swap(&mut self.flows, &mut old.flows);
         swap(&mut self.free, &mut old.free);
@@ -129,8 +129,8 @@ impl Store {
         }
     }
 
-    /// Returns an input that would make the flow `f`, and the outputs that it would give to `f`. The current
-    /// input of `f` is tried first.
+    /// Returns the number of an input whose specification would make the flow `f`, and the outputs that this
+    /// specification would give to `f`. Tries the current input of `f` first.
     fn fit(&self, space: u16, f: &Flow) -> Option<(u16, Outs)> {
         let space = self.space(space)?;
         let own = space.inputs.get(usize::from(f.input)).and_then(|i| outs(&i.spec, f, space.kind));

@@ -23,8 +23,8 @@ fn flow(new: &New, to: Tuple, outs: Outs, kind: RewriterKind) -> Flow {
         input: new.input,
         proto: new.proto,
         class: new.class,
-        // If both directions have the same tuple, the table needs only one key. It is the key for replies, so all
-        // packets but the first count as replies.
+        // If both directions have the same tuple, the table needs only one key. That key is marked as the key for
+        // replies, so all packets but the first count as replies.
         bits: if new.from == reply { bit::REPLY } else { bit::ALIVE },
         anno: new.anno,
     }

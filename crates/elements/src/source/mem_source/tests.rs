@@ -92,7 +92,7 @@ fn frames_of_a_capture() {
 #[test]
 fn argument_errors() {
     for (config, error) in [
-        ("a, FILE b", "DATA and FILE exclude each other"),
+        ("a, FILE b", "specify at most one of DATA and FILE"),
         ("\"\\<00", "DATA: a quote or '\\<' is not closed"),
         ("a, x", "LIMIT: invalid number"),
     ] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pushes packets into a store. A full store removes its oldest packets, or those at its end, to make room.
+//! Pushes packets into a store, at either end. If the store is full, packets at the other end are removed to make room.
 
 use super::{Packets, Store};
 use castanet_element::prelude::*;

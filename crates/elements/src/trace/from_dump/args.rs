@@ -6,6 +6,7 @@ use castanet_spec::ValueKind;
 
 /// Arguments of FromDump.
 #[derive(Args)]
+#[args(at_most_one(start, start_after), at_most_one(end, end_after, interval), at_most_one(stop, end_call))]
 pub struct Args {
     /// The file; `-` is the standard input.
     #[arg(handler = "r")]

@@ -56,7 +56,7 @@ fn what_the_configuration_says() {
     let out = run(&mut kit("5\n", ", PROTO UDP, DEFAULT_CONTENTS ip_id, DEFAULT_FLOWID 1.0.0.1 - - 20"));
     assert_eq!(fields(&out[0]), (17, vec![1, 0, 0, 1], vec![0, 0, 0, 20]));
     let fails = |c: &str| Kit::<FromIpSummaryDump>::new(c).err().unwrap().join(" ");
-    assert_eq!(fails(""), "FILENAME: required argument missing");
+    assert_eq!(fails(""), "FILENAME or DATA: required argument missing");
     assert_eq!(fails("x, DATA y"), "specify at most one of FILENAME and DATA");
     assert_eq!(fails("DATA y, FIELDS foo"), "unknown content type 'foo'");
     assert_eq!(fails("DATA y, FIELDS ip_sr"), "unknown content type 'ip_sr', did you mean 'ip_src'?");

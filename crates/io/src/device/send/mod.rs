@@ -108,7 +108,8 @@ pub struct PacketSender {
     look: u32,
 }
 
-/// Opens a socket that bypasses the queueing discipline of a device, and expects offload headers.
+/// Opens a socket that bypasses the queueing discipline of a device. The kernel expects an offload header before each
+/// frame sent through the socket.
 fn open(name: &str, index: u32) -> Result<Arc<OwnedFd>, DeviceError> {
     let fd = open_socket(name, true)?;
     let failed = |doing| move |e| DeviceError::from_errno(name, doing, e);

@@ -1,0 +1,1 @@
+Idle -> AggregatePaint(9) -> Discard;
