@@ -214,6 +214,55 @@ fn compare(spec: &ClassSpec, graph: &Graph, e: usize) -> Result<Found, String> {
     Ok(if independent { Found::Same } else { Found::Dependent })
 }
 
+/// The numbers of the packets of each source in a dump with the fields `ip_src ip_id`.
+fn numbers(dump: &str) -> BTreeMap<String, Vec<u32>> {
+    let mut out: BTreeMap<_, Vec<u32>> = BTreeMap::new();
+    for line in dump.lines().filter(|l| !l.starts_with('!')) {
+        let (source, n) = line.split_once(' ').unwrap();
+        out.entry(source.to_string()).or_default().push(n.parse().unwrap());
+    }
+    out
+}
+
+#[test]
+fn files_that_several_workers_write_hold_whole_records_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (pcap, dump, again) = (path("x.pcap"), path("x.dump"), path("again.dump"));
+    let mut text = String::new();
+    for s in 0..4 {
+        let lines: String = (1..=5000).map(|n| format!("1.0.0.{s} {n}\n")).collect();
+        let _ = writeln!(text, "FromIPSummaryDump(DATA \"!data ip_src ip_id\n{lines}\") -> all;");
+    }
+    let text = format!(
+        "all :: Null -> ToDump({pcap}, ENCAP IP) -> ToIPSummaryDump({dump}, FIELDS ip_src ip_id) \
+         -> d :: Discard; {text}"
+    );
+    let (options, _) = real(4);
+    let mut r = try_router_with(&text, options, noise::add_to).unwrap();
+    let (shared, running) = (r.shared().clone(), r.running().clone());
+    let _watchdog = castanet_testkit::Watchdog::arm();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            while running.read(Some("d"), "count", "").is_ok_and(|n| n.trim() != "20000") {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            shared.end();
+        });
+        r.run().unwrap();
+    });
+    finish(&mut r, &text).unwrap();
+    let wanted: BTreeMap<_, _> = (0..4).map(|s| (format!("1.0.0.{s}"), (1..=5000).collect())).collect();
+    assert_eq!(numbers(&std::fs::read_to_string(&dump).unwrap()), wanted);
+    let (options, _) = simulated(32);
+    let back =
+        format!("FromDump({pcap}, STOP true) -> ToIPSummaryDump({again}, FIELDS ip_src ip_id) -> Discard;");
+    let mut r = try_router_with(&back, options, noise::add_to).unwrap();
+    r.run().unwrap();
+    finish(&mut r, &back).unwrap();
+    assert_eq!(numbers(&std::fs::read_to_string(&again).unwrap()), wanted);
+}
+
 #[test]
 fn every_class_does_on_several_workers_what_it_does_on_one() {
     let mut bad = Vec::new();

@@ -34,7 +34,7 @@ pub mod socket;
 pub use error::CaptureError;
 pub use link::LinkType;
 pub use reader::{CaptureReader, Frame};
-pub use writer::{CaptureFormat, CaptureWriter, WriterOptions};
+pub use writer::{CaptureFormat, CaptureRecords, CaptureWriter, WriterOptions};
 
 /// Largest length of a captured packet, in bytes. It is the largest snapshot length that capture programs
 /// use.

@@ -46,6 +46,15 @@ impl Default for WriterOptions {
     }
 }
 
+/// Formats the records of a capture in memory, in native byte order.
+#[derive(Clone, Debug)]
+pub struct CaptureRecords {
+    options: WriterOptions,
+    bytes: Vec<u8>,
+    /// For each record, the offset of its end in `bytes`.
+    ends: Vec<usize>,
+}
+
 enum Sink {
     File(File),
     Stream(Box<dyn Write + Send>),
@@ -63,12 +72,9 @@ enum Sink {
 /// them too, but cannot report errors.
 pub struct CaptureWriter {
     name: String,
-    options: WriterOptions,
     /// `None` after an error.
     sink: Option<Sink>,
-    buffer: Vec<u8>,
-    /// For each record in the buffer, the offset of its end in the buffer.
-    ends: Vec<usize>,
+    buffer: CaptureRecords,
     /// Number of bytes that were written to the file before those in the buffer.
     written: u64,
     count: u64,
@@ -98,42 +104,42 @@ impl CaptureWriter {
     }
 
     fn new(name: String, sink: Sink, options: WriterOptions) -> Result<CaptureWriter, CaptureError> {
-        let mut writer = CaptureWriter {
-            name,
-            options,
-            sink: Some(sink),
-            buffer: Vec::with_capacity(BUFFER),
-            ends: Vec::new(),
-            written: 0,
-            count: 0,
-        };
+        let mut buffer = CaptureRecords::new(options);
+        buffer.bytes.reserve(BUFFER);
         match options.format {
-            CaptureFormat::Pcap => writer.pcap_header(),
-            CaptureFormat::PcapNg => writer.pcapng_header(),
+            CaptureFormat::Pcap => buffer.pcap_header(),
+            CaptureFormat::PcapNg => buffer.pcapng_header(),
         }
-        writer.ends.push(writer.buffer.len());
+        buffer.ends.push(buffer.bytes.len());
+        let mut writer = CaptureWriter { name, sink: Some(sink), buffer, written: 0, count: 0 };
         writer.flush()?;
         Ok(writer)
     }
 
-    /// Writes a packet, truncated to the snapshot length. The time is in nanoseconds since 1970 and is
-    /// clamped to the range of the format (from 1970, in pcap up to 2106). `original_len` is raised to the
-    /// packet's length if it is less. Returns false, and writes nothing, after an error.
+    /// Writes a packet, as [`CaptureRecords::push`] formats it. Returns false, and writes nothing, after an error.
     pub fn write(&mut self, time_ns: i64, data: &[u8], original_len: u32) -> Result<bool, CaptureError> {
         if self.sink.is_none() {
             return Ok(false);
         }
-        let original = original_len.max(u32::try_from(data.len()).unwrap_or(u32::MAX));
-        let kept = usize::try_from(self.snaplen()).unwrap_or(usize::MAX);
-        let data = data.get(..kept).unwrap_or(data);
-        let captured = u32::try_from(data.len()).unwrap_or(u32::MAX);
-        match self.options.format {
-            CaptureFormat::Pcap => self.pcap_record(time_ns, data, captured, original),
-            CaptureFormat::PcapNg => self.pcapng_record(time_ns, data, captured, original),
+        self.buffer.push(time_ns, data, original_len);
+        self.pushed()
+    }
+
+    /// Writes one record of a [`CaptureRecords`] that was made with the same options. Returns false, and writes nothing,
+    /// after an error.
+    pub fn write_record(&mut self, record: &[u8]) -> Result<bool, CaptureError> {
+        if self.sink.is_none() {
+            return Ok(false);
         }
-        self.ends.push(self.buffer.len());
+        self.buffer.bytes.extend_from_slice(record);
+        self.buffer.ends.push(self.buffer.bytes.len());
+        self.pushed()
+    }
+
+    /// Counts a record that was added to the buffer, and flushes the buffer if it is full.
+    fn pushed(&mut self) -> Result<bool, CaptureError> {
         self.count = self.count.saturating_add(1);
-        if self.options.unbuffered || self.buffer.len() >= BUFFER {
+        if self.buffer.options.unbuffered || self.buffer.bytes.len() >= BUFFER {
             self.flush()?;
         }
         Ok(true)
@@ -148,7 +154,7 @@ impl CaptureWriter {
         };
         let mut done = 0;
         let mut result = Ok(());
-        while let Some(rest) = self.buffer.get(done..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = self.buffer.bytes.get(done..).filter(|rest| !rest.is_empty()) {
             match out.write(rest) {
                 Ok(0) => result = Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => done = done.saturating_add(n),
@@ -163,7 +169,6 @@ impl CaptureWriter {
             Ok(()) => {
                 self.written = self.written.saturating_add(u64::try_from(done).unwrap_or(u64::MAX));
                 self.buffer.clear();
-                self.ends.clear();
                 Ok(())
             }
             Err(error) => Err(self.failed(done, error)),
@@ -173,15 +178,14 @@ impl CaptureWriter {
     /// Stops writing after an error that occurred when `done` bytes of the buffer were written. A regular
     /// file is truncated after its last complete record.
     fn failed(&mut self, done: usize, error: io::Error) -> CaptureError {
-        let whole = self.ends.iter().rev().find(|end| **end <= done).copied().unwrap_or(0);
-        let lost = self.ends.iter().filter(|end| **end > done).count();
+        let whole = self.buffer.ends.iter().rev().find(|end| **end <= done).copied().unwrap_or(0);
+        let lost = self.buffer.ends.iter().filter(|end| **end > done).count();
         self.count = self.count.saturating_sub(u64::try_from(lost).unwrap_or(u64::MAX));
         if let Some(Sink::File(file)) = self.sink.take() {
             // If this fails too, readers find the last record truncated.
             let _ = file.set_len(self.written.saturating_add(u64::try_from(whole).unwrap_or(0)));
         }
-        self.buffer = Vec::new();
-        self.ends = Vec::new();
+        self.buffer = CaptureRecords::new(self.buffer.options);
         CaptureError::io(&self.name, error)
     }
 
@@ -202,7 +206,45 @@ impl CaptureWriter {
 
     /// The options of this capture.
     pub fn options(&self) -> &WriterOptions {
-        &self.options
+        &self.buffer.options
+    }
+}
+
+impl CaptureRecords {
+    /// Makes an empty list of records.
+    pub fn new(options: WriterOptions) -> CaptureRecords {
+        CaptureRecords { options, bytes: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Adds a packet, truncated to the snapshot length. The time is in nanoseconds since 1970 and is clamped to the
+    /// range of the format (from 1970, in pcap up to 2106). `original_len` is raised to the packet's length if it is
+    /// less.
+    pub fn push(&mut self, time_ns: i64, data: &[u8], original_len: u32) {
+        let original = original_len.max(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        let kept = usize::try_from(self.snaplen()).unwrap_or(usize::MAX);
+        let data = data.get(..kept).unwrap_or(data);
+        let captured = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        match self.options.format {
+            CaptureFormat::Pcap => self.pcap_record(time_ns, data, captured, original),
+            CaptureFormat::PcapNg => self.pcapng_record(time_ns, data, captured, original),
+        }
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The bytes of all records, one after the other.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// For each record, the offset of its end in [`bytes`](CaptureRecords::bytes).
+    pub fn ends(&self) -> &[usize] {
+        &self.ends
+    }
+
+    /// Removes all records.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
     }
 
     fn snaplen(&self) -> u32 {
@@ -210,11 +252,11 @@ impl CaptureWriter {
     }
 
     fn put_u32(&mut self, number: u32) {
-        self.buffer.extend_from_slice(&number.to_ne_bytes());
+        self.bytes.extend_from_slice(&number.to_ne_bytes());
     }
 
     fn put_u16(&mut self, number: u16) {
-        self.buffer.extend_from_slice(&number.to_ne_bytes());
+        self.bytes.extend_from_slice(&number.to_ne_bytes());
     }
 
     fn pcap_header(&mut self) {
@@ -235,7 +277,7 @@ impl CaptureWriter {
         self.put_u32(u32::try_from(fraction).unwrap_or(0));
         self.put_u32(captured);
         self.put_u32(original);
-        self.buffer.extend_from_slice(data);
+        self.bytes.extend_from_slice(data);
     }
 
     fn pcapng_header(&mut self) {
@@ -256,7 +298,7 @@ impl CaptureWriter {
         self.put_u32(self.snaplen());
         self.put_u16(9);
         self.put_u16(1);
-        self.buffer.extend_from_slice(&[if self.options.nano { 9 } else { 6 }, 0, 0, 0]);
+        self.bytes.extend_from_slice(&[if self.options.nano { 9 } else { 6 }, 0, 0, 0]);
         self.put_u32(0);
         self.put_u32(32);
     }
@@ -272,8 +314,8 @@ impl CaptureWriter {
         self.put_u32(u32::try_from(stamp & 0xffff_ffff).unwrap_or(u32::MAX));
         self.put_u32(captured);
         self.put_u32(original);
-        self.buffer.extend_from_slice(data);
-        self.buffer.resize(self.buffer.len().next_multiple_of(4), 0);
+        self.bytes.extend_from_slice(data);
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         self.put_u32(length);
     }
 }

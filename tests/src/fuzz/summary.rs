@@ -3,7 +3,7 @@
 
 use super::at_most;
 use castanet_io::summary::{
-    Draft, FIELDS, Item, Made, Making, SummaryFormat, SummaryHeader, SummaryReader, View,
+    Draft, FIELDS, Item, Made, Making, SummaryHeader, SummaryReader, SummaryRecords, View,
 };
 
 /// The maximum packet length.
@@ -77,19 +77,19 @@ pub fn summary(data: &[u8]) {
     tcpdump(data);
     for binary in [false, true] {
         // The first field is a time, so that no line looks like a comment.
-        let mut format = SummaryFormat::new(FIELDS.iter().collect(), binary);
-        let mut out = format.header(&SummaryHeader::default()).into_bytes();
+        let mut records = SummaryRecords::new(FIELDS.iter().collect(), binary);
         let mut written = 0;
         read(data, first & 1 != 0, &mut |bytes, made| {
             let seen = view(bytes, made);
             if let Some(bad) = seen.bad()
                 && first & 2 != 0
             {
-                format.note(&format!("!bad {bad}"), &mut out);
+                records.note(&format!("!bad {bad}"));
             }
-            format.record(&seen, &mut out);
+            records.push(&seen);
             written += 1;
         });
+        let out = [records.header(&SummaryHeader::default()).as_bytes(), records.bytes()].concat();
         assert_eq!(read(&out, false, &mut |_, _| {}), written, "records that were written are read");
     }
 }

@@ -11,6 +11,7 @@ pub mod from_tcpdump;
 mod records;
 mod replay;
 pub mod set_timestamp_delta;
+mod shared_file;
 pub mod store_timestamp;
 mod summary_args;
 pub mod time_filter;

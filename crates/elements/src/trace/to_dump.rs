@@ -4,12 +4,14 @@
 #[cfg(test)]
 mod tests;
 
+use super::shared_file::{FileWriter, SharedFile, report};
 use crate::handover;
 use castanet_element::prelude::*;
-use castanet_io::{CaptureWriter, LinkType, WriterOptions};
+use castanet_io::{CaptureError, CaptureRecords, CaptureWriter, LinkType, WriterOptions};
 use castanet_spec::anno;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 /// Writes packets to a capture file in pcap format.
 ///
@@ -31,31 +33,40 @@ use std::io::ErrorKind;
 /// ```
 #[derive(Class)]
 #[class(ledger(makes), ends(Consumed))]
-#[class(name = "ToDump", offload = none, ports = "1/0-1", processing = "a/a", packets = "any/same", workers = exclusive, build, lifecycle, handlers)]
+#[class(name = "ToDump", offload = none, ports = "1/0-1", processing = "a/a", packets = "any/same", workers = share, build, lifecycle, handlers)]
 #[class(task, effects(files, calls), drops(Consumed, WriteFailed), takes_state = "the open file")]
 pub struct ToDump {
     args: Args,
     options: WriterOptions,
-    file: File,
-    /// The error that ended the writing; `None` if writing has not failed.
-    failure: Option<String>,
+    file: Arc<SharedFile<Trace>>,
+    /// The records of the packets of one batch.
+    records: CaptureRecords,
     /// Whether this element created the file.
     made: bool,
-    /// The number of packets that were written before `count` was reset.
-    forgotten: u64,
     signal: Signal,
     push: bool,
     passes: bool,
     scratch: Batch,
 }
 
-/// The state of the file.
-enum File {
-    /// Not opened yet, because the router does not run yet.
-    Fresh,
-    Open(Box<CaptureWriter>),
-    /// Closed, or not writable, or owned by another router now.
-    Gone,
+/// An open capture file.
+struct Trace {
+    writer: CaptureWriter,
+    /// The number of packets that were written before `count` was reset.
+    forgotten: u64,
+}
+
+impl FileWriter for Trace {
+    fn write(&mut self, record: &[u8]) -> Result<bool, CaptureError> {
+        self.writer.write_record(record).inspect_err(|_| {
+            // The packets in the buffer are lost, and the writer no longer counts them. `forgotten` must not exceed its
+            // count.
+            self.forgotten = self.forgotten.min(self.writer.count());
+        })
+    }
+    fn flush(&mut self) -> Result<(), CaptureError> {
+        self.writer.flush()
+    }
 }
 
 /// Arguments of ToDump.
@@ -128,10 +139,9 @@ impl Build for ToDump {
         Ok(ToDump {
             args,
             options,
-            file: File::Fresh,
-            failure: None,
+            file: cx.share(SharedFile::default),
+            records: CaptureRecords::new(options),
             made: false,
-            forgotten: 0,
             signal: Signal::default(),
             push: cx.is_push_input(0),
             passes: cx.outputs > 0,
@@ -183,54 +193,45 @@ impl ToDump {
         Ok(told.map_or(self.options.link, |t| t.0))
     }
 
-    /// Opens and empties the file, unless it has been opened before.
-    fn open(&mut self, cx: &mut Cx<'_>) {
-        if !matches!(self.file, File::Fresh) {
-            return;
-        }
-        let opened = self.told_link(cx).and_then(|link| {
-            self.options.link = link;
-            CaptureWriter::create(&self.args.filename.0, self.options).map_err(ElementError::refused)
+    /// Opens and empties the file, unless it has been opened before. Returns whether the file is open.
+    fn open(&self, cx: &mut Cx<'_>) -> bool {
+        // Ask the other elements for the link type before the file is locked.
+        let link = match self.file.is_fresh() {
+            true => self.told_link(cx),
+            false => Ok(self.options.link),
+        };
+        let (open, error) = self.file.open(|| {
+            let options = WriterOptions { link: link?, ..self.options };
+            let writer =
+                CaptureWriter::create(&self.args.filename.0, options).map_err(ElementError::refused)?;
+            Ok::<_, ElementError>(Trace { writer, forgotten: 0 })
         });
-        match opened {
-            Ok(w) => self.file = File::Open(Box::new(w)),
-            Err(e) => self.fail(e.to_string(), cx),
+        if let Some(e) = error {
+            report(&e, cx);
         }
-    }
-    #[cold]
-    fn fail(&mut self, error: String, cx: &mut Cx<'_>) {
-        cx.message(&format!("{}: {error}", cx.declaration()));
-        self.failure = Some(error);
-        if let File::Open(w) = &self.file {
-            // The write to the open file failed, so the packets in the buffer are lost, and `w.count()` no longer
-            // includes them. `forgotten` must not exceed `w.count()`.
-            self.forgotten = self.forgotten.min(w.count());
-        } else {
-            self.file = File::Gone;
-        }
+        open
     }
 
     /// Writes packets until a write fails. Returns the number of packets written.
     fn write_all(&mut self, packets: &[Packet], cx: &mut Cx<'_>) -> usize {
-        self.open(cx);
-        for (i, p) in packets.iter().enumerate() {
-            let File::Open(w) = &mut self.file else { return i };
+        if !self.open(cx) {
+            return 0;
+        }
+        self.records.clear();
+        for p in packets {
             let time = match p.timestamp() {
                 0 => cx.now(),
                 t => t,
             };
             let extra = if self.args.extra_length { p.anno_u32(anno::EXTRA_LENGTH) } else { 0 };
             let length = u32::try_from(p.len()).unwrap_or(u32::MAX).saturating_add(extra);
-            match w.write(time, p.data(), length) {
-                Ok(true) => {}
-                Ok(false) => return i,
-                Err(e) => {
-                    self.fail(e.to_string(), cx);
-                    return i;
-                }
-            }
+            self.records.push(time, p.data(), length);
         }
-        packets.len()
+        let (written, error) = self.file.write(self.records.bytes(), self.records.ends());
+        if let Some(e) = error {
+            report(&e, cx);
+        }
+        written
     }
 
     /// Writes packets that are also forwarded. The ledger counts the written packets as copies.
@@ -286,17 +287,12 @@ impl ToDump {
     /// Packets written.
     #[read(unit = "packets")]
     fn count(&self) -> Counted {
-        Counted(match &self.file {
-            File::Open(w) => w.count().saturating_sub(self.forgotten),
-            _ => 0,
-        })
+        Counted(self.file.with(|t| t.writer.count().saturating_sub(t.forgotten)).unwrap_or(0))
     }
     /// Sets `count` to 0.
     #[write(button)]
     fn reset_counts(&mut self) {
-        if let File::Open(w) = &self.file {
-            self.forgotten = w.count();
-        }
+        self.file.with(|t| t.forgotten = t.writer.count());
     }
 }
 
@@ -315,23 +311,7 @@ impl Lifecycle for ToDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // The router never ran. If this element created the file, remove it. A file that existed before may belong to
-        // another router.
-        if self.made && matches!(self.file, File::Fresh) {
-            handover::unmake(&self.args.filename.0);
-        }
-        let closed = match std::mem::replace(&mut self.file, File::Gone) {
-            File::Open(w) => w.close().map_err(ElementError::refused),
-            _ => Ok(()),
-        };
-        match self.failure.take() {
-            // A message has already given the reason.
-            Some(_) => Err(ElementError::Incomplete(format!(
-                "{}: not all packets were written",
-                self.args.filename.0
-            ))),
-            None => closed,
-        }
+        self.file.close(&self.args.filename.0, self.made)
     }
     fn effects(&self, declared: Effects) -> Effects {
         // With USE_ENCAP_FROM, the first packet may open the file, and opening the file reads handlers.
@@ -344,11 +324,8 @@ impl Lifecycle for ToDump {
         Some(format!("trace {} {snaplen} {encap:?} {from:?} {nano}", file.display()))
     }
     fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        if !matches!((&old.file, &old.failure), (File::Gone, None)) {
-            self.file = std::mem::replace(&mut old.file, File::Gone);
-            (self.forgotten, self.failure) = (old.forgotten, old.failure.take());
-            self.made = std::mem::take(&mut old.made);
-        }
+        self.file.take_over(&old.file);
+        self.made |= std::mem::take(&mut old.made);
         Ok(())
     }
 }

@@ -4,14 +4,14 @@
 #[cfg(test)]
 mod tests;
 
+use super::shared_file::{FileWriter, SharedFile, report};
 use super::summary_args::FieldList;
 use super::to_dump::try_file;
 use crate::handover;
 use castanet_element::prelude::*;
 use castanet_io::CaptureError;
-use castanet_io::summary::{Field, SummaryFormat, SummaryHeader, SummaryWriter, View};
+use castanet_io::summary::{Field, SummaryHeader, SummaryRecords, SummaryWriter, View};
 use castanet_spec::anno;
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// may be anything.
 const MOST_LINES: u32 = 1 << 16;
 
-/// The memory that an element keeps for the text of a batch, in bytes.
+/// The memory that an element keeps for the lines of a batch, in bytes.
 const KEPT: usize = 1 << 16;
 
 /// Writes chosen fields of each packet as a line or a binary record.
@@ -50,10 +50,9 @@ const KEPT: usize = 1 << 16;
 pub struct ToIpSummaryDump {
     args: Args,
     output: Arc<Output>,
-    format: SummaryFormat,
-    /// The text of the packets of one batch.
-    text: Vec<u8>,
-    /// The end of each packet's text in `text`.
+    /// The lines or records of the packets of one batch.
+    records: SummaryRecords,
+    /// For each packet of the batch, the offset of its end in the bytes of `records`.
     ends: Vec<usize>,
     /// Whether this element created the file.
     made: bool,
@@ -63,26 +62,21 @@ pub struct ToIpSummaryDump {
     scratch: Batch,
 }
 
-/// What the replicas of an element share. Each replica formats the packets of its worker, and holds the lock only while
-/// it writes the text of a batch.
+/// What the replicas of an element share.
 #[derive(Default)]
 struct Output {
-    file: Mutex<File>,
+    file: SharedFile<SummaryWriter>,
     /// Whether a message about a packet that stands for more than `MOST_LINES` packets has been printed.
     told: AtomicBool,
 }
 
-/// The state of the file.
-#[derive(Default)]
-enum File {
-    /// Not opened yet, because the router does not run yet.
-    #[default]
-    Fresh,
-    Open(Box<SummaryWriter>),
-    /// Opening or writing has failed, and a message has said so.
-    Failed,
-    /// Closed, or owned by another router now.
-    Gone,
+impl FileWriter for SummaryWriter {
+    fn write(&mut self, bytes: &[u8]) -> Result<bool, CaptureError> {
+        SummaryWriter::write(self, bytes)
+    }
+    fn flush(&mut self) -> Result<(), CaptureError> {
+        SummaryWriter::flush(self)
+    }
 }
 
 /// Arguments of ToIPSummaryDump.
@@ -134,9 +128,8 @@ impl Build for ToIpSummaryDump {
         }
         Ok(ToIpSummaryDump {
             output: cx.share(Output::default),
-            format: SummaryFormat::new(args.fields.0.clone(), args.binary),
+            records: SummaryRecords::new(args.fields.0.clone(), args.binary),
             args,
-            text: Vec::new(),
             ends: Vec::new(),
             made: false,
             signal: Signal::default(),
@@ -158,17 +151,17 @@ fn view<'a>(p: &'a Packet, args: &Args) -> View<'a> {
     view
 }
 
-/// Appends the lines or records of a packet.
-fn format(format: &mut SummaryFormat, p: &Packet, args: &Args, into: &mut Vec<u8>) {
+/// Adds the lines or records of a packet.
+fn add(records: &mut SummaryRecords, p: &Packet, args: &Args) {
     let mut view = view(p, args);
     if args.bad_packets
         && let Some(bad) = view.bad()
     {
-        format.note(&format!("!bad {bad}"), into);
+        records.note(&format!("!bad {bad}"));
     }
     let count = if args.multipacket { view.extra_packets.saturating_add(1).min(MOST_LINES) } else { 1 };
     if count == 1 {
-        return format.record(&view, into);
+        return records.push(&view);
     }
     // The length of the packet is divided among the lines. Their times are evenly spaced from the packet's
     // FIRST_TIMESTAMP to its timestamp.
@@ -181,7 +174,7 @@ fn format(format: &mut SummaryFormat, p: &Packet, args: &Args, into: &mut Vec<u8
         let length = left / (i as usize + 1);
         left = left.saturating_sub(length);
         view.extra_length = u32::try_from(length.saturating_sub(captured)).unwrap_or(u32::MAX);
-        format.record(&view, into);
+        records.push(&view);
     }
 }
 
@@ -196,26 +189,18 @@ impl ToIpSummaryDump {
             let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
             let origin = args.verbose.then(|| (host().trim().to_string(), cx.now()));
             let header = SummaryHeader { creator: args.banner.clone(), origin };
-            w.write(self.format.header(&header).as_bytes())?;
+            w.write(self.records.header(&header).as_bytes())?;
             w.flush()?;
         }
         Ok(w)
     }
-    /// Opens and empties the file, unless it has been opened before. Returns whether it can be written.
+    /// Opens and empties the file, unless it has been opened before. Returns whether the file is open.
     fn open(&self, cx: &mut Cx<'_>) -> bool {
-        let mut file = self.output.file.lock();
-        if matches!(*file, File::Fresh) {
-            match self.create(cx) {
-                Ok(w) => *file = File::Open(Box::new(w)),
-                Err(e) => {
-                    *file = File::Failed;
-                    drop(file);
-                    report(&e, cx);
-                    return false;
-                }
-            }
+        let (open, error) = self.output.file.open(|| self.create(cx));
+        if let Some(e) = error {
+            report(&e, cx);
         }
-        matches!(*file, File::Open(_))
+        open
     }
     #[cold]
     fn tell_of_many(&self, cx: &mut Cx<'_>) {
@@ -232,21 +217,20 @@ impl ToIpSummaryDump {
         if !self.open(cx) {
             return 0;
         }
-        self.text.clear();
+        // A packet that stands for many others has many lines. Do not keep their memory.
+        self.records.clear(KEPT);
         self.ends.clear();
         for p in packets {
             if self.args.multipacket && p.anno_u32(anno::EXTRA_PACKETS) >= MOST_LINES {
                 self.tell_of_many(cx);
             }
-            format(&mut self.format, p, &self.args, &mut self.text);
-            self.ends.push(self.text.len());
+            add(&mut self.records, p, &self.args);
+            self.ends.push(self.records.bytes().len());
         }
-        let (written, error) = self.output.write(&self.text, &self.ends);
+        let (written, error) = self.output.file.write(self.records.bytes(), &self.ends);
         if let Some(e) = error {
             report(&e, cx);
         }
-        // A packet that stands for many others makes a long text. Do not keep its memory.
-        self.text.shrink_to(KEPT);
         written
     }
 
@@ -261,45 +245,6 @@ impl ToIpSummaryDump {
         }
         for (i, p) in batch.drain().enumerate() {
             cx.drop(p, if i < written { Reason::Consumed } else { Reason::WriteFailed });
-        }
-    }
-}
-
-/// Reports that opening or writing the file failed.
-#[cold]
-fn report(error: &CaptureError, cx: &mut Cx<'_>) {
-    cx.message(&format!("{}: {error}", cx.declaration()));
-}
-
-impl Output {
-    /// Writes the texts of packets, which end at `ends`, until a write fails. Returns the number of packets written,
-    /// and the error, if there is one to report.
-    fn write(&self, text: &[u8], ends: &[usize]) -> (usize, Option<CaptureError>) {
-        let mut file = self.file.lock();
-        let mut start = 0;
-        for (i, &end) in ends.iter().enumerate() {
-            let File::Open(w) = &mut *file else { return (i, None) };
-            match w.write(text.get(start..end).unwrap_or_default()) {
-                Ok(true) => {}
-                Ok(false) => return (i, None),
-                Err(e) => {
-                    *file = File::Failed;
-                    return (i, Some(e));
-                }
-            }
-            start = end;
-        }
-        (ends.len(), None)
-    }
-    /// Takes over the file of the old router (hot swap). Called once for each pair of replicas.
-    fn take_over(&self, old: &Output) {
-        if std::ptr::eq(self, old) {
-            return;
-        }
-        let mut theirs = old.file.lock();
-        if !matches!(*theirs, File::Gone) {
-            *self.file.lock() = std::mem::replace(&mut *theirs, File::Gone);
-            self.told.store(old.told.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 }
@@ -331,10 +276,8 @@ impl ToIpSummaryDump {
     /// Writes buffered data to the file.
     #[write]
     fn flush(&mut self) -> Result<(), HandlerError> {
-        match &mut *self.output.file.lock() {
-            File::Open(w) => Ok(w.flush().map_err(ElementError::refused)?),
-            _ => Ok(()),
-        }
+        let flushed = self.output.file.with(SummaryWriter::flush).unwrap_or(Ok(()));
+        Ok(flushed.map_err(ElementError::refused)?)
     }
 }
 
@@ -353,24 +296,7 @@ impl Lifecycle for ToIpSummaryDump {
         Ok(())
     }
     fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        // The router never ran. If this element created the file, remove it. A file that existed before may belong to
-        // another router.
-        let mut file = self.output.file.lock();
-        if matches!(*file, File::Fresh) {
-            if self.made {
-                handover::unmake(&self.args.filename.0);
-            }
-            return Ok(());
-        }
-        match std::mem::replace(&mut *file, File::Gone) {
-            File::Open(mut w) => w.flush().map_err(ElementError::refused),
-            // A message has already given the reason.
-            File::Failed => Err(ElementError::Incomplete(format!(
-                "{}: not all packets were written",
-                self.args.filename.0
-            ))),
-            File::Fresh | File::Gone => Ok(()),
-        }
+        self.output.file.close(&self.args.filename.0, self.made)
     }
     fn holds(&self) -> Option<String> {
         let file = handover::file_key(&self.args.filename.0);
@@ -378,7 +304,8 @@ impl Lifecycle for ToIpSummaryDump {
         Some(format!("summary {} {fields:?} {}", file.display(), self.args.binary))
     }
     fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.output.take_over(&old.output);
+        self.output.file.take_over(&old.output.file);
+        self.output.told.fetch_or(old.output.told.load(Ordering::Relaxed), Ordering::Relaxed);
         self.made |= std::mem::take(&mut old.made);
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! Summary dumps of IP packets: a line or a binary record per packet, with the fields that the header lists.
 //!
 //! - [`FIELDS`] is the table of fields.
-//! - [`View`] reads fields of a packet; [`SummaryFormat`] formats these fields, and [`SummaryWriter`] writes them.
+//! - [`View`] reads fields of a packet; [`SummaryRecords`] formats these fields, and [`SummaryWriter`] writes them.
 //! - [`SummaryReader`] reads fields into a [`Draft`], from which a packet is made.
 
 mod draft;
@@ -27,7 +27,7 @@ pub use options::TcpOptions;
 pub use reader::{Item, SummaryReader};
 pub use view::{Bad, Ip, View};
 pub use words::{print_time, protocol};
-pub use writer::{SummaryFormat, SummaryHeader, SummaryWriter};
+pub use writer::{SummaryHeader, SummaryRecords, SummaryWriter};
 
 /// The newest supported version of the format, which is also the version written.
 const VERSION: (u32, u32) = (1, 3);

@@ -72,12 +72,11 @@ fn fields(names: &str) -> Vec<&'static Field> {
 }
 
 fn write(names: &str, packets: &[Packet], binary: bool) -> Vec<u8> {
-    let mut format = SummaryFormat::new(fields(names), binary);
-    let mut out = format.header(&SummaryHeader::default()).into_bytes();
+    let mut records = SummaryRecords::new(fields(names), binary);
     for p in packets {
-        format.record(&p.view(), &mut out);
+        records.push(&p.view());
     }
-    out
+    [records.header(&SummaryHeader::default()).as_bytes(), records.bytes()].concat()
 }
 
 /// Reads a dump and writes its packets to another dump. Returns the records of that dump.
@@ -262,14 +261,14 @@ fn bad_times() {
 fn the_header_of_a_dump() {
     let sink = Sink::default();
     let mut writer = SummaryWriter::from_writer("x", sink.clone());
-    let format = SummaryFormat::new(fields("ntimestamp ip_src"), false);
+    let mut records = SummaryRecords::new(fields("ntimestamp ip_src"), false);
     let header = SummaryHeader {
         creator: Some("a \"b\"".into()),
         origin: Some(("h".into(), 1_795_255_989_123_456_000)),
     };
-    let mut text = format.header(&header).into_bytes();
-    format.note("!bad no IP header", &mut text);
-    assert!(writer.write(&text).unwrap());
+    records.note("!bad no IP header");
+    assert!(writer.write(records.header(&header).as_bytes()).unwrap());
+    assert!(writer.write(records.bytes()).unwrap());
     drop(writer);
     let want = "!IPSummaryDump 1.3\n!creator \"a \\\"b\\\"\"\n!host h\n!runtime 1795255989.123456 (Sat Nov 21 10:13:09 2026)\n\
                 !data timestamp ip_src\n!bad no IP header\n";

@@ -23,17 +23,20 @@ pub struct SummaryHeader {
     pub origin: Option<(String, i64)>,
 }
 
-/// Formats the header and the records of a summary dump.
-pub struct SummaryFormat {
+/// Formats the header and the records of a summary dump in memory.
+pub struct SummaryRecords {
     fields: Vec<&'static Field>,
     binary: bool,
+    /// The records, if they are text.
     text: String,
+    /// The records, if they are binary.
+    bytes: Vec<u8>,
 }
 
-impl SummaryFormat {
-    /// Makes the format of a dump with these fields, in text or binary.
-    pub fn new(fields: Vec<&'static Field>, binary: bool) -> SummaryFormat {
-        SummaryFormat { fields, binary, text: String::new() }
+impl SummaryRecords {
+    /// Makes an empty list of records with these fields, in text or binary.
+    pub fn new(fields: Vec<&'static Field>, binary: bool) -> SummaryRecords {
+        SummaryRecords { fields, binary, text: String::new(), bytes: Vec::new() }
     }
 
     /// Returns the header lines.
@@ -68,31 +71,33 @@ impl SummaryFormat {
         text
     }
 
-    /// Appends a line that is not a record.
-    pub fn note(&self, line: &str, into: &mut Vec<u8>) {
+    /// Adds a line that is not a record.
+    pub fn note(&mut self, line: &str) {
         if self.binary {
             let length = u32::try_from(line.len().saturating_add(5)).unwrap_or(u32::MAX);
-            into.extend((length | 1 << 31).to_be_bytes());
+            self.bytes.extend((length | 1 << 31).to_be_bytes());
+            self.bytes.extend_from_slice(line.as_bytes());
+            self.bytes.push(b'\n');
+        } else {
+            self.text.push_str(line);
+            self.text.push('\n');
         }
-        into.extend_from_slice(line.as_bytes());
-        into.push(b'\n');
     }
 
-    /// Appends the record of a packet.
-    pub fn record(&mut self, view: &View<'_>, into: &mut Vec<u8>) {
+    /// Adds the record of a packet.
+    pub fn push(&mut self, view: &View<'_>) {
         if self.binary {
-            let start = into.len();
-            into.extend([0; 4]);
+            let start = self.bytes.len();
+            self.bytes.extend([0; 4]);
             for field in &self.fields {
-                field.kind.write(field.get(view).as_ref(), into);
+                field.kind.write(field.get(view).as_ref(), &mut self.bytes);
             }
-            let length = u32::try_from(into.len() - start).unwrap_or(u32::MAX);
-            if let Some(place) = into.get_mut(start..).and_then(|b| b.first_chunk_mut()) {
+            let length = u32::try_from(self.bytes.len() - start).unwrap_or(u32::MAX);
+            if let Some(place) = self.bytes.get_mut(start..).and_then(|b| b.first_chunk_mut()) {
                 *place = length.to_be_bytes();
             }
             return;
         }
-        self.text.clear();
         for (i, field) in self.fields.iter().enumerate() {
             if i > 0 {
                 self.text.push(' ');
@@ -103,11 +108,23 @@ impl SummaryFormat {
             }
         }
         self.text.push('\n');
-        into.extend_from_slice(self.text.as_bytes());
+    }
+
+    /// The lines and records that were added, one after the other.
+    pub fn bytes(&self) -> &[u8] {
+        if self.binary { &self.bytes } else { self.text.as_bytes() }
+    }
+
+    /// Removes all lines and records, and keeps at most `kept` bytes of memory.
+    pub fn clear(&mut self, kept: usize) {
+        self.text.clear();
+        self.bytes.clear();
+        self.text.shrink_to(kept);
+        self.bytes.shrink_to(kept);
     }
 }
 
-/// Writes the text of a [`SummaryFormat`] to a file, buffered.
+/// Writes the bytes of [`SummaryRecords`] to a file, buffered.
 ///
 /// An error is reported once, by the call in which it occurs. After that, nothing is written.
 pub struct SummaryWriter {
