@@ -7,8 +7,8 @@ mod noise;
 mod setting;
 
 use castanet_classes::Registry;
-use castanet_element::Remote as _;
 use castanet_element::spec::ClassSpec;
+use castanet_element::{Random, Remote as _};
 use castanet_graph::{Graph, PortKind};
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
@@ -64,25 +64,31 @@ enum Order {
 fn text(graph: &Graph, e: usize, order: Order, puller: &str) -> String {
     let (inputs, outputs) = (graph.inputs(e), graph.outputs(e));
     let mut text = neighbours(graph, e);
-    let mut sources: Vec<usize> = (0..inputs * SOURCES).collect();
-    if matches!(order, Order::Backwards) {
-        sources.reverse();
-    }
     for i in 0..inputs {
         let entry = if graph.input_kind(e, i) == PortKind::Pull { "Queue(100000)" } else { "Null" };
         let _ = writeln!(text, "i{i} :: {entry} -> [{i}] x;");
     }
-    for n in sources {
-        let _ = writeln!(text, "n{n} :: Noise({n}, {PACKETS}) -> i{};", n % inputs);
-        if matches!(order, Order::Uneven) {
-            let _ = writeln!(text, "ScheduleInfo(n{n} {});", 1 + n * n % 7);
-        }
-    }
+    text += &sources(inputs * SOURCES, inputs, order);
     for o in 0..outputs {
         let pull = if graph.output_kind(e, o) == PortKind::Pull { puller } else { "Null" };
         let _ = writeln!(text, "x [{o}] -> {pull} -> o{o} :: Out({o});");
     }
     text
+}
+
+/// Returns sources that send to elements named `i0` and so on, of which there are `inputs`.
+fn sources(count: usize, inputs: usize, order: Order) -> String {
+    let mut all: Vec<usize> = (0..count).collect();
+    if matches!(order, Order::Backwards) {
+        all.reverse();
+    }
+    all.into_iter().fold(String::new(), |mut text, n| {
+        let _ = writeln!(text, "n{n} :: Noise({n}, {PACKETS}) -> i{};", n % inputs);
+        if matches!(order, Order::Uneven) {
+            let _ = writeln!(text, "ScheduleInfo(n{n} {});", 1 + n * n % 7);
+        }
+        text
+    })
 }
 
 /// The observable results of a run.
@@ -184,6 +190,22 @@ fn several_workers(text: &str, workers: usize, sources: usize, want: Option<&See
     }
 }
 
+/// Returns a compound class with element `e` of a graph between its input and its output. The packets of other outputs
+/// are recorded. None if the element has not exactly one input, if it has no outputs, or if one of its ports is pull.
+fn compound(name: &str, graph: &Graph, e: usize, id: usize) -> Option<String> {
+    let outputs = graph.outputs(e);
+    let pulls = (0..outputs).any(|o| graph.output_kind(e, o) == PortKind::Pull);
+    if graph.inputs(e) != 1 || outputs == 0 || pulls || graph.input_kind(e, 0) == PortKind::Pull {
+        return None;
+    }
+    let mut text = format!("elementclass {name} {{\n{}input -> x -> output;\n", neighbours(graph, e));
+    for o in 1..outputs {
+        let _ = writeln!(text, "x [{o}] -> Out({});", 10 * id + o);
+    }
+    text.push_str("}\n");
+    Some(text)
+}
+
 /// What the comparison of a class found.
 #[derive(Debug, PartialEq)]
 enum Found {
@@ -191,27 +213,38 @@ enum Found {
     Same,
     /// The results depend on how packets are interleaved. All packets are accounted for.
     Dependent,
-    /// The example does not load, or the class has no inputs.
+    /// The class has no inputs, is one of devices, or its example does not load.
     Skipped,
 }
 
-fn compare(spec: &ClassSpec, graph: &Graph, e: usize) -> Result<Found, String> {
+/// Compares several workers with one. `text` makes a configuration with `sources` sources that send in the given order;
+/// its second parameter is the class of the elements that pull.
+fn compare(
+    sources: usize,
+    timed: bool,
+    text: impl Fn(Order, &'static str) -> String,
+) -> Result<Found, String> {
     let _watchdog = castanet_testkit::Watchdog::arm();
-    let sources = graph.inputs(e) * SOURCES;
-    if sources == 0 || spec.module.contains("::device::") {
-        return Ok(Found::Skipped);
-    }
     let orders = [Order::InTurn, Order::Backwards, Order::Uneven];
     let mut all = Vec::new();
     for order in orders {
-        all.push(one_worker(&text(graph, e, order, "Drain"))?);
+        all.push(one_worker(&text(order, "Drain"))?);
     }
-    let independent = all.windows(2).all(|pair| pair[0] == pair[1]) && !TIMED.contains(&spec.name);
+    let independent = all.windows(2).all(|pair| pair[0] == pair[1]) && !timed;
     let want = all.first().filter(|_| independent);
     for workers in [2, 8] {
-        several_workers(&text(graph, e, Order::InTurn, "Unqueue"), workers, sources, want)?;
+        several_workers(&text(Order::InTurn, "Unqueue"), workers, sources, want)?;
     }
     Ok(if independent { Found::Same } else { Found::Dependent })
+}
+
+/// Returns the graph of a class's example, and the number of the element of this class. None if the example does not
+/// load on this machine, or if the class is one of devices.
+fn loaded(spec: &ClassSpec) -> Option<(Graph, usize)> {
+    let example = example(spec).filter(|_| !spec.module.contains("::device::"))?;
+    let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&example, noise::add_to) else { return None };
+    let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == spec.name))?;
+    Some((graph, e))
 }
 
 /// The numbers of the packets of each source in a dump with the fields `ip_src ip_id`.
@@ -263,18 +296,57 @@ fn files_that_several_workers_write_hold_whole_records_in_order() {
     assert_eq!(numbers(&std::fs::read_to_string(&again).unwrap()), wanted);
 }
 
+/// Returns a random graph: sources that reach chains of elements of random classes, which have elements in common.
+fn random_graph(random: &mut Random, classes: &[&'static ClassSpec]) -> (String, bool) {
+    let (mut text, mut timed, mut made) = (String::new(), false, 0);
+    while made < 5 {
+        let spec = classes[random.below(classes.len() as u64) as usize];
+        let Some((graph, e)) = loaded(spec) else { continue };
+        let Some(class) = compound(&format!("Stage{made}"), &graph, e, made) else { continue };
+        timed |= TIMED.contains(&spec.name);
+        let _ = write!(text, "// {}\n{class}", spec.name);
+        made += 1;
+    }
+    // Two chains of two elements each end in the same last element.
+    text += "i0 :: Stage0 -> s1 :: Stage1 -> last :: Stage4 -> Out(100);\n\
+             i1 :: Stage2 -> s3 :: Stage3 -> last;\n";
+    (text, timed)
+}
+
+#[test]
+fn random_graphs_of_all_classes_do_on_several_workers_what_they_do_on_one() {
+    let classes = Registry::new().classes();
+    let mut random = Random::new(20, "graphs");
+    let (mut bad, mut same, mut dependent) = (Vec::new(), 0, 0);
+    let rounds: u64 = std::env::var("ORACLE_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(1);
+    for n in 0..60 * rounds {
+        let found = in_own_folder(|| {
+            let (graph, timed) = random_graph(&mut random, &classes);
+            let text = |order, _| format!("{graph}{}", sources(2 * SOURCES, 2, order));
+            compare(2 * SOURCES, timed, text)
+        });
+        match found {
+            Ok(Found::Same) => same += 1,
+            Ok(_) => dependent += 1,
+            Err(e) => bad.push(format!("graph {n}: {e}")),
+        }
+    }
+    println!("{same} the same, {dependent} dependent");
+    assert!(bad.is_empty(), "{} offenders:\n{}", bad.len(), bad.join("\n"));
+    assert!(same > 15 * rounds, "{same} graphs with the same results");
+}
+
 #[test]
 fn every_class_does_on_several_workers_what_it_does_on_one() {
     let mut bad = Vec::new();
     let (mut same, mut dependent) = (Vec::new(), Vec::new());
     for spec in Registry::new().classes() {
-        let Some(example) = example(spec) else { continue };
         let found = in_own_folder(|| {
-            let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&example, noise::add_to) else {
-                return Ok(Found::Skipped);
-            };
-            let e = (0..graph.len()).find(|&e| graph.spec(e).is_some_and(|u| u.name == spec.name));
-            e.map_or(Ok(Found::Skipped), |e| compare(spec, &graph, e))
+            let Some((graph, e)) = loaded(spec) else { return Ok(Found::Skipped) };
+            match graph.inputs(e) * SOURCES {
+                0 => Ok(Found::Skipped),
+                n => compare(n, TIMED.contains(&spec.name), |order, puller| text(&graph, e, order, puller)),
+            }
         });
         match found {
             Ok(Found::Same) => same.push(spec.name),
