@@ -269,8 +269,8 @@ fn forward(routes: &StaticTable, hops: &[Hop; HOPS], p: &mut Packet, len: usize,
         return None;
     }
     *ether = hop.header;
-    // Decrements the time to live, and adds 1 to the checksum with end-around carry (RFC 1624). The time to live and
-    // the checksum are read in little-endian order, so the checksum need not be swapped.
+    // Decrements the time to live, and updates the checksum (RFC 1624). Both are read in little-endian order, in which
+    // the time to live is the low byte of its word. So the checksum grows by 1, with end-around carry.
     let word = middle as u32;
     let carry = u32::from(word >= 0xfffe_0000) << 16;
     let word = word.wrapping_add(0xffff).wrapping_add(carry);

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use crate::dag::{Dag, LEAF, Node, TooLarge, base};
 use crate::facts::Facts;
 
-/// The optimiser's levels: the number of inequalities per word that a path may remember. The optimiser tries the levels
-/// in order until the search stays within its budget of facts.
+/// How many values that a word of the packet does not have (`word != value`) are remembered for each word, on a path
+/// through the tree. The optimiser tries these limits in order, until a search remembers no more than [`MAX_FACTS`]
+/// results of tests.
 const LEVELS: [usize; 4] = [16, 4, 1, 0];
 /// Limit on the facts held by one search. It bounds the memory and time of the search, whatever the patterns are.
 const MAX_FACTS: usize = 400_000;

@@ -46,6 +46,12 @@ pub enum Command {
     Check(Check),
     /// Print a configuration with all compounds expanded.
     Flatten(Flatten),
+    /// Remove dead code from a configuration: what no packet can reach, and what only passes packets on.
+    #[command(
+        after_help = "Elements whose names occur in other configuration strings stay, and so do elements of unknown classes.\n\n\
+        Example:\n  castanet undead -v router.click -o smaller.click"
+    )]
+    Undead(Undead),
     /// Show which worker reaches which element, and why.
     Explain(Explain),
     /// Draw a configuration as SVG, or describe the drawing for Graphviz.
@@ -201,6 +207,19 @@ pub struct Flatten {
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// `castanet undead`.
+#[derive(Args)]
+pub struct Undead {
+    #[command(flatten)]
+    pub configuration: Configuration,
+    /// Write to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print each element that is removed, and why, on standard error.
+    #[arg(short, long)]
+    pub verbose: bool,
 }
 
 /// `castanet explain`.

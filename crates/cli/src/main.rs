@@ -29,6 +29,7 @@ mod run;
 mod signals;
 mod summary;
 mod times;
+mod undead;
 
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         args::Command::Run(a) => run::main(&a),
         args::Command::Check(a) => check::main(&a),
         args::Command::Flatten(a) => flatten::main(&a),
+        args::Command::Undead(a) => undead::main(&a),
         args::Command::Explain(a) => explain::main(&a),
         args::Command::Graph(a) => draw::main(&a),
         args::Command::Doc(a) => doc::main(&a),

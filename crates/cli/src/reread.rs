@@ -24,8 +24,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Makes a reader. `defines` are the variables of the command line; `allowed` says what configurations of
-    /// clients may require.
+    /// Makes a reader. `defines` are the variables of the command line; `allowed` says which
+    /// packages and libraries a client's configuration may name in `require`.
     pub fn new(packages: Arc<Packages>, defines: &[(String, String)], allowed: &FromClients) -> Arc<Reader> {
         Reader::with(packages, defines, allowed.clone(), false)
     }

@@ -25,6 +25,7 @@ pub mod offload;
 pub mod placement;
 mod pull_cycles;
 mod resolve;
+pub mod undead;
 
 #[cfg(test)]
 mod testing;

@@ -23,9 +23,8 @@ pub(crate) struct Assembly {
 
 impl Drop for Assembly {
     fn drop(&mut self) {
-        // Elements may own message listeners. When the elements are dropped, the session still has weak references to
-        // these listeners. The references need the code of the classes, so remove them before this code can be
-        // unloaded.
+        // Elements may own message listeners, to which the session has weak references. To drop such a reference, the
+        // code of the element's class is needed. So drop the references before this code can be unloaded.
         self.workers.clear();
         self.shared.session.remove_dead_listeners();
     }

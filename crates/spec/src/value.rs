@@ -74,7 +74,7 @@ impl ValueError {
     pub fn under(self, name: &str) -> ValueError {
         ValueError { text: self.about(name), whole: true, ..self }
     }
-    /// The message about the argument `name`: `NAME: text`, or the text alone if it is complete.
+    /// The message about the argument `name`: `NAME: text`, or only the text if it was made by [`ValueError::whole`].
     pub fn about(&self, name: &str) -> String {
         if self.whole { self.text.clone() } else { format!("{name}: {}", self.text) }
     }

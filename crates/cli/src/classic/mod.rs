@@ -11,6 +11,7 @@ mod elementmap;
 mod flatten;
 mod input;
 mod options;
+mod undead;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -57,6 +58,7 @@ impl Tool {
             "click-flatten" => flatten::main(words),
             "click-buildtool" => buildtool::main(words),
             "click-mkelemmap" => elementmap::main(words),
+            "click-undead" => undead::main(words),
             name => {
                 input::say(&format!("{name}: not built yet"));
                 ExitCode::FAILURE

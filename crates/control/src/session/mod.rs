@@ -37,7 +37,8 @@ const STRIKES: u32 = 3;
 pub enum Step {
     /// More input is needed.
     Hungry,
-    /// A command was executed, or replies must be sent first. There may be further commands.
+    /// A command was executed, or none because the output is full: replies must be sent before the next command. There
+    /// may be further commands.
     Done,
     /// The session ends when its output has been sent.
     Over,

@@ -24,8 +24,8 @@ pub struct Guard;
 impl Wrap for Guard {
     #[inline]
     fn call<R>(&self, f: impl FnOnce() -> R) -> R {
-        // `AssertUnwindSafe` is right here: the panic continues in the program, which decides whether the element is used
-        // again (the option `--on-panic`), as it does for elements of its own.
+        // `AssertUnwindSafe` is correct: `raise` passes the panic on to the main program. As for a built-in element, the
+        // option `--on-panic` then decides whether the element is used again.
         catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| raise(panic))
     }
 }

@@ -54,8 +54,8 @@ pub struct ToDevice {
     #[count(unit = "outages")]
     losses: Count,
     sender: Option<(PacketSender, Watch)>,
-    /// The watch of a socket that another router has taken over in a hot swap. Only the router of this element can end
-    /// the watch.
+    /// The watch of the socket, after a hot swap in which the new router has taken over the socket. Only the old router,
+    /// which made the watch, can end it.
     left: Left,
     held: Batch,
     upstream: Signal,

@@ -182,7 +182,7 @@ impl BurstArgs for ByteRate {
 pub enum Burst {
     /// This many packets or bytes.
     Size(u32),
-    /// The packets or bytes that are due in this many nanoseconds.
+    /// As many packets or bytes as the rate yields in this many nanoseconds.
     Duration(u64),
 }
 

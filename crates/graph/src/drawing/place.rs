@@ -200,7 +200,8 @@ impl Placed {
     }
 }
 
-/// The leftmost position in the head of a compound where a text is not crossed by a line to an input.
+/// Returns the leftmost position in the title bar of a compound at which no line to an input crosses a text of this
+/// width.
 fn gap(entries: &[f64], text: f64, width: f64) -> f64 {
     let mut taken = entries.to_vec();
     taken.sort_by(f64::total_cmp);

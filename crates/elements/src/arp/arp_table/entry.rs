@@ -6,7 +6,8 @@ use castanet_wire::EtherAddr;
 use std::collections::VecDeque;
 
 const MS: i64 = 1_000_000;
-/// The number of unanswered queries for one address that may be 100 ms apart. Later ones are at least a second apart.
+/// How many queries for an address are sent at intervals of at least 100 ms while no reply comes. Later queries are at
+/// least a second apart.
 const QUICK_QUERIES: u32 = 10;
 
 /// The number of unanswered queries that are sent to the known Ethernet address (RFC 1122 section 2.3.2.1 calls for 2).
