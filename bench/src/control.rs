@@ -146,7 +146,7 @@ fn sample(remote: &dyn Remote) -> Result<(f64, f64), String> {
     numbers.next().zip(numbers.next()).ok_or_else(|| format!("bad sample '{text}'"))
 }
 
-/// Runs a phase. Returns packets per second of CPU time.
+/// Lets the router run for `length`. Returns the number of packets per second of CPU time.
 fn phase(remote: &dyn Remote, length: Duration) -> Result<f64, String> {
     let (packets, time) = sample(remote)?;
     std::thread::sleep(length);

@@ -95,8 +95,8 @@ pub struct Results {
     pub queue: Vec<QueueRow>,
 }
 
-/// Builds the router of the path, with a [`Rounds`](crate::rounds::Rounds) that runs `contestants` and records their
-/// times.
+/// Builds the router of the path. Its [`Rounds`](crate::rounds::Rounds) element runs the contestants that `contestants`
+/// names, and records their times.
 pub(crate) fn router(
     contestants: &str,
     traffic: Traffic,

@@ -74,7 +74,7 @@ pub fn literal(frames: &[Vec<u8>]) -> String {
     })
 }
 
-/// The variables of the path for a traffic pattern.
+/// The variables that set up the configuration of the path for a traffic pattern.
 pub fn defines(traffic: Traffic, batch: usize, packets: u64) -> Defines {
     let [color0, color1] = traffic.colors();
     [

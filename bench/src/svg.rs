@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws the figure. For each pattern and batch size it has one bar for the configuration, one for the
-//! monolith, and the ratio of the two.
+//! Draws the results for Figure 8 as one figure. For each pattern and batch size, the figure has one bar for the
+//! configuration, one for the monolith, and the ratio of the two.
 
 use crate::chart;
 use crate::fig8::{Results, Row, Spread};

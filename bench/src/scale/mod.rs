@@ -27,10 +27,10 @@ use measure::{Round, quiet, rounds};
 use model::{Machine, Meeting, Point, Work, error, fit_handover};
 use std::time::Duration;
 
-/// The shares of work under a lock, in percent, whose measurements determine the hand-over time of each lock model (by
-/// a fit).
+/// The shares of work under a lock, in percent, at which the benchmark measures the cost to fit the hand-over time of
+/// each lock model.
 const FITTED: [f64; 4] = [5.0, 15.0, 33.0, 60.0];
-/// Further shares, in percent, at which the fitted models are checked.
+/// Further shares of work under a lock, in percent, at which the fitted models are checked.
 const LEFT_OUT: [f64; 3] = [10.0, 25.0, 45.0];
 
 /// Options of the measurement.
@@ -190,9 +190,9 @@ impl Results {
     }
 }
 
-/// Chooses the amounts of work for the sweep over the share of work under the lock. Returns the number of steps under
-/// the lock, which is the same for all shares. Also returns a pair for each share: the share in percent, and the number
-/// of elements outside the lock that gives this share.
+/// Chooses how much work is done under the lock and outside it, for the measurements at different shares of work under
+/// the lock. Returns the number of steps under the lock, which is the same for all shares. Also returns a pair for each
+/// share: the share in percent, and the number of elements outside the lock that gives this share.
 fn sizes(length: Duration) -> Result<(u32, Vec<(f64, usize)>), String> {
     const STEPS: u32 = 64;
     const ELEMENTS: usize = 64;

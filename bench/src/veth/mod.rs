@@ -31,7 +31,8 @@ const STEPS: usize = 7;
 const FLOODS: usize = 10;
 /// The highest offered rate, as a multiple of the highest rate that a router forwarded.
 const BEYOND: f64 = 2.2;
-/// The largest acceptable share of a trial's time in which other programs occupied the CPU of generator or router.
+/// The largest acceptable share of a trial's time that other programs take on the CPU of the generator or of the
+/// router.
 const CALM: f64 = 0.03;
 /// The time that a trial takes in addition to its measurement, in seconds.
 const AROUND: f64 = 0.05;

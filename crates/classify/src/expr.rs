@@ -20,7 +20,7 @@ pub(crate) struct Atom {
     pub(crate) offset: u32,
     pub(crate) mask: u32,
     pub(crate) value: u32,
-    /// End of the last byte that must be present, coded like `offset`.
+    /// The position directly after the last byte that must be present, coded like `offset`.
     pub(crate) need: u32,
 }
 
@@ -77,8 +77,7 @@ impl Field {
     }
 
     /// `len` bytes (1 to 4) from byte `pos` of the Ethernet header on. The bytes must lie within one word. Words are
-    /// aligned to the end of the header if the bytes then lie within one word. Otherwise, words are aligned to the
-    /// start of the header.
+    /// aligned to the end of the header if this puts all these bytes into one word, else to the start of the header.
     pub(crate) const fn ether(pos: u32, len: u32) -> Field {
         if Field::ends_aligned(pos, len) {
             return Field::bytes(ETHER + pos, len);

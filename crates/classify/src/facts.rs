@@ -54,7 +54,7 @@ impl Facts {
         self.words.get(at)
     }
 
-    /// The outcome of `atom`, if the facts determine it.
+    /// The outcome of the test `atom`; `None` if the known facts do not determine it.
     pub(crate) fn decide(&self, atom: &Atom) -> Option<bool> {
         let header = base(self.kind, atom.offset);
         let (min, max) = (self.min[header], self.max[header]);

@@ -35,7 +35,8 @@ pub(crate) fn optimise(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, 
     without_facts(dag, root, all_present)
 }
 
-/// Merges only adjacent tests. Used when the search exceeds its budget at every level.
+/// Optimises without facts: merges only adjacent tests. Used when the search with facts exceeds its budget at every
+/// level.
 fn without_facts(dag: &Dag, root: u32, all_present: bool) -> Result<(Dag, u32), TooLarge> {
     let mut out = Dag::new(dag.kind);
     let mut placed: Vec<u32> = Vec::with_capacity(dag.nodes.len());
@@ -134,15 +135,16 @@ struct Progress {
     /// The nodes from the root to the present one. This stack replaces recursion, because the depth grows with the
     /// number of patterns.
     open: Vec<Frame>,
-    /// The trees built so far, by the node that they replace and the facts known there.
+    /// The trees built so far. The key is the node that the tree replaces, and what is known about the packet at that
+    /// node.
     built: HashMap<(u32, Facts), u32>,
-    /// The number of facts, summed over all nodes opened so far.
+    /// The total number of facts (test results known at a node) of all nodes opened so far.
     spent: usize,
 }
 
 /// What the search does next after it has built a tree.
 enum Next {
-    /// Build the tree for this node, given these facts.
+    /// Build the tree for this node next. The facts are what the tests on the way to the node have shown.
     Build(u32, Facts),
     /// This tree is the result.
     Done(u32),
@@ -248,8 +250,8 @@ mod tests {
         at
     }
 
-    /// Random trees test three bits of two words. Every optimisation level must keep the output of every packet
-    /// of every length.
+    /// Random trees test three bits of two words. At every optimisation level, packets of every length still go to the
+    /// same outputs.
     #[test]
     fn every_level_keeps_the_meaning() {
         let mut state = 0x5eed_0004u64;
@@ -264,7 +266,8 @@ mod tests {
                 let (offset, mask) = (below(2) as u32 * 4, below(8) as u32);
                 let atom =
                     Atom { offset, mask, value: below(8) as u32 & mask, need: offset + 1 + below(4) as u32 };
-                // Long chains offer the most pruning, so `no` leads to one of the last two targets.
+                // Long paths through the graph offer the most pruning. To get long paths, `no` leads to one of the last
+                // two targets.
                 let last = targets.len() - 1;
                 let (yes, no) = (targets[below(targets.len())], targets[last - below(2)]);
                 targets.push(dag.node(Node { atom, yes, no }).unwrap());

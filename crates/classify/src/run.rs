@@ -112,7 +112,8 @@ impl Runner {
     #[inline(always)]
     fn fast(&self, data: &[u8], transport: usize) -> Output {
         let s = &self.first;
-        // `data` lacks this word only if the tree has no steps.
+        // `data` is always long enough, unless the tree has no steps. Such a tree needs no word, and `rest` returns its
+        // output.
         let Some(word) = load(data, s, transport) else { return self.rest(0, data, transport) };
         if word == s.value {
             if s.yes & LEAF != 0 { Output(s.yes & !LEAF) } else { self.rest(s.yes, data, transport) }
@@ -204,7 +205,7 @@ fn values(steps: &[Step], fast: &[FastStep]) -> Option<(FastStep, Fast)> {
 fn outputs_first(steps: &mut [FastStep], root: u32) {
     let mut chain: Vec<(usize, FastStep)> = Vec::new();
     let mut at = root;
-    // A test that is the target of other steps as well must stay in place.
+    // If a step outside the chain leads to a test, that test must stay in place. So the chain ends before it.
     let named = |at: u32| steps.iter().flat_map(|s| [s.yes, s.no]).filter(|&t| t == at).count();
     while let Some(s) = steps.get(at as usize) {
         let alike = chain.iter().all(|(_, c)| c.is_same_word(s) && c.value != s.value);
@@ -224,8 +225,8 @@ fn outputs_first(steps: &mut [FastStep], root: u32) {
 }
 
 impl Program {
-    /// Runs the checked tree, which tests lengths first. `headers` are the Ethernet header or packet data, the packet
-    /// from the IP header on, and the packet from the transport header on.
+    /// Runs the checked tree, which tests lengths first. `headers` holds three slices: the Ethernet header or the
+    /// packet data, the packet from the IP header on, and the packet from the transport header on.
     #[cold]
     fn classify_checked(&self, headers: [&[u8]; 3]) -> Output {
         let mut at = self.checked_root();

@@ -40,8 +40,8 @@ pub struct BuildPackage {
     after_help = "Run it where castanet was built (target/release/castanet sdk), before that folder is removed."
 )]
 pub struct Sdk {
-    /// The destination; default: lib/castanet/sdk beside the folder of this program, where build-package
-    /// searches for it.
+    /// The destination; default: the place where build-package searches, lib/castanet/sdk beside the folder of this
+    /// program.
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
     /// Copy the crates from this folder.

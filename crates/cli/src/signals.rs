@@ -91,7 +91,7 @@ pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>, patient: bool) -> s
     Ok(handle)
 }
 
-/// Runs `hangup` on a separate thread, because it may take long and signals to stop must be handled meanwhile.
+/// Runs `hangup` on a separate thread. `hangup` may take long, and this thread must handle stop signals meanwhile.
 fn again(hangup: Option<Arc<dyn Fn() + Send + Sync>>) {
     if let Some(f) = hangup {
         // If no thread can be started, the file is not reread, and no message appears.

@@ -245,7 +245,7 @@ impl Handler {
         put('r', self.read.is_some());
         put('w', self.write.is_some());
         put('+', self.read.as_ref().is_some_and(|r| r.parameters));
-        // All letters come from the list of flags.
+        // Every letter comes from the list of flags, so `of` returns no error.
         flags::of(&letters).unwrap_or_default()
     }
     fn spec(&self) -> TokenStream {
@@ -361,8 +361,8 @@ fn methods(plain: &[&Handler]) -> syn::Result<TokenStream> {
 }
 
 /// Generates the match arms that call the methods of plain handlers, and the statements that call those of indexed
-/// handlers. `call` returns the code that calls the read (or write) method of a handler; `None` if it has no such
-/// method.
+/// handlers. `call` returns the code that calls the read (or write) method of a handler. It returns `None` if the
+/// handler has no such method.
 fn cases(
     plain: &[&Handler],
     indexed: &[&Handler],

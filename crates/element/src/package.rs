@@ -139,7 +139,8 @@ fn raise(panic: Box<dyn Any + Send>) -> ! {
     (host.raise)(text)
 }
 
-/// The type ids of some API types, as the code that contains this copy of the crate sees them.
+/// The type ids of some API types. They can differ between a program and a library, because each contains its own copy
+/// of this crate.
 pub const fn types() -> [TypeId; 3] {
     [TypeId::of::<Core>(), TypeId::of::<Packet>(), TypeId::of::<ArgCx<'static>>()]
 }

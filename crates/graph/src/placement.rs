@@ -235,7 +235,7 @@ fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// For each worker, the states of the call graph that the worker reaches. Also, for each element, the first of these
-/// states that is a call into the element.
+/// states by which a call enters the element.
 struct Paths {
     by_worker: Vec<(Reach, Vec<Option<usize>>)>,
 }

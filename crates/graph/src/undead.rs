@@ -17,7 +17,7 @@ pub enum Why {
     Unreachable,
     /// No packet that reaches it goes on to an element where packets end, except Idle.
     NoEnd,
-    /// It passes all packets on unchanged, from one input to one output.
+    /// The element passes all packets on unchanged, from one input to one output.
     Redundant,
 }
 
@@ -231,7 +231,7 @@ struct Links {
 }
 
 impl Links {
-    /// Takes the connections of elements that are not gone.
+    /// Makes the list from the connections of `flat`, without those from or to elements that are gone.
     fn new(flat: &Flat, gone: impl Fn(usize) -> bool) -> Links {
         let mut links = Links { all: Vec::new(), of: HashMap::new() };
         for c in flat.connections.iter().filter(|c| !gone(c.from.element) && !gone(c.to.element)) {

@@ -15,8 +15,8 @@ use crate::text::{Unit, at_comment, byte, comment_end, hex_end, is_space, quoted
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Returns the byte range of each argument of a configuration string. Commas separate arguments, also commas inside
-/// parentheses, but not those inside quotes, comments and `\<…>`. Blanks and comments around an argument are not part
+/// Returns the byte range of each argument of a configuration string. Commas separate arguments, even inside
+/// parentheses. Commas inside quotes, comments and `\<…>` do not. Blanks and comments around an argument are not part
 /// of its range. An empty argument at the end is dropped, but other empty arguments are kept.
 pub fn split(config: &str) -> Vec<Range<usize>> {
     let bytes = config.as_bytes();

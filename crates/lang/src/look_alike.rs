@@ -4,7 +4,7 @@
 use crate::text::{Unit, unit};
 use std::ops::Range;
 
-/// The group of a character, which decides where it is probably a mistake.
+/// The group of a character. It decides in which places the character is probably a mistake.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LookAlike {
     Quote,

@@ -178,7 +178,8 @@ fn snippet<'a>(sources: &'a Sources, w: &Window, marks: &[Mark<'a>]) -> Vec<Elem
     if !w.cut {
         return vec![snippet.path(place.file).into()];
     }
-    // Columns in the excerpt of a cut line count from the cut, so the header of the excerpt states the true column.
+    // In the excerpt of a cut line, columns are counted from the cut. So the header of the excerpt states the column in
+    // the whole line.
     let place = sources.place(w.span);
     let origin = Origin::path(place.file).line(place.line as usize).char_column(place.column as usize);
     vec![origin.into(), snippet.into()]

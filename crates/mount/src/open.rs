@@ -61,7 +61,7 @@ pub(crate) struct File {
     pub(crate) element: Option<String>,
     pub(crate) handler: String,
     pub(crate) raw: bool,
-    /// The contents at opening; `None` if it was not opened for reading.
+    /// The contents of the file when it was opened. `None` if the file was not opened for reading.
     pub(crate) contents: Option<Vec<u8>>,
     /// Whether writes are appended, whatever their offset.
     pub(crate) append: bool,

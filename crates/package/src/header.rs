@@ -64,7 +64,8 @@ pub enum HeaderError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header(Vec<(String, String)>);
 
-/// The parameters that must be equal: key, and name in messages.
+/// The build parameters in which a package must agree with castanet. Each entry has the key of the parameter and its
+/// name in messages.
 const SAME: [(&str, &str); 6] = [
     ("compiler", "compiler"),
     ("api", "API"),

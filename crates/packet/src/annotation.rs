@@ -262,8 +262,8 @@ mod tests {
         assert_eq!((p.anno(0), p.anno(20)), ([10, 0, 1, 2], 0x01020304u32.to_ne_bytes()));
     }
 
-    /// Setting the first 24 annotation bytes does not touch the second cache line. Setting a later byte or
-    /// the timestamp makes the whole line valid.
+    /// Setting the first 24 annotation bytes does not touch the second cache line. Setting a later byte or the
+    /// timestamp first clears the line, unless the line is in use already.
     #[test]
     fn the_second_line_is_written_only_when_needed() {
         let used = || {

@@ -401,9 +401,9 @@ impl Drop for Packet {
     }
 }
 
-/// Drops a handle on a shared buffer. If this is the handle of a clone, frees the clone's chunk at once, with the
-/// chunk's own buffer restored. The chunk that owns the buffer is freed when the last handle on the buffer is dropped.
-/// If the owner's own handle is dropped earlier, only the reference count keeps the owner alive.
+/// Drops a handle on a shared buffer. If it is the handle of a clone, the clone's chunk gets its own buffer back and is
+/// freed at once. The owner (the chunk that the shared buffer belongs to) is freed when the last handle on the buffer
+/// is dropped. If the owner's own handle is dropped earlier, only the reference count keeps the owner alive.
 #[cold]
 #[inline(never)]
 fn drop_shared(chunk: ChunkPtr) {

@@ -74,7 +74,7 @@ pub fn lender() -> Lender {
 /// and drops its packets, and this copy leaves nothing behind on a thread when it is unloaded. Only the first call has
 /// an effect. A call with this copy's own pools is ignored.
 pub fn borrow(from: Lender) {
-    // Borrowing from itself would recurse forever.
+    // If this copy borrowed from itself, each call would call itself again without end.
     if from.copy == (&raw const LENDER).addr() {
         return;
     }

@@ -40,8 +40,8 @@ pub enum Access {
 pub enum Mail {
     /// Schedule the task of an element.
     Wake(u32),
-    /// Update the home worker's timer and descriptors for a locked element, because a call on another worker has
-    /// changed them.
+    /// Update the home worker's timer and descriptor waits for a locked element. A call on another worker has changed
+    /// what the element waits for.
     Attend(u32),
     /// Make a handler call, and send the result to this channel: the value of a read, or an empty text for a write.
     Call(Call, SyncSender<Result<String, CallError>>),

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// The maximum nesting depth of deferred handler calls. Such a call may lead to further calls.
+/// The maximum nesting depth of deferred handler calls. A deferred call can cause further deferred calls.
 const CALLS: u32 = 64;
 
 /// The linked elements of one worker, and the state of its packet movement.
@@ -195,7 +195,8 @@ impl Nodes {
         }
     }
 
-    /// Follows the edges on the stack until none is left, then those that `suspend` has taken away.
+    /// Follows the edges on the stack until none is left. Then restores the packets that `suspend` has taken off their
+    /// edges, and follows these edges too.
     pub(crate) fn drain(&mut self, core: &mut Core) {
         loop {
             while let Some(x) = self.stack.pop() {
@@ -222,7 +223,7 @@ impl Nodes {
         suspended.push(taken.collect());
     }
 
-    /// Moves the packets that the last `suspend` took away to their edges again. Returns false if there are none.
+    /// Puts the packets that the last `suspend` took away back on their edges. Returns false if there are none.
     fn resume(&mut self) -> bool {
         let Some(taken) = self.suspended.pop() else { return false };
         for (x, mut batch) in taken {

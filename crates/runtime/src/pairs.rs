@@ -165,7 +165,7 @@ struct Matcher<'a> {
     fresh: [Vec<(u32, u32)>; 2],
 }
 
-/// For each element of one configuration, the elements of the other that it may be paired with.
+/// For each element of one configuration, the elements of the other that are possible partners.
 type Candidates = BTreeMap<u32, BTreeSet<u32>>;
 
 impl<'a> Matcher<'a> {

@@ -41,7 +41,7 @@ impl Nodes {
         }
     }
 
-    /// Takes the packets off an edge to `current`, and returns where the edge leads.
+    /// Moves the packets of edge `x` to `current`, and returns the target of the edge.
     #[inline(always)]
     fn take_off(&mut self, core: &mut Core, x: usize) -> Option<Target> {
         let edge = self.edges.get_mut(x)?;

@@ -13,7 +13,7 @@ use castanet_packet::Packet;
 pub(crate) struct Reached<R> {
     pub out: R,
     /// The only packet that the element has emitted, with the index of the edge for it. None if the element has emitted
-    /// another number of packets, or if `single` was false.
+    /// another number of packets, or if the caller did not set `single`.
     pub emitted: Option<(usize, Packet)>,
     /// The edges of the node on which the element has put packets, as bits.
     pub touched: u64,

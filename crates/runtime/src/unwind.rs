@@ -93,8 +93,8 @@ pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -
         #[inline(never)]
         fn drop(&mut self) {
             let me = self.0.me();
-            // For a panic in a package, the panic hook has not run (see `caught`). Of the frames of this program, this
-            // frame is unwound first, so read the number of dropped packets here.
+            // If the panic was in a package, the panic hook has not run (see `caught`). Unwinding reaches this stack
+            // frame before all others of this program, so read the number of dropped packets here.
             let dropped = pool::dropped();
             note(|t| {
                 t.culprit = t.culprit.or(Some(me));

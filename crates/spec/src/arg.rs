@@ -67,7 +67,7 @@ pub struct ArgError {
     pub message: String,
     /// The offending bytes of the configuration string.
     pub range: Range<usize>,
-    /// The line to show in the format of Click's messages, if it differs from the message.
+    /// The text that the format of Click's messages shows instead of `message`. `None` if it shows `message`.
     pub classic: Option<String>,
     /// How to fix the argument; empty if unknown.
     pub help: String,

@@ -10,7 +10,7 @@ pub enum Merge {
     Sum,
     /// All replicas agree; the first one answers.
     First,
-    /// The largest number is taken.
+    /// The result is the largest number of all replicas.
     Max,
 }
 

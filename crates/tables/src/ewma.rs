@@ -58,8 +58,8 @@ impl Ewma {
         let scaled = u64::try_from(u128::from(self.count) << self.places).unwrap_or(u64::MAX);
         self.average = Self::step(self.average, scaled);
         let mut empty = epoch.saturating_sub(self.epoch).saturating_sub(1);
-        // The average reaches its final value after a few hundred steps, so the loop is short even after a long
-        // silence.
+        // The average reaches its final value after a few hundred steps, so the loop is short even after a long time
+        // without events.
         while empty > 0 {
             let next = Self::step(self.average, 0);
             if next == self.average {

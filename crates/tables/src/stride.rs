@@ -40,8 +40,8 @@ pub struct Stride {
     heap: Heap<(u64, u64, u64)>,
     clients: Vec<Client>,
     entered: u64,
-    /// The current pass: the pass that the last called task had when its turn began. If that turn does not count, `now`
-    /// gets the value of `before` back. A new task gets a pass one stride above the current pass.
+    /// The current pass: the pass of the last called task at the start of its turn. If that turn is cancelled, `now` is
+    /// set back to `before`. A new task gets a pass one stride above the current pass.
     now: u64,
     /// The value of `now` before the last turn.
     before: u64,

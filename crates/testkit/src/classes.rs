@@ -16,7 +16,7 @@ use recorders::{Record, Say, Sink};
 use sources::{Numbers, Stamp};
 
 /// The offsets of the annotations, one constant for each: the source of a packet, its number in that source, a hash of
-/// the elements that it passed (its trail), and how often it went round a loop (its laps).
+/// the elements that it passed (its trail), and the number of times that it went round a loop (its laps).
 const SOURCE: usize = 18;
 const NUMBER: usize = 36;
 const TRAIL: usize = 40;

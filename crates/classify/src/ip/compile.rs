@@ -122,8 +122,9 @@ pub(super) enum Type {
 }
 
 impl Type {
-    /// Returns the header field of this type, which gives the width of its values. A port type has two fields of equal
-    /// width: returns the source port. Returns `None` for addresses.
+    /// Returns the header field that values of this type are compared with. The field gives the width of the values. A
+    /// port can be compared with two fields of equal width: for a port type, returns the source port. Returns `None`
+    /// for addresses.
     pub(super) fn field(self) -> Option<Field> {
         match self {
             Type::Host | Type::Net | Type::EtherHost => None,

@@ -156,8 +156,8 @@ impl Peer {
         }
     }
 
-    /// Whether this is a client of a message server, and the client has closed its output. Such a client may be
-    /// disconnected to make room for another.
+    /// Whether the peer is a client of a message server that has closed its sending side. The server may disconnect
+    /// such a client to make room for another.
     pub fn is_gone(&self) -> bool {
         matches!(self.talk, Talk::Chatter(_)) && self.finished
     }

@@ -37,8 +37,8 @@ const STRIKES: u32 = 3;
 pub enum Step {
     /// More input is needed.
     Hungry,
-    /// A command was executed, or none because the output is full: replies must be sent before the next command. There
-    /// may be further commands.
+    /// The session executed a command, or waits because its output is full and replies must be sent first. There may be
+    /// further commands.
     Done,
     /// The session ends when its output has been sent.
     Over,

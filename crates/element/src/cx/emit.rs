@@ -111,8 +111,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Puts a packet behind the packet that the action is processing. It follows that packet through output 0. The
-    /// action must return [`Verdict::Several`].
+    /// Puts a packet behind the packet that the action is processing. Both packets leave through output 0, the new one
+    /// last. The action must return [`Verdict::Several`].
     pub fn behind(&mut self, p: Packet) {
         self.core.behind.push(p);
     }

@@ -39,9 +39,9 @@ impl<'a> Cx<'a> {
         }
         out
     }
-    /// Called by an element that has pulled an unusable packet. Returns whether the element may pull another one. If
-    /// not, it must return no packet. The notifiers upstream stay on, so the task that pulls gets another turn after
-    /// the other tasks.
+    /// Called by an element that has pulled an unusable packet. Returns whether the element may pull another packet. If
+    /// not, the element must return no packet. The notifiers upstream stay on, so the task that pulls gets another turn
+    /// after the other tasks.
     #[inline]
     pub fn try_again(&mut self) -> bool {
         // `tries` stops at 1, because 0 means that there is no limit.

@@ -31,7 +31,7 @@ pub struct Core {
     /// The descriptors that elements watch.
     pub(crate) watches: Watches,
     pub(crate) budget: Budget,
-    /// The origin of the configuration, whose rights elements have outside of handler calls.
+    /// The origin of the configuration. Outside of handler calls, elements have the rights of this origin.
     pub(crate) home: Origin,
     pub(crate) caller: Caller,
     /// Handler calls that an element requested with [`Cx::call`](crate::Cx::call), each with the number of the element.
@@ -39,8 +39,8 @@ pub struct Core {
     pub(crate) deferred: Vec<(u32, HandlerRef)>,
     /// The number of dropped packets, by element and reason.
     pub(super) drops: Vec<u64>,
-    /// The numbers of ledger entries, by element and [`Entry`]: packets that entered, were made or left, and packets
-    /// that the kernel dropped before the element could read them.
+    /// The counts of the ledger, by element and [`Entry`]: packets that entered, were made or left, and packets that
+    /// the kernel dropped before the element could read them.
     pub(super) entries: Vec<[u64; Entry::ALL.len()]>,
     /// Packets that the running action has put behind its packet ([`Cx::behind`](crate::Cx::behind)).
     pub(crate) behind: Batch,

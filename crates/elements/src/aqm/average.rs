@@ -27,7 +27,7 @@ impl Real {
 /// An exponentially weighted moving average of queue lengths, updated for each packet.
 pub(super) struct Average {
     value: Real,
-    /// If the next packet finds the queue empty, the queue counts as idle from this time on, in nanoseconds. `i64::MAX`
+    /// The start of the idle time, in nanoseconds. It is used only if the next packet finds the queue empty. `i64::MAX`
     /// before the first packet and, on a pull path, while the queue is not empty.
     since: AtomicI64,
     weight: Real,

@@ -72,7 +72,7 @@ pub struct FromDevice {
     /// Packets emitted.
     #[count(unit = "packets")]
     count: Count,
-    /// How often the device went down or vanished.
+    /// The number of times that the device went down or vanished.
     #[count(unit = "outages")]
     losses: Count,
     options: PacketOptions,

@@ -50,7 +50,7 @@ pub struct ToDevice {
     /// Packets that could not be sent.
     #[count(unit = "packets")]
     drops: Count,
-    /// How often the device went down or vanished.
+    /// The number of times that the device went down or vanished.
     #[count(unit = "outages")]
     losses: Count,
     sender: Option<(PacketSender, Watch)>,

@@ -63,7 +63,7 @@ pub struct Args {
     /// Source addresses that are bad.
     #[arg(keyword)]
     badsrc: Option<IpList>,
-    /// Destinations for which bad sources are accepted.
+    /// Destination addresses of packets that are accepted even if their source address is bad.
     #[arg(keyword)]
     gooddst: Option<IpList>,
     /// Whether to print a message for every bad packet, not only for the first.

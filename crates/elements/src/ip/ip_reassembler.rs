@@ -113,8 +113,7 @@ const BETWEEN_REAPS: i64 = 10_000_000_000;
 /// Bytes that a datagram counts towards HIMEM in addition to its fragments. A suspect datagram, whose fragments
 /// overlapped or contradicted each other, counts only this many bytes: its fragments have been dropped.
 const ENTRY: u64 = 256;
-/// The minimum number of bytes by which a waiting fragment counts towards HIMEM. It is the size of the buffer that
-/// holds the fragment.
+/// A waiting fragment counts at least this many bytes towards HIMEM: the size of the buffer that holds the fragment.
 const BUFFER: u64 = 2048;
 /// The maximum number of empty vectors that are kept for reuse.
 const SPARE: usize = 64;

@@ -101,8 +101,8 @@ struct Cell {
 /// A prefix whose packets get its rates as annotations until a given time (handler `anno_level`).
 struct AnnoLevel {
     prefix: Prefix4,
-    /// The time, in nanoseconds, at which packets stop getting the rates of this prefix. `parse` stores the duration,
-    /// and the handler adds the current time.
+    /// The time, in nanoseconds, from which packets no longer get the rates of this prefix. `parse` stores the
+    /// duration, and the handler adds the current time.
     until: i64,
 }
 

@@ -229,8 +229,8 @@ impl IcmpRewriter {
     }
 }
 
-/// Restores the packet that the error quotes to the form in which it was sent, and addresses the error to the sender of
-/// that packet. `to` is the tuple that the flow gives to packets in the direction of the error. `seq` is the original
+/// Mends the packet that the error quotes: afterwards it is as its sender sent it. Also addresses the error to this
+/// sender. `to` is the tuple that the flow gives to packets in the direction of the error. `seq` is the original
 /// sequence number, if it was shifted.
 fn mend(net: &mut [u8], quote: &Quote, kind: RewriterKind, sent: Tuple, to: Tuple, seq: Option<u32>) {
     let original = to.reversed();

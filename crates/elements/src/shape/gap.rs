@@ -41,7 +41,7 @@ impl Gap {
         }
     }
 
-    /// Returns the units that are due after `ns` nanoseconds of a second.
+    /// Returns the number of units that are due in the first `ns` nanoseconds of a second.
     fn due_after(&self, ns: i64) -> u64 {
         let due =
             u128::from(ns.max(0).unsigned_abs()) * u128::from(self.rate) / u128::from(SECOND.unsigned_abs());

@@ -164,8 +164,7 @@ impl Prototype {
 /// Paces packets at a rate, with timers that expire on whole milliseconds.
 pub(crate) struct Pace {
     bucket: TokenBucket,
-    /// The bucket in its initial state. If the initial buckets of two paces are equal, the paces have the same rate and
-    /// burst.
+    /// The bucket in its initial state. Two paces have the same rate and burst if their initial buckets are equal.
     new: TokenBucket,
     /// When the packet that the timer waits for is due, in nanoseconds.
     due: i64,

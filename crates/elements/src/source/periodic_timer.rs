@@ -18,7 +18,7 @@ impl PeriodicTimer {
             self.set(now.saturating_add(interval), cx);
         }
     }
-    /// Called when the timer expires. Returns the time for which it was set, and `None` if it was not set.
+    /// Called when the timer expires. Returns the time at which the timer was due, or `None` if it was not set.
     pub(crate) fn expired(&mut self) -> Option<i64> {
         self.next.take()
     }

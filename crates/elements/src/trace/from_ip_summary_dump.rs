@@ -78,7 +78,7 @@ pub struct Args {
     /// The protocol of packets for which the dump gives none.
     #[arg(keyword, default = Protocol(6), show = "TCP")]
     proto: Protocol,
-    /// Whether a record that stands for several packets yields this number of packets.
+    /// Whether a record that stands for N packets yields N packets.
     #[arg(keyword, default = false)]
     multipacket: bool,
     /// The fields of a line, until the dump itself names them.

@@ -23,8 +23,8 @@ const ETH_P_ALL: u16 = 3;
 /// Length in bytes of the fixed part of messages about queueing disciplines and filters (struct tcmsg).
 const HEAD: usize = 20;
 
-/// Instruction codes of `ld #k` and `ret #k`. The loads have no effect on the return value. Their constants describe
-/// the shield.
+/// Instruction codes of `ld #k` and `ret #k`. In the program of a shield, the loads have no effect on the return value.
+/// The constants `k` of the loads describe the shield.
 const LOAD: u16 = 0;
 const RETURN: u16 = 6;
 /// TC_ACT_SHOT: drop the frame.

@@ -31,7 +31,8 @@ struct Expander<'a, 'c, 'r> {
     compounds: usize,
     /// Whether a limit was exceeded. If so, no more elements or connections are added.
     stopped: bool,
-    /// Whether a declared name contains a `/`. Such a name may equal the full name of an element in a compound.
+    /// Whether a declared name contains a `/`. Such a name can be the same as the full name of an element in a
+    /// compound.
     slashes: bool,
 }
 
@@ -147,8 +148,8 @@ impl<'a, 'c> Expander<'a, 'c, '_> {
             }
         }
     }
-    /// Adds an element, or pushes the instance of a compound on `inner`. Returns two nodes of the element or instance:
-    /// the one at which connections to it end, and the one at which connections from it start.
+    /// Adds an element to the network, or pushes an instance of a compound on `inner`. Returns two node numbers:
+    /// connections to the element or instance end at the first node, and connections from it start at the second.
     fn declaration<'b>(
         &mut self,
         at: &Instance<'b, 'a>,

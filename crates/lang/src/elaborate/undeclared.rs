@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reports names that are neither elements nor classes where they are used.
+//! Reports undeclared names: the position of the name allows an element or a class, but the name is neither.
 
 use super::body::Class;
 use super::names::nearest;

@@ -307,13 +307,13 @@ impl DirectTable {
         self.release_hop(hop).ok_or(NotFound)
     }
 
-    /// The longest other prefix in the table that contains `prefix`. The default route does not count.
+    /// Among the other prefixes in the table, the longest one that contains `prefix`. The default route does not count.
     fn parent(&self, prefix: Prefix) -> Option<(Prefix, u32)> {
         let mut below = prefix;
         loop {
-            // `below` is `prefix`, or a shorter prefix that contains `prefix`. `before` comes directly before `below`
-            // in the map. If `prefix` has a parent, the parent is `before` or contains `before`. A parent that contains
-            // both `before` and `prefix` is no longer than the leading bits that these two share.
+            // `below` is `prefix`, or a shorter prefix that contains `prefix`. `before` is the entry directly before
+            // `below` in the map. If `prefix` has a parent, the parent is `before` or contains `before`. A parent that
+            // contains `before` is at most as long as the leading bits that `before` and `prefix` share.
             let (&before, &hop) = self.prefixes.range(..below).next_back()?;
             if before.len == 0 {
                 return None;

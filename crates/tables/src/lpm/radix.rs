@@ -95,7 +95,8 @@ const fn root(addr: u32) -> u32 {
     addr >> (32 - ROOT_BITS)
 }
 
-/// The level of the node that holds a prefix of at least nine bits, and the bit of the prefix in [`Node::routes`].
+/// For a prefix of at least nine bits: the level (depth in the tree) of the node that holds the prefix, and the bit of
+/// the prefix in [`Node::routes`].
 const fn level_and_place(prefix: Prefix) -> (u32, u32) {
     let below = prefix.len as u32 - ROOT_BITS;
     let (level, len) = (below / 6, below % 6);

@@ -131,7 +131,7 @@ impl Action for Lap {
     }
 }
 
-/// Sends each packet to one of its outputs, which the packet's number determines.
+/// Sends each packet to one output. The packet's number determines the output.
 #[derive(Class)]
 #[class(name = "Split", ports = "1/1-", processing = "h/h", packets = "any/same", workers = replicate)]
 pub struct Split {}

@@ -61,7 +61,8 @@ fn machine(
     Ok(Machine::new(program, kind, cx.random()))
 }
 
-/// The engine of the script classes. If the parameter DRIVER is true, DRIVER is the default of the argument TYPE.
+/// The engine of the script classes. If the const parameter `DRIVER` is true, the default of the argument TYPE is
+/// DRIVER.
 #[derive(Counts)]
 pub struct Scripted<const DRIVER: bool> {
     args: Args,

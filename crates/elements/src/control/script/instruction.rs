@@ -85,7 +85,7 @@ pub enum Op {
     Goto(String),
     /// Ends the run. The text is the value that the run returns.
     Return,
-    /// Ends the run. The text is its error.
+    /// Ends the run with an error. The text is the error message.
     Error,
     /// Ends the run or the script.
     End(Ending),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The most jumps between two blocking instructions.
 const JUMPS: u32 = 1000;
-/// The most nested runs of a script.
+/// The maximum depth of nested runs of a script.
 const DEEPEST: u32 = 32;
 /// The maximum number of steps that are saved for blocking instructions still to come.
 const CREDIT: u32 = 1_000_000;
@@ -29,7 +29,7 @@ enum State {
     Fresh,
     /// It is running.
     Running,
-    /// It waits for this many steps.
+    /// The script waits for this many steps.
     Paused(u32),
     /// It waits until the timer expires or a step is granted.
     Waiting,

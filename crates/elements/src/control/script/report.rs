@@ -12,7 +12,8 @@ use castanet_element::prelude::*;
 
 /// If a handler refuses a configuration, each line of its error begins with this text and a line number: `config:3: `.
 const CONFIG: &str = "config:";
-/// If a `While calling` message quotes a refused configuration, each line of the message begins with this text.
+/// A `While calling` message about `hotconfig` quotes the refused configuration. Each line of this message begins with
+/// this text.
 const PLACE: &str = "config:1: ";
 
 /// Indents each line. In a line that begins with a position (`config:3: `), indents the text after the position.

@@ -60,8 +60,8 @@ impl Counts {
     pub fn clear(&mut self) {
         *self = Counts::default();
     }
-    /// Replaces the counts: each old count becomes a number. The count of this new number is how many old numbers had
-    /// the old count.
+    /// Replaces the counts by counts of counts. The keys of the new table are the old counts, and the value of each key
+    /// is how many numbers had this old count.
     pub fn reaggregate(&mut self) {
         let mut new = Counts::default();
         for n in self.map.values() {
