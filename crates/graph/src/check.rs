@@ -164,7 +164,8 @@ fn explain(graph: &Graph, r: &Resolved, point: usize, mut error: Diagnostic) -> 
     }
     let text = format!("{} of '{}' is always {kind}", place_text(graph, source), graph.declaration(e));
     error = label_element(graph, e, error, text);
-    // Where two consecutive ports of the path belong to one element, the kind passed through this element.
+    // Two consecutive ports of the path may belong to the same element. In that case, the kind has spread through this
+    // element.
     let mut steps = Vec::new();
     let mut last = None;
     for p in r.path(graph, point) {

@@ -13,9 +13,9 @@ use std::fmt;
 /// Why an element was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// No packet can reach it, because no element that makes packets is upstream.
+    /// No packet can reach the element, because no element that makes packets is upstream.
     Unreachable,
-    /// No packet that reaches it goes on to an element where packets end, except Idle.
+    /// Its packets go nowhere: downstream there is no element where packets end, other than an Idle.
     NoEnd,
     /// The element passes all packets on unchanged, from one input to one output.
     Redundant,

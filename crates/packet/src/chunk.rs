@@ -52,7 +52,7 @@ pub(crate) struct Meta {
     pub kind: u8,
     /// The flags [`COLD`], [`SHARED`] and [`OFFLOAD`].
     pub flags: u8,
-    /// How often the packet has passed through a cycle of the configuration.
+    /// The number of times that the packet has passed through a cycle of the configuration.
     pub hops: u16,
     /// The lowest offset in the buffer that holds bytes of this packet. Bytes below it are from an earlier
     /// packet.

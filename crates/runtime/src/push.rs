@@ -151,8 +151,8 @@ impl Nodes {
             }
             Some(Rest::Nowhere(from)) => core.count_drops(from, Reason::NoPort, 1),
         }
-        // The caller calls this function only if work is left: the single-packet path has not moved every packet, or
-        // edges wait on the stack. Otherwise `drain` need not run, because only `follow` suspends packets or counts
+        // The caller calls this function only if packets may wait: the single-packet path has left work, or edges are
+        // on the stack. If neither holds, `drain` has nothing to do, because only `follow` suspends packets or counts
         // rounds through cycles.
         self.drain(core);
     }

@@ -129,8 +129,8 @@ struct Builder<'a> {
     /// The number of each port of a compound. Key: the compound, whether the port is an output, and the ports
     /// outside the compound that it is connected to.
     ports: HashMap<(usize, bool, BTreeSet<PortRef>), usize>,
-    /// The same port numbers by a second key, to find known ports fast. Key: the compound, whether the port is an
-    /// output, and a port inside the compound that the compound's port is connected to.
+    /// The same port numbers as in `ports`, but with another key, to find known ports fast. Key: the compound, whether
+    /// the port is an output, and a port inside the compound that the compound's port is connected to.
     known: HashMap<(usize, bool, PortRef), usize>,
     links: HashMap<(Option<usize>, End, End), usize>,
 }

@@ -242,8 +242,8 @@ fn rectangle(out: &mut String, x: f64, y: f64, port: Port) {
     }
 }
 
-/// Draws the frame of an open compound with its head. Also draws the text that replaces the contents of the compound
-/// when a browser folds it.
+/// Draws the frame of an open compound, with the band at its top that shows its name (`head`). Also draws the text that
+/// replaces the contents of the compound when a browser folds it.
 pub(crate) fn frame(out: &mut String, head: &str, size: &str, at: [f64; 5]) {
     let [x, y, width, height, name] = at;
     let (head, size) = (escaped(head), escaped(size));
