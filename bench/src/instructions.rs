@@ -40,7 +40,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Formats as `CONTESTANT,TRAFFIC,BATCH,ROUNDS`, the argument for the subprocess.
+    /// Formats the run as `CONTESTANT,TRAFFIC,BATCH,ROUNDS`, the argument for the subprocess.
     pub fn text(&self) -> String {
         format!("{},{},{},{}", self.contestant.name(), self.traffic.name(), self.batch, self.rounds)
     }

@@ -96,9 +96,9 @@ pub struct Monolith {
 }
 
 impl Monolith {
-    /// Creates a forwarder with the addresses and routes of the path. It knows the Ethernet addresses of the
-    /// gateways. Each source has its own frames. With `random`, a source sends its frames in random order. `colors`
-    /// has the paint of each source's packets, usually the number of the interface that they enter.
+    /// Creates a forwarder with the addresses and routes of the path. The Ethernet addresses of the gateways are
+    /// preset. Each source has its own frames. With `random`, a source sends its frames in random order. `colors` has
+    /// the paint of each source's packets, usually the number of the interface that they enter.
     pub fn new(frames: [&[Vec<u8>]; 2], random: bool, colors: [u8; 2]) -> Monolith {
         let [f0, f1] = frames;
         let generator = |name| random.then(|| Random::new(1, name));

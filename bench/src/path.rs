@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Figure 8 path: its addresses and routes, its text, and building the router.
+//! The Figure 8 path: its addresses and routes, the text of its configuration, and functions that build its router.
 
 use crate::frames::{Traffic, frames};
 use crate::rounds::Rounds;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The measuring element. It times the hand-written forwarder (the monolith) and sources in the element's own router,
-//! in turn.
+//! The measuring element. It alternately times the hand-written forwarder (the monolith) and sources in the element's
+//! own router.
 
 use crate::frames::{Traffic, frames};
 use crate::monolith::Monolith;
@@ -117,9 +117,9 @@ impl Rounds {
         self.times.push(thread_time() - started);
     }
 
-    /// Starts the next measurement of a router: its sources send, and the run loop runs them. The monolith (the
-    /// hand-written program) has no sources. If it is next, runs it to its end first. Returns false when all rounds are
-    /// over, or after an error.
+    /// Starts the next contestant that consists of sources: resets their counts, after which the run loop runs them. If
+    /// the monolith (the hand-written program) comes before these sources, first runs the monolith to its end. Returns
+    /// false when all rounds are over, or after an error.
     fn start(&mut self, cx: &mut Cx<'_>) -> bool {
         let mut next = self.running.map_or(0, |r| r + 1);
         loop {

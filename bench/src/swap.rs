@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures how long packets stand still during a hot swap (TOCS 2000, §2.8, reports a tenth of a second).
+//! Measures for how long a hot swap stops the forwarding of packets (TOCS 2000, §2.8, reports a tenth of a second).
 //!
-//! Two configurations of a given size alternate while packets stream through them. They differ in one element,
-//! and every counter and queue transfers its state.
+//! Two configurations of a given size alternate while packets stream through them. They differ in one element, and
+//! every counter and queue transfers its state.
 
 use crate::fig8::Spread;
 use castanet_element::Remote;

@@ -190,7 +190,7 @@ fn compound(name: &str, random: &mut Random, totals: &mut Totals) -> (String, us
     (text, setting.inputs.len(), setting.outputs.len())
 }
 
-/// The text of a router of random elements, through which sources send `packets` packets in all.
+/// The text of a router of random elements, through which sources send `packets` packets in total.
 fn text(packets: u64, workers: usize, random: &mut Random, totals: &mut Totals) -> String {
     let sources = 1 + random.below(3);
     let each = packets.div_ceil(sources);
@@ -215,9 +215,9 @@ fn text(packets: u64, workers: usize, random: &mut Random, totals: &mut Totals) 
     for from in open {
         let _ = writeln!(text, "{from} -> Discard;");
     }
-    // A source needs `each / BURST` turns, and the Fuse gets about as many turns as a source on the same worker. It may
-    // be alone on a worker, so it gets more turns where there are several. The additional turns are for queues and
-    // timers.
+    // A source needs `each / BURST` turns. The Fuse stops the router after the given number of its own turns. On one
+    // worker, it gets about as many turns as a source. With several workers, it may be alone on a worker and get more
+    // turns than a source, so the number is larger. The additional turns are for queues and timers.
     let turns = each.div_ceil(BURST) * 2 + 1024;
     let _ = writeln!(text, "Fuse({});", if workers == 1 { turns } else { turns * 8 });
     text

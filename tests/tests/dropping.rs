@@ -239,8 +239,8 @@ fn codel_bounds_the_wait_and_spares_bursts() {
 
 #[test]
 fn red_forgets_while_queues_are_empty() {
-    // The queue length is 100 when the load ends, and 0 one second later. When the next packet comes, RED counts
-    // the 3 s since the last one as idle time, and each 20 ms of it as a packet: 150 packets.
+    // The queue length is 100 when the load ends, and 0 one second later. When the next packet arrives, RED counts the
+    // 3 s since the last one as idle time, and each 20 ms of it as a packet: 150 packets.
     let text = "s :: RatedSource(RATE 2000) -> r :: RED(200, 400, 0.1) -> q :: Queue(100) -> RatedUnqueue(100) -> Discard;
         one :: RatedSource(RATE 10, LIMIT 1, ACTIVE false) -> r;
         DriverManager(wait 2, print $(r.avg_queue_size), write s.active false, wait 3, write one.active true, wait 1ms,

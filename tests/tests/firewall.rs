@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks that each of the 17 rules of conf/firewall.click decides the packet designed for it, but not a packet that
-//! differs just enough not to match.
+//! Checks that each of the 17 rules of conf/firewall.click decides the packet designed for it, and does not decide a
+//! similar packet that just fails to match.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::{castanet, root};

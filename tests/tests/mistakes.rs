@@ -21,7 +21,7 @@ fn messages(castanet: &Path, file: &Path) -> String {
     let words = first.strip_prefix("// castanet ").or(unprivileged).unwrap_or("check FILE");
     let words = words.split(' ').map(|w| if w == "FILE" { name } else { w });
     let mut command = Command::new(castanet);
-    // Root has to drop these rights. Other users do not have them.
+    // Root has the rights to open packet sockets and must drop them. Other users do not have them.
     let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
     if unprivileged.is_some() && root {
         command = Command::new("setpriv");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests the NAT gateway of conf/ with many concurrent flows. Its devices are replaced by lists of packets and a far
-//! end that answers.
+//! Tests the NAT gateway of conf/ with many concurrent flows. Its inside device is replaced by a file of packets, and
+//! its outside device by elements that answer each packet.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::{castanet, root};

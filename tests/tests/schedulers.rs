@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests schedulers and switches in whole routers: trees of them match a naive interpreter, tasks that wait for packets
-//! never miss them, and the configurations of conf/ share links as in their papers. `CASTANET_BLESS=1` redraws the
-//! pictures.
+//! Tests schedulers and switches in whole routers. Trees of schedulers and switches behave as in the naive interpreter,
+//! tasks that wait for packets never miss them, and the configurations of conf/ share links as their papers describe.
+//! `CASTANET_BLESS=1` redraws the pictures.
 #![allow(clippy::unwrap_used, missing_docs)]
 use castanet_classes::Registry;
 use castanet_element::prelude::*;
@@ -51,7 +51,7 @@ impl Log {
     fn by_place(&self) -> Vec<Vec<String>> {
         let mut out = vec![Vec::new(); 100];
         for line in self.0.lock().iter() {
-            // Other messages are queue overflows.
+            // Other messages report queue overflows.
             let Some(place) = line.split(' ').next().and_then(|w| w.parse::<usize>().ok()) else { continue };
             out[place].push(line.clone());
         }

@@ -4,7 +4,7 @@
 /// The model that predicts the throughput with more than two workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// Workers write no shared memory. What is lost against a linear speedup is lost to contention.
+    /// Workers write no shared memory. Any loss against a linear speedup is due to contention.
     Nothing,
     /// Workers write shared memory, so the loss may be contention or coherence.
     Shared,

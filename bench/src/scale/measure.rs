@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs configurations on one and on two workers in turn, and measures packets and time.
+//! Runs configurations alternately on one and on two workers, and measures packets and time.
 
 use super::cases::{Call, Case};
 use super::meter::{LockedWork, PacketMeter};

@@ -27,8 +27,8 @@ use measure::{Round, quiet, rounds};
 use model::{Machine, Meeting, Point, Work, error, fit_handover};
 use std::time::Duration;
 
-/// The shares of work under a lock, in percent, at which the benchmark measures the cost to fit the hand-over time of
-/// each lock model.
+/// The shares of work under a lock, in percent, that the benchmark measures in order to fit the hand-over time of each
+/// lock model.
 const FITTED: [f64; 4] = [5.0, 15.0, 33.0, 60.0];
 /// Further shares of work under a lock, in percent, at which the fitted models are checked.
 const LEFT_OUT: [f64; 3] = [10.0, 25.0, 45.0];

@@ -30,7 +30,7 @@ fn two_workers_do_not_determine_the_law() {
     }
     let [contention, coherence] = both.map(|law| law.speedup(64, 1.0));
     assert!(contention > 2.0 * coherence, "{contention} {coherence}");
-    // A throughput of two workers above 2 is noise, not a negative cost.
+    // A relative throughput above 2 with two workers is noise. It must not give a negative cost.
     assert_eq!(Usl::extremes(2.1), [Usl::default(); 2]);
 }
 
@@ -55,7 +55,8 @@ fn costs_at_a_lock() {
     near(work.cost(Meeting::Always, 5.0, 2), 70.0 + 2.0 * 35.0);
     near(work.cost(Meeting::Never, 5.0, 2), 105.0);
     near(work.cost(Meeting::Never, 5.0, 10), 350.0);
-    // A closed queue with one other customer, which is in service for 35 of every 105 ns.
+    // The other worker holds the lock for 35 of every 105 ns, so this worker waits for it with this probability (closed
+    // queue).
     near(work.cost(Meeting::Random, 5.0, 2), 70.0 + 35.0 * (1.0 + 35.0 / 105.0));
     // All models have the same limit of throughput: one packet per time under the lock.
     for meeting in Meeting::ALL {
@@ -121,7 +122,8 @@ fn the_range_of_the_rounds_is_that_of_the_prediction() {
     pairs.left = shared.left;
     let results = analyse(&settings(Vec::new()), vec![shared, pairs], Vec::new(), Vec::new());
     let four: Vec<[f64; 2]> = results.predictions.iter().map(|p| p.cores[0]).collect();
-    // The lowest prediction takes a loss of a quarter as coherence. The highest has no loss.
+    // The lowest prediction attributes the whole loss with two workers (25 % more time per packet) to coherence. The
+    // highest prediction assumes no loss.
     near(four[0][0], 4.0 / (1.0 + 0.125 * 12.0));
     near(four[0][1], 4.0);
     near(four[1][0], 3.2);
@@ -174,7 +176,7 @@ fn predictions_follow_the_models() {
     all(at("chains", 64), [64.0, 64.0]);
     all(at("shared", 4), [4.0 / (1.0 + 0.05 * 12.0), 4.0 / (1.0 + 0.1 * 3.0)]);
     all(at(CROSS, 8), [8.0 * 100.0 / 130.0; 2]);
-    // The puller takes 20 ns per packet, or 30 ns if the extra cost is in its part.
+    // The puller takes 20 ns for each packet, or 30 ns if the whole extra cost falls on it.
     all(at("sources", 64), [100.0 / 30.0, 100.0 / 20.0]);
     all(at("pullers", 64), [100.0 / 30.0, 100.0 / 20.0]);
     all(at("pullers", 4), [100.0 / 30.0, 4.0 * 100.0 / 110.0]);

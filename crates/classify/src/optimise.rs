@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::dag::{Dag, LEAF, Node, TooLarge, base};
 use crate::facts::Facts;
 
-/// How many values that a word of the packet does not have (`word != value`) are remembered for each word, on a path
+/// The maximum number of excluded values (`word != value`) that are remembered for each word of the packet on a path
 /// through the tree. The optimiser tries these limits in order, until a search remembers no more than [`MAX_FACTS`]
 /// results of tests.
 const LEVELS: [usize; 4] = [16, 4, 1, 0];

@@ -56,7 +56,7 @@ fn flow(proto: &str, src: &'static str, sport: u16, dst: &'static str, dport: u1
     Flow { udp: proto == "udp", src, sport, dst, dport, ack: proto == "ack" }
 }
 
-/// The number of the deciding rule, and the packet.
+/// Returns test packets, each with the number of the rule that decides about it.
 fn cases() -> Vec<(usize, Flow)> {
     const OUT: &str = "20.1.1.7";
     const NEWS: &str = "192.100.5.9";

@@ -26,7 +26,7 @@ fn width() -> usize {
     textwrap::termwidth().clamp(40, WIDEST)
 }
 
-/// Prints on standard output, without styles if it is no terminal. A closed pipe is no error.
+/// Prints on standard output, without styles if it is not a terminal. A closed pipe is not an error.
 fn print(text: &str) -> ExitCode {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

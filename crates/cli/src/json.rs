@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnostics as JSON, one object per line, in the form that editors know from `rustc --error-format=json`.
+//! Diagnostics as JSON, one object per line, in the format of `rustc --error-format=json`, which editors can read.
 
 use castanet_lang::diagnostic::shown;
 use castanet_lang::render::render_pretty;

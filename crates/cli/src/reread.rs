@@ -29,7 +29,7 @@ impl Reader {
     pub fn new(packages: Arc<Packages>, defines: &[(String, String)], allowed: &FromClients) -> Arc<Reader> {
         Reader::with(packages, defines, allowed.clone(), false)
     }
-    /// Like [`Reader::new`], for the classic driver: all errors have its form, also those for clients.
+    /// Like [`Reader::new`], for the classic driver: all errors have its form, including those for clients.
     pub fn classic(packages: Arc<Packages>, defines: &[(String, String)]) -> Arc<Reader> {
         Reader::with(packages, defines, FromClients::default(), true)
     }

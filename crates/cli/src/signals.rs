@@ -17,7 +17,7 @@ impl Handle {
     /// Also catches the signals that elements of a router watch.
     pub fn catch(&self, shared: &Shared) {
         for signal in watched(shared) {
-            // If a signal cannot be caught, that is no error. The element then never receives it.
+            // If a signal cannot be caught, this is not an error. The element never receives such a signal.
             let _ = self.0.add_signal(signal);
         }
     }
@@ -83,7 +83,7 @@ pub fn watch(running: &Arc<Running>, hangup: Option<Hangup>, patient: bool) -> s
                         castanet_element::Messages::stop(shared.as_ref(), 1)
                     }
                 }
-                // An element of a former configuration watched this signal; now no element does.
+                // An element of an earlier configuration watched this signal; now no element does.
                 _ => {}
             }
         }

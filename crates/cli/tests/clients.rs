@@ -193,7 +193,7 @@ fn files_of_a_client_with_the_token_lie_below_the_folder_that_the_operator_named
     }
     assert_eq!(ctl(&["write", "agg.write_text_file", "made"]), (0, String::new()));
     assert!(live.b.path("lib/made").exists());
-    // It names forbidden files in arguments of elements of configurations that it sends.
+    // The client sends configurations whose elements have forbidden files as arguments.
     for element in [
         "ToDump(@)",
         "ToIPSummaryDump(@)",
@@ -215,7 +215,7 @@ fn files_of_a_client_with_the_token_lie_below_the_folder_that_the_operator_named
         live.b.file("new.click", &format!("{socket} {text};"));
         told(&ctl(&["swap", "new.click"]), &text);
     }
-    // It names forbidden files in instructions of scripts that it sends.
+    // The client sends scripts whose instructions name forbidden files.
     let script = |body: &str| {
         live.b.file("new.click", &format!("{socket} s :: Script(TYPE PASSIVE, {body});"));
         assert_eq!(ctl(&["swap", "new.click"]), (0, String::new()), "{body}");
@@ -279,7 +279,7 @@ fn tcp_from_elsewhere_needs_the_token_for_everything() {
         assert_eq!(live.ctl(&["s", "swap", "with.click"]), (0, String::new()));
         let (near, far) = (live.port(), format!("10.9.0.1:{}", live.port()));
         let (near, far) = ([near.as_str()], [far.as_str()]);
-        // A connection to 10.9.0.1 also comes from 10.9.0.1, so the server takes it for a connection of another host.
+        // A connection to 10.9.0.1 also comes from 10.9.0.1, so the server treats it as a connection from another host.
         for call in [&["read", "c.count"][..], &["read", "list"], &["write", "c.reset"], &["read", "none"]] {
             let said = live.ctl(&[&far[..], call].concat());
             assert!(

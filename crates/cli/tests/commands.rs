@@ -158,7 +158,7 @@ fn a_progress_bar_is_drawn_on_standard_error() {
         assert!(line.starts_with(begin), "{line}");
     }
     assert!(lines[3].contains("|     20 00:01") && lines[3].ends_with('\n'), "{}", lines[3]);
-    // Standard error of a test is no terminal, so the bar is not drawn.
+    // Standard error of a test is not a terminal, so the bar is not drawn.
     let ran = b.run("castanet", &["run", "-q", "--simtime", "hidden.click"], "");
     assert_eq!((ran.err.as_str(), ran.code), ("", 0));
 }

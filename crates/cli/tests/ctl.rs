@@ -310,7 +310,7 @@ fn swaps() {
     assert_eq!(ctl(&b, &["swap", "b.click", "LIMIT=4"]), ran("", "", 0));
     assert_eq!(ctl(&b, &["read", "new.class"]).out, "Null\n");
     assert_eq!(ctl(&b, &["read", "i.limit"]).out, "4\n");
-    // The count continues from 3, the queue keeps its packets, and the socket its clients.
+    // The count continues from 3, the queue keeps its packets, and the socket keeps its clients.
     assert!(ctl(&b, &["read", "c.count"]).out.trim().parse::<u64>().unwrap() >= 3);
     c.write_all(b"READ q.class\nWRITE c.reset\nQUIT\n").unwrap();
     let mut said = String::new();

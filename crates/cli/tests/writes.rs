@@ -19,7 +19,7 @@ fn writes(tool: &str, args: &[&str]) -> Vec<String> {
     c.args(args).stdin(Stdio::null()).stdout(OwnedFd::from(theirs.try_clone().unwrap()));
     c.stderr(OwnedFd::from(theirs));
     let mut child = c.spawn().unwrap();
-    // A datagram socket does not tell that its other end is closed.
+    // A datagram socket does not report that its other end is closed.
     end.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let (mut all, mut buffer, mut over) = (Vec::new(), vec![0; 1 << 16], false);
     loop {

@@ -82,7 +82,8 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// True if the router refused the command. The connection still works then; after other errors it may be broken.
+    /// Returns whether the router refused the command. After a refusal the connection still works. After other errors
+    /// it may be broken.
     pub fn is_refusal(&self) -> bool {
         matches!(self, ClientError::Refused { .. })
     }

@@ -34,7 +34,7 @@ pub enum TokenError {
     /// Other users can access the token file. The second value is the mode of the file.
     #[error("{name}: other users can access the token file (mode {1:04o}); 'chmod 600' it", name = .0.display())]
     Mode(PathBuf, u32),
-    /// The content of the token file is no token.
+    /// The content of the token file is not a valid token.
     #[error("{name}: {1}", name = .0.display())]
     Content(PathBuf, Box<TokenError>),
 }
@@ -86,7 +86,7 @@ impl Token {
     ///
     /// # Errors
     /// When the file cannot be read or is not a regular file, when another user owns it or can access it, or when its
-    /// content is no token.
+    /// content is not a valid token.
     pub fn read(path: &Path) -> Result<Token, TokenError> {
         let name = || path.to_path_buf();
         let system = |e: std::io::Error| TokenError::File(name(), e);

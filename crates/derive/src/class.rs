@@ -157,8 +157,8 @@ fn union(ty: &TokenStream, flags: &[Ident]) -> TokenStream {
     quote!(#ty::empty() #(.union(#ty::#upper))*)
 }
 
-/// Joins the handlers of the engine and of the class itself, in the order of the manual. Counts come first. So they
-/// are last in the `handlers` listing, which begins with the handler that was declared last.
+/// Joins the handlers of the engine and of the class itself, in the order of the manual, with the counts first. The
+/// `handlers` listing has the reverse order, so the counts are last there.
 fn handlers(ident: &Ident, parts: &Parts<'_>) -> TokenStream {
     let engine = parts.engine.map(|(_, ty)| ty);
     let mut lists = Vec::new();

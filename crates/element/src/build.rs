@@ -363,7 +363,7 @@ impl InitCx<'_> {
     pub fn stop(&self, times: u32) {
         self.core.outside.stop(times);
     }
-    /// Schedules the element's task, whatever the field `scheduled` says.
+    /// Schedules the element's task, regardless of the field `scheduled`.
     pub fn schedule(&mut self) {
         self.core.wakes.push(self.me);
     }

@@ -3,7 +3,7 @@
 
 use crate::handler::HandlerError;
 
-/// Why a handler call failed. The texts are those that Click's clients know.
+/// Why a handler call failed. The texts are those that existing clients of Click expect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// There is nothing to call.
@@ -40,7 +40,7 @@ pub enum Missing {
     /// There is no element with this name.
     #[error("no element named '{0}'")]
     Element(String),
-    /// The element exists, but not on the worker that was asked.
+    /// The element exists, but not on the worker that received the call.
     #[error("no element '{0}' here")]
     Replica(String),
     /// There is no read handler with this name.

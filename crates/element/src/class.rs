@@ -170,8 +170,8 @@ pub trait Lifecycle {
         None
     }
     /// Returns how many packets the element holds now. Packets count only if the element received or made them. If the
-    /// replicas of an element share their state, only one replica is asked. A class that implements this method must
-    /// declare `ledger(holds)`.
+    /// replicas of an element share their state, this method is called on only one replica. A class that implements
+    /// this method must declare `ledger(holds)`.
     fn held(&self) -> u64 {
         0
     }
@@ -224,8 +224,8 @@ pub trait Action: Object {
 /// An element that is not an [`Action`]: a classifier, table, queue, tee, source, sink or scheduler.
 #[allow(unused_variables)]
 pub trait Element {
-    /// Takes packets that arrive on a push input. The run loop drops the packets that are left in the batch as
-    /// [`Reason::Discarded`].
+    /// Takes packets that arrive on a push input. The run loop drops the packets that are still in the batch after the
+    /// call, with the reason [`Reason::Discarded`].
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {}
     /// Takes one packet that arrives on a push input. Override this method only if the class can take one packet at
     /// less cost than a batch of one.

@@ -98,7 +98,7 @@ impl<T: Object> Kit<T> {
     pub fn all_dropped(&self) -> u64 {
         self.core.all_drops().map(|d| d.2).sum()
     }
-    /// Tells the ledger check that another element has taken over the packets of this element. The check then does not
+    /// Records that another element has taken over the packets of this element, so that the ledger check does not
     /// report them as missing.
     pub fn handed_over(&mut self) {
         self.beside = self.missing();
@@ -122,8 +122,8 @@ impl Default for Site {
 }
 
 impl Site {
-    /// Returns the context to build element `e`, which has number 0 and is the only replica. The two slices tell for
-    /// each input and each output whether it is push.
+    /// Returns the context to build element `e`, which has number 0 and is the only replica. The two slices hold, for
+    /// each input and each output, whether it is push.
     pub fn cx<'a>(
         &'a mut self,
         spec: &'static ClassSpec,

@@ -18,7 +18,7 @@ pub enum Seed {
 fn system_words<const N: usize>() -> [u64; N] {
     std::array::from_fn(|i| {
         // getrandom fails only where the kernel forbids it, as in a sandbox. The random keys of standard hash maps are
-        // then the best source.
+        // the best source in that case.
         getrandom::u64().unwrap_or_else(|_| RandomState::new().hash_one(i))
     })
 }
@@ -201,8 +201,8 @@ mod tests {
         assert!((0..1000).all(|_| (0.0..1.0).contains(&r.unit())));
     }
 
-    /// Counts how often each result comes from 4,000 consecutive draws with a large bound. The expected
-    /// counts are exact, so the test needs no statistics.
+    /// Counts how often each result occurs in 4,000 consecutive draws with a large bound. The expected counts are
+    /// exact, so the test needs no statistics.
     #[test]
     fn no_result_below_a_large_bound_is_preferred() {
         // The bound is 3/4 of 2^64. Multiplication alone would give every third result twice as often as the others.

@@ -293,7 +293,7 @@ fn hostile_clients() {
         // 50 clients send commands but do not read the replies. 50 other clients send nothing.
         let mut silent: Vec<TcpStream> = (0..100).map(|_| connect()).collect();
         for c in silent.iter_mut().take(50) {
-            // The server may disconnect the clients for which it holds most data.
+            // The server may disconnect the clients for which it holds the most data.
             let _ = c.write_all(&b"READ flatconfig\n".repeat(500));
         }
         let said = f.say(b"READ c.class\nQUIT\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests behaviour of classes that shows only in a whole router: seeds, free space in queues, names of annotations,
-//! packet order.
+//! Tests behaviour of classes that is visible only in a whole router: seeds, free space in queues, names of
+//! annotations, packet order.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use castanet_runtime::Options;
@@ -58,8 +58,8 @@ fn a_full_queue_between_workers_costs_one_source_nothing() {
             let [sent, waiting] = [("c", "count"), ("q", "length")].map(|(e, h)| number(&mut r, e, h));
             let drops = number(&mut r, "q", "drops");
             assert_eq!(sent + waiting + drops, LIMIT * sources as u64, "{what}");
-            // Several sources may see the same free space in the queue. The packets of the source that comes
-            // late are then dropped.
+            // Several sources may see the same free space in the queue. If so, the packets of the source that sends
+            // later are dropped.
             assert!(sources > 1 || drops == 0, "{what}: {drops} lost");
         }
     });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every class on several workers: whatever the workers do at the same time, each packet is accounted for. If the
-//! results of a class do not depend on how packets of different sources are interleaved, they are those of one worker.
+//! Runs every class on several workers. Whatever the workers do at the same time, each packet must be accounted for. If
+//! the results of a class do not depend on how packets of different sources are interleaved, they must equal the
+//! results of one worker.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 mod noise;
@@ -18,9 +19,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// The sources on each input of the element. Each has a task of its own.
+/// The number of sources on each input of the element. Each source has a task of its own.
 const SOURCES: usize = 8;
-/// The packets of each source.
+/// The number of packets that each source sends.
 const PACKETS: u64 = 100;
 
 /// How long to wait for results, in seconds, on a machine that is busy with other things.
@@ -191,7 +192,7 @@ fn several_workers(text: &str, workers: usize, sources: usize, want: Option<&See
 }
 
 /// Returns a compound class with element `e` of a graph between its input and its output. The packets of other outputs
-/// are recorded. None if the element has not exactly one input, if it has no outputs, or if one of its ports is pull.
+/// are recorded. None unless the element has exactly one input and at least one output, and all of its ports are push.
 fn compound(name: &str, graph: &Graph, e: usize, id: usize) -> Option<String> {
     let outputs = graph.outputs(e);
     let pulls = (0..outputs).any(|o| graph.output_kind(e, o) == PortKind::Pull);
@@ -213,7 +214,7 @@ enum Found {
     Same,
     /// The results depend on how packets are interleaved. All packets are accounted for.
     Dependent,
-    /// The class has no inputs, is one of devices, or its example does not load.
+    /// The class has no inputs, belongs to the device family, or has an example that does not load.
     Skipped,
 }
 
@@ -239,7 +240,7 @@ fn compare(
 }
 
 /// Returns the graph of a class's example, and the number of the element of this class. None if the example does not
-/// load on this machine, or if the class is one of devices.
+/// load on this machine, or if the class belongs to the device family.
 fn loaded(spec: &ClassSpec) -> Option<(Graph, usize)> {
     let example = example(spec).filter(|_| !spec.module.contains("::device::"))?;
     let Ok(Loaded { graph, .. }) = castanet_testkit::load_with(&example, noise::add_to) else { return None };

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of batch limits, against a model that counts walks.
+//! Tests of batch limits, against a model that counts the paths of calls from a task (walks).
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 use crate::testing::{Entry, Random, calls_from, calls_of_task, graph, random_graph};
 use std::collections::BTreeMap;
 
-/// Whether the walks of a task enter elements with outside effects more than once in total. Each round of the loop
-/// makes all walks one step longer. Within two rounds per port, the walks have gone round any cycle.
+/// Whether the task calls elements with outside effects more than once in total. A walk is a path of calls that begins
+/// at the task. Each round of the loop makes all walks one step longer. Within two rounds per port, the walks have gone
+/// round any cycle.
 fn many_effects(g: &Graph, acts: &dyn Fn(usize) -> bool, task: usize) -> bool {
     let mut total = usize::from(acts(task));
     let mut walks: BTreeMap<Entry, usize> = BTreeMap::new();

@@ -83,8 +83,8 @@ impl Search<'_> {
         }
         if let Some(c) = connection {
             // The connection closes a cycle if an output that can be reached from this input is on the search stack.
-            // `open` counts such outputs, also for inputs that the search has visited before. So the search can decide
-            // each connection at once.
+            // `open` counts these outputs, even for inputs that the search has visited before. So the search can decide
+            // here whether the connection is a back edge.
             let hubs = self.graph.points.forward.row(point).iter();
             let closes = self.open[point] > 0
                 || hubs.filter(|&&h| self.graph.points.side(h) == Side::Hub).any(|&h| self.open[h] > 0);

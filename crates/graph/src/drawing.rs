@@ -32,7 +32,7 @@ pub struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    /// A drawing in which some compounds are single boxes, and the others are frames around their elements.
+    /// Creates a drawing in which some compounds are single boxes, and the others are frames around their elements.
     ///
     /// # Errors
     /// A name in `fold` is neither the name nor the class of a compound.

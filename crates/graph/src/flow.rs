@@ -13,7 +13,7 @@ pub(crate) struct Codes {
     /// The processing code. `None` for an unknown class, whose ports are all agnostic and independent of each other.
     processing: Option<ProcessingCode>,
     flow: Option<Flow>,
-    /// From this port number on, all inputs behave alike, and so do all outputs. Exception: a `#` in the flow code.
+    /// From this port number on, all inputs behave alike, and so do all outputs, except where the flow code has a `#`.
     distinct: usize,
 }
 

@@ -31,8 +31,8 @@ impl fmt::Display for PortKind {
 ///
 /// INVARIANT: `flat` and `specs` are never modified; the other fields are computed from them.
 ///
-/// Elements are identified by their index in `flat.elements`. An index or port that does not exist is no error:
-/// functions return what they return for an element without ports.
+/// Elements are identified by their index in `flat.elements`. For an index or port that does not exist, functions
+/// return the same as for an element without ports.
 #[derive(Clone, Debug)]
 pub struct Graph {
     /// The configuration.

@@ -37,7 +37,7 @@ pub(crate) fn check(graph: &Graph, out: &mut Vec<Diagnostic>) {
                     let calls = calls(q).into_iter();
                     stack.push((q, calls));
                 }
-                // The number of errors is limited, because each one takes time proportional to its cycle.
+                // The number of errors is limited, because each one takes time proportional to the length of its cycle.
                 Some(q) if state[q] == 1 && out.len() - before < SHOWN => {
                     let way = stack.iter().map(|s| s.0).skip_while(|&p| p != q).collect();
                     out.push(described(graph, way));

@@ -200,7 +200,8 @@ impl<'a> Pass<'a> {
             }
             removed.push(Removed { element: g.declaration(e), why });
         };
-        // An Idle goes only with its neighbours: below, each port without a connection gets one of its own.
+        // An Idle is removed only if its neighbours are removed too: `into_flat` connects each other port that lacks
+        // connections to a new Idle.
         for e in 0..g.len() {
             let idle = g.spec(e).is_some_and(|s| s.name == "Idle");
             if let Some(why) = self.is_dead(e).filter(|_| !idle) {
@@ -226,7 +227,8 @@ impl<'a> Pass<'a> {
 /// The connections of a configuration that is being changed.
 struct Links {
     all: Vec<Option<Connection>>,
-    /// By element: the connections to its inputs and from its outputs, as indices into `all`. Some may be gone.
+    /// By element: the connections to its inputs and from its outputs, as indices into `all`. Some of them may have
+    /// been removed from `all`.
     of: HashMap<usize, Vec<usize>>,
 }
 
@@ -247,8 +249,9 @@ impl Links {
             self.of.entry(c.to.element).or_default().push(n);
         }
     }
-    /// Joins what leads to an input of `e` with what its output leads to, and cuts all other connections of `e`. Returns
-    /// false, and changes nothing, if one of the two ports is not connected or `e` is connected to itself.
+    /// Connects everything that leads to this input of `e` to everything that this output of `e` leads to, and removes
+    /// all other connections of `e`. Returns false, and changes nothing, if one of the two ports is not connected or
+    /// `e` is connected to itself.
     fn join(&mut self, e: usize, input: usize, output: usize) -> bool {
         let mine = self.of.get(&e).cloned().unwrap_or_default();
         let all: Vec<Connection> = mine.iter().filter_map(|&n| self.all.get(n).copied().flatten()).collect();
@@ -294,7 +297,7 @@ impl Links {
         let linked: HashSet<usize> = used.iter().map(|&(port, _): &(PortRef, bool)| port.element).collect();
         let is_idle = |e: usize| g.spec(e).is_some_and(|s| s.name == "Idle");
         for (e, &element) in &number {
-            // An Idle without neighbours goes, too.
+            // An Idle without connections is removed too.
             if is_idle(*e) && !linked.contains(&element) {
                 continue;
             }

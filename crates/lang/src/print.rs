@@ -75,9 +75,9 @@ fn declaration(e: &Element, out: &mut String) {
     };
 }
 
-/// For each connection that enters input 0 of an element, the connection that the printed statement goes on with. This
-/// is the first connection from the element's output 0 to an input 0. If there is none, it is the last connection from
-/// output 0.
+/// For each connection that enters input 0 of an element, the connection with which the printed statement continues.
+/// This is the first connection from the element's output 0 to an input 0. If there is none, it is the last connection
+/// from output 0.
 fn continuations(all: &[Connection]) -> Vec<Option<usize>> {
     let mut onward: HashMap<usize, usize> = HashMap::new();
     for (i, c) in all.iter().enumerate().filter(|(_, c)| c.from.port == 0) {

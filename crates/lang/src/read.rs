@@ -25,7 +25,7 @@ pub fn file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     stream(file, most)
 }
 
-/// Reads a stream to its end, which must come after at most `most` bytes.
+/// Reads a stream of at most `most` bytes to its end.
 ///
 /// # Errors
 /// As for [`file()`].

@@ -60,8 +60,8 @@ impl Handlers {
         if ours { Err(Errno::EDEADLK) } else { Ok(()) }
     }
 
-    /// Converts an error of the router to an error number. `generation` tells which configuration the
-    /// request was for: the number of hot swaps before it.
+    /// Converts an error of the router to an error number. The request was for the configuration with the number
+    /// `generation`, which is the number of hot swaps before that configuration.
     fn errno(&self, error: &CallError, generation: u64) -> Errno {
         if self.remote.has_ended() {
             return Errno::ENOTCONN;

@@ -280,7 +280,7 @@ mod tests {
                     }
                 }
             }
-            // Any number either is invalid or maps back to itself.
+            // Every number is either invalid, or the inode number of the place that it refers to.
             if let Some(place) = t.place(inode) {
                 prop_assert_eq!(t.inode(place), inode);
             }

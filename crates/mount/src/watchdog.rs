@@ -51,7 +51,7 @@ impl Watchdog {
 
     /// Ends the process without unmounting.
     pub(crate) fn dismiss(mut self) {
-        // If the process was killed, the write fails; nothing needs to be done then.
+        // If the process was killed, the write fails. In that case, nothing needs to be done.
         let _ = self.line.write_all(&[DONE]);
         drop(self.line);
         let _ = self.child.wait();

@@ -56,7 +56,7 @@ pub enum BuildError {
     /// There is no directory for the compiler's output.
     #[error("cannot create a temporary directory: {0}")]
     Scratch(io::Error),
-    /// The manifest of the crate is invalid, or asks for something that packages cannot have.
+    /// The manifest of the crate is invalid, or requires something that packages cannot have.
     #[error("{}: {what}", path.display())]
     Manifest {
         /// The path of the manifest.

@@ -149,7 +149,7 @@ impl Packet {
     pub fn ip_header_in_place(&mut self) -> Option<&mut [u8; 20]> {
         let m = self.meta();
         let possible = m.flags & SHARED == 0 && self.has_ip_header();
-        // SAFETY: network + 20 <= data + len <= cap, and no other handle uses a buffer that is not shared.
+        // SAFETY: network + 20 <= data + len <= cap, and only this handle uses a buffer that is not shared.
         possible.then(|| unsafe { m.buf.add(m.network as usize).cast().as_mut() })
     }
     /// The first 20 bytes at the network header, mutable.
@@ -402,8 +402,8 @@ impl Drop for Packet {
 }
 
 /// Drops a handle on a shared buffer. If it is the handle of a clone, the clone's chunk gets its own buffer back and is
-/// freed at once. The owner (the chunk that the shared buffer belongs to) is freed when the last handle on the buffer
-/// is dropped. If the owner's own handle is dropped earlier, only the reference count keeps the owner alive.
+/// freed immediately. The owner (the chunk that the shared buffer belongs to) is freed when the last handle on the
+/// buffer is dropped. If the owner's own handle is dropped earlier, only the reference count keeps the owner alive.
 #[cold]
 #[inline(never)]
 fn drop_shared(chunk: ChunkPtr) {

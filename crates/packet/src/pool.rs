@@ -54,8 +54,8 @@ static LENDER: OnceLock<Lender> = OnceLock::new();
 /// Lends the pools of this copy of the crate to another copy in the same process.
 #[derive(Clone, Copy)]
 pub struct Lender {
-    /// The address of the `LENDER` in this copy of the crate, which tells the copy from others. Function addresses are
-    /// not suitable, because the compiler may merge or duplicate functions.
+    /// The address of the `LENDER` in this copy of the crate, which identifies the copy. Function addresses are not
+    /// suitable, because the compiler may merge or duplicate functions.
     copy: usize,
     /// The pool of the calling thread, created if necessary.
     current: fn() -> NonNull<Inner>,
@@ -311,7 +311,7 @@ pub(crate) fn count_elsewhere(n: isize) {
 
 /// A counter that increases by one with each packet that this thread drops. This holds only while the thread creates no
 /// packets. The difference between the values before and after a panic is the number of packets that the unwinding
-/// dropped. The counter costs ordinary drops nothing.
+/// dropped. The counter adds no cost to ordinary drops.
 pub fn dropped() -> usize {
     let free = with_local(|local, _| local.free.iter().map(Vec::len).sum::<usize>());
     free.wrapping_add_signed(DROPPED_ELSEWHERE.get())

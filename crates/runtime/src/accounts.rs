@@ -37,7 +37,7 @@ impl Account {
 }
 
 /// Returns how many packets an element holds, summed over its replicas. If the replicas share their state, they all
-/// report the same packets, so only the first replica is asked.
+/// report the same packets, so only the first replica is counted.
 pub(crate) fn held_by(shared: &Shared, element: u32, held: impl Fn(usize, u32) -> u64) -> u64 {
     let share = shared.spec(element).is_some_and(|s| s.workers == Workers::Share);
     let workers = shared.workers_of(element).iter().take(if share { 1 } else { usize::MAX });

@@ -36,7 +36,7 @@ impl Assembly {
     }
 
     /// Adds the ledger counts of `other` to the ledger of this router, and resets those of `other` to 0. `other` must
-    /// not run again. `pairs` tells which element of this router gets the counts of an element of `other`.
+    /// not run again. `pairs` gives, for an element of `other`, the element of this router that gets its counts.
     /// [`Assembly::settle_ledger`] later counts the packets that are still in `other`.
     pub fn inherit_ledger(&mut self, other: &mut Assembly, pairs: &Pairs) {
         for e in 0..other.shared.graph.len() as u32 {

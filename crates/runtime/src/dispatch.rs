@@ -353,8 +353,8 @@ impl Router for Nodes {
         if let Some(h) = self.shared.provided(e).find(|h| h.0 == handler) {
             return h.1.access();
         }
-        // The class does not declare such a handler, so ask the element itself for its own handlers. If the element is
-        // running, it cannot be asked, so it counts as having none.
+        // The class does not declare this handler, so search the element's own handlers. If the element is running, its
+        // own handlers cannot be listed, so it counts as having none.
         let member = self.places.get(e as usize).map_or(0, |p| p.1 as usize);
         let own = match self.node_of(e).and_then(|n| self.nodes.get(n)).map(|n| &n.body) {
             Some(Body::Element(x) | Body::Reaching(x, _)) => x.own_handlers(),

@@ -25,7 +25,7 @@ pub(crate) enum GlobalRead {
     Anywhere(fn(&Shared) -> String),
     /// The value is the speed of the clock. A worker must read it from its own clock.
     Timewarp,
-    /// The value is the table of all drops. A worker must compute this table, because the computation asks the other
+    /// The value is the table of all drops. Only a worker can compute this table, because it must call the other
     /// workers for their drops.
     Drops,
 }

@@ -26,7 +26,7 @@ fn follower(graph: &Graph, e: usize) -> Option<usize> {
 }
 
 /// Links the elements of one worker: its own elements, and the locked elements that it shares with other workers.
-/// `back` tells for each connection whether it closes a cycle.
+/// `back` says for each connection whether it closes a cycle.
 pub(crate) fn link(
     shared: &Arc<Shared>,
     instances: Vec<(usize, Instance)>,

@@ -32,7 +32,8 @@ pub(crate) struct State {
     pub disabled: Option<Instance>,
     /// The timers of the element. While a worker runs the element, these timers replace those of the worker.
     timers: TimerQueue<(u32, u16)>,
-    /// The earliest expiry of the element's timers that the home worker knows of. None if it knows of no timer.
+    /// The earliest expiry of the element's timers that has been reported to the home worker. None if none has been
+    /// reported.
     announced: Option<i64>,
     /// The descriptors that the element watches. While a worker runs the element, these watches replace those of the
     /// worker.

@@ -40,7 +40,7 @@ pub(crate) enum Body {
     /// A locked element, which several workers share. The edges are its outbox: packets that it emits wait there until
     /// it has returned.
     Locked(Arc<Locked>, Box<[Edge]>),
-    /// The node is running, further up the call stack, and its body is with the caller.
+    /// The node is running, further up the call stack. The function that runs it holds its body.
     Busy,
 }
 

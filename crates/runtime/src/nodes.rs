@@ -2,9 +2,9 @@
 //! The linked elements of one worker, and the edges between them on which packets wait.
 //!
 //! The run loop owns all elements and calls one at a time with `&mut`, so a push does not recurse. A node is a chain of
-//! actions or a single element. After a node has run, the run loop follows the node's first output with packets at
-//! once, and puts the other outputs on a stack. So everything downstream of output 0 runs before output 1, in the same
-//! order as if packets were pushed one by one.
+//! actions or a single element. After a node has run, the run loop continues along the node's first output that has
+//! packets, and puts the other outputs on a stack. So everything downstream of output 0 runs before everything
+//! downstream of output 1, in the same order as if packets were pushed one by one.
 
 use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};

@@ -45,7 +45,7 @@ pub struct Options {
     pub on_panic: OnPanic,
     /// The text of the configuration, for the handler `config`.
     pub config: String,
-    /// The folder below which clients may name files, if they have shown the operator's token. If there is no folder,
+    /// The folder below which clients may name files, if they have sent the operator's token. If there is no folder,
     /// clients may name no files.
     pub client_files: Option<PathBuf>,
     /// Whether scripts show a message about variables that are not defined.
@@ -87,7 +87,7 @@ pub(crate) struct Settings {
     pub clock: Clock,
     /// The origin of the configuration, which decides its rights.
     pub origin: Origin,
-    /// The folder below which clients may name files, if they have shown the operator's token. If there is no folder,
+    /// The folder below which clients may name files, if they have sent the operator's token. If there is no folder,
     /// clients may name no files.
     pub folder: Option<Arc<Path>>,
     /// Whether scripts show a message about variables that are not defined.

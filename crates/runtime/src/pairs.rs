@@ -131,7 +131,7 @@ impl<'a> Side<'a> {
     fn beside_name(&self, e: usize) -> bool {
         self.edges(e).any(|(_, _, peer)| self.kinds.get(peer.element) == Some(&None))
     }
-    /// Whether a neighbour has a name but is not paired. Such a neighbour was renamed, added or removed.
+    /// Whether element `e` has a neighbour that is named but not paired, because it was renamed, added or removed.
     fn beside_stranger(&self, e: usize) -> bool {
         let stranger = |p: usize| self.kinds.get(p) == Some(&None) && self.twins.get(p) == Some(&None);
         self.edges(e).any(|(_, _, peer)| stranger(peer.element))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Panics of elements. They are caught around a worker's run loop. The worker counts the lost packets as dropped, and
-//! [`OnPanic`] tells whether the router continues.
+//! [`OnPanic`] decides whether the router continues.
 
 use crate::node::{Body, Rest};
 use crate::nodes::Nodes;
@@ -130,7 +130,7 @@ impl Nodes {
         let (locks, waits, answering) = (self.locks, self.waits, self.answering);
         caught(|| f(self, core)).map_err(|(report, _)| {
             // The panic has interrupted a handler call. Restore the rights from before this call, so that the next call
-            // does not run with them.
+            // does not run with the rights of the interrupted call.
             core.restore_caller(Some(caller));
             self.calls = calls;
             // The panic has also released the locks that this call took. So restore the numbers of locks and waits from
@@ -165,7 +165,7 @@ impl Nodes {
 
 impl Worker {
     /// Runs until the router has ended, or until all workers wait at the barrier for a hot swap. If an element panics,
-    /// [`OnPanic`] tells how to continue.
+    /// [`OnPanic`] decides how to continue.
     pub(crate) fn run(&mut self) {
         while let Err((report, panic)) = caught(|| self.run_loop()) {
             self.nodes.unwind_to(&self.core, (0, 0, 0));

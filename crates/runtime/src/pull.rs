@@ -12,8 +12,8 @@ use castanet_packet::{Batch, Packet};
 /// The access to other elements for a task that pulls from only one element and calls no handlers.
 pub(crate) struct Direct<'a> {
     pub node: &'a mut Node,
-    /// Edges for the packets that elements emit during a pull: the task's input leads to such an element. These packets
-    /// wait here until the task has returned.
+    /// Edges for the packets that the upstream element `node` emits during a pull. These packets wait here until the
+    /// task has returned.
     pub outbox: &'a mut [Edge],
     pub port: usize,
     /// Whether a pull has put packets into `outbox`.

@@ -65,8 +65,8 @@ impl Nodes {
     }
 
     /// Pushes the packets that came over edge `x` to a node. If the node is a chain and leaves packets only on its main
-    /// output, continues with the next node at once. Returns the last node that ran, and the edges on which it has put
-    /// packets, as bits. Returns none if the packets wait or were dropped.
+    /// output, continues with the next node immediately. Returns the last node that ran, and the edges on which it has
+    /// put packets, as bits. Returns none if the packets wait or were dropped.
     #[inline(always)]
     fn run_node(&mut self, core: &mut Core, mut x: usize, mut target: Target) -> Option<(usize, u64)> {
         loop {

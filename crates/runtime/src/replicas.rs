@@ -69,7 +69,7 @@ impl Shared {
         let share = self.spec(element).is_some_and(|s| s.workers == Workers::Share);
         if share && handler != "config" { 1 } else { usize::MAX }
     }
-    /// Returns the value of a handler if any thread can compute it. None if a worker must be asked.
+    /// Returns the value of a handler if any thread can compute it. None if only a worker can compute it.
     fn unasked(&self, element: u32, handler: &str) -> Option<String> {
         match self.declared(element, handler) {
             Some(_) => None,

@@ -111,7 +111,7 @@ impl Router {
             }
             loop {
                 self.round(&mut threads);
-                // The slot for hot swaps is closed below. Threads that wait for a swap then get an error.
+                // The slot for hot swaps is closed below, so threads that wait for a swap get an error.
                 if self.assembly.shared.is_stopped() {
                     break;
                 }

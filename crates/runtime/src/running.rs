@@ -58,8 +58,8 @@ impl Running {
     pub fn failed_calls(&self) -> u64 {
         self.session.failed_calls.load(Ordering::Relaxed)
     }
-    /// Makes the router stop under simulated time when no task is scheduled and no timer is set, because time cannot
-    /// advance then. Only for programs in which no other thread calls the router.
+    /// Makes the router stop under simulated time when no task is scheduled and no timer is set. In that state, time
+    /// cannot advance. Only for programs in which no other thread calls the router.
     pub fn stop_when_idle(&self) {
         self.session.set_stops_when_idle(true);
     }

@@ -107,7 +107,8 @@ impl Shared {
     pub fn is_stopped(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
-    /// Ends this configuration, or the current one if this one has been replaced. The driver script is not asked.
+    /// Ends this configuration, or the current one if this one has been replaced. The driver script does not get a stop
+    /// request.
     pub fn end(&self) {
         self.supervisor.reach(self, &Shared::end_here);
     }
@@ -138,8 +139,8 @@ impl Shared {
             i.waker.wake();
         }
     }
-    /// Called under simulated time when no task is scheduled and no timer is set. If the router should stop then,
-    /// requests a stop, shows a message, and returns true. If it should wait, returns false.
+    /// Called under simulated time when no task is scheduled and no timer is set. If an idle router must stop, requests
+    /// a stop, shows a message, and returns true. If the router must wait, returns false.
     pub(crate) fn stop_idle(&self) -> bool {
         // If an element watches signals, a script may be waiting for one, so do not stop.
         let stops = self.signals.is_empty() && self.session.stops_when_idle();

@@ -105,7 +105,7 @@ impl Waits {
     }
 }
 
-/// Puts one worker to sleep, by means of an epoll descriptor.
+/// Puts one worker to sleep, with an epoll descriptor.
 pub(crate) struct Sleeper {
     waker: Arc<Waker>,
     epoll: OwnedFd,

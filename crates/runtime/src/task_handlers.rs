@@ -63,7 +63,8 @@ impl Nodes {
         ALL.iter().find(|h| h.name == handler).filter(|_| self.shared.shows_task(element))
     }
 
-    /// Reads a task handler whose value only the task's worker knows. Returns none if the element has no such handler.
+    /// Reads a task handler whose value can be read only on the task's worker. Returns none if the element has no such
+    /// handler.
     pub(crate) fn read_task_handler(&self, core: &Core, element: u32, handler: &str) -> Option<String> {
         let (read, without_task) = self.task_handler(element, handler)?.read?;
         let has_task = self.shared.has_task(element);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of a panic: the element that panicked, the message, and the node bodies that were running.
 //!
-//! The packet path pays nothing for this. Destructors of guard values collect the report while the stack unwinds. When
-//! a call returns normally, `mem::forget` prevents the destructor of its guard from running.
+//! The report adds no cost to the packet path. Destructors of guard values collect the report while the stack unwinds.
+//! When a call returns normally, `mem::forget` prevents the destructor of its guard from running.
 
 use crate::node::Body;
 use castanet_element::{Cx, Instance};
@@ -83,8 +83,8 @@ pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (PanicReport, Box<dy
     })
 }
 
-/// Calls `f`, which runs one or several elements with `cx`. If `f` panics, records the running element, which `cx`
-/// knows, as the culprit.
+/// Calls `f`, which runs one or several elements with `cx`. If `f` panics, records the culprit: the element that was
+/// running, according to `cx`.
 #[inline(always)]
 pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -> R {
     struct Guard<'c, 'a>(&'c mut Cx<'a>);

@@ -176,7 +176,7 @@ impl Nodes {
     }
 
     /// Called after an element has run on this worker. Informs the home worker of the element if timers or descriptors
-    /// have changed, or if the element wants its task to be scheduled.
+    /// have changed, or if the element requests that its task be scheduled.
     fn tell_home(&self, core: &mut Core, lock: &Locked, state: &mut State) {
         let Some(home) = self.shared.inboxes.get(lock.home) else { return };
         if state.has_news() {

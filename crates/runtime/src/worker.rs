@@ -12,7 +12,7 @@ use castanet_element::{Drive, Turn};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
-/// The number of task turns between two checks of timers and of mail: messages from other threads.
+/// The number of task turns between two checks of timers and of mail (messages from other threads).
 const TURNS: usize = 128;
 /// The maximum number of timers that run before tasks and mail are served. Without this limit, a timer that sets itself
 /// again for the current time would block the worker.

@@ -38,7 +38,7 @@ fn each_file_uses_only_files_that_come_before_it() {
     let lib = read("lib");
     let list = lib.lines().skip_while(|l| !l.contains("Each file uses only"));
     let order: Vec<&str> = list.take_while(|l| l.starts_with("//!")).flat_map(names).collect();
-    // A path belongs to the longest module in the list that it begins with.
+    // A path belongs to the listed module that is its longest prefix.
     let place = |path: &str| {
         let listed = order.iter().enumerate();
         let of =

@@ -11,7 +11,7 @@ const BATCHES: [usize; 5] = [1, 2, 3, 32, 256];
 /// Annotation that holds the source of packets of [`Numbers`](classes::Numbers).
 const SOURCE: usize = 18;
 
-/// Consumes packets, and counts how many of the same source come in a row.
+/// Consumes packets, and counts how many of the same source arrive in a row.
 #[derive(Class)]
 #[class(name = "Runs", ports = "1/0", processing = "h/a", packets = "any/", workers = exclusive, handlers)]
 #[class(drops(Consumed), ends(Consumed))]
@@ -34,7 +34,7 @@ impl Element for Runs {
 
 #[handlers]
 impl Runs {
-    /// The sources, and how many of their packets came in a row.
+    /// The sources, and how many of their packets arrived in a row.
     #[read]
     fn runs(&self) -> String {
         self.runs.iter().map(|(s, n)| format!("{s}:{n}")).collect::<Vec<_>>().join(" ")
@@ -71,7 +71,7 @@ fn tasks_take_turns_in_long_bursts() {
 
 #[test]
 fn timers_come_after_a_number_of_turns() {
-    // All tasks together have 128 turns before the run loop looks at timers. The timer of Quit ends the run.
+    // All tasks together have 128 turns before the run loop checks the timers. The timer of Quit ends the run.
     for batch in BATCHES {
         for (sources, burst, each) in [(2, 1, 64), (2, 100, 6_400), (4, 3, 96)] {
             let mut text = String::from("Quit(0);\n");

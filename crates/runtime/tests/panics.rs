@@ -234,7 +234,7 @@ fn a_disabled_element_drops_its_packets() {
             let came = number(&mut r, "s", "count");
             assert!((38..70).contains(&came), "{came}, {what}");
             assert_eq!(came + panicked(&r), N, "{what}");
-            // Its handlers still answer, and it is cleaned up.
+            // The handlers of the disabled element still answer, and the element is cleaned up.
             assert_eq!(number(&mut r, "f", "seen"), 70, "{what}");
             r.cleanup();
         }
@@ -250,7 +250,7 @@ fn a_router_that_stops_does_so_in_good_order() {
         assert_eq!(number(&mut r, "f", "seen"), 70);
         assert_eq!(r.running().panics(), 1);
     }
-    // The other workers must stop in good order, too.
+    // The other workers must also stop in good order.
     watched(|| {
         let (options, log) = real(2);
         let mut r = faulty(

@@ -130,8 +130,8 @@ fn finished(text: &str, batch: usize) -> Router {
 
 #[test]
 fn packets_emitted_during_a_pull_leave_by_their_own_outputs() {
-    // The run loop lets a task pull directly from a storage or source, but not through a chain or a
-    // scheduler. The first line of the configuration gives Spring edges whose numbers do not start at 0.
+    // The run loop lets a task pull directly from a storage or source, but not through a chain or a scheduler. Because
+    // of the first line of the configuration, the edges of the element Spring do not start with number 0.
     for (path, direct) in [("", true), ("-> RoundRobinSched", false), ("-> Null", false)] {
         for max in [0, 1, 2, 5] {
             for batch in [1, 3, 32] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Live reconfiguration: elements that get another configuration by their handler `config`.
+//! Live reconfiguration: elements that get another configuration through their handler `config`.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use castanet_element::remote::Remote as _;

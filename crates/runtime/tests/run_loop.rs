@@ -300,10 +300,10 @@ fn sources_of_several_workers_overflow_a_queue_by_what_is_on_its_way() {
     let source = |name: &str, more: &str| format!("{name} :: InfiniteSource(BURST {BURST}{more}) -> q;");
     for workers in 2..=4 {
         for round in 0..25 {
-            // Nothing pulls, so the queue fills up and stays full. A source that asks for free space then gets none.
-            // But each of the two sources may have been granted a burst before, and still send it. The queue had space
-            // for one of these bursts, so at most the other burst is lost. In general, `n` sources lose at most `n - 1`
-            // bursts. All sources on one worker count as one source.
+            // Nothing pulls, so the queue fills up and stays full, and new requests for free space fail. But each of
+            // the two sources may have been granted a burst earlier, and may still send it. The queue had space for one
+            // of these bursts, so at most the other burst is lost. In general, `n` sources lose at most `n - 1` bursts.
+            // All sources on one worker count as one source.
             let text = format!(
                 "q :: FullNoteQueue({}) -> Unqueue(ACTIVE false) -> Discard; {} {} StaticThreadSched(a 0, b 1);",
                 20 + round,

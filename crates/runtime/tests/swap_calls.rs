@@ -265,7 +265,7 @@ fn signals_that_come_in_a_commit_reach_the_element_that_watches_them_next() {
                 r.swap(Origin::Operator, "config", &new).unwrap();
                 // A worker handles its mail in order, so it has handled the signal before this read.
                 assert_eq!(read(r, element, "seen"), seen, "{next}");
-                // Signals that arrive later go to the new router at once.
+                // Signals that arrive later go to the new router immediately.
                 assert_eq!(r.signal(USR1), !next.contains("12"), "{next}");
                 let more = if next.contains("12") {
                     seen.to_string()

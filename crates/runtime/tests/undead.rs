@@ -43,13 +43,14 @@ fn what_is_removed() {
             "InfiniteSource@1 :: InfiniteSource;\nq :: Queue;\nu :: Unqueue;\nd :: Discard;\n\nInfiniteSource@1 -> q\n    -> u\n    -> d;\n",
             &[("k :: Queue", Unreachable), ("p :: PrioSched", Redundant)],
         ),
-        // A switch that can be changed stays. Its output without an end gets an Idle.
+        // A switch that handlers can change is not removed. Its output that led to the removed Counter gets an Idle.
         (
             "InfiniteSource -> w :: Switch; w[0] -> Discard; w[1] -> c :: Counter -> Idle;",
             "InfiniteSource@1 :: InfiniteSource;\nw :: Switch;\nDiscard@3 :: Discard;\nIdle@undead@1 :: Idle;\n\nInfiniteSource@1 -> w\n    -> Discard@3;\nw [1] -> Idle@undead@1;\n",
             &[("c :: Counter", NoEnd)],
         ),
-        // Elements that others name stay, and so does what prints.
+        // Elements whose names occur in other configuration strings are not removed, and neither are elements that
+        // print.
         (
             "Idle -> c :: Counter -> Discard; InfiniteSource -> Print -> Idle; Script(print c.count);",
             "",
@@ -138,7 +139,7 @@ fn routers_without_dead_code_do_the_same() {
         gone += removed.len();
         for batch in [1, 32] {
             let (mut before, after) = (run(&text, batch), run(&without, batch));
-            // Elements that were removed have no counts and drops any more.
+            // Elements that were removed no longer have counts and drops.
             let is_gone = |name: &str| removed.iter().any(|r| r.0.split(' ').next() == Some(name));
             before.1.retain(|name, _| !is_gone(name));
             before.2.retain(|(name, _), _| !is_gone(name));

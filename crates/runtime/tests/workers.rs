@@ -268,7 +268,7 @@ fn a_home_learns_of_timers_and_tasks_without_being_asked() {
             "a :: Numbers(1, 1) -> x :: {class} -> c :: Counter -> Discard; b :: Numbers(2, 3000, 7) -> x; \
              StaticThreadSched(a 0, x 0, b 1);"
         );
-        // No handler of `x` is read, because the read would make the home worker look at the timers.
+        // No handler of `x` is read, because the read would make the home worker check the timers.
         during(&text, real(2).0, |r| until(class, || count(r, "c", "count") == 3001));
     }
 }
@@ -338,8 +338,8 @@ fn packets_for_an_element_in_use_wait_until_the_worker_holds_no_lock() {
 
 #[test]
 fn workers_that_call_each_other_with_locks_held_go_on() {
-    // Worker 1 holds `x` and asks worker 0 for `y`; worker 2 holds `y` and asks worker 0 for `x`. Worker 0 waits for
-    // one of the locks, and must answer the other call meanwhile.
+    // Worker 1 holds the lock of `x` and calls a handler of `y` on worker 0. Worker 2 holds the lock of `y` and calls a
+    // handler of `x` on worker 0. Worker 0 waits for one of the locks, and must answer the other call meanwhile.
     let text = "h :: Numbers(1, 5) -> t :: Tee; t -> x :: LoneAsk(y.count) -> c :: Counter -> Discard; \
                 t [1] -> y :: LoneAsk(x.count) -> d :: Counter -> Discard; \
                 a :: Numbers(2, 4000) -> x; b :: Numbers(3, 4000) -> y; StaticThreadSched(h 0, a 1, b 2);";

@@ -67,7 +67,7 @@ pub struct ArgError {
     pub message: String,
     /// The offending bytes of the configuration string.
     pub range: Range<usize>,
-    /// The text that the format of Click's messages shows instead of `message`. `None` if it shows `message`.
+    /// The text to show instead of `message` in the format of Click's messages. `None` to show `message`.
     pub classic: Option<String>,
     /// How to fix the argument; empty if unknown.
     pub help: String,

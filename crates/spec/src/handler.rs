@@ -8,7 +8,7 @@ use crate::flags::HandlerFlags;
 pub enum Merge {
     /// Numbers are added.
     Sum,
-    /// All replicas agree; the first one answers.
+    /// All replicas have the same value, so the value of the first replica is used.
     First,
     /// The result is the largest number of all replicas.
     Max,

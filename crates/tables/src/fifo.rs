@@ -185,7 +185,7 @@ impl<T> Fifo<T> {
     /// Changes the capacity. The oldest items stay; items that no longer fit are returned, oldest first.
     ///
     /// # Errors
-    /// When there is not enough memory; the queue is unchanged then.
+    /// When there is not enough memory; in that case, the queue is unchanged.
     pub fn try_resize(&mut self, capacity: usize) -> Result<Vec<T>, TryReserveError> {
         let mut new = Self::try_new(capacity)?;
         let mut items = Vec::new();

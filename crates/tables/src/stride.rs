@@ -59,11 +59,11 @@ struct Client {
     /// The sum of the task's strides, one for each turn. A turn that `retry` or `withdraw` cancelled is not included.
     /// Turns are added only while tasks have different numbers of tickets.
     service: u64,
-    /// The task's pass when it was withdrawn ([`Stride::withdraw`]); none if it was not withdrawn since it was last
-    /// added.
+    /// The task's pass when it was withdrawn ([`Stride::withdraw`]); none unless it has been withdrawn since it was
+    /// last added.
     left_at: Option<u64>,
-    /// True if the last call of [`Stride::retry`] for the task cancelled a turn, so that the turn does not count. The
-    /// next call then cancels none.
+    /// True if the last call of [`Stride::retry`] for the task cancelled a turn, so that the turn does not count. In
+    /// that case, the next call cancels none.
     retries: bool,
 }
 
@@ -144,7 +144,7 @@ impl Stride {
     }
 
     /// Called when a task found nothing to do in its last turn but stays scheduled. Every second such turn is not
-    /// charged to the task, so the task can try again at once. The other turns are charged, so a task that finds
+    /// charged to the task, so the task can try again immediately. The other turns are charged, so a task that finds
     /// nothing for long gives way to other tasks. Does nothing while all tasks have equal numbers of tickets.
     pub fn retry(&mut self, client: u32) {
         if !self.mixed {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     /// Lets tasks take packets that come from outside in `bursts` bursts; burst `i` has `burst(i)` packets. All tasks
-    /// wake when a burst comes. Tasks that find no packet try again, `polls()` times in all, and then sleep. Returns
+    /// wake when a burst comes. Tasks that find no packet try again, `polls()` times in total, and then sleep. Returns
     /// the number of packets that each task took.
     fn woken(
         tickets: &[u32],

@@ -207,9 +207,9 @@ impl Hostile {
         frames::ethernet(self.scene.router.0, self.scene.host.0, 0x0800, &ip.bytes())
     }
 
-    /// Fragments that overlap, contradict each other, never become complete, or exceed the maximum packet
-    /// length. The router reassembles those that are addressed to itself. It forwards those for the host behind it
-    /// as they are.
+    /// Generates fragments that overlap, contradict each other, never become complete, or exceed the maximum packet
+    /// length. The router reassembles fragments that are addressed to itself, and forwards fragments for the host
+    /// behind it unchanged.
     pub fn fragments(&mut self) -> Vec<Vec<u8>> {
         let Scene { host, router, beyond } = self.scene;
         let to = self.one_of(&[router.1, router.1, beyond], router.1).to_string();

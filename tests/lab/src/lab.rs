@@ -148,8 +148,8 @@ impl Lab {
     /// Creates devices that are connected by a switch.
     pub fn lan(&self, devices: &[(&Host, &str)]) {
         let switch = self.host("switch");
-        // Without spanning tree the ports forward at once. Without multicast snooping the switch sends no
-        // packets of its own.
+        // Without spanning tree the ports forward immediately. Without multicast snooping the switch sends no packets
+        // of its own.
         switch.ip("link add name bridge type bridge stp_state 0 mcast_snooping 0");
         switch.ip("link set bridge up");
         for (i, (host, device)) in devices.iter().enumerate() {
@@ -199,8 +199,7 @@ impl Host {
     #[track_caller]
     pub fn ping(&self, requests: usize, arguments: &str) -> String {
         // After the first reply, `ping -W` waits for the other replies only as long as its interval (`-i`). So the
-        // interval is a minute, and `-l` sends all requests at once. `ping` ends earlier if all replies have
-        // come.
+        // interval is a minute, and `-l` sends all requests at once. `ping` ends earlier if all replies have arrived.
         let text = self.run(&format!("ping -c {requests} -l {requests} -i 60 -W 60 {arguments}")).good();
         let complete = format!("{requests} packets transmitted, {requests} received,");
         assert!(text.contains(&complete), "{text}");

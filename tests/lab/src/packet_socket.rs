@@ -89,7 +89,7 @@ impl PacketSocket {
         self.0.try_clone().map(PacketSocket)
     }
 
-    /// Returns whether [`PacketSocket::receive`] would return at once. If `wait` is set, waits until it would, or
+    /// Returns whether [`PacketSocket::receive`] would return immediately. If `wait` is set, waits until it would, or
     /// until a signal arrives.
     pub fn ready(&self, wait: bool) -> io::Result<bool> {
         let mut one = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };

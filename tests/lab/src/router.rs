@@ -59,7 +59,7 @@ impl Router {
         Router { host, process }
     }
 
-    /// Runs castanet with these arguments, and waits until it has this many packet sockets.
+    /// Runs castanet with these arguments, and waits until it has at least `devices` packet sockets.
     ///
     /// # Panics
     /// The router does not start.

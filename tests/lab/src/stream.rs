@@ -37,7 +37,7 @@ fn patient(stream: TcpStream) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Serves one client: receives blocks, then sends as many.
+/// Serves one client: receives blocks, then sends the same number of blocks.
 pub fn serve(port: u16, blocks: u64) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))?;
     println!("ready");
@@ -46,7 +46,7 @@ pub fn serve(port: u16, blocks: u64) -> io::Result<()> {
     send(&mut stream, blocks)
 }
 
-/// Sends blocks to a server, then receives as many.
+/// Sends blocks to a server, then receives the same number of blocks.
 pub fn exchange(server: &str, port: u16, blocks: u64) -> io::Result<()> {
     let mut stream = patient(TcpStream::connect((server, port))?)?;
     send(&mut stream, blocks)?;

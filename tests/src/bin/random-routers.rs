@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs random routers of all classes with extreme arguments: `random-routers [ROUTERS [PACKETS [SEED]]]`. The default
-//! is 10,000 routers, about 100,000 packets for each, and seed 1,000,000. The seed of each router is one more than
-//! that of the router before, so that a router can be run again alone. Prints totals of the routers and their packets.
+//! is 10,000 routers, about 100,000 packets for each, and seed 1,000,000. The seed of each router is one more than that
+//! of the router before, so that a single router can be run again. Prints totals of the routers and their packets.
 //! Exits with 1 at the first panic, if a ledger does not balance, or if a router does not end.
 
 use castanet_tests::random_routers::{Totals, count_panics, one};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The seed of the router that runs.
 static SEED: AtomicU64 = AtomicU64::new(0);
-/// The time after which a router that still runs is taken for hanging. All routers end after a bounded number of turns.
+/// The time after which a router that still runs counts as hanging. All routers end after a bounded number of turns.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Ends the process if one router runs longer than [`PATIENCE`].

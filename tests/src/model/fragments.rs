@@ -4,8 +4,8 @@ use super::masked::{Fields, Masked};
 use super::options;
 use super::router::MTU;
 
-/// Describes what is wrong with the fragments of a packet; `None` if nothing is. The fragments are in the order of
-/// transmission.
+/// Describes what is wrong with the fragments of a packet; `None` if they are correct. The fragments are in the order
+/// of transmission.
 pub(super) fn fault(want: &Masked, fragments: &[&[u8]]) -> Option<String> {
     let whole = Fields::of(&want.bytes)?;
     let mut done = 0;

@@ -286,12 +286,12 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Checks a packet that arrived on this interface before the first ARP reply of its next hop: the router
-    /// must have sent an ARP request, before the first frame to that next hop.
+    /// Checks a packet that arrived on this interface before the first ARP reply of its next hop: the router must have
+    /// sent an ARP request, before the first frame to that next hop.
     ///
-    /// If packets of the other interface go to the next hop too (`shared`), the request may be for one of those.
-    /// The worker that reads the other trace then sends it, while this one may already have read the reply, so
-    /// their order is not checked.
+    /// If packets of the other interface go to the same next hop (`shared`), the order is not checked. In that case,
+    /// the worker of the other interface may be the one that sends the request, and the worker of this interface may
+    /// already have read the reply.
     fn check_asked_first(
         &self,
         cause: (usize, usize),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// The device at which forwarded packets arrive.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
-    /// The process that holds the receiving host.
+    /// The ID of a process in the network namespace of the receiving host.
     pub receiver: u32,
     /// The device on that host.
     pub device: String,

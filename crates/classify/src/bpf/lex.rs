@@ -29,8 +29,8 @@ pub fn split(text: &str) -> Vec<(Token<'_>, Range<usize>)> {
             i += 1;
             continue;
         }
-        // A backslash marks a keyword that is used as a name. The backslash is dropped, because the grammar
-        // already tells names from keywords.
+        // A backslash marks a keyword that is used as a name. The backslash is dropped, because the grammar already
+        // distinguishes names from keywords.
         if c == b'\\' {
             i += 1;
         }

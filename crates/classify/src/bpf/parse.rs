@@ -196,7 +196,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether the next token is a name and no keyword.
+    /// Whether the next token is a name and not a keyword.
     fn is_name(&self) -> bool {
         match self.peek() {
             Token::Word("and" | "or" | "not" | "broadcast" | "multicast") | Token::Sign(_) | Token::End => {

@@ -24,7 +24,7 @@ pub(super) struct Given {
 
 impl Parser<'_> {
     /// Parses `word` as a value of the type that the qualifiers give. If they give no type, the type of the previous
-    /// test is tried. If `word` is no value of that type, its type is inferred from `word` alone. `bare` means that
+    /// test is tried. If `word` is not a value of that type, its type is inferred from `word` alone. `bare` means that
     /// the value stands alone: no qualifier, mask or relation precedes it.
     pub(super) fn operand(
         &self,

@@ -81,7 +81,8 @@ fn positive(text: &str) -> Result<f64, String> {
 /// Runs the benchmark called `name`, then prints the results and writes the requested files.
 pub fn main(name: &str, a: &Curve) -> Result<(), String> {
     let what = curves::named(name).ok_or("there is no such curve")?;
-    // If the load R exceeds the rate L of the link, the excess is (R - L) / R of the load. This is always below 1.
+    // If the load R exceeds the rate L of the link, the excess is the share (R - L) / R of the load, which is always
+    // below 1.
     if name == "red" && a.to.is_some_and(|to| to >= 1.0) {
         return Err("--to: the excess is a share of the load and must be below 1".into());
     }

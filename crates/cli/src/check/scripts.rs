@@ -57,8 +57,8 @@ fn wrong_wait(script: &Element, argument: Range<usize>) -> Option<Diagnostic> {
     (!right).then(|| warning.at("the script will not wait here").help(help))
 }
 
-/// Warns about variables that the script never sets, if their name is similar to a variable that the script
-/// does set. Other variables are not reported, because other elements may set them by the handler `set`.
+/// Warns about variables that the script never sets, if their name is similar to a variable that the script does set.
+/// Other variables are not reported, because other elements may set them through the handler `set`.
 fn misspelt_variables(script: &Element) -> Vec<Diagnostic> {
     let config = script.config.as_str();
     let set = variables(config, &["set", "setq", "init", "initq", "export", "exportq"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `click-buildtool`: tells which classes and features this binary provides.
+//! `click-buildtool`: reports which classes and features this binary provides.
 
 use super::input::{print, say};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};

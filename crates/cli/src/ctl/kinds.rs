@@ -30,7 +30,7 @@ impl Kinds {
     /// handler, or if this program does not have that class.
     ///
     /// # Errors
-    /// When the connection breaks. A refusal to read the element's class is no error.
+    /// When the connection breaks. A refusal to read the element's class is not an error.
     pub fn of(&mut self, client: &mut Client, handler: &str) -> Result<Option<ValueKind>, ClientError> {
         Ok(self.declared(client, handler)?.filter(|h| h.readable()).map(|h| h.kind))
     }
@@ -38,7 +38,7 @@ impl Kinds {
     /// Returns the declaration of a handler. `None` as for [`Kinds::of`].
     ///
     /// # Errors
-    /// When the connection breaks. A refusal to read the element's class is no error.
+    /// When the connection breaks. A refusal to read the element's class is not an error.
     pub fn declared(
         &mut self,
         client: &mut Client,

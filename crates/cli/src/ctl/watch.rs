@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `castanet ctl ADDRESS watch`: values of handlers and their rates, repeatedly.
+//! `castanet ctl ADDRESS watch`: prints the values of handlers and their rates repeatedly.
 
 use super::kinds::{self, Kinds};
 use super::list::{elements, handlers};

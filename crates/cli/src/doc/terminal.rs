@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manual for a terminal: wrapped, aligned, styled. `anstream` removes the styles if the output is no terminal.
+//! The manual for a terminal: wrapped, aligned, styled. `anstream` removes the styles if the output is not a terminal.
 
 use super::handlers;
 use super::words::{self, Parts};

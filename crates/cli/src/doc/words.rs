@@ -15,7 +15,7 @@ pub struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Parses a doc comment. A `#` inside a code block is no heading.
+    /// Parses a doc comment. A `#` inside a code block is not a heading.
     pub fn of(doc: &'a str) -> Parts<'a> {
         let (mut description, mut sections) = (String::new(), Vec::<(&str, String)>::new());
         let first = |l: &&str| !l.trim().is_empty();
@@ -63,7 +63,7 @@ fn argument(a: &ArgSpec) -> String {
     }
 }
 
-/// Tells how an argument is given: by position or by keyword, and whether it is required.
+/// Describes how an argument is given: by position or by keyword, and whether it is required.
 pub fn kind(a: &ArgSpec) -> &'static str {
     match (a.kind, a.mandatory) {
         (ArgKind::Positional, true) => "positional, required",

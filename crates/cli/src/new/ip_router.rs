@@ -77,9 +77,9 @@ pub struct IpRouter {
     /// Send router advertisements (RFC 1256) on all networks.
     #[arg(long)]
     advertise: bool,
-    /// Hide the received frames from the kernel's own network stack. The kernel may then have addresses on
-    /// the devices, and forward packets. The router also forwards more packets, because the kernel does not look up a
-    /// route for each.
+    /// Hide the received frames from the kernel's own network stack. With this option, the kernel may have addresses on
+    /// the devices, and may forward packets. The router also forwards more packets, because the kernel does not look up
+    /// a route for each.
     #[arg(long)]
     shield: bool,
     /// Receive with N workers on each interface. The packets of a flow stay on one worker, and in order.

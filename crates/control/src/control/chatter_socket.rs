@@ -7,13 +7,13 @@ use castanet_element::prelude::*;
 
 /// Shows messages of the router to other programs.
 ///
-/// A client of the TCP port or the Unix socket receives the line `Click::ChatterSocket/1.0`, and then each
-/// message of the channel, as standard error shows it. An element sends its messages to another channel than
-/// `default` if it names the channel, as in `IPPrint(CHANNEL news)`. These messages do not go to standard
-/// error, unless the socket has `QUIET_CHANNEL false`.
+/// A client of the TCP port or the Unix socket receives the line `Click::ChatterSocket/1.0`, and then each message of
+/// the channel, as standard error shows it. Elements send messages to the channel `default`, unless they name another
+/// one, as in `IPPrint(CHANNEL news)`. Messages to another channel do not go to standard error, unless the socket has
+/// `QUIET_CHANNEL false`.
 ///
-/// The router never waits for a client. If a client reads too slowly, messages that do not fit into its
-/// buffer of 256 KiB are lost. The address, LOCALHOST, RETRIES and hot swaps work as with ControlSocket.
+/// The router never waits for a client. If a client reads too slowly, messages that do not fit into its buffer of 256
+/// KiB are lost. The address, LOCALHOST, RETRIES and hot swaps work as with ControlSocket.
 ///
 /// # Ports
 /// None.
@@ -94,7 +94,8 @@ impl Lifecycle for ChatterSocket {
         self.serving.end();
         Ok(())
     }
-    /// Returns the key of the address. The channel is not part of it, so the socket stays when the channel changes.
+    /// Returns the key of the address. The key does not include the channel, so the socket stays open when the channel
+    /// changes.
     fn holds(&self) -> Option<String> {
         Some(self.serving.key())
     }

@@ -11,23 +11,23 @@ use std::sync::Arc;
 
 /// Lets other programs read and write handlers while the router runs.
 ///
-/// TYPE `TCP` takes a port (`7777+` for the first free port from 7777 on). `UNIX` takes a file, which only
-/// the router's user may open, and which is removed when the router ends. `SOCKET` takes the number of a
-/// descriptor that the process was started with. Clients use the protocol `Click::ControlSocket/1.3`, which
-/// docs/control.md describes. `castanet ctl` is such a client.
+/// TYPE `TCP` takes a port (`7777+` for the first free port from 7777 on). `UNIX` takes a file, which only the router's
+/// user may open, and which is removed when the router ends. `SOCKET` takes the number of a descriptor that the process
+/// was started with. Clients use the protocol `Click::ControlSocket/1.3`, which docs/control.md describes. `castanet
+/// ctl` is such a client.
 ///
 /// One thread beside the workers serves all clients. Workers carry out the calls between two batches.
 ///
-/// TCP connections are accepted only from this host, or from any host with `LOCALHOST false`. A client that
-/// connects from the loopback address may read and write handlers. Handlers that reconfigure the router or
-/// open files by name need the TOKEN; the files must then be in the folder of `--library-path`. A client from
-/// another host needs the TOKEN for every call. A Unix socket serves the user of the router and root, and
-/// gives all rights. docs/security.md says more.
+/// TCP connections are accepted only from this host, or from any host with `LOCALHOST false`. A client that connects
+/// from the loopback address may read and write handlers. Handlers that reconfigure the router or open files by name
+/// need the TOKEN. Even with the TOKEN, a client can name only files below the folder of `--library-path`. A client
+/// from another host needs the TOKEN for every call. A Unix socket serves the user of the router and root, and gives
+/// all rights. docs/security.md says more.
 ///
 /// A hot swap keeps the socket and its clients if the new configuration listens on the same address.
 ///
-/// With PROXY, all calls go to the element that it names, for example a Script of type PROXY: a call of
-/// handler `e.h` becomes a call of the proxy's handler `e.h`.
+/// With PROXY, all calls go to the element that it names, for example a Script of type PROXY: a call of handler `e.h`
+/// becomes a call of the proxy's handler `e.h`.
 ///
 /// # Ports
 /// None.
@@ -237,7 +237,8 @@ mod tests {
         assert!(!file.exists());
         // The server may still answer requests that it has begun.
         while client.read("h", "").is_ok() {}
-        // An old element without a server is still trying to listen, so the new one tries next.
+        // An old element without a server is treated as one that is still trying to listen. The new element takes over
+        // and tries next.
         new.with(|e, cx| e.take_over(&mut old.element, cx)).unwrap();
         assert!(new.next_timer().is_some_and(|t| t < 1000));
     }

@@ -87,7 +87,7 @@ pub(super) struct Serving {
 
 impl Serving {
     /// Prepares a server for an address, without listening yet. While the address is in use, the element tries to
-    /// listen up to `retries` more times. `warnings` tells whether to report each failed attempt.
+    /// listen up to `retries` more times. If `warnings` is true, each failed attempt is reported.
     pub(super) fn new(
         place: ListenAddress,
         service: Service,
@@ -186,7 +186,7 @@ impl Serving {
             s.set(self.settings.clone());
             self.server = Some(s);
         } else if self.server.is_none() {
-            // The old element was still trying to listen, so the new one tries at once.
+            // The old element was still trying to listen, so the new one tries immediately.
             self.left = self.retries.max(1);
             let now = cx.now();
             cx.set_timer(0, now);

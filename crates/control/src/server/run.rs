@@ -314,7 +314,8 @@ impl Loop {
         }
     }
 
-    /// Serves a client once, and then closes the connection or waits, as [`Next`] says.
+    /// Serves a client once. Depending on the returned [`Next`], closes the connection, queues the client to be served
+    /// again, or waits for an event.
     fn turn(&mut self, id: u64, hung_up: bool) {
         let Some(peer) = self.peers.get_mut(&id) else { return };
         let next = peer.turn(&mut self.buffer, &self.rules, &mut self.access, hung_up);

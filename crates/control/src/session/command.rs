@@ -22,8 +22,8 @@ HELP
 QUIT
 A handler is element.handler, or a global handler. An element may be given by its number, counted from 1.";
 
-/// HTTP methods that are no commands of this protocol. They end the session, because a web page can make a
-/// browser send requests to a port of the browser's host, with commands in the body.
+/// HTTP methods that are not commands of this protocol. They end the session, because a web page can make a browser
+/// send requests to a port of the browser's host, with commands in the body.
 const HTTP: &[&str] = &["POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE", "PRI"];
 
 /// The kinds of commands for handlers.
@@ -55,7 +55,7 @@ pub enum Parsed {
     Wrong(Refusal),
     /// An unknown command.
     Unknown(Refusal),
-    /// The first line of an HTTP request: the other side is no control client.
+    /// The first line of an HTTP request: the other side is not a control client.
     Foreign(Refusal),
     /// `AUTH` with a token.
     Token(Vec<u8>),
@@ -94,7 +94,7 @@ impl Parsed {
         };
         let data = |verb, usual: Option<u64>| match (std::str::from_utf8(argument), usual) {
             (Ok(""), Some(n)) => Parsed::Data(call(verb), n),
-            // A number beyond u64 is no syntax error: the reply is that the data is too big.
+            // A number beyond u64 is not a syntax error: the reply is that the data is too big.
             (Ok(n), _) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => {
                 Parsed::Data(call(verb), n.parse().unwrap_or(u64::MAX))
             }

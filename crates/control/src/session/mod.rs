@@ -29,7 +29,7 @@ pub struct Rules {
     pub token: Option<Arc<Token>>,
 }
 
-/// This number of unknown commands and wrong tokens ends a session.
+/// The number of unknown commands and wrong tokens after which a session ends.
 const STRIKES: u32 = 3;
 
 /// The result of a step.

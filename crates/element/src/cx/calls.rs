@@ -12,8 +12,8 @@ use castanet_spec::HandlerRef;
 const NESTING: u32 = 64;
 
 impl Cx<'_> {
-    /// Makes a handler call. Fails if calls are nested too deep, or if this context has no access to other elements.
-    /// `unreachable` makes the error for the latter.
+    /// Makes a handler call. Fails if calls are nested too deep, or if this context has no access to other elements. In
+    /// the second case, `unreachable` makes the error.
     fn nested<T>(
         &mut self,
         handler: &str,

@@ -31,8 +31,8 @@ impl Default for Edge {
 }
 
 impl Edge {
-    /// Whether a packet may cross the edge at once: no packets wait on the edge, and the edge does not close a cycle
-    /// (where hops are counted).
+    /// Whether a packet may cross the edge immediately: no packets wait on the edge, and the edge does not close a
+    /// cycle (where hops are counted).
     #[inline(always)]
     pub fn is_free(&self) -> bool {
         !(self.pending | self.back)

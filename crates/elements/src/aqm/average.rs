@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// While a queue is empty, the average falls as if packets came at this interval, in nanoseconds.
+/// While a queue is empty, the average falls as if packets arrived at this interval, in nanoseconds.
 const IDLE: i64 = 20_000_000;
 
 /// A real number that several workers read and change. If two workers change it at the same moment, one
@@ -92,8 +92,8 @@ mod tests {
             let mut want = 0.0;
             for i in 0..500_i32 {
                 let length = (i * 7919 % 31) as usize;
-                // Packets come a millisecond apart, which is less than `IDLE`, so an empty queue
-                // counts as one length of 0.
+                // Packets arrive a millisecond apart, which is less than `IDLE`, so an empty queue counts as one length
+                // of 0.
                 want = (1.0 - w) * want + w * length as f64;
                 assert!((average.update(length, false, i64::from(i) * 1_000_000) - want).abs() < 1e-9);
             }

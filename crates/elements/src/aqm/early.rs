@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
 
 /// How often the probability is adapted, in nanoseconds (Floyd, Gummadi and Shenker 2001, figure 1).
 const INTERVAL: i64 = 500_000_000;
-/// The maximum number of missed intervals that are made up for at once. After this many reductions, any
-/// probability has reached its minimum.
+/// The maximum number of intervals for which one call adapts the probability, if calls were missed. After this many
+/// reductions, any probability has reached its minimum.
 const MOST_INTERVALS: i64 = 100;
 
 /// The state that all workers share.
@@ -30,7 +30,7 @@ pub(super) struct State {
     drops: SharedCount,
 }
 
-/// The arguments that select the queues to measure, and say how the length of these queues is averaged.
+/// The arguments that select the queues to measure, and set how the length of these queues is averaged.
 #[derive(Args, Clone)]
 pub struct Averaging {
     /// The names of the queues whose lengths are added up; the nearest queues if not given.

@@ -375,7 +375,7 @@ mod tests {
         kit.write("b", "0.125").unwrap();
         let values = ["w", "a", "b", "drops", "avg_queue_size"].map(|h| kit.read(h).unwrap());
         assert_eq!(values, ["10", "0.001", "0.125", "0", "0"]);
-        // The kit knows no names of elements, so QUEUES is left out.
+        // The kit defines no element names, so QUEUES is left out.
         assert_eq!(kit.read("config").unwrap(), "10, 0.001, 0.125, 20, STABILITY 4");
         kit.gauge(1).set(8);
         assert_eq!(kit.read("stats").unwrap(), "8 current queue\n0 avg queue\n0 drops\n");

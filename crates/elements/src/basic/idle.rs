@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Idle: is connected to ports that are not needed.
+//! Idle: a source and sink for ports that must be connected but are not needed.
 
 use castanet_element::prelude::*;
 

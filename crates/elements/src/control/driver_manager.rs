@@ -109,7 +109,7 @@ mod tests {
             if first == 1 {
                 kit.expire().unwrap();
             }
-            // The script starts by a stop request of its own. That request is the only one.
+            // The only stop request is the one by which the script starts itself.
             assert_eq!((kit.stops(), kit.drive()), (1, Drive::Stop), "a request that came later: {config}");
         }
         let (mut kit, _) = kit("write hotconfig Idle, stop");

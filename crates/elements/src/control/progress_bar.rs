@@ -7,10 +7,10 @@ use std::io::{IsTerminal as _, Write};
 /// Draws a bar on standard error that shows the progress of a run.
 ///
 /// The position is the value of POSHANDLER, and the end position is the value of SIZEHANDLER or FIXED_SIZE. If several
-/// handlers are given, separated by spaces, their values are added. The line is redrawn at intervals of UPDATE.
-/// It also shows the percentage, the position, and the remaining time. When the handler `mark_done` or
-/// `mark_stopped` is written, or the router stops, a last line shows the time that was needed. Nothing is drawn if
-/// standard error is not a terminal, unless CHECK_STDERR is false.
+/// handlers are given, separated by spaces, their values are added. The line is redrawn at intervals of UPDATE. It also
+/// shows the percentage, the position, and the remaining time. When the handler `mark_done` or `mark_stopped` is
+/// written, or the router stops, a last line shows the time that was needed. If standard error is not a terminal, the
+/// bar is drawn only if CHECK_STDERR is false.
 ///
 /// # Ports
 /// None.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reports that a device exists again after it was down or gone. It may be another device with the same name.
+//! Reports that a device is back after it was down or did not exist. It may be another device with the same name.
 
 use castanet_element::prelude::*;
 use castanet_io::device;

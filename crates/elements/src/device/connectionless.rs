@@ -7,7 +7,7 @@ use castanet_element::spec::{CountSpec, HandlerSpec};
 use castanet_element::{CountVisitor, Handlers};
 use castanet_io::socket::{Endpoint, SocketError};
 
-/// The arguments of a class with a socket without connections.
+/// The arguments of a class that uses a socket without connections.
 pub trait SocketArgs: castanet_spec::Args {
     /// The socket.
     type Socket: Endpoint;
@@ -17,7 +17,7 @@ pub trait SocketArgs: castanet_spec::Args {
     fn shape(&self) -> Shape;
     /// Finds the addresses and ports of the socket. The arguments may give them by name.
     fn place(&self, cx: &ArgCx<'_>) -> Result<Self::Place, ConfigError>;
-    /// Opens the socket. `ways` tells whether it receives, and whether it sends.
+    /// Opens the socket. The two flags of `ways` select whether the socket receives, and whether it sends.
     fn open(&self, place: &Self::Place, ways: (bool, bool)) -> Result<Self::Socket, SocketError>;
     /// Returns the key by which a hot swap finds the socket.
     fn key(&self, place: &Self::Place, ways: (bool, bool)) -> String;
@@ -88,7 +88,8 @@ impl<A: SocketArgs> Element for Connectionless<A> {
 
 impl<A: SocketArgs> Handlers for Connectionless<A> {}
 
-/// The counts are those of the pump. `#[derive(Counts)]` does not accept parts of a generic type.
+/// Passes on the counts of the pump. `#[derive(Counts)]` cannot do this, because it does not accept fields marked
+/// `#[counts]` in a generic type.
 impl<A: SocketArgs> Counts for Connectionless<A> {
     const COUNTS: &'static [CountSpec] = Pump::COUNTS;
     const COUNT_HANDLERS: &'static [HandlerSpec] = Pump::COUNT_HANDLERS;

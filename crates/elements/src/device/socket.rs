@@ -19,19 +19,20 @@ use std::time::Duration;
 /// Receives packets from another program, or sends packets to one.
 ///
 /// TYPE is `TCP` or `UDP`, with an address and a port, or `UNIX` (a stream) or `UNIX_DGRAM`, with a file. A client
-/// connects to that address or file, from its local address if one is given. A server listens on it. A stream has
-/// no packet boundaries: received data is emitted in pieces of at most SNAPLEN bytes, and sent packets are joined.
-/// A datagram is one packet, cut to SNAPLEN bytes if it is longer.
+/// connects to that address or file, from its local address if one is given. A server listens on it. A stream has no
+/// packet boundaries: received data is emitted in pieces of at most SNAPLEN bytes, and sent packets are joined. A
+/// datagram is one packet, cut to SNAPLEN bytes if it is longer.
 ///
-/// A stream server talks to one client at a time, and accepts the next one when that client has gone. A peer that
-/// has closed its sending direction still receives the packets that wait for it. A datagram server sends to the host
-/// from which it last received. With ALLOW but no DENY, only hosts in the table ALLOW are admitted. With DENY, hosts
-/// in the table DENY are refused, unless they are also in the table ALLOW. Connections and datagrams of refused hosts
-/// are dropped.
+/// A stream server serves one client at a time, and accepts the next one when that client has gone. A peer that has
+/// closed its sending direction still receives the packets that wait for it. A datagram server sends to the host from
+/// which it last received. With ALLOW but no DENY, only hosts in the table ALLOW are admitted. With DENY, hosts in the
+/// table DENY are refused, unless they are also in the table ALLOW. Connections and datagrams of refused hosts are
+/// dropped.
 ///
-/// While the kernel has no free buffer, or the element as a client is still connecting, packets stay upstream; with a push input, up
-/// to 1024 wait in the element. While there is no peer, pushed packets are dropped, and nothing is pulled. The first
-/// failure is reported, or, with VERBOSE, every failure. An element that loses its connection to a server does not connect again.
+/// Packets stay upstream while the kernel has no free buffer, and while the element is still connecting to a server.
+/// With a push input, up to 1024 packets wait in the element instead. While there is no peer, pushed packets are
+/// dropped, and nothing is pulled. The first failure is reported, or, with VERBOSE, every failure. An element that
+/// loses its connection to a server does not connect again.
 ///
 /// # Ports
 /// Input 0 (optional): packets to send. Output 0 (optional): packets received.

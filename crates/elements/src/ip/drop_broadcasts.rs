@@ -5,8 +5,8 @@ use castanet_element::prelude::*;
 
 /// Drops packets that arrived as link-level broadcasts or multicasts.
 ///
-/// A router must not forward such packets (RFC 1812 section 5.3.4). The packet type annotation tells them from other
-/// packets; no address is read.
+/// A router must not forward such packets (RFC 1812 section 5.3.4). They are recognised by their packet type
+/// annotation; no address is read.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: all packets except broadcasts and multicasts. Output 1 (optional): broadcasts and

@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 
 /// Reassembles fragmented IPv4 packets (RFC 791 section 3.2, RFC 815).
 ///
-/// Unfragmented packets pass at once. Fragments wait for those with the same source, destination, protocol and
+/// Unfragmented packets pass immediately. Fragments wait for those with the same source, destination, protocol and
 /// identification. When no fragment is missing, the packet leaves with the header, the options and the annotations of
 /// its first fragment, and with new lengths and checksum. It is marked CE (congestion experienced) if one of its
 /// fragments is (RFC 3168 section 5.3). A repeated fragment is dropped. If a fragment overlaps others, or contradicts

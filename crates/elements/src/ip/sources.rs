@@ -8,8 +8,8 @@ const LANES: usize = 8;
 /// A short list of addresses, stored in groups of eight. The last group is filled up by repeating one of its addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
-    /// Bit N is set if the last byte of an address of the list is N. This is a cheap test before `contains`. It seldom
-    /// passes in vain: bad sources are mostly broadcast addresses, and few hosts have an address that ends with the
+    /// Bit N is set if the last byte of an address of the list is N. This is a cheap test before `contains`. False
+    /// positives are rare: bad sources are mostly broadcast addresses, and few hosts have an address that ends with the
     /// same byte as a broadcast address.
     endings: [u64; 4],
     groups: Vec<[u32; LANES]>,

@@ -146,8 +146,8 @@ impl AggregateIpFlows {
         flows.iter().for_each(|flow| tell(&mut self.info, flow));
     }
 
-    /// Slow path for a pushed packet. Used while fragments wait, and for a packet that does not leave by output 0 at
-    /// once.
+    /// Handles a pushed packet on the slow path: while fragments wait, or if the packet does not leave on output 0
+    /// immediately.
     #[cold]
     fn handle(&mut self, mut p: Packet, fate: Fate, cx: &mut Cx<'_>) {
         match fate {

@@ -128,7 +128,7 @@ const EACH: usize = 2 * (size_of::<Prefix4>() + size_of::<Cell>());
 const MOST_KILOBYTES: usize = 65_536;
 /// Largest number of [`AnnoLevel`]s that are stored.
 const MOST_LEVELS: usize = 64;
-/// A prefix counts as one without traffic if it has had no packet for this time, in nanoseconds.
+/// The time without packets, in nanoseconds, after which a prefix counts as a prefix without traffic.
 const IDLE: i64 = 1_000_000_000;
 
 /// Returns the number of prefixes that fit into `kilobytes` of memory.

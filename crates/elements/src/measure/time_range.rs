@@ -28,7 +28,7 @@ pub struct TimeRange {
 /// Arguments of TimeRange.
 #[derive(Args)]
 pub struct Args {
-    /// Whether to assume that packets come in the order of their timestamps.
+    /// Whether to assume that packets arrive in the order of their timestamps.
     #[arg(keyword, default = false)]
     simple: bool,
 }

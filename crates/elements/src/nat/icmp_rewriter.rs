@@ -229,9 +229,8 @@ impl IcmpRewriter {
     }
 }
 
-/// Mends the packet that the error quotes: afterwards it is as its sender sent it. Also addresses the error to this
-/// sender. `to` is the tuple that the flow gives to packets in the direction of the error. `seq` is the original
-/// sequence number, if it was shifted.
+/// Restores the quoted packet as its sender sent it, and addresses the error to this sender. `to` is the tuple that the
+/// flow gives to packets in the direction of the error. `seq` is the original sequence number, if it was shifted.
 fn mend(net: &mut [u8], quote: &Quote, kind: RewriterKind, sent: Tuple, to: Tuple, seq: Option<u32>) {
     let original = to.reversed();
     let change = sent.change(original);
@@ -269,7 +268,7 @@ fn mend(net: &mut [u8], quote: &Quote, kind: RewriterKind, sent: Tuple, to: Tupl
     header::rewrite::<AddrPair>(outer, quote.outer, protocol::ICMP, new, false, old.change(new).addrs, 0);
 }
 
-/// Restores the quoted sequence number as it was sent, and updates the quoted checksum if it is there.
+/// Restores the original sequence number in the quoted segment, and updates the quoted checksum if it is present.
 fn mend_sequence(segment: &mut [u8], seq: u32) {
     let Some(&old) = segment.get(4..).and_then(|s| s.first_chunk::<4>()) else { return };
     let new = seq.to_be_bytes();

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 /// FTP clients wait for the reply to each command.
 const MOST: usize = 64;
 /// When the sequence numbers of the sender are this many bytes beyond a place where the shift changes, the place is
-/// discarded. No TCP window is larger than this (RFC 7323 section 2.3), so no segment from before the place can arrive
-/// any more. Besides, sequence numbers can be compared only within half their range.
+/// discarded. No TCP window is larger than this (RFC 7323 section 2.3), so no segment from before the place can still
+/// arrive. Besides, sequence numbers can be compared only within half their range.
 const FAR: u32 = 1 << 30;
 
 /// How the sequence numbers of one direction are shifted, with the places in the stream where the shift
@@ -194,8 +194,8 @@ mod tests {
                 let heard = if n == 49 { 53 } else { n };
                 assert_eq!(s.back(place(n + by)), place(heard), "{n}");
             }
-            // For the receiver the second command is 5 bytes longer. Numbers inside these bytes give the last
-            // byte of the original.
+            // For the receiver the second command is 5 bytes longer. For numbers inside these bytes, `back` returns the
+            // number of the last byte of the original command.
             assert_eq!(s.back(place(34)), place(29));
             s.pass(place(10 + FAR - 1));
             assert_eq!(s.forth(place(9)), place(9), "not far enough");

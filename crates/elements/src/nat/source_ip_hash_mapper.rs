@@ -11,12 +11,12 @@ use std::sync::Arc;
 /// The maximum number of points of a ring.
 const MOST_POINTS: u64 = 1 << 20;
 
-/// Gives new flows of rewriters a pattern by their source address, so that a client keeps its server.
+/// Chooses a pattern for each new flow of a rewriter by the flow's source address, so that a client keeps its server.
 ///
-/// Each pattern ends with the number of its server. A server has NNODES points on a ring; their positions
-/// depend only on its number and SEED. A client has one point on the ring, and belongs to the server whose
-/// point comes next (consistent hashing, Karger et al. 1997). So when a server is added or removed, no client
-/// moves between the other servers. More points make the shares of the servers more even.
+/// Each pattern ends with the number of its server. A server has NNODES points on a ring; their positions depend only
+/// on its number and SEED. A client has one point on the ring, and belongs to the server whose point comes next
+/// (consistent hashing, Karger et al. 1997). So when a server is added or removed, no client moves between the other
+/// servers. More points make the shares of the servers more even.
 ///
 /// # Ports
 /// None.

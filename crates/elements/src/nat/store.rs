@@ -217,7 +217,7 @@ impl Store {
             f.tuples[usize::from(reply)] == t && f.space == space && f.proto == proto && f.has(reply)
         })
     }
-    /// Guesses the table entry that belongs to a tag. [`Store::is`] tells whether the guess is right.
+    /// Guesses the table entry that belongs to a tag. [`Store::is`] checks whether the guess is right.
     #[inline(always)]
     pub fn guess(&self, tag: u32) -> Option<u32> {
         self.index.guess(tag)

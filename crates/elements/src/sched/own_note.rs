@@ -12,7 +12,7 @@ impl OwnNote {
     /// Requests the notifier, and turns it on if `on`.
     pub fn initialise(&mut self, on: bool, cx: &mut InitCx<'_>) {
         self.0 = cx.note(Capability::EmptyNotifier);
-        // Elements upstream may not know yet whether they have packets, so the notifier is on at first. The first pull
+        // It is not certain yet whether elements upstream have packets, so the notifier is on at first. The first pull
         // shows whether there are packets.
         if let Some(note) = self.0.filter(|_| on) {
             cx.set_note(note);

@@ -6,7 +6,8 @@ use castanet_element::prelude::*;
 
 /// Pulls from one input, which only the configuration can choose.
 ///
-/// A number that is not an input gives no packets. Pulling tasks sleep while the chosen input has no packets.
+/// If INPUT is not the number of an input, pulls return no packets. Pulling tasks sleep while the chosen input has no
+/// packets.
 ///
 /// # Ports
 /// Inputs 0, 1, ... (pull): packets. Output 0 (pull): the packets of the chosen input.

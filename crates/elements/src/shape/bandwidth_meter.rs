@@ -70,8 +70,8 @@ mod tests {
                     kit.at(i * n * 1_000_000);
                     let out = kit.push(0, (0..n).map(|_| packet(&vec![7; length])));
                     assert_eq!(out.len() as i64, n);
-                    // Several packets at once (`n` > 1) make the average swing. So outputs are compared only for single
-                    // packets, and only from the 500th on.
+                    // Several packets at once (`n` > 1) make the average fluctuate. So outputs are compared only for
+                    // single packets, and only from the 500th on.
                     assert!(i * n < 500 || n > 1 || out.iter().all(|o| o.0 == port), "{length}");
                 }
             }

@@ -9,9 +9,9 @@ use castanet_element::prelude::*;
 ///
 /// Bytes are spread evenly over each second. After n bytes in a second, the next packet may pass n / RATE seconds after
 /// the start of that second. A long packet may exceed the rate. The packets after it wait until the rate allows the
-/// excess too. After a pause within a second, the bytes missed in that second may follow at once. The extra length
-/// annotation does not count. Packets that may not pass yet stay upstream. Pulling tasks sleep until the next packet
-/// may pass.
+/// excess too. After a pause within a second, the bytes missed in that second may follow without delay. The extra
+/// length annotation does not count. Packets that may not pass yet stay upstream. Pulling tasks sleep until the next
+/// packet may pass.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (pull): packets within the rate. Output 1 (pull, optional): packets beyond it. A

@@ -4,7 +4,7 @@
 use super::delay_shaper::release;
 use castanet_element::prelude::*;
 
-/// Pulls packets, and pushes each packet at its timestamp plus DELAY, or at once if that moment has passed.
+/// Pulls packets, and pushes each packet at its timestamp plus DELAY, or immediately if that moment has passed.
 ///
 /// If a packet has no timestamp, or a timestamp below one second, DELAY counts from when it is pulled. The element
 /// holds the next packet until it is due; the packets behind it stay upstream. The timestamp of a packet is set to the

@@ -24,12 +24,12 @@ impl Gap {
         Gap { rate, second: None, count: 0 }
     }
 
-    /// Starts anew, as if no unit had passed. The next unit may pass at once.
+    /// Starts anew, as if no unit had passed. The next unit may pass immediately.
     pub(super) fn reset(&mut self) {
         *self = Gap::new(self.rate);
     }
 
-    /// Changes the rate. The next unit may pass at once.
+    /// Changes the rate. The next unit may pass immediately.
     pub(super) fn set_rate(&mut self, rate: u64) {
         *self = Gap::new(rate);
     }

@@ -54,9 +54,10 @@ impl Unit for Packets {
 
 /// Bytes a second.
 ///
-/// A packet of any length may pass while the bucket owes no bytes. The bytes of the packet are subtracted afterwards,
-/// so the bucket may owe bytes then. The callers let a packet pass only if the bucket has at least one token. So one
-/// token means that the bucket owes nothing, and a full bucket holds one token more than the burst.
+/// A packet of any length may pass while the balance of the bucket is not negative. The bytes of the packet are
+/// subtracted afterwards, so the balance may become negative. The callers let a packet pass only if the bucket has at
+/// least one token. So the number of tokens is the balance plus one, and a full bucket holds one token more than the
+/// burst.
 pub enum Bytes {}
 
 impl Bytes {
@@ -117,7 +118,7 @@ pub trait RateArgs: Args {
 
 /// The arguments of a class with a rate and bursts.
 pub trait BurstArgs: RateArgs {
-    /// Returns the most that may pass at once.
+    /// Returns how many packets or bytes may pass at once.
     fn burst(&self) -> Burst;
 }
 
@@ -177,7 +178,7 @@ impl BurstArgs for ByteRate {
     }
 }
 
-/// The most that may pass at once.
+/// The number of packets or bytes that may pass at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Burst {
     /// This many packets or bytes.

@@ -118,7 +118,7 @@ impl<A: RateArgs> Element for Shaping<A> {
 
 #[handlers]
 impl<A: RateArgs> Shaping<A> {
-    /// Restarts the rate limit as if no packet had passed, so that the next packet may pass at once.
+    /// Restarts the rate limit as if no packet had passed, so that the next packet may pass immediately.
     #[write]
     fn reset(&mut self, cx: &mut Cx<'_>) {
         self.gap.reset();

@@ -30,8 +30,8 @@ impl<A: BurstArgs> Splitting<A> {
 impl<A: BurstArgs> Element for Splitting<A> {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         let now = cx.peek();
-        // All packets of a batch come at the same time, so no tokens are added between them. They pass until the tokens
-        // are used up.
+        // All packets of a batch arrive at the same time, so no tokens are added between them. Packets pass until the
+        // tokens are used up.
         let mut good = usize::try_from(self.bucket.available(now)).unwrap_or(usize::MAX).min(batch.len());
         if A::Unit::PACKETS {
             self.bucket.remove(good as u64, now);

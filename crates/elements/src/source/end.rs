@@ -41,12 +41,12 @@ impl Ended {
             None => {}
         }
     }
-    /// Called after the settings or the count have changed. If the limit is not reached (any more), STOP and END_CALL
-    /// apply again.
+    /// Called after the settings or the count have changed. If the limit is not reached, or no longer reached, STOP and
+    /// END_CALL apply again.
     pub(crate) fn resume(&mut self, is_reached: bool) {
         self.0 &= is_reached;
     }
-    /// Continues from the state of the old source (hot swap). `is_reached` tells whether the new limit is reached.
+    /// Continues from the state of the old source (hot swap). `is_reached` is true if the new limit is reached.
     pub(crate) fn go_on_from(&mut self, old: Ended, is_reached: bool) {
         self.0 = old.0 && is_reached;
     }

@@ -8,8 +8,8 @@ use castanet_element::prelude::*;
 /// Pulls packets and pushes them on, at most RATE packets a second.
 ///
 /// A token bucket, which is full at the start, limits the rate. After a pause, BURST_SIZE packets (or RATE times
-/// BURST_DURATION) may leave at once. The task sleeps while there are no packets upstream. It also sleeps until the
-/// next packet may leave; this time is rounded up to a whole millisecond.
+/// BURST_DURATION) may leave back to back. The task sleeps while there are no packets upstream. It also sleeps until
+/// the next packet may leave; this time is rounded up to a whole millisecond.
 ///
 /// # Ports
 /// Input 0 (pull): packets. Output 0 (push): the same packets.

@@ -113,8 +113,8 @@ impl Store {
             Packets::Own { fifo, .. } => *fifo = Fifo::try_new(capacity).map_err(failed)?,
             Packets::Shared(s) => {
                 let mut ring = s.ring.write();
-                // The first replica allocates the ring for all. After live reconfiguration the ring is in use already,
-                // and `take_packets` changes its capacity.
+                // The first replica allocates the ring for all replicas. After live reconfiguration the ring is in use
+                // already, and `take_packets` changes its capacity.
                 if ring.capacity() == 0 && capacity != 0 {
                     *ring = Ring::try_new(capacity).map_err(failed)?;
                 }

@@ -38,7 +38,7 @@ pub struct Args {
     /// The time from one burst to the next.
     #[arg(min = Nanos::SHORTEST_PERIOD)]
     interval: Nanos,
-    /// The maximum number of packets in a burst; if not given, 1, or 8 under the alias Burster.
+    /// The maximum number of packets in a burst; default: 1, or 8 under the alias Burster.
     #[arg(show = "1")]
     burst: Option<u32>,
 }
@@ -72,7 +72,7 @@ impl Element for TimedUnqueue {
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         let n = self.left.min(cx.limit());
         if n > 0 {
-            // A burst ends at the first pull that finds no packet. A call that pulls several packets does not tell
+            // A burst ends at the first pull that finds no packet. A call that pulls several packets does not report
             // which of its pulls found none, so pull packets one by one.
             while self.batch.len() < n
                 && let Some(p) = cx.pull_one(0)

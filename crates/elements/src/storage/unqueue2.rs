@@ -52,8 +52,7 @@ impl Element for Unqueue2 {
         if burst == 0 {
             return Turn::Sleep;
         }
-        // Move one packet at a time, because the free space of the queue is known again only after the packet has
-        // arrived there.
+        // Move one packet at a time, because the queue reports its new free space only after the packet has arrived.
         if let Err(turn) = cx.room(&self.downstream, 1, false) {
             self.done = 0;
             return turn;
@@ -102,7 +101,7 @@ mod tests {
             }
             let mut next = 0;
             for &n in turns {
-                // A turn is over when the task does not return `Turn::More`.
+                // A turn ends when the task returns anything other than `Turn::More`.
                 let mut out = Vec::new();
                 loop {
                     let (turn, some) = kit.task();

@@ -14,7 +14,7 @@ use castanet_io::{CaptureReader, LinkType};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
 use castanet_spec::anno;
 
-/// The most frames that are skipped in one turn. The limit lets other tasks have their turns.
+/// The maximum number of frames that are skipped in one turn. The limit lets other tasks have their turns.
 const MOST_SKIPPED: u32 = 1024;
 
 /// Emits the packets of a capture file.

@@ -27,7 +27,7 @@ pub(super) struct SharedFile<W>(Mutex<State<W>>);
 
 struct State<W> {
     file: File<W>,
-    /// Whether opening or writing has failed. A message has said so.
+    /// Whether opening or writing has failed. If so, the failure has been reported.
     failed: bool,
 }
 
@@ -46,7 +46,7 @@ impl<W> Default for SharedFile<W> {
 }
 
 impl<W: FileWriter> SharedFile<W> {
-    /// Whether nobody has tried to open the file yet.
+    /// Whether no replica has tried to open the file yet.
     pub(super) fn is_fresh(&self) -> bool {
         matches!(self.0.lock().file, File::Fresh)
     }
@@ -65,8 +65,8 @@ impl<W: FileWriter> SharedFile<W> {
         }
         (matches!(state.file, File::Open(_)), None)
     }
-    /// Writes the bytes of packets, which end at `ends`, until a write fails. Returns the number of packets written, and
-    /// the error, if there is one to report.
+    /// Writes packets until a write fails. `bytes` holds the packets one after the other, and `ends` the offset of the
+    /// end of each. Returns the number of packets written, and the error, if there is one to report.
     pub(super) fn write(&self, bytes: &[u8], ends: &[usize]) -> (usize, Option<CaptureError>) {
         let mut state = self.0.lock();
         let State { file: File::Open(w), failed } = &mut *state else { return (0, None) };
@@ -91,10 +91,10 @@ impl<W: FileWriter> SharedFile<W> {
             File::Fresh | File::Gone => None,
         }
     }
-    /// Closes the file. If the router never ran, removes the file if `made` says that initialisation created it.
+    /// Closes the file. If the router never ran, removes the file if `made` is true: initialisation created it.
     ///
     /// # Errors
-    /// When the rest of the file cannot be written, or something could not be written before.
+    /// When the rest of the file cannot be written, or an earlier write failed.
     pub(super) fn close(&self, name: &str, made: bool) -> Result<(), ElementError> {
         let mut state = self.0.lock();
         if matches!(state.file, File::Fresh) {

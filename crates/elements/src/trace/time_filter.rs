@@ -41,7 +41,7 @@ pub struct TimeFilter {
     start: Option<i64>,
     end: Option<i64>,
     begun: bool,
-    /// Whether a packet at or after the end has come. STOP or END_CALL, if given, was executed for this packet.
+    /// Whether a packet at or after the end has arrived. STOP or END_CALL, if given, was executed for this packet.
     reached: bool,
     /// Packets that wait until END_CALL has been executed. The first of them caused the call.
     waiting: VecDeque<Packet>,
@@ -329,7 +329,7 @@ impl Lifecycle for TimeFilter {
             (self.begun, self.reached) = (old.begun, old.reached);
         }
         // The old router has executed END_CALL for the waiting packets. This router tests them as if they had just
-        // come.
+        // arrived.
         self.waiting.append(&mut old.waiting);
         Ok(())
     }

@@ -76,7 +76,7 @@ pub struct Args {
     /// The file; `-` is the standard output.
     #[arg(handler = "r")]
     filename: Filename,
-    /// The most bytes of a packet that are written; 0 for all bytes.
+    /// The maximum number of bytes to write of each packet; 0 for all bytes.
     #[arg(default = 2000)]
     snaplen: u32,
     /// The link type of packets: `ETHER`, `IP`... or its number.
@@ -195,7 +195,7 @@ impl ToDump {
 
     /// Opens and empties the file, unless it has been opened before. Returns whether the file is open.
     fn open(&self, cx: &mut Cx<'_>) -> bool {
-        // Ask the other elements for the link type before the file is locked.
+        // Get the link type from the other elements before the file is locked.
         let link = match self.file.is_fresh() {
             true => self.told_link(cx),
             false => Ok(self.options.link),

@@ -15,8 +15,8 @@ use castanet_spec::anno;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The most lines that one packet makes. The number is bounded, because the count in the packet's annotation
-/// may be anything.
+/// The maximum number of lines for one packet. The number is bounded, because the count in the packet's annotation may
+/// be anything.
 const MOST_LINES: u32 = 1 << 16;
 
 /// The memory that an element keeps for the lines of a batch, in bytes.

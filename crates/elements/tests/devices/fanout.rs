@@ -11,7 +11,8 @@ fn udp_frame(flow: u16, number: u32) -> Vec<u8> {
     [&ether[..], &ip, &udp, &number.to_be_bytes(), &[0; 14]].concat()
 }
 
-/// What Print shows of such a frame: its label, the flow, the number; none for another message.
+/// Parses a line that Print writes about a frame of [`udp_frame`]. Returns the label, the flow and the number; none for
+/// any other line.
 fn shown(line: &str) -> Option<(u8, String, u32)> {
     let hex = line.split('|').nth(1)?.replace(' ', "");
     Some((line.as_bytes()[0], hex[68..72].to_string(), u32::from_str_radix(&hex[84..92], 16).unwrap()))
@@ -34,7 +35,7 @@ fn several_elements_share_the_flows_of_a_device() {
             let (mut r, messages) = during_calls(router, 2, |log, running| {
                 if !up_first {
                     run("ip link set vb up");
-                    // Each element checks by a timer whether the device is up. When each has received a packet, both
+                    // Each element checks with a timer whether the device is up. When each has received a packet, both
                     // have joined.
                     until("both have joined", || {
                         let frames: Vec<_> = (0..FLOWS).map(|flow| udp_frame(flow, u32::MAX)).collect();

@@ -195,7 +195,8 @@ impl Element for Noise {
     }
 }
 
-/// Records each packet: whether it came in as noise, and from which source, its bytes, its annotations.
+/// Prints a record of each packet: whether it is noise and from which source, a hash of its bytes, and a hash of its
+/// annotations.
 #[derive(Class)]
 #[class(name = "Out", ports = "1/0", processing = "h/a", packets = "any/", workers = replicate, drops(Consumed), ends(Consumed))]
 pub struct Out {

@@ -96,7 +96,7 @@ fn a_swap_is_not_seen_and_one_that_fails_is_not_either() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Creates two replicas of an element, of which the first is driven.
+/// Creates two replicas of an element. Only the first replica gets packets.
 fn two(case: &Case, clock: i64) -> [Bench; 2] {
     let mut site = castanet_element::kit::Site::default();
     [0, 1].map(|i| Bench::replica(case, clock, (i, 2), &mut site))
@@ -154,7 +154,7 @@ fn state_that_workers_share_moves_once() {
 
 #[test]
 fn a_new_element_that_takes_nothing_over_is_seen() {
-    // The play has no super-packets, so it cannot show what these classes take over.
+    // The cases contain no super-packets, so they cannot show what these classes take over.
     const UNSEEN: &[&str] = &["CompleteOffload"];
     let blind: Vec<_> = CASES
         .iter()
@@ -178,7 +178,8 @@ fn a_new_element_that_takes_nothing_over_is_seen() {
     assert!(blind.is_empty(), "{blind:?}");
 }
 
-/// Plays a case unchanged, and with another configuration from step `at` on. Returns what was seen of both.
+/// Plays a case twice: unchanged, and with a swap to the configuration `config` before step `at`. Returns what was seen
+/// in each run.
 fn changed(class: &str, config: &'static str, at: i64) -> (Seen, Seen) {
     let case = CASES.iter().find(|c| c.0 == class).unwrap();
     let other: Case = (case.0, config, case.2, case.3, case.4, case.5);
@@ -194,7 +195,7 @@ fn told(seen: &Seen, handler: &str) -> String {
     seen.1.iter().find(|h| h.0 == handler).map_or(String::new(), |h| h.1.clone())
 }
 
-/// Counts the packets that came out in `steps` steps from step `from` on.
+/// Counts the packets that left the element in `steps` steps, from step `from` on.
 fn out(seen: &Seen, from: i64, steps: i64) -> usize {
     let some = seen.0.iter().skip(from as usize).take(steps as usize);
     some.flatten().filter(|line| !line.contains("left")).count()
@@ -225,7 +226,8 @@ fn a_swap_to_another_rate_makes_no_burst() {
         ("RatedSplitter", "40", 4),
         ("RatedSource", "RATE 400, LIMIT 90", 10),
     ] {
-        // The swap is in the middle of a busy phase, when all packets that may leave have left.
+        // The swap is in the middle of a busy phase, when the element has already sent all packets that its rate
+        // allows.
         let (twin, seen) = changed(class, config, 150);
         let (before, after) = (out(&twin, 150, 20), out(&seen, 150, 20));
         assert!(after <= most.max(before), "{class}, {config}: {after} in 20 ms, {before} at the old rate");

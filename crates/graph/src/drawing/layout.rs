@@ -51,7 +51,7 @@ pub(crate) struct Cells {
 }
 
 /// The maximum number of cells: boxes, and points where edges pass or turn. When the maximum is reached, further edges
-/// are drawn without points. Nobody can follow single edges in such a large drawing.
+/// are drawn without points. In such a large drawing, single edges cannot be followed anyway.
 const MAX_POINTS: usize = 200_000;
 
 /// Lays out boxes of the given widths. A box for which `pins` has no entry is free.

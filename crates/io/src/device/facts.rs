@@ -161,7 +161,7 @@ fn read_all() -> Result<Vec<DeviceInfo>, Errno> {
     let mut head = [0; ROUTE];
     head[0] = AF_INET;
     n.dump(Message::new(nl::RTM_GETROUTE, 0, &head), |_, body| {
-        // Skip routes that are no default routes. A default route has prefix length 0 and is in the main table.
+        // Skip routes that are not default routes. A default route has prefix length 0 and is in the main table.
         if body.get(1) != Some(&0) || body.get(4) != Some(&MAIN_TABLE) {
             return;
         }

@@ -132,9 +132,9 @@ impl Drop for Shield {
     }
 }
 
-/// Removes from a device the filters of all shields whose owner satisfies `wanted`. If the clsact qdisc was created
-/// for one of these filters, it is not needed any more and is removed too. Exception: a qdisc that still holds other
-/// filters is kept, and true is returned.
+/// Removes the filters of all shields whose owner satisfies `wanted` from a device. If the clsact qdisc was created for
+/// one of these filters, removes the qdisc too, unless it still holds other filters. Returns true if the qdisc was kept
+/// for that reason.
 fn clear(name: &str, index: u32, wanted: impl Fn(&Owner) -> bool) -> Result<bool, DeviceError> {
     let failed = |e| DeviceError::from_errno(name, "remove a filter that was left behind", e);
     let n = Netlink::open().map_err(failed)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Non-blocking sockets. If an operation cannot proceed, the result says so, and a descriptor signals when to
+//! Non-blocking sockets. If an operation cannot proceed, its result reports this, and a descriptor signals when to
 //! retry.
 //!
 //! - [`Listener`] and [`Stream`]: TCP and Unix streams.
@@ -7,8 +7,8 @@
 //! - [`Multicast`]: UDP to and from a group.
 //! - [`RawIp`]: IP packets of one protocol.
 //!
-//! An [`Endpoint`] sends or receives one piece of data per call: a datagram, or a part of a stream. It
-//! has no buffer of its own, so it loses no data.
+//! An [`Endpoint`] sends or receives one piece of data per call: a datagram, or a part of a stream. It has no buffer of
+//! its own, so it loses no data.
 
 mod address;
 mod datagram;

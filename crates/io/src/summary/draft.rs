@@ -86,7 +86,7 @@ pub struct Draft {
 #[derive(Clone, Copy, Debug)]
 pub struct Making {
     /// Whether to write all bytes of the packet and to compute its checksums. If false, only the headers are written,
-    /// and the payload if the record has it. The checksums are then those of the record.
+    /// with the checksums of the record, and the payload if the record has it.
     pub checksum: bool,
     /// Maximum number of bytes to write. [`Made::extra_length`] is the number of further bytes of the packet.
     pub most: usize,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads lines that tcpdump printed. A packet takes one line, or two lines, of which the first has the IP header.
+//! Reads lines that tcpdump printed. A packet takes one line, or two lines with the IP header on the first.
 //!
-//! Two forms are supported: the current form (`Flags [S], seq 1, win 512, length 0`) and the form before
-//! version 4 (`S 1:1(0) win 512`). Lines may have a time, and the details that `-v` adds. Addresses must be
-//! numbers (`-n`).
+//! Two forms are supported: the current form (`Flags [S], seq 1, win 512, length 0`) and the form before version 4 (`S
+//! 1:1(0) win 512`). Lines may have a time, and the details that `-v` adds. Addresses must be numbers (`-n`).
 
 use super::draft::Draft;
 use super::options::parse_tcp;

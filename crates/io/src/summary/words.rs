@@ -15,7 +15,7 @@ pub(super) const DONT: u64 = castanet_wire::ipv4::DONT_FRAGMENT as u64;
 pub(super) const MORE: u64 = castanet_wire::ipv4::MORE_FRAGMENTS as u64;
 pub(super) const OFFSET: u64 = castanet_wire::ipv4::OFFSET_MASK as u64;
 
-/// Appends a time in seconds, with six decimals. A time that is no multiple of a microsecond has nine decimals.
+/// Appends a time in seconds, with six decimals. A time that is not a multiple of a microsecond has nine decimals.
 pub fn print_time(ns: i64, out: &mut String) {
     let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
     let (s, ns) = (ns / 1_000_000_000, ns % 1_000_000_000);

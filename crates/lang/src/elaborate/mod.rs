@@ -165,8 +165,8 @@ pub fn load_with(sources: &mut Sources, file: FileId, options: &Options<'_>, glo
     loaded
 }
 
-/// Elaborates bytes: plain text, or an archive whose member `config` is the text. Bytes that are not UTF-8
-/// become characters as [`crate::bytes`] says.
+/// Elaborates bytes: plain text, or an archive whose member `config` is the text. Bytes that are not UTF-8 are
+/// converted to characters as described in [`crate::bytes`].
 pub fn load_bytes(
     sources: &mut Sources,
     name: &str,

@@ -59,7 +59,7 @@ pub(super) fn choose<'c, 'a>(classes: &'c [Definition<'a>], class: usize, of: &U
 /// if the arguments do not fit the parameters.
 fn assign<'a>(formals: &[Formal<'a>], given: &[String]) -> Option<Vec<(&'a str, String)>> {
     let mut free: Vec<Option<&String>> = given.iter().map(Some).collect();
-    // For each keyword, its arguments: for each of them, the index in `given`, and the range of the value in the
+    // For each keyword, the arguments with this keyword: the index in `given`, and the range of the value in the
     // argument. If a keyword occurs several times, the last occurrence wins, as in the arguments of any class.
     let mut keywords: HashMap<&str, Vec<(usize, Range<usize>)>> = HashMap::new();
     if formals.iter().any(|f| f.keyword.is_some()) {

@@ -43,8 +43,8 @@ impl<'a> PortList<'a> {
     pub fn open(self) -> Option<usize> {
         self.written?.iter().find_map(|item| if let PortItem::From(a) = *item { Some(a) } else { None })
     }
-    /// All ports of the list. An open range such as `[2-]` stands for `more` ports. If no list is written and `from` is
-    /// given, returns `more` ports, the first of which is `from`.
+    /// Returns all ports of the list. An open range such as `[2-]` stands for `more` ports. If no list is written and
+    /// `from` is given, returns `more` ports, from port `from` on.
     pub fn ports(self, more: usize, from: Option<usize>) -> Vec<usize> {
         match (self.written, from) {
             (None, Some(from)) => (from..from + more).collect(),

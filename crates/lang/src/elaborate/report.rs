@@ -19,7 +19,7 @@ pub(super) struct Report {
 const MAX_COMPARISONS: usize = 1 << 20;
 
 impl Report {
-    /// Whether the limit on diagnostics allows another one. If not, callers need not work out its text.
+    /// Whether the limit on diagnostics allows another one. Callers need to make its text only in this case.
     pub fn has_room(&self) -> bool {
         self.all.len() < MAX_ERRORS
     }

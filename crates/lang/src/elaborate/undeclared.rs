@@ -25,7 +25,7 @@ impl<'a> Scopes<'a, '_> {
                 .at("neither an element nor a class");
             let mut element_meant = false;
             if name.starts_with(|c: char| c.is_ascii_digit()) {
-                // The number is probably meant as an argument of the class before it, as in `Strip 14`. Then the flat
+                // The number is probably meant as an argument of the class before it, as in `Strip 14`. If so, the flat
                 // configuration lacks a connection of the element of that class, and further checks could report
                 // consequences of this error.
                 element_meant = true;

@@ -18,7 +18,8 @@ pub fn folder() -> &'static Path {
     FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }
 
-/// Mappings belong to the process, so only one test at a time may load packages and count mappings.
+/// Locks out other tests. Mappings belong to the process, so only one test at a time may load packages and count
+/// mappings.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock()

@@ -119,8 +119,9 @@ fn a_panic_in_a_package_is_one_of_its_element() {
             "require(package probe); InfiniteSource(LIMIT 5, STOP true) -> p :: ProbePanic({place}) -> Discard;"
         )
     };
-    // The text of a panic of the probe. If the panic happens while the router is built, it reaches the caller as a
-    // panic or an error. If it happens later, it is a printed message or the error of a handler call.
+    // Returns the text of a panic in an element of the package. If the element panics while the router is built, the
+    // caller gets a panic or an error. If it panics later, the text is in a printed message or in the error of a
+    // handler call.
     let said = |place: &str| -> String {
         let messages = Arc::new(Mutex::new(String::new()));
         let printer = {

@@ -67,7 +67,7 @@ impl Slot {
             self.changed.notify_one();
         }
     }
-    /// Ends all hot swaps, because the router has stopped. From now on nobody gets the permit to swap, and new
+    /// Ends all hot swaps, because the router has stopped. From now on, no thread gets the permit, and new
     /// configurations are refused.
     pub fn close(&self) {
         let last = std::mem::replace(&mut *self.state.lock(), State::Closed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests which nodes are made from elements. Packets take the same paths in any case, so only these tests
-//! notice a chain that is cut, or a queue that is no longer pulled from directly.
+//! Tests which nodes are made from elements. Packets take the same paths in any case, so only these tests detect a
+//! chain that is cut, or a queue that is no longer pulled from directly.
 
 use super::{router_with, simulated};
 use crate::node::{Body, NONE};

@@ -174,7 +174,7 @@ const LOCKED: [&str; 2] = [
 fn locked_elements_keep_their_state() {
     let (mut r, log) = running(LOCKED[0], 2, |r| {
         let mut swaps = 0;
-        // How many swaps come while packets move depends on the machine: usually dozens.
+        // The number of swaps while packets move depends on the machine. It is usually several dozen.
         while swaps < 6 || count(r, "c", "count") < 400_000 {
             swaps += 1;
             r.swap(Origin::Operator, "config", LOCKED[swaps % 2]).unwrap();
@@ -390,7 +390,7 @@ fn the_new_router_runs_while_the_old_one_is_cleaned_up() {
     });
 }
 
-/// Returns the number of packets in a trace, and the messages of reading it.
+/// Runs a router that reads a trace. Returns the number of packets in the trace, and the messages of the router.
 fn traced(file: &std::path::Path) -> (u64, Vec<String>) {
     let (options, log) = simulated(32);
     let text = format!("FromDump({}, STOP true) -> c :: Counter -> Discard", file.display());

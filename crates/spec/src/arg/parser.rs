@@ -313,9 +313,9 @@ impl<'a> Parser<'a> {
         (values.len() == n).then_some(values)
     }
 
-    /// Checks that at most one of several arguments is given, or exactly one if one is `mandatory`. Each argument comes
-    /// with its index, and with `true` if its value switches it off, so that it counts as not given. Returns none and
-    /// adds an error if the arguments are wrong.
+    /// Checks that at most one of several arguments is given, or exactly one if one is `mandatory`. Each entry of
+    /// `arguments` is the index of an argument, and `true` if the value of the argument switches it off. An argument
+    /// that is switched off counts as not given. Returns none and adds an error if the check fails.
     pub fn choose(&mut self, arguments: &[(usize, bool)], mandatory: bool) -> Option<()> {
         let name = |&(index, _): &(usize, bool)| {
             self.specs.get(self.base.saturating_add(index)).map_or("", |s| s.name)

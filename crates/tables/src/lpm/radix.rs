@@ -152,7 +152,7 @@ impl RadixTable {
         (node.children >> bits & 1 == 1).then(|| node.children_at + rank(node.children, bits))
     }
 
-    /// The index of the entry of a prefix of at least nine bits.
+    /// The index of the entry for a prefix, which must have at least nine bits.
     fn entry_at(&self, prefix: Prefix) -> Option<u32> {
         let (last, place) = level_and_place(prefix);
         let mut node = self.node(root(prefix.addr));

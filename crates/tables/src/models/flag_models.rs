@@ -89,7 +89,8 @@ fn a_source_never_sleeps_while_there_is_room() {
     });
 }
 
-/// With a single producer, as many pushes succeed as [`Ring::room`] has returned, whatever consumers do in between.
+/// With a single producer, if [`Ring::room`] has returned n, the next n pushes succeed, whatever consumers do in
+/// between.
 #[test]
 fn room_that_was_seen_stays() {
     model(3, || {

@@ -82,7 +82,7 @@ impl Lifecycle for Busy {
     }
 }
 
-/// Whenever its timer expires, sets it to the earliest time, so that it expires again at once.
+/// Whenever its timer expires, sets it to the earliest time, so that it expires again immediately.
 #[derive(Class)]
 #[class(name = "Restless", ports = "0/0", processing = "a/a", packets = "/", workers = exclusive, lifecycle)]
 pub struct Restless {}

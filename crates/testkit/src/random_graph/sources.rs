@@ -31,8 +31,7 @@ fn capture() -> &'static PathBuf {
         }
         // Beside the test program, so that it is removed with the target folder.
         let path = std::env::current_exe().unwrap().with_file_name("random_sources.pcap");
-        // Several test processes write this file at once, with the same bytes: rename makes each write
-        // atomic.
+        // Several test processes write this file at the same time, with the same bytes: rename makes each write atomic.
         let whole = path.with_extension(std::process::id().to_string());
         std::fs::write(&whole, bytes).unwrap();
         std::fs::rename(&whole, &path).unwrap();

@@ -51,7 +51,7 @@ fn martians_and_broken_headers_are_dropped() {
         let before = through(&mut a, &mut b, &nothing(kind));
         let leaked: Vec<_> = before.iter().filter(|f| f.bytes.get(12..14) == Some(&[8, 0])).collect();
         assert!(leaked.is_empty(), "{kind:?}: {leaked:?}");
-        // No ICMP error is sent about them.
+        // No ICMP error is sent about the dropped packets.
         let said: Vec<_> = a.rest(QUIET).iter().filter_map(|f| icmp_in(&f.bytes)).collect();
         assert!(said.iter().all(|m| m.ip.from.to_string() == "10.0.1.2"), "{kind:?}: {said:?}");
     }
@@ -134,8 +134,9 @@ fn sources_from_elsewhere_are_dropped_where_asked() {
     a.run("ping -c 1 -W 60 10.0.1.2").good();
     a.run("ping -c 1 -W 60 10.0.1.1").good();
     let (mut a, mut b) = (a.wire("eth0"), b.wire("eth0"));
-    // Packets with invalid sources: a host behind the other interface, an address without a route, and the
-    // router's own addresses. Then a packet with a valid source: a network behind a, which has a route.
+    // Packets with invalid sources: a host behind the other interface, an address without a route, and the router's own
+    // addresses. The last packet has a valid source: an address in a network behind host a, to which the router has a
+    // route.
     let liars = ["10.0.1.9", "192.0.2.1", "10.0.0.1", "10.0.1.1"];
     let frames: Vec<_> =
         liars.into_iter().chain(["10.7.1.1"]).map(|from| from_a(&Ip::udp(from, "10.0.1.2", b""))).collect();

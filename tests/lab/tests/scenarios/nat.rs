@@ -8,7 +8,8 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(200);
 
-/// Hosts a and c and the server s inside, the gateway, and host b outside, which has a second, remote address.
+/// Inside are hosts a and c and the server s. Outside is host b, which has a second, remote address. The gateway
+/// connects both sides.
 struct Nat {
     a: Host,
     c: Host,
@@ -129,7 +130,7 @@ fn errors_find_their_way_through_the_translation() {
     // itself and from outside.
     let text = nat.a.run("traceroute -n -q 1 -w 30,0,0 198.51.100.7").good();
     assert!(text.contains(" 1  10.0.0.1 ") && text.contains(" 2  198.51.100.7 "), "{text}");
-    // An error for a packet from outside comes from the address that the packet was sent to.
+    // The source address of an error for a packet from outside is the address that the packet was sent to.
     nat.b.run("ip route add 10.0.0.0/24 via 192.0.2.2").good();
     let (mut b, gateway) = (nat.b.wire("eth0"), nat.r.host.ether("eth1"));
     let frame = |ip: &Ip| castanet_lab::frames::ethernet(gateway, [2, 0, 0, 0, 5, 1], 0x0800, &ip.bytes());

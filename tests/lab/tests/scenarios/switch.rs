@@ -101,7 +101,7 @@ fn three_switches_in_a_ring_heal_after_a_cut() {
     ring.kernel.ip("link set eth1 down");
     ring.settle(Duration::from_secs(200));
     assert_eq!(heard(&mut wires, 2), [0, 1, 1]);
-    // There was no loop meanwhile, which would have caused many thousands of frames.
+    // No loop existed meanwhile: it would have caused many thousands of frames.
     for host in &ring.hosts {
         let came = host.statistic("eth0", "rx/packets");
         assert!(came < 500, "{}: {came} frames", host.name());

@@ -40,8 +40,8 @@ impl Maker<'_> {
             });
         }
         for length in [0u16, 1, 10, 19, 59, 61, 62, 1500, 65535] {
-            // The packet has 58 bytes. Each of these lengths is too short for a header, or longer than the packet.
-            // The length 59 is one byte longer.
+            // The packet has 58 bytes. Each of these lengths is too short for a header, or longer than the packet. The
+            // length 59 exceeds the packet by one byte.
             let packet = self.udp(30);
             self.push_changed(&packet, true, |bytes| bytes[2..4].copy_from_slice(&length.to_be_bytes()));
         }

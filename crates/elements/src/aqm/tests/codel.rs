@@ -143,7 +143,7 @@ fn decides_like_the_pseudo_code_at_any_batch() {
             for round in 0..3000 {
                 now += random.below(4 * MS as u64) as i64;
                 bench.kit.at(now);
-                // In some phases, more packets come than leave. In the phases between them, fewer come.
+                // In some phases, more packets arrive than leave. In the phases between them, fewer arrive.
                 for _ in 0..random.below(if (round / 400) % 2 == 0 { 4 } else { 1 + seed % 3 }) {
                     let stamp = START + now - random.below(3) as i64;
                     rfc.queue.push_back((next, stamp));

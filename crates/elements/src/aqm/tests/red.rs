@@ -18,8 +18,8 @@ fn formula(average: f64, min: f64, max: f64, max_p: f64, gentle: bool) -> f64 {
     }
 }
 
-/// Mean and variance of the distance from one drop to the next, in packets. Each distance up to 1/p has
-/// probability p (Floyd and Jacobson 1993, section 7, method 2), and the next greater distance has the rest.
+/// Mean and variance of the distance from one drop to the next, in packets. Each distance up to 1/p has probability p
+/// (Floyd and Jacobson 1993, section 7, method 2). The next greater distance has the remaining probability.
 fn gap(p: f64) -> (f64, f64) {
     let whole = (1.0 / p).floor() as u32;
     let moment = |power| {
@@ -101,7 +101,7 @@ fn the_average_is_exact_and_the_batch_size_does_not_matter() {
             run.extend(fates(&mut kit, 256, batch));
             (0..256).for_each(|_| want += (length as f64 - want) / 16.0);
             let got: f64 = kit.read("avg_queue_size").unwrap().parse().unwrap();
-            // While there are packets in the queue, time does not matter.
+            // The time affects the average only while the queue is empty.
             assert!((got - want).abs() < 0.0006 || length == 0, "{got} {want}");
             want = got;
             if idle {

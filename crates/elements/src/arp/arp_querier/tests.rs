@@ -458,8 +458,8 @@ fn packets_held_behind_others_follow_them_after_a_hot_swap() {
     assert_eq!((other.next_timer(), old.read("length").unwrap()), (None, "1".into()));
 }
 
-/// Packets that are given up when a frame arrives are dropped with their reason, also if that frame teaches nothing. (Kits
-/// check that no packet is missing.)
+/// Packets that have waited too long when a frame arrives are dropped with their own reason, even if nothing is learnt
+/// from the frame. (Kits check that no packet is missing.)
 #[test]
 fn packets_given_up_beside_a_useless_reply_are_counted() {
     let mut k = kit(", TIMEOUT 10");

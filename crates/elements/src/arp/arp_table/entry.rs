@@ -127,8 +127,8 @@ impl Entry {
         !self.expired && !self.ether.is_broadcast()
     }
     /// Returns the time at which a known address is to be queried again. This is `poll` nanoseconds after its last
-    /// update, or never if `poll` is 0. An address in doubt is queried at once, and one that is not fully trusted is
-    /// queried early, whatever `poll` is.
+    /// update, or never if `poll` is 0. An address in doubt is queried immediately, and one that is not fully trusted
+    /// is queried early, whatever `poll` is.
     pub(super) fn poll_due(&self, poll: i64) -> i64 {
         let due = if poll > 0 { self.updated.saturating_add(poll) } else { i64::MAX };
         due.min(self.queried.check_due())

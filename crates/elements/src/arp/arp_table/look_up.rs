@@ -7,7 +7,7 @@ use castanet_element::prelude::*;
 use castanet_wire::EtherAddr;
 use std::collections::VecDeque;
 
-/// What a querier asks the table when it has a packet to send.
+/// A look-up that a querier makes for a packet to send.
 #[derive(Clone, Copy, Debug)]
 pub struct LookUp {
     /// The IP address whose Ethernet address is wanted.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table behind ARPTable and ARPQuerier: the Ethernet addresses of IP addresses, and the packets that
-//! wait for them.
+//! The table behind ARPTable and ARPQuerier: the Ethernet addresses of IP addresses, and the packets that wait for
+//! them.
 //!
 //! One lock protects the table. To avoid it, queriers cache an entry until its next query or its expiry is due. An
-//! atomic number, the generation, tells them whether their cached entries are still valid.
+//! atomic number, the generation, shows whether cached entries are still valid.
 
 use super::entry::{Entry, Settings};
 use castanet_element::prelude::*;

@@ -326,8 +326,8 @@ fn patience_belongs_to_a_table_and_not_to_its_entries() {
         s
     };
     let mut lost = Lost::new();
-    // Both tables give packets up. A moved packet is given up when the old table would have given it up.
-    // Each table also gives up the packets that arrive after the move.
+    // Both tables give up packets that have waited too long. A moved packet is given up when the old table would have
+    // given it up. Each table also gives up the packets that arrive after the move.
     let (old, new) = (patient(), patient());
     look(&old, 1, 1, 10, &mut lost);
     new.take_over(&old, &mut lost);

@@ -13,7 +13,7 @@ use castanet_lang::args as text;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The most jumps between two blocking instructions.
+/// The maximum number of jumps between two blocking instructions.
 const JUMPS: u32 = 1000;
 /// The maximum depth of nested runs of a script.
 const DEEPEST: u32 = 32;

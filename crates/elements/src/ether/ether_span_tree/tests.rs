@@ -73,7 +73,8 @@ fn alone_it_opens_its_ports() {
 fn it_blocks_and_tells() {
     let mut kit = kit(CONFIG, 2);
     kit.expire();
-    // Both ports hear the same better bridge: the first becomes the root port, and the other blocks.
+    // Both ports receive messages from the same better bridge. The first becomes the root port, and the other is
+    // blocked.
     let out = kit.push(0, [message(better())]);
     assert!(out.iter().all(|o| o.0 == 1));
     let second = Config { priority: Priority { port: 0x8002, ..better().priority }, ..better() };

@@ -95,7 +95,7 @@ impl Table {
         enter(set, want, choice, now);
     }
 
-    /// Takes over the addresses of another table (hot swap), except those on ports from number `ports` on.
+    /// Takes over the addresses of another table (hot swap), except those on ports with numbers of `ports` or more.
     pub fn learn_from(&self, old: &Table, ports: usize) {
         for set in &old.sets {
             for (entry, heard) in set.entries.iter().zip(&set.heard) {

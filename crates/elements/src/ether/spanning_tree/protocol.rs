@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The spanning tree protocol of one bridge (IEEE 802.1D-1998 section 8). It takes messages and the time, and gives
-//! messages and the states of ports. It is independent of elements and packets.
+//! The spanning tree protocol of one bridge (IEEE 802.1D-1998 section 8). Its inputs are messages and the time, and its
+//! outputs are messages and the states of ports. It is independent of elements and packets.
 
 use super::bpdu::{Bpdu, BridgeId, Config, Priority, Times};
 use super::port::Port;

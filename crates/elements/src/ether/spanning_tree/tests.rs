@@ -116,7 +116,7 @@ fn a_better_root_is_followed_and_forgotten() {
     b.sent().count();
     b.receive(0, Bpdu::Config(Config { age: 5 * SECOND, ..claim(BETTER) }), 40 * SECOND);
     assert_eq!((b.root(), b.role(0), b.role(1)), ((BETTER, 4), Some(Role::Root), Some(Role::Designated)));
-    // The message is passed on with a greater age, at once or after the hold time of the port.
+    // The message is passed on with a greater age, immediately or after the hold time of the port.
     let sent: Vec<_> = b.sent().collect();
     let passed = sent.iter().find_map(|(port, m)| match m {
         Bpdu::Config(c) if *port == 1 => Some(*c),
@@ -175,7 +175,7 @@ fn notifications_are_repeated_until_acknowledged() {
 fn lies_about_time_are_bounded() {
     let mut b = bridge(2);
     let times = |t| Times { max_age: t, hello: t, forward_delay: t };
-    // Times near 0 would open ports at once, so the bridge raises them to their lower limits.
+    // Times near 0 would open ports immediately, so the bridge raises them to their lower limits.
     b.receive(0, Bpdu::Config(Config { times: times(1), ..claim(BETTER) }), 0);
     assert_eq!(b.root().0, BETTER);
     pass(&mut b, 2 * SECOND - 1);

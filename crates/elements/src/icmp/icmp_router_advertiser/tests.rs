@@ -92,7 +92,7 @@ fn who_asks_is_answered_soon_and_once() {
     k.push(0, (0..50).map(|i| ask([10, 0, 0, i + 2], None)));
     assert_eq!(k.expire().unwrap().len(), 1);
     assert!(k.next_timer().unwrap() > start + 400 * SECOND, "the others were answered too");
-    // A solicitation that is cut anywhere is ignored.
+    // A solicitation that is truncated at any byte is ignored.
     for len in 0..28 {
         let mut p = packet(&ask([0; 4], None).data()[..len]);
         p.set_network_header(0, 20.min(len));

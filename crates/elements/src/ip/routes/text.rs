@@ -53,8 +53,8 @@ pub(super) fn parse(line: &str, cx: &ArgCx<'_>, outputs: usize, whole: bool) -> 
     Ok(Given { net: Net::new(net.addr.to_bits(), net.len), gw, port })
 }
 
-/// Returns the range of the first wrong word in a route, and a hint what to write there. If the number of words is
-/// wrong, the range covers the whole route. None if the route is well-formed.
+/// Returns the range of the first wrong word in a route, and a hint that says what to write there. If the number of
+/// words is wrong, the range covers the whole route. None if the route is well-formed.
 pub(super) fn wrong_word(line: &str, cx: &ArgCx<'_>, outputs: usize) -> Option<(Range<usize>, String)> {
     let word = |r: &Range<usize>| line.get(r.clone()).unwrap_or("");
     let (net, gw, port) = match text::words(line).as_slice() {

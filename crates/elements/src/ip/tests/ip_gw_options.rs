@@ -33,7 +33,7 @@ fn options_are_filled_in() {
         (&[1, 7, 11, 8, 5, 5, 5, 5, 0, 0, 0, 0], &[1, 7, 11, 12, 5, 5, 5, 5, 10, 0, 0, 1]),
         (&[7, 7, 8, 5, 5, 5, 5, 0], &[7, 7, 8, 5, 5, 5, 5, 0]),
         (&[7, 3, 4, 0], &[7, 3, 4, 0]),
-        // Bytes behind the end of the list are ignored.
+        // Bytes after the end of the list are ignored.
         (&[0, 7, 7, 4, 0, 0, 0, 0], &[0, 7, 7, 4, 0, 0, 0, 0]),
         // Source routes pass.
         (&[131, 7, 4, 5, 5, 5, 5, 0], &[131, 7, 4, 5, 5, 5, 5, 0]),

@@ -39,8 +39,8 @@ impl Counts {
     pub fn total(&self) -> u64 {
         self.total
     }
-    /// Adds `by` to the count of a number, and creates the count if the number has none. Exception: if `known` is true,
-    /// or if `MOST` numbers already have counts, no count is created, and the function returns false.
+    /// Adds `by` to the count of a number, and returns true. If the number has no count, creates one. But if `known` is
+    /// true, or if `MOST` numbers already have counts, creates no count and returns false.
     #[inline]
     pub fn add(&mut self, number: u32, by: u64, known: bool) -> bool {
         if let Some(n) = self.map.get_mut(&number) {

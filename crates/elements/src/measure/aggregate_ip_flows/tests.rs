@@ -148,7 +148,7 @@ fn fragments_wait_for_their_first() {
             [(0, 0, 1, 0), (0, 0, 1, 1), (0, 0x2005, 2, 0), (0, 9, 2, 0), (0, 0x2000, 2, 0), (0, 7, 2, 0)];
         assert_eq!(seen(out), want, "{batch}");
     }
-    // A later fragment whose first fragment does not come is given up after FRAGMENT_TIMEOUT, or when `clear` forgets
+    // A later fragment whose first fragment does not come is dropped after FRAGMENT_TIMEOUT, or when `clear` removes
     // all flows.
     let mut k = Kit::<AggregateIpFlows>::new("FRAGMENT_TIMEOUT 5").unwrap();
     assert_eq!(k.push(0, [ip(1, 17, a, b, 5, 0)]).len(), 0);

@@ -254,7 +254,8 @@ mod tests {
             // Each combination was tried exactly once.
             tried.sort_unstable();
             assert_eq!(tried, (1024..2024).collect::<Vec<_>>(), "{t}");
-            // A port that becomes free after that is found within four packets. The next search starts behind it.
+            // A port that becomes free after a full search is found within four packets. The next search starts after
+            // this port.
             cursor = cursor.map(Cursor::renewed);
             let mut find = |free: u16, cursor: &mut Option<Cursor>| {
                 let mut one = || p.choose(flow, true, &mut secret, cursor, |to| to.sport() == free);

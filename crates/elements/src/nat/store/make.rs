@@ -13,7 +13,7 @@ use std::sync::Arc;
 const CLEANED: usize = 4;
 
 impl Store {
-    /// Makes a flow by the specification of its input.
+    /// Makes a flow as the specification of its input says.
     pub fn make(&mut self, new: &New) -> Made {
         let Some(input) = self.input(new.space, usize::from(new.input)) else {
             return Made::Drop(Reason::NoMapping);
@@ -45,7 +45,7 @@ impl Store {
         }
     }
 
-    /// Makes a flow by a pattern.
+    /// Makes a flow as a pattern says.
     fn make_by(&mut self, pattern: &Arc<Pattern>, outs: Outs, new: &New) -> Result<u32, Reason> {
         let kind = self.space(new.space).map_or(RewriterKind::Ports, |s| s.kind);
         let wish = Wish {

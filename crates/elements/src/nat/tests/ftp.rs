@@ -283,8 +283,7 @@ fn what_stands_around_the_argument_stays() {
         nat.out(tcp(CLIENT, SERVER, "S", 100, 0, b"")).unwrap();
         let p = nat.out(tcp(CLIENT, SERVER, "A", 101, 901, said_by_client.as_bytes())).unwrap();
         assert_eq!(said(&p), (101, 901, want.into()));
-        // Later data is shifted by the change of the length. So is a line end that is retransmitted on its
-        // own.
+        // Later data is shifted by the change of the length, including a line end that is retransmitted on its own.
         let by = want.len() as u32 - said_by_client.len() as u32;
         let end = 101 + said_by_client.len() as u32;
         let p = nat.out(tcp(CLIENT, SERVER, "A", end, 901, b"x")).unwrap();
@@ -294,7 +293,7 @@ fn what_stands_around_the_argument_stays() {
     }
 }
 
-/// A segment that is retransmitted after several commands comes out as it did the first time.
+/// A segment that is retransmitted after several commands is rewritten exactly as it was the first time.
 #[test]
 fn retransmissions_after_several_commands() {
     let mut nat = Nat::new("pattern 199.199.199.199 10000-20000# - - 0 1");

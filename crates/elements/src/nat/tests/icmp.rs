@@ -43,7 +43,7 @@ fn errors_about_forward_packets_and_replies() {
             assert_eq!(quoted(&p), &bytes[..n.min(bytes.len())], "as it was sent, {n} bytes");
             assert_eq!(p.dst_addr().octets(), A);
         }
-        // An error from the receiver itself gets as source the address that the sender wrote to.
+        // An error from the receiver itself gets a new source: the address that the sender wrote to.
         let (_, p) = rig.push("icmp", &mut icmp, 0, vec![error([3, 0, 0, 3], sent.data(), 28)]).remove(0);
         assert_eq!(show(&p), "2.0.0.2 > 1.0.0.1 icmp 3");
         // The inside host sends an error about a reply.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests super-packets and partial checksums: rewriting and completing give the same bytes in either order.
+//! Tests super-packets and partial checksums: rewriting a packet and completing its offloads give the same bytes in
+//! either order.
 
 use super::*;
 use crate::device::offload::finish;

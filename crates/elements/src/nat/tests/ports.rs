@@ -110,7 +110,7 @@ fn what_does_not_vary_replaces() {
 
 #[test]
 fn input_specifications() {
-    // Other protocols and later fragments pass only with `pass`.
+    // Packets of other protocols and later fragments pass only if the input has the specification `pass`.
     let later = |mut p: Packet| {
         p.data_mut()[7] = 3;
         p
@@ -234,7 +234,8 @@ fn capacity_and_guarantee() {
     kit.at(3 * SECOND);
     kit.push(0, [udp(A, 1, B, 20)]);
     kit.at(5 * SECOND);
-    // The flow from port 0 is five seconds old and makes room. The flow from port 1 is younger and does not.
+    // The last packet of the flow from port 0 is five seconds old, so this flow is evicted. The last packet of the flow
+    // from port 1 is two seconds old, so this flow stays.
     assert_eq!(kit.push(0, [udp(A, 7, B, 20), udp(A, 8, B, 20)]).len(), 1);
     let table = kit.read("table").unwrap();
     assert!(

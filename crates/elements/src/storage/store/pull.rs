@@ -20,8 +20,8 @@ impl Store {
             }
             Packets::Shared(s) => {
                 let ring = s.ring.read();
-                // Other workers may have filled the ring, so act as if it had been full. Setting a notifier that is set
-                // already costs only a read.
+                // Other workers may have filled the ring, so set the notifier for sources as if the ring had been full.
+                // Setting a notifier that is set already costs only a read.
                 let n = ring.pop_many(max, into.as_mut_vec());
                 self.gauge.sub(n);
                 (n, true)
@@ -33,8 +33,8 @@ impl Store {
         {
             cx.set_note(note);
         }
-        // Do the same as single pulls: if fewer than `max` packets came, the last single pull would have found no
-        // packet, and would have cleared the notifier.
+        // Do the same as single pulls: if fewer than `max` packets were pulled, the last single pull would have found
+        // no packet, and would have cleared the notifier.
         if n < max {
             self.found_empty(cx);
         }

@@ -130,8 +130,8 @@ fn a_prepared_router_leaves_the_file_alone() {
         new.cleanup().unwrap();
         assert!(path.exists());
     }
-    // The new router names the same file by a link. The file is handed over to it, back to the old router, and
-    // over to the new one again.
+    // The new router names the same file through a symbolic link. The file is handed over to it, back to the old
+    // router, and over to the new one again.
     let linked = path.with_extension("link");
     std::os::unix::fs::symlink(&path, &linked).unwrap();
     prepare(&mut new, &linked.display().to_string(), 1, 0);

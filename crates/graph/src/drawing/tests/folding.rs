@@ -9,8 +9,8 @@ fn compounds_fold_in_a_browser() {
     let drawing = svg(&g);
     let (body, _) = parts(&drawing);
     let frames = body.all(&|n| n.children.iter().any(|c| c.class() == "frame"));
-    // The script toggles the class `folded` of the head's parent. The style then hides the contents of the compound
-    // and shows the text that replaces them.
+    // A click on the element `head` toggles the class `folded` of its parent. The style then hides the contents of the
+    // compound and shows the text that replaces them.
     assert_eq!(frames.len(), 5);
     for frame in frames {
         let classes: Vec<&str> =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rings of frames that a packet socket shares with the kernel (TPACKET_V2). A slot belongs either to the
-//! kernel or to this program; the status word at its start shows to which of the two.
+//! Rings of frames that a packet socket shares with the kernel (TPACKET_V2). A slot belongs either to the kernel or to
+//! this program; the status word at its start shows which.
 #![allow(unsafe_code)]
 
 mod receive;

@@ -136,7 +136,7 @@ fn segments_are_whole_packets() {
     }
 }
 
-/// RFC 768 lets UDP alone send a checksum of zero as all ones.
+/// Only UDP sends a computed checksum of zero as all ones (RFC 768).
 #[test]
 fn a_checksum_of_zero_is_all_ones_in_udp_only() {
     for udp in [false, true] {
@@ -146,7 +146,8 @@ fn a_checksum_of_zero_is_all_ones_in_udp_only() {
         let f = frame(false, udp, false, &data, 0);
         let vnet = vnet(false, udp, false, 100);
         let first = all(&Segments::new(&f, &vnet, Start::Ethernet).unwrap()).swap_remove(0);
-        // With its own checksum as the last word, the first segment has a checksum of zero.
+        // The last word of the first segment becomes the checksum that this segment had with zero in this word. So the
+        // checksum of the segment is now zero.
         data[98..100].copy_from_slice(&first[field.clone()]);
         let f = frame(false, udp, false, &data, 0);
         let segments = all(&Segments::new(&f, &vnet, Start::Ethernet).unwrap());

@@ -54,7 +54,7 @@ pub enum Refusal {
     Full,
     /// The device's queue is full. No event signals when there is space.
     Congested,
-    /// The device is down or does not exist any more.
+    /// The device is down or no longer exists.
     Down,
     /// The frame is longer than the device's MTU.
     TooLong,
@@ -67,7 +67,7 @@ impl Refusal {
         match errno {
             Errno::AGAIN | Errno::INTR => Refusal::Full,
             Errno::NOBUFS | Errno::NOMEM => Refusal::Congested,
-            // TUN: EIO if the device is down, EBADFD if it does not exist any more.
+            // TUN: EIO if the device is down, EBADFD if it no longer exists.
             Errno::NETDOWN | Errno::NXIO | Errno::NODEV | Errno::IO | Errno::BADFD => Refusal::Down,
             Errno::MSGSIZE => Refusal::TooLong,
             other => Refusal::Refused(other),
@@ -101,8 +101,8 @@ pub struct PacketSender {
     index: u32,
     /// Length of the link header before an IP packet, in bytes.
     header: usize,
-    /// Frames shorter than this number of bytes are sent through the ring. It follows from the length of a
-    /// slot and the MTU, and is 0 without a ring.
+    /// Frames shorter than this number of bytes are sent through the ring. The number follows from the length of a slot
+    /// and the MTU, and is 0 without a ring.
     limit: usize,
     /// The number of calls of `send` until the device's MTU is read again.
     look: u32,
@@ -192,9 +192,9 @@ impl PacketSender {
         let limit = self.limit;
         let mut sent =
             self.messages.send(std::iter::from_fn(|| frames.next_if(|frame| !frame.is_below(limit))));
-        // `Full` promises that the descriptor becomes writable when there is free space. But the caller has the ring's
-        // descriptor, which does not tell when the buffer of the second socket has free space. `Congested` makes the
-        // caller retry without waiting for a descriptor.
+        // `Full` means that the caller's descriptor becomes writable when there is free space. But that descriptor is
+        // the ring's, which does not signal free space in the buffer of the second socket. `Congested` makes the caller
+        // retry without waiting for a descriptor.
         if self.ring.is_some() && sent.refusal == Some(Refusal::Full) {
             sent.refusal = Some(Refusal::Congested);
         }

@@ -33,7 +33,7 @@ impl Client {
         }
     }
 
-    /// Connects, or fails at once.
+    /// Connects, without retries.
     pub fn once(socket: &Path) -> io::Result<Client> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;

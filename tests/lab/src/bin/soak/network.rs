@@ -256,8 +256,8 @@ impl Network {
         self.lab.link_down(link as u8, a, b);
     }
 
-    /// Whether the routers at a link have opened its devices, after these were created again. The kernel would count
-    /// frames that arrive earlier, but no router would read them.
+    /// Whether the routers at a link have opened the devices of the link since these were created again. The kernel
+    /// would count frames that arrive earlier, but no router would read them.
     pub fn is_open(&self, link: usize) -> bool {
         LINKS[link - 1]
             .iter()

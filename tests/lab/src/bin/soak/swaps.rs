@@ -19,12 +19,12 @@ pub struct Swaps {
     pub bad: u64,
     /// The number of swaps that were refused as expected, because a device or file does not exist.
     pub failing: u64,
-    /// Good configurations that were refused: the seconds after the start in which the swap was requested and in which
-    /// it was answered, and the message.
+    /// Good configurations that were refused. The fields are the time of the request and the time of the reply, in
+    /// seconds after the start, and the message.
     pub refused: Vec<(u64, u64, String)>,
     /// Descriptions of wrong or missing replies, and of wrong running configurations.
     pub wrong: Vec<String>,
-    /// How often a trace file was removed to free the disk.
+    /// How often a trace file was removed to free disk space.
     pub freed: u64,
     /// The duration of the slowest swap.
     pub slowest: Duration,
@@ -94,7 +94,7 @@ pub fn run(target: &Target, seed: u64, start: Instant, end: Instant) -> Swaps {
             }
         }
         if let Some(trace) = configurations::finished_trace(n) {
-            // Frees the disk. Only the router with the trace has this file.
+            // Frees disk space. Only the router with the trace has this file.
             let removed = std::fs::remove_file(format!("/proc/{}/root{trace}", target.process));
             swaps.freed += u64::from(removed.is_ok());
         }
