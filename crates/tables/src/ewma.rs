@@ -79,6 +79,11 @@ impl Ewma {
         at.average as f64 * HZ as f64 / f64::from(1_u32 << at.places)
     }
 
+    /// Returns the end of the current epoch, in nanoseconds: until then, the rate stays the same.
+    pub const fn epoch_end(&self) -> i64 {
+        self.epoch.saturating_add(1).saturating_mul(EPOCH)
+    }
+
     /// Resets the average and the count to zero.
     pub const fn reset(&mut self) {
         self.average = 0;
@@ -137,6 +142,19 @@ mod tests {
         assert!((ewma.rate(SECOND) / 1e6 - 1.0).abs() < 1e-3);
         ewma.reset();
         assert_eq!(ewma.rate(2 * SECOND), 0.0);
+    }
+
+    #[test]
+    fn the_rate_changes_at_the_end_of_an_epoch() {
+        let mut ewma = Ewma::packets();
+        for now in [0, 1, EPOCH - 1, EPOCH, 7 * EPOCH + 5] {
+            ewma.update(1000, now);
+            let (end, rate) = (ewma.epoch_end(), ewma.rate(now));
+            assert_eq!(ewma.rate(end - 1), rate);
+            assert_ne!(ewma.rate(end), rate);
+        }
+        ewma.update(0, i64::MAX);
+        assert_eq!(ewma.epoch_end(), i64::MAX);
     }
 
     #[test]

@@ -2,12 +2,16 @@
 //! AggregateCounter: counts packets or bytes by aggregate.
 
 mod counts;
+mod limits;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 use castanet_element::prelude::*;
 use castanet_spec::anno;
-use counts::Counts;
+use limits::{CallAt, Limits, call_or_none};
+use shared::{Shared, State};
+use std::sync::Arc;
 
 /// Counts packets or bytes for each value of the aggregate annotation.
 ///
@@ -36,19 +40,16 @@ use counts::Counts;
 /// DriverManager(pause, save c.nagg -);
 /// ```
 #[derive(Class)]
-#[class(name = "AggregateCounter", offload = none, ports = "1-2/1-2", processing = "a/a", packets = "any/same", workers = exclusive)]
+#[class(name = "AggregateCounter", offload = none, ports = "1-2/1-2", processing = "a/a", packets = "any/same", workers = share)]
 #[class(takes_state = "the counts, which limits were reached")]
 #[class(build, lifecycle, handlers, effects(calls, stops))]
 pub struct AggregateCounter {
     args: Args,
-    counts: Counts,
-    frozen: bool,
-    active: bool,
-    banner: String,
-    aggregate_call: Call,
-    count_call: Call,
-    /// Whether more than `counts::MOST` aggregates have come. The message about this is printed only the first time.
-    full: bool,
+    shared: Arc<Shared>,
+    /// The number of this worker among those that reach the element.
+    worker: usize,
+    /// For each packet of a batch, whether it is to leave by output 1.
+    uncounted: Vec<bool>,
     passes: bool,
     inputs: usize,
 }
@@ -95,80 +96,27 @@ pub struct Args {
     banner: Option<String>,
 }
 
-/// A number, and the handler to write when a count reaches it.
-#[derive(Clone, Debug)]
-pub struct CallAt {
-    at: u64,
-    call: HandlerRef,
-}
-
-impl ArgValue for CallAt {
-    const TYPE: &'static str = "number and handler";
-    fn parse(text: &str, cx: &ArgCx<'_>) -> Result<Self, ValueError> {
-        let end = text.find(char::is_whitespace).unwrap_or(text.len());
-        let (number, call) = text.split_at_checked(end).unwrap_or((text, ""));
-        Ok(CallAt { at: u64::parse(number, cx)?, call: HandlerRef::parse(call, cx)? })
-    }
-}
-
-/// Parses a number and a handler; `None` for an empty text.
-fn call_or_none(text: &str, cx: &Cx<'_>) -> Result<Option<CallAt>, HandlerError> {
-    match text.trim() {
-        "" => Ok(None),
-        call => castanet_element::handler::parse(call, cx).map(Some),
-    }
-}
-
-/// The limits on one of the two counts: on the number of aggregates, or on the total count. There is at most one limit
-/// for freezing, one for stopping and one for calling a handler. A limit is removed when it is reached.
-#[derive(Default)]
-struct Call {
-    freeze: Option<u64>,
-    stop: Option<u64>,
-    call: Option<CallAt>,
-}
-
-impl Call {
-    /// Removes each limit that `n` has reached. If the limit of `call` is one of them, writes the handler of `call`.
-    /// Returns whether `freeze` was reached, and whether `stop` was reached.
-    #[inline]
-    fn reached(&mut self, n: u64, cx: &mut Cx<'_>) -> (bool, bool) {
-        let due = |at: &mut Option<u64>| at.take_if(|at| *at <= n).is_some();
-        let (freeze, stop) = (due(&mut self.freeze), due(&mut self.stop));
-        if let Some(c) = self.call.take_if(|c| c.at <= n) {
-            cx.call(&c.call);
-        }
-        (freeze, stop)
-    }
-    /// Removes limits that `n` has already reached, without acting on them (hot swap).
-    fn pass(&mut self, n: u64) {
-        self.freeze.take_if(|at| *at <= n);
-        self.stop.take_if(|at| *at <= n);
-        self.call.take_if(|c| c.at <= n);
-    }
-    fn show(&self) -> String {
-        self.call.as_ref().map_or(String::new(), |c| format!("{} {}", c.at, Show::show(&c.call)))
-    }
-}
-
 impl Build for AggregateCounter {
     fn build(mut args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        Ok(AggregateCounter {
-            counts: Counts::default(),
+        let state = State {
+            counts: counts::Counts::default(),
             frozen: false,
             active: true,
             banner: args.banner.take().unwrap_or_default(),
-            aggregate_call: Call {
+            aggregates: Limits {
                 freeze: args.aggregate_freeze.map(u64::from),
                 stop: args.aggregate_stop.map(u64::from),
                 call: args.aggregate_call.take(),
             },
-            count_call: Call {
-                freeze: args.count_freeze,
-                stop: args.count_stop,
-                call: args.count_call.take(),
-            },
+            total: Limits { freeze: args.count_freeze, stop: args.count_stop, call: args.count_call.take() },
             full: false,
+            two_inputs: cx.inputs > 1,
+        };
+        let (worker, workers) = cx.replica;
+        Ok(AggregateCounter {
+            shared: cx.share(|| Shared::new(state, workers)),
+            worker,
+            uncounted: Vec::new(),
             passes: cx.outputs < 2,
             inputs: cx.inputs,
             args,
@@ -191,48 +139,78 @@ impl AggregateCounter {
         1 + if self.args.multipacket { u64::from(p.anno_u32(anno::EXTRA_PACKETS)) } else { 0 }
     }
 
-    /// Counts a packet, unless counting is switched off. Returns false if counting is on, but the packet's aggregate is
-    /// not counted.
-    #[inline]
-    fn count(&mut self, port: usize, p: &Packet, cx: &mut Cx<'_>) -> bool {
-        if !self.active {
+    /// Counts packets. Returns false if some are not counted; `uncounted` says which.
+    fn count_all(&mut self, port: usize, packets: &[Packet], cx: &mut Cx<'_>) -> bool {
+        let first = match self.shared.own(self.worker) {
+            Some(mut table) => {
+                let room = self.shared.room();
+                let added = packets.iter().take_while(|p| {
+                    let known = table.len() >= room;
+                    table.add(p.anno_u32(anno::AGGREGATE), self.weight(p), known)
+                });
+                added.count()
+            }
+            None => 0,
+        };
+        let rest = packets.get(first..).unwrap_or_default();
+        if rest.is_empty() {
             return true;
         }
-        let weight = self.weight(p);
-        let aggregate = p.anno_u32(anno::AGGREGATE);
-        let before = self.counts.len();
-        if !self.counts.add(aggregate, weight, self.frozen || port == 1) {
-            if !self.frozen && port == 0 {
-                self.tell_full(cx);
+        self.uncounted.clear();
+        self.uncounted.resize(first, false);
+        let mut uncounted = std::mem::take(&mut self.uncounted);
+        self.shared.main(|state| {
+            uncounted.extend(rest.iter().map(|p| !self.count(state, port, p, cx)));
+        });
+        self.uncounted = uncounted;
+        !self.uncounted.contains(&true)
+    }
+
+    /// Counts a packet in the main table, unless counting is switched off. Returns false if counting is on, but the
+    /// packet's aggregate is not counted.
+    #[inline]
+    fn count(&self, state: &mut State, port: usize, p: &Packet, cx: &mut Cx<'_>) -> bool {
+        if !state.active {
+            return true;
+        }
+        let before = state.counts.len();
+        if !state.counts.add(p.anno_u32(anno::AGGREGATE), self.weight(p), state.frozen || port == 1) {
+            if !state.frozen && port == 0 {
+                tell_full(state, cx);
             }
             return false;
         }
         let (mut freeze, mut stop) = (false, false);
-        if self.counts.len() != before {
-            (freeze, stop) = self.aggregate_call.reached(self.counts.len() as u64, cx);
+        if state.counts.len() != before {
+            (freeze, stop) = state.aggregates.reached(state.counts.len() as u64, cx);
         }
-        let (freeze_too, stop_too) = self.count_call.reached(self.counts.total(), cx);
-        self.frozen |= freeze || freeze_too;
+        let (freeze_too, stop_too) = state.total.reached(state.counts.total(), cx);
+        state.frozen |= freeze || freeze_too;
         if stop || stop_too {
-            self.stop(cx);
+            state.active = false;
+            cx.stop(1);
         }
         true
     }
-    #[cold]
-    fn tell_full(&mut self, cx: &mut Cx<'_>) {
-        if !std::mem::replace(&mut self.full, true) {
-            let text = format!("{}: no room for more than {} aggregates", cx.declaration(), counts::MOST);
-            cx.message(&text);
-        }
-        self.frozen = true;
+}
+
+/// Freezes the element because the table is full.
+#[cold]
+fn tell_full(state: &mut State, cx: &mut Cx<'_>) {
+    if !std::mem::replace(&mut state.full, true) {
+        let text = format!("{}: no room for more than {} aggregates", cx.declaration(), counts::MOST);
+        cx.message(&text);
     }
+    state.frozen = true;
 }
 
 impl Element for AggregateCounter {
     fn push(&mut self, port: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            let counted = self.count(port, &p, cx);
-            cx.emit(usize::from(!counted && !self.passes), p);
+        if self.count_all(port, batch.as_slice(), cx) || self.passes {
+            return cx.forward(0, batch);
+        }
+        for (p, uncounted) in batch.drain().zip(&self.uncounted) {
+            cx.emit(usize::from(*uncounted), p);
         }
     }
     fn pull(&mut self, port: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) {
@@ -249,10 +227,12 @@ impl AggregateCounter {
     fn pull_through(&mut self, input: usize, max: usize, into: &mut Batch, cx: &mut Cx<'_>) -> usize {
         let before = into.len();
         cx.pull(input, max, into);
-        for p in into.as_slice().get(before..).unwrap_or_default() {
-            self.count(input, p, cx);
-        }
+        self.count_all(input, into.as_slice().get(before..).unwrap_or_default(), cx);
         into.len().saturating_sub(before)
+    }
+    /// Writes all counts to a file.
+    fn write(&self, file: &Filename, format: counts::Format) -> Result<(), HandlerError> {
+        Ok(self.shared.main(|s| s.counts.write(&file.0, &s.banner, format))?)
     }
 }
 
@@ -261,64 +241,66 @@ impl AggregateCounter {
     /// The number of aggregates at which a handler is called, and that handler.
     #[read]
     fn aggregate_call(&self) -> String {
-        self.aggregate_call.show()
+        self.shared.main(|s| s.aggregates.show_call())
     }
     #[write]
     fn set_aggregate_call(&mut self, call: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.aggregate_call.call = call_or_none(call, cx)?;
+        let call = call_or_none(call, cx)?;
+        self.shared.main(|s| s.aggregates.call = call);
         Ok(())
     }
     /// The count at which a handler is called, and that handler.
     #[read]
     fn count_call(&self) -> String {
-        self.count_call.show()
+        self.shared.main(|s| s.total.show_call())
     }
     #[write]
     fn set_count_call(&mut self, call: &str, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
-        self.count_call.call = call_or_none(call, cx)?;
+        let call = call_or_none(call, cx)?;
+        self.shared.main(|s| s.total.call = call);
         Ok(())
     }
     /// Whether no new aggregates are counted.
     #[read(checkbox)]
     fn freeze(&self) -> bool {
-        self.frozen
+        self.shared.main(|s| s.frozen)
     }
     #[write]
     fn set_freeze(&mut self, freeze: bool) {
-        self.frozen = freeze;
+        self.shared.main(|s| s.frozen = freeze);
     }
     /// Whether packets are counted.
     #[read(checkbox)]
     fn active(&self) -> bool {
-        self.active
+        self.shared.main(|s| s.active)
     }
     #[write]
     fn set_active(&mut self, active: bool) {
-        self.active = active;
+        self.shared.main(|s| s.active = active);
     }
     /// A text that is written after the first line of each file of counts.
     #[read(raw)]
-    fn banner(&self) -> &str {
-        &self.banner
+    fn banner(&self) -> String {
+        self.shared.main(|s| s.banner.clone())
     }
     #[write]
     fn set_banner(&mut self, banner: &str) {
-        self.banner = banner.to_string();
+        self.shared.main(|s| s.banner = banner.to_string());
     }
     /// The sum of all counts.
     #[read(name = "count")]
     fn total(&self) -> Counted {
-        Counted(self.counts.total())
+        Counted(self.shared.main(|s| s.counts.total()))
     }
     /// The number of aggregates with a count above zero.
     #[read(unit = "aggregates")]
     fn nagg(&self) -> usize {
-        self.counts.len()
+        self.shared.main(|s| s.counts.len())
     }
     /// Writes a text file with a line `AGGREGATE COUNT` for each aggregate.
     #[write(files)]
     fn write_text_file(&mut self, file: Filename) -> Result<(), HandlerError> {
-        Ok(self.counts.write(&file.0, &self.banner, counts::Format::Text)?)
+        self.write(&file, counts::Format::Text)
     }
     /// The same as write_text_file.
     #[write(files)]
@@ -328,58 +310,68 @@ impl AggregateCounter {
     /// Writes a binary file with each aggregate and its count, four bytes each.
     #[write(files)]
     fn write_file(&mut self, file: Filename) -> Result<(), HandlerError> {
-        Ok(self.counts.write(&file.0, &self.banner, counts::Format::Binary)?)
+        self.write(&file, counts::Format::Binary)
     }
     /// Writes a text file with a line `ADDRESS COUNT` for each aggregate.
     #[write(files)]
     fn write_ip_file(&mut self, file: Filename) -> Result<(), HandlerError> {
-        Ok(self.counts.write(&file.0, &self.banner, counts::Format::Addresses)?)
+        self.write(&file, counts::Format::Addresses)
     }
     /// Writes a text file with a line `COUNT SHARE` for each count: the share of aggregates that have this count.
     #[write(files)]
     fn write_pdf_file(&mut self, file: Filename) -> Result<(), HandlerError> {
-        Ok(self.counts.write(&file.0, &self.banner, counts::Format::Shares)?)
+        self.write(&file, counts::Format::Shares)
     }
     /// Stops counting and requests that the driver stop.
     #[write(button)]
     fn stop(&mut self, cx: &mut Cx<'_>) {
-        self.active = false;
+        self.shared.main(|s| s.active = false);
         cx.stop(1);
     }
     /// Replaces the counts: each old count becomes an aggregate, and its new count is the number of
     /// aggregates that had this old count.
     #[write(button)]
     fn reaggregate_counts(&mut self) {
-        self.counts.reaggregate();
+        self.shared.main(|s| s.counts.reaggregate());
     }
     /// The same as reaggregate_counts.
     #[write(button)]
     fn counts_pdf(&mut self) {
-        self.counts.reaggregate();
+        self.shared.main(|s| s.counts.reaggregate());
     }
     /// Sets all counts to 0.
     #[write(button)]
     fn clear(&mut self) {
-        self.counts.clear();
+        self.shared.main(|s| s.counts.clear());
     }
 }
 
 impl Lifecycle for AggregateCounter {
     fn effects(&self, _: Effects) -> Effects {
-        let calls = [&self.aggregate_call, &self.count_call];
         let if_so = |yes, effect| if yes { effect } else { Effects::empty() };
-        let stops = if_so(calls.iter().any(|c| c.stop.is_some()), Effects::STOPS);
-        stops.union(if_so(calls.iter().any(|c| c.call.is_some()), Effects::CALLS))
+        self.shared.main(|s| {
+            let limits = [&s.aggregates, &s.total];
+            let stops = if_so(limits.iter().any(|l| l.stop.is_some()), Effects::STOPS);
+            stops.union(if_so(limits.iter().any(|l| l.call.is_some()), Effects::CALLS))
+        })
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        std::mem::swap(&mut self.counts, &mut old.counts);
-        let limits = |a: &Args| (a.aggregate_freeze, a.count_freeze, a.aggregate_stop, a.count_stop);
-        if limits(&self.args) == limits(&old.args) {
-            (self.frozen, self.active) = (old.frozen, old.active);
+        if Arc::ptr_eq(&self.shared, &old.shared) {
+            return Ok(());
         }
-        self.full = old.full;
-        self.aggregate_call.pass(self.counts.len() as u64);
-        self.count_call.pass(self.counts.total());
+        let limits = |a: &Args| (a.aggregate_freeze, a.count_freeze, a.aggregate_stop, a.count_stop);
+        let same = limits(&self.args) == limits(&old.args);
+        let (mut counts, frozen, active, full) =
+            old.shared.main(|s| (std::mem::take(&mut s.counts), s.frozen, s.active, s.full));
+        self.shared.main(|s| {
+            s.counts.take_from(&mut counts);
+            if same {
+                (s.frozen, s.active) = (frozen, active);
+            }
+            s.full = full;
+            s.aggregates.pass(s.counts.len() as u64);
+            s.total.pass(s.counts.total());
+        });
         Ok(())
     }
 }

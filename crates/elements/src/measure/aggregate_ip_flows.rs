@@ -2,7 +2,9 @@
 //! AggregateIPFlows: numbers packets by TCP or UDP flow, in the aggregate annotation.
 
 mod flows;
+mod fragments;
 mod lookup;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod trace_info;
@@ -11,8 +13,11 @@ use crate::handover;
 use castanet_element::prelude::*;
 use castanet_spec::anno;
 use castanet_wire::tcp::flag;
-use flows::{Flow, Fragments, Seen, Table, Timeouts};
-use lookup::{Fate, is_first_fragment};
+use flows::{Seen, Timeouts};
+use fragments::Fragments;
+use lookup::{Fate, time};
+use shared::Shared;
+use std::sync::Arc;
 use trace_info::TraceInfo;
 
 /// Sets the aggregate annotation to a number for each TCP or UDP flow: 1, 2, ... in the order of their first packets.
@@ -43,7 +48,7 @@ use trace_info::TraceInfo;
 /// ", STOP true) -> AggregateIPFlows -> IPPrint(flow, AGGREGATE true, PAINT true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AggregateIPFlows", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(name = "AggregateIPFlows", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = share)]
 #[class(takes_state = "the flows and their numbers, the open file")]
 #[class(
     build,
@@ -55,11 +60,9 @@ use trace_info::TraceInfo;
 )]
 pub struct AggregateIpFlows {
     args: Args,
-    timeouts: Timeouts,
-    table: Table,
-    fragments: Option<Fragments>,
-    info: Option<TraceInfo>,
-    next_reap: i64,
+    shared: Arc<Shared>,
+    /// Whether the TRACEINFO file, if there is one, has been opened.
+    begun: bool,
     /// Whether later fragments wait for their first fragment. False if packets are pulled.
     waits: bool,
     /// Whether this element created the TRACEINFO file; false if the file existed before.
@@ -101,20 +104,16 @@ pub struct Args {
 impl Build for AggregateIpFlows {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         let with_fragments = args.fragments.unwrap_or_else(|| cx.is_push_input(0));
-        Ok(AggregateIpFlows {
-            timeouts: Timeouts {
-                tcp: args.tcp_timeout.0,
-                tcp_done: args.tcp_done_timeout.0,
-                udp: args.udp_timeout.0,
-            },
-            table: Table::default(),
-            fragments: with_fragments.then(|| Fragments::new(args.fragment_timeout.0)),
-            info: args.traceinfo.as_ref().map(|f| TraceInfo::new(&f.0)),
-            next_reap: i64::MIN,
-            waits: with_fragments && cx.is_push_input(0),
-            made: false,
-            args,
-        })
+        let timeouts =
+            Timeouts { tcp: args.tcp_timeout.0, tcp_done: args.tcp_done_timeout.0, udp: args.udp_timeout.0 };
+        let workers = cx.replica.1;
+        let shared = cx.share(|| {
+            let fragments = with_fragments.then(|| Fragments::new(args.fragment_timeout.0));
+            let info = args.traceinfo.as_ref().map(|f| TraceInfo::new(&f.0));
+            Shared::new(timeouts, args.reap.0, fragments, info, workers)
+        });
+        let waits = with_fragments && cx.is_push_input(0);
+        Ok(AggregateIpFlows { args, shared, begun: false, waits, made: false })
     }
 }
 
@@ -126,61 +125,71 @@ fn mark(p: &mut Packet, seen: Seen) {
 
 impl AggregateIpFlows {
     /// Opens the TRACEINFO file and writes its header, if TRACEINFO is given and this was not done before.
+    #[cold]
     fn begin_info(&mut self, cx: &mut Cx<'_>) {
-        if let Some(info) = self.info.as_mut().filter(|i| !i.has_begun()) {
-            let source = self.args.source.and_then(|e| u32::try_from(e.0).ok());
-            let file = source.and_then(|e| cx.read_handler(Some(e), "filename", "").ok());
-            info.begin(file.as_deref());
+        self.begun = true;
+        if self.args.traceinfo.is_none() {
+            return;
         }
+        let source = self.args.source.and_then(|e| u32::try_from(e.0).ok());
+        let file = source.and_then(|e| cx.read_handler(Some(e), "filename", "").ok());
+        self.shared.with_info(|info| {
+            if let Some(info) = info.as_mut().filter(|i| !i.has_begun()) {
+                info.begin(file.as_deref());
+            }
+        });
     }
 
-    fn reap(&mut self, now: i64) {
-        if self.next_reap != i64::MIN {
-            let info = &mut self.info;
-            self.table.reap(now, &self.timeouts, |flow| tell(info, flow));
-        }
-        self.next_reap = now.saturating_add(self.args.reap.0.max(1_000_000_000));
-    }
-    fn forget_all(&mut self) {
-        let flows = std::mem::take(&mut self.table).into_flows();
-        flows.iter().for_each(|flow| tell(&mut self.info, flow));
-    }
-
-    /// Handles a pushed packet on the slow path: while fragments wait, or if the packet does not leave on output 0
-    /// immediately.
+    /// Slow path for a pushed packet. Used while fragments wait, and for a packet that does not leave by output 0 at
+    /// once.
     #[cold]
     fn handle(&mut self, mut p: Packet, fate: Fate, cx: &mut Cx<'_>) {
+        let now = time(&p, cx);
         match fate {
-            Fate::Other(reason) => cx.emit_or(1, p, reason),
-            Fate::Waits(now) => {
-                let Some(fragments) = &mut self.fragments else { return cx.emit_or(1, p, Reason::NoMatch) };
-                if let Some(lost) = fragments.wait(p, now) {
-                    cx.emit_or(1, lost, Reason::ReassemblyFull);
-                }
-                while let Some(late) = fragments.given_up(now) {
-                    cx.emit_or(1, late, Reason::ReassemblyTimeout);
-                }
-            }
+            Fate::Other(reason) => return cx.emit_or(1, p, reason),
+            Fate::Waits(now) => return self.wait(p, now, cx),
             Fate::Flow(seen) => {
-                let now = if p.timestamp() == 0 { cx.recent() } else { p.timestamp() };
-                if let (Some(fragments), Some(ip)) = (&mut self.fragments, p.ip_header()) {
-                    while let Some(late) = fragments.given_up(now) {
-                        cx.emit_or(1, late, Reason::ReassemblyTimeout);
-                    }
-                    if is_first_fragment(ip) {
-                        for mut before in fragments.released(ip) {
-                            mark(&mut before, seen);
-                            cx.emit(0, before);
-                        }
-                    }
+                self.give_up(now, cx);
+                mark(&mut p, seen);
+            }
+            Fate::First(seen) => {
+                self.give_up(now, cx);
+                let ip = p.ip_header().copied();
+                let released = ip.and_then(|ip| self.shared.with_fragments(|f| f.released(&ip)));
+                for mut before in released.into_iter().flatten() {
+                    mark(&mut before, seen);
+                    cx.emit(0, before);
                 }
                 mark(&mut p, seen);
-                cx.emit(0, p);
             }
         }
+        cx.emit(0, p);
     }
-    fn holds_fragments(&self) -> bool {
-        self.fragments.as_ref().is_some_and(|f| f.held() > 0)
+    /// Makes a later fragment wait, unless its first fragment has come in the meantime on another worker.
+    fn wait(&mut self, mut p: Packet, now: i64, cx: &mut Cx<'_>) {
+        let lost = self.shared.with_fragments(|f| {
+            if let Some(seen) = p.ip_header().and_then(|ip| f.find(ip, now)) {
+                mark(&mut p, seen);
+                return (Some(p), None);
+            }
+            (None, f.wait(p, now))
+        });
+        let (found, lost) = lost.unwrap_or_default();
+        found.into_iter().for_each(|p| cx.emit(0, p));
+        lost.into_iter().for_each(|p| cx.emit_or(1, p, Reason::ReassemblyFull));
+        self.give_up(now, cx);
+    }
+    /// Gives up fragments that have waited too long.
+    fn give_up(&mut self, now: i64, cx: &mut Cx<'_>) {
+        while self.shared.waiting() > 0
+            && let Some(Some(late)) = self.shared.with_fragments(|f| f.given_up(now))
+        {
+            cx.emit_or(1, late, Reason::ReassemblyTimeout);
+        }
+    }
+    /// Removes and returns the fragments that wait.
+    fn drain(&self) -> Vec<Packet> {
+        self.shared.with_fragments(|f| f.drain().collect()).unwrap_or_default()
     }
 }
 
@@ -189,7 +198,7 @@ impl Element for AggregateIpFlows {
         // Fast path: as long as all packets belong to flows and no fragments wait, the packets stay in the
         // batch.
         let mut other = None;
-        if self.holds_fragments() {
+        if self.shared.waiting() > 0 {
             other = Some((0, None));
         } else {
             for (i, p) in batch.iter_mut().enumerate() {
@@ -222,7 +231,7 @@ impl Element for AggregateIpFlows {
     }
     fn pull_one(&mut self, _: usize, cx: &mut Cx<'_>) -> Option<Packet> {
         cx.pull_until(0, |mut p, cx| match self.judge(&p, cx) {
-            Fate::Flow(seen) => {
+            Fate::Flow(seen) | Fate::First(seen) => {
                 mark(&mut p, seen);
                 Some(p)
             }
@@ -243,22 +252,20 @@ impl AggregateIpFlows {
     /// Forgets all flows. Fragments that wait leave by output 1; if there is no output 1, they are dropped.
     #[write(button)]
     fn clear(&mut self, cx: &mut Cx<'_>) {
-        self.forget_all();
-        if let Some(f) = &mut self.fragments {
-            f.drain().for_each(|p| cx.emit_or(1, p, Reason::Cleared));
-            f.clear();
-        }
+        self.shared.forget_all();
+        self.drain().into_iter().for_each(|p| cx.emit_or(1, p, Reason::Cleared));
+        self.shared.with_fragments(Fragments::clear);
     }
     /// The number of flows that are stored.
     #[read(unit = "flows")]
     fn nflows(&self) -> usize {
-        self.table.len()
+        self.shared.flows()
     }
 }
 
 impl Lifecycle for AggregateIpFlows {
     fn held(&self) -> u64 {
-        self.fragments.as_ref().map_or(0, |f| f.held() as u64)
+        self.shared.waiting() as u64
     }
     fn initialise(&mut self, cx: &mut InitCx<'_>) -> Result<(), ElementError> {
         if let Some(name) = &self.args.traceinfo {
@@ -270,10 +277,9 @@ impl Lifecycle for AggregateIpFlows {
         Ok(())
     }
     fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
-        if let Some(f) = &mut self.fragments {
-            f.drain().for_each(|p| cx.drop(p, Reason::Stopped));
-        }
-        if self.info.as_ref().is_some_and(|i| !i.has_begun()) && !handover::has_run(cx) {
+        self.drain().into_iter().for_each(|p| cx.drop(p, Reason::Stopped));
+        let fresh = self.shared.with_info(|info| info.as_ref().is_some_and(|i| !i.has_begun()));
+        if fresh && !handover::has_run(cx) {
             // The router never ran. If this element created the file, remove it. A file that existed before may belong
             // to another router.
             if let Some(name) = self.args.traceinfo.as_ref().filter(|_| self.made) {
@@ -282,18 +288,18 @@ impl Lifecycle for AggregateIpFlows {
             return Ok(());
         }
         self.begin_info(cx);
-        self.forget_all();
-        self.info.take().map_or(Ok(()), TraceInfo::write)
+        self.shared.forget_all();
+        self.shared.with_info(Option::take).map_or(Ok(()), TraceInfo::write)
     }
     fn holds(&self) -> Option<String> {
         let name = self.args.traceinfo.as_ref()?;
         Some(format!("file {}", handover::file_key(&name.0).display()))
     }
     fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        if old.info.is_some() {
-            self.info = old.info.take();
-            self.made = std::mem::take(&mut old.made);
+        if let Some(info) = old.shared.with_info(Option::take) {
+            self.shared.with_info(|mine| *mine = Some(info));
         }
+        self.made |= std::mem::take(&mut old.made);
         Ok(())
     }
     fn effects(&self, declared: Effects) -> Effects {
@@ -305,19 +311,8 @@ impl Lifecycle for AggregateIpFlows {
         }
     }
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        std::mem::swap(&mut self.table, &mut old.table);
-        if let (Some(mine), Some(theirs)) = (&mut self.fragments, &mut old.fragments) {
-            mine.go_on_from(theirs);
-        }
-        self.next_reap = old.next_reap;
+        self.shared.take_from(&old.shared);
         Ok(())
-    }
-}
-
-/// Writes an ended flow to the TRACEINFO file, if TRACEINFO is given.
-fn tell(info: &mut Option<TraceInfo>, flow: &Flow) {
-    if let Some(info) = info {
-        info.flow(flow);
     }
 }
 

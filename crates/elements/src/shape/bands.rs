@@ -3,9 +3,9 @@
 //! neighbouring rates of the configuration.
 
 use super::rate::Unit;
+use super::shared_rate::{Meter, SharedRate};
 use castanet_element::prelude::*;
 use castanet_element::spec::Args;
-use castanet_tables::Ewma;
 
 /// The arguments of a meter. Their type gives the unit of its rates.
 pub trait BandArgs: Args {
@@ -19,7 +19,10 @@ pub trait BandArgs: Args {
 #[derive(Counts)]
 pub struct Bands<A> {
     args: A,
-    average: Ewma,
+    /// Measures the rate of the packets of all workers.
+    meter: Meter,
+    /// The current band.
+    band: usize,
     /// The rates that separate the outputs, in increasing order.
     rates: Vec<f64>,
 }
@@ -27,20 +30,19 @@ pub struct Bands<A> {
 impl<A: BandArgs> Bands<A> {
     /// Returns the measured rate.
     pub(super) fn rate(&mut self, cx: &mut Cx<'_>) -> f64 {
-        self.average.rate(cx.peek())
+        self.meter.shared().rate(cx.peek())
     }
 }
 
 impl<A: BandArgs> Element for Bands<A> {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         let units = A::Unit::cost_of_all(batch.as_slice());
-        let now = cx.peek();
         // The average changes only at the end of an epoch, so all packets that arrive at the same time
         // fall into the same band.
-        self.average.update(units, now);
-        let rate = self.average.rate(now);
-        let band = self.rates.iter().take_while(|&&r| r <= rate).count();
-        cx.forward(band, batch);
+        if let Some(rate) = self.meter.update(units, cx.peek()) {
+            self.band = self.rates.iter().take_while(|&&r| r <= rate).count();
+        }
+        cx.forward(self.band, batch);
     }
 }
 
@@ -63,7 +65,7 @@ impl<A: BandArgs> Bands<A> {
 
 impl<A: BandArgs> Lifecycle for Bands<A> {
     fn take_state(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.average = old.average;
+        self.meter.shared().continue_from(old.meter.shared());
         Ok(())
     }
 }
@@ -86,7 +88,8 @@ impl<A: BandArgs> Engine for Bands<A> {
             return Err(text.into());
         }
         let rates = rates.into_iter().map(A::Unit::rounded).collect();
-        Ok(Bands { args, average: A::Unit::average(), rates })
+        let meter = Meter::new(cx.share(|| SharedRate::new(A::Unit::average())));
+        Ok(Bands { args, meter, band: 0, rates })
     }
     fn args(&mut self) -> &mut A {
         &mut self.args

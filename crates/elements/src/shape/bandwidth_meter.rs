@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 /// m [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "BandwidthMeter", offload = none, ports = "1/2-", processing = "h/h", packets = "any/same", workers = exclusive)]
+#[class(name = "BandwidthMeter", offload = none, ports = "1/2-", processing = "h/h", packets = "any/same", workers = share)]
 #[class(takes_state = "the measured rate")]
 #[class(handlers)]
 pub struct BandwidthMeter {

@@ -19,6 +19,7 @@ mod gap;
 mod gate;
 pub(crate) mod rate;
 mod shaping;
+mod shared_rate;
 mod splitting;
 
 /// The classes of this family.

@@ -8,6 +8,7 @@ pub mod adjust_timestamp;
 pub mod from_dump;
 pub mod from_ip_summary_dump;
 pub mod from_tcpdump;
+mod merge;
 mod records;
 mod replay;
 pub mod set_timestamp_delta;

@@ -4,18 +4,18 @@
 #[cfg(test)]
 mod tests;
 
-use super::shared_file::{FileWriter, SharedFile, report};
+use super::shared_file::{FileWriter, Replica, SharedFile, report};
 use crate::handover;
 use castanet_element::prelude::*;
 use castanet_io::{CaptureError, CaptureRecords, CaptureWriter, LinkType, WriterOptions};
 use castanet_spec::anno;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
-use std::sync::Arc;
 
 /// Writes packets to a capture file in pcap format.
 ///
-/// The time of a record is the packet's timestamp, or the current time if it has none. The original length of
+/// The time of a record is the packet's timestamp, or the current time if it has none. Packets of several workers are
+/// written in the order of their times, unless a worker delays a packet by more than 50 ms. The original length of
 /// a record includes the bytes that were never captured, according to the extra length annotation. The file
 /// `-` is the standard output.
 ///
@@ -38,9 +38,11 @@ use std::sync::Arc;
 pub struct ToDump {
     args: Args,
     options: WriterOptions,
-    file: Arc<SharedFile<Trace>>,
+    file: Replica<Trace>,
     /// The records of the packets of one batch.
     records: CaptureRecords,
+    /// For each record of the batch, its time in nanoseconds.
+    times: Vec<i64>,
     /// Whether this element created the file.
     made: bool,
     signal: Signal,
@@ -136,10 +138,13 @@ impl Build for ToDump {
             unbuffered: args.unbuffered,
             ..WriterOptions::default()
         };
+        let (worker, workers) = cx.replica;
+        let file = cx.share(|| SharedFile::new(workers, args.unbuffered));
         Ok(ToDump {
             args,
             options,
-            file: cx.share(SharedFile::default),
+            file: Replica::new(file, worker),
+            times: Vec::new(),
             records: CaptureRecords::new(options),
             made: false,
             signal: Signal::default(),
@@ -195,6 +200,9 @@ impl ToDump {
 
     /// Opens and empties the file, unless it has been opened before. Returns whether the file is open.
     fn open(&self, cx: &mut Cx<'_>) -> bool {
+        if self.file.accepts() {
+            return true;
+        }
         // Get the link type from the other elements before the file is locked.
         let link = match self.file.is_fresh() {
             true => self.told_link(cx),
@@ -218,6 +226,7 @@ impl ToDump {
             return 0;
         }
         self.records.clear();
+        self.times.clear();
         for p in packets {
             let time = match p.timestamp() {
                 0 => cx.now(),
@@ -226,12 +235,9 @@ impl ToDump {
             let extra = if self.args.extra_length { p.anno_u32(anno::EXTRA_LENGTH) } else { 0 };
             let length = u32::try_from(p.len()).unwrap_or(u32::MAX).saturating_add(extra);
             self.records.push(time, p.data(), length);
+            self.times.push(time);
         }
-        let (written, error) = self.file.write(self.records.bytes(), self.records.ends());
-        if let Some(e) = error {
-            report(&e, cx);
-        }
-        written
+        self.file.write(self.records.bytes(), self.records.ends(), &self.times, cx)
     }
 
     /// Writes packets that are also forwarded. The ledger counts the written packets as copies.
@@ -264,8 +270,11 @@ impl Element for ToDump {
         cx.pull(0, max, into);
         self.copy(into.as_slice().get(before..).unwrap_or_default(), cx);
     }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+    fn timer(&mut self, timer: u16, cx: &mut Cx<'_>) {
         self.open(cx);
+        if timer == Replica::<Trace>::TIMER {
+            self.file.timer(cx);
+        }
     }
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.open(cx);
@@ -287,12 +296,13 @@ impl ToDump {
     /// Packets written.
     #[read(unit = "packets")]
     fn count(&self) -> Counted {
-        Counted(self.file.with(|t| t.writer.count().saturating_sub(t.forgotten)).unwrap_or(0))
+        let count = |t: &Trace, waiting: usize| t.writer.count().saturating_add(waiting as u64);
+        Counted(self.file.peek(|t, waiting| count(t, waiting).saturating_sub(t.forgotten)).unwrap_or(0))
     }
     /// Sets `count` to 0.
     #[write(button)]
-    fn reset_counts(&mut self) {
-        self.file.with(|t| t.forgotten = t.writer.count());
+    fn reset_counts(&mut self, cx: &mut Cx<'_>) {
+        self.file.with(cx, |t| t.forgotten = t.writer.count());
     }
 }
 
@@ -310,8 +320,8 @@ impl Lifecycle for ToDump {
         }
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.file.close(&self.args.filename.0, self.made)
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.file.close(&self.args.filename.0, self.made, cx)
     }
     fn effects(&self, declared: Effects) -> Effects {
         // With USE_ENCAP_FROM, the first packet may open the file, and opening the file reads handlers.
@@ -323,8 +333,8 @@ impl Lifecycle for ToDump {
         let from: Vec<&str> = use_encap_from.0.iter().map(|s| s.1.as_str()).collect();
         Some(format!("trace {} {snaplen} {encap:?} {from:?} {nano}", file.display()))
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.file.take_over(&old.file);
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.file.take_over(&old.file, cx);
         self.made |= std::mem::take(&mut old.made);
         Ok(())
     }

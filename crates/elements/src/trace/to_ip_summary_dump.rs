@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::shared_file::{FileWriter, SharedFile, report};
+use super::shared_file::{FileWriter, Replica, SharedFile, report};
 use super::summary_args::FieldList;
 use super::to_dump::try_file;
 use crate::handover;
@@ -27,7 +27,8 @@ const KEPT: usize = 1 << 16;
 /// Packets need not be IP: a field that a packet does not have is `-`, or zero in binary records. Fields of IP and
 /// above are read from the marked network header. With BAD_PACKETS, a line `!bad` before the line of a packet says what
 /// is wrong with its headers. With MULTIPACKET, a packet that stands for n packets is written n times, at most 65536
-/// times. If FIELDS has `count`, MULTIPACKET has no effect.
+/// times. If FIELDS has `count`, MULTIPACKET has no effect. Packets of several workers are written in the order of their
+/// times, unless a worker delays a packet by more than 50 ms.
 ///
 /// The file is emptied when the router starts to run, not before. After a hot swap, a router with the same file takes
 /// over the open file and continues it. The file is complete when the router has stopped. If writing fails, there is
@@ -49,25 +50,22 @@ const KEPT: usize = 1 << 16;
 #[class(task, effects(files), drops(Consumed, WriteFailed), takes_state = "the open file")]
 pub struct ToIpSummaryDump {
     args: Args,
-    output: Arc<Output>,
+    file: Replica<SummaryWriter>,
+    /// Whether a message about a packet that stands for more than `MOST_LINES` packets has been printed. All replicas
+    /// share this value.
+    told: Arc<AtomicBool>,
     /// The lines or records of the packets of one batch.
     records: SummaryRecords,
     /// For each packet of the batch, the offset of its end in the bytes of `records`.
     ends: Vec<usize>,
+    /// For each packet of the batch, its time in nanoseconds.
+    times: Vec<i64>,
     /// Whether this element created the file.
     made: bool,
     signal: Signal,
     push: bool,
     passes: bool,
     scratch: Batch,
-}
-
-/// What the replicas of an element share.
-#[derive(Default)]
-struct Output {
-    file: SharedFile<SummaryWriter>,
-    /// Whether a message about a packet that stands for more than `MOST_LINES` packets has been printed.
-    told: AtomicBool,
 }
 
 impl FileWriter for SummaryWriter {
@@ -126,8 +124,11 @@ impl Build for ToIpSummaryDump {
         if args.fields.0.iter().any(|f| f.name == "count") {
             args.multipacket = false;
         }
+        let (worker, workers) = cx.replica;
         Ok(ToIpSummaryDump {
-            output: cx.share(Output::default),
+            file: Replica::new(cx.share(|| SharedFile::new(workers, false)), worker),
+            told: cx.share(AtomicBool::default),
+            times: Vec::new(),
             records: SummaryRecords::new(args.fields.0.clone(), args.binary),
             args,
             ends: Vec::new(),
@@ -196,7 +197,7 @@ impl ToIpSummaryDump {
     }
     /// Opens and empties the file, unless it has been opened before. Returns whether the file is open.
     fn open(&self, cx: &mut Cx<'_>) -> bool {
-        let (open, error) = self.output.file.open(|| self.create(cx));
+        let (open, error) = self.file.open(|| self.create(cx));
         if let Some(e) = error {
             report(&e, cx);
         }
@@ -204,7 +205,7 @@ impl ToIpSummaryDump {
     }
     #[cold]
     fn tell_of_many(&self, cx: &mut Cx<'_>) {
-        if !self.output.told.swap(true, Ordering::Relaxed) {
+        if !self.told.swap(true, Ordering::Relaxed) {
             let declaration = cx.declaration();
             cx.message(&format!(
                 "{declaration}: a packet stands for more than {MOST_LINES}, which are written"
@@ -220,18 +221,16 @@ impl ToIpSummaryDump {
         // A packet that stands for many others has many lines. Do not keep their memory.
         self.records.clear(KEPT);
         self.ends.clear();
+        self.times.clear();
         for p in packets {
             if self.args.multipacket && p.anno_u32(anno::EXTRA_PACKETS) >= MOST_LINES {
                 self.tell_of_many(cx);
             }
             add(&mut self.records, p, &self.args);
             self.ends.push(self.records.bytes().len());
+            self.times.push(if p.timestamp() == 0 { cx.recent() } else { p.timestamp() });
         }
-        let (written, error) = self.output.file.write(self.records.bytes(), &self.ends);
-        if let Some(e) = error {
-            report(&e, cx);
-        }
-        written
+        self.file.write(self.records.bytes(), &self.ends, &self.times, cx)
     }
 
     /// Writes packets, then forwards or drops them.
@@ -253,8 +252,11 @@ impl Element for ToIpSummaryDump {
     fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
         self.take(batch, cx);
     }
-    fn timer(&mut self, _: u16, cx: &mut Cx<'_>) {
+    fn timer(&mut self, timer: u16, cx: &mut Cx<'_>) {
         self.open(cx);
+        if timer == Replica::<SummaryWriter>::TIMER {
+            self.file.timer(cx);
+        }
     }
     fn task(&mut self, cx: &mut Cx<'_>) -> Turn {
         self.open(cx);
@@ -275,8 +277,8 @@ impl Element for ToIpSummaryDump {
 impl ToIpSummaryDump {
     /// Writes buffered data to the file.
     #[write]
-    fn flush(&mut self) -> Result<(), HandlerError> {
-        let flushed = self.output.file.with(SummaryWriter::flush).unwrap_or(Ok(()));
+    fn flush(&mut self, cx: &mut Cx<'_>) -> Result<(), HandlerError> {
+        let flushed = self.file.with(cx, SummaryWriter::flush).unwrap_or(Ok(()));
         Ok(flushed.map_err(ElementError::refused)?)
     }
 }
@@ -295,17 +297,17 @@ impl Lifecycle for ToIpSummaryDump {
         }
         Ok(())
     }
-    fn cleanup(&mut self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.output.file.close(&self.args.filename.0, self.made)
+    fn cleanup(&mut self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.file.close(&self.args.filename.0, self.made, cx)
     }
     fn holds(&self) -> Option<String> {
         let file = handover::file_key(&self.args.filename.0);
         let fields: Vec<&str> = self.args.fields.0.iter().map(|f| f.name).collect();
         Some(format!("summary {} {fields:?} {}", file.display(), self.args.binary))
     }
-    fn take_over(&mut self, old: &mut Self, _: &mut Cx<'_>) -> Result<(), ElementError> {
-        self.output.file.take_over(&old.output.file);
-        self.output.told.fetch_or(old.output.told.load(Ordering::Relaxed), Ordering::Relaxed);
+    fn take_over(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {
+        self.file.take_over(&old.file, cx);
+        self.told.fetch_or(old.told.load(Ordering::Relaxed), Ordering::Relaxed);
         self.made |= std::mem::take(&mut old.made);
         Ok(())
     }

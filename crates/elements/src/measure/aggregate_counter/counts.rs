@@ -56,6 +56,17 @@ impl Counts {
         self.total = self.total.saturating_add(by);
         true
     }
+    /// Moves all counts of another table to this one. A count of a new number is added even if the table is full.
+    pub fn take_from(&mut self, other: &mut Counts) {
+        if self.map.is_empty() {
+            self.map = std::mem::take(&mut other.map);
+        }
+        for (number, n) in other.map.drain() {
+            let count = self.map.entry(number).or_default();
+            *count = count.saturating_add(n);
+        }
+        self.total = self.total.saturating_add(std::mem::take(&mut other.total));
+    }
     /// Removes all counts.
     pub fn clear(&mut self) {
         *self = Counts::default();

@@ -13,7 +13,7 @@ fn of(aggregate: u32, len: usize, extra_packets: u32, extra_length: u32) -> Pack
 
 fn text(kit: &Kit<AggregateCounter>, format: counts::Format) -> String {
     let mut out = Vec::new();
-    kit.element.counts.write_to(&mut out, &kit.element.banner, format).unwrap();
+    kit.element.shared.main(|s| s.counts.write_to(&mut out, &s.banner, format)).unwrap();
     String::from_utf8_lossy(&out).into_owned()
 }
 
@@ -123,4 +123,91 @@ fn files() {
     assert_eq!(text(&kit, counts::Format::Text), "!IPAggregate 1.0\n!num_nonzero 2\n1 2\n4 1\n");
     kit.write("clear", "").unwrap();
     assert_eq!((kit.read("nagg").unwrap(), kit.read("count").unwrap()), ("0".into(), "0".into()));
+}
+
+/// Returns one element for each of several workers.
+fn several(config: &str, workers: usize) -> Vec<Kit<AggregateCounter>> {
+    let mut kits: Vec<_> = (0..workers).map(|_| Kit::<AggregateCounter>::new(config).unwrap()).collect();
+    let state = kits[0].element.shared.main(|s| {
+        let (aggregates, total) = (std::mem::take(&mut s.aggregates), std::mem::take(&mut s.total));
+        State { counts: counts::Counts::default(), banner: String::new(), aggregates, total, ..*s }
+    });
+    let shared = Arc::new(Shared::new(state, workers));
+    for (worker, kit) in kits.iter_mut().enumerate() {
+        (kit.element.shared, kit.element.worker) = (shared.clone(), worker);
+    }
+    kits
+}
+
+#[test]
+fn several_workers_count_as_one_does() {
+    for config in ["", "COUNT_FREEZE 3000", "AGGREGATE_STOP 40", "BYTES true, AGGREGATE_FREEZE 20"] {
+        let mut random = Random::new(6, config);
+        let mut kits = several(config, 3);
+        let mut one = Kit::<AggregateCounter>::new(config).unwrap();
+        for i in 0..2000 {
+            let worker = random.below(3) as usize;
+            let packets: Vec<u32> = (0..random.below(5)).map(|_| random.below(60) as u32).collect();
+            let new = || packets.iter().map(|a| of(*a, 7, 0, 0));
+            assert_eq!(kits[worker].push(0, new()).len(), one.push(0, new()).len());
+            let write = match random.below(200) {
+                0 => ("freeze", "true"),
+                1 => ("freeze", "false"),
+                2 => ("active", "false"),
+                3..=6 => ("active", "true"),
+                7 => ("reaggregate_counts", ""),
+                8 if i < 1000 => ("clear", ""),
+                _ => continue,
+            };
+            kits[random.below(3) as usize].write(write.0, write.1).unwrap();
+            one.write(write.0, write.1).unwrap();
+            for handler in ["count", "nagg", "freeze", "active"] {
+                assert_eq!(kits[0].read(handler), one.read(handler), "{handler} {config}");
+            }
+        }
+        assert_eq!(text(&kits[1], counts::Format::Text), text(&one, counts::Format::Text), "{config}");
+        assert_ne!(one.read("count").unwrap(), "0");
+        assert_eq!(kits.iter().map(Kit::stops).sum::<u32>(), one.stops(), "{config}");
+    }
+}
+
+#[test]
+fn workers_use_their_own_tables_until_a_packet_depends_on_others() {
+    let mut kits = several("", 2);
+    let apart = |kits: &[Kit<AggregateCounter>]| kits[0].element.shared.own(0).is_some();
+    for worker in [0, 1, 0] {
+        kits[worker].push(0, [of(7, 1, 0, 0)]);
+    }
+    assert_eq!(kits[0].element.shared.own(0).unwrap().total(), 2);
+    assert_eq!(kits[0].element.shared.own(1).unwrap().total(), 1);
+    assert_eq!(kits[0].read("count").unwrap(), "3");
+    assert!(apart(&kits));
+    kits[1].write("freeze", "true").unwrap();
+    assert!(!apart(&kits));
+    kits[1].write("freeze", "false").unwrap();
+    assert!(apart(&kits));
+    assert!(!apart(&several("COUNT_STOP 9", 2)));
+}
+
+#[test]
+fn no_packet_is_lost_while_handlers_collect_the_counts() {
+    let shared = several("", 3)[0].element.shared.clone();
+    std::thread::scope(|s| {
+        for worker in 0..3 {
+            let shared = &shared;
+            s.spawn(move || {
+                for i in 0..20_000 {
+                    match shared.own(worker) {
+                        Some(mut table) => drop(table.add(i % 50, 1, false)),
+                        None => drop(shared.main(|s| s.counts.add(i % 50, 1, false))),
+                    }
+                }
+            });
+        }
+        for i in 0..200 {
+            shared.main(|s| s.frozen = i % 2 == 0);
+        }
+        shared.main(|s| s.frozen = false);
+    });
+    assert_eq!(shared.main(|s| (s.counts.total(), s.counts.len())), (60_000, 50));
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of flows, in bounded memory, and the fragments that belong to flows.
+//! The table of flows, in bounded memory.
 
-use castanet_element::prelude::*;
 use castanet_wire::ipv4::protocol;
 use castanet_wire::tcp::flag;
 use std::collections::hash_map::Entry;
@@ -9,10 +8,6 @@ use std::collections::{HashMap, VecDeque};
 
 /// Largest number of flows that are stored.
 pub const MOST_FLOWS: usize = 1 << 20;
-/// Largest number of first fragments that are remembered.
-pub const MOST_FRAGMENTS: usize = 1 << 14;
-/// Largest number of later fragments that wait for their first fragment.
-pub const MOST_WAITING: usize = 1 << 10;
 /// Largest number of flows that are examined to find an idle flow to remove.
 const TRIES: usize = 16;
 
@@ -40,7 +35,7 @@ pub struct Flow {
     /// The number of the flow: the aggregate annotation of its packets.
     pub aggregate: u32,
     /// The two ends of the flow, and its protocol.
-    key: Key,
+    pub key: Key,
     /// Whether the first packet of the flow went from the lower end (by address, then port) to the higher.
     up: bool,
     /// The time of the flow's first packet, in nanoseconds.
@@ -103,19 +98,12 @@ pub struct Table {
     /// The keys of all flows, approximately in the order of their last packets. Each key is stored with the `last` that
     /// its flow had when the key was queued.
     order: VecDeque<(Key, i64)>,
-    last: u32,
-}
-
-impl Default for Table {
-    fn default() -> Table {
-        Table::new(MOST_FLOWS)
-    }
 }
 
 impl Table {
     /// Makes an empty table for at most `most` flows.
     pub fn new(most: usize) -> Table {
-        Table { most, map: HashMap::new(), order: VecDeque::new(), last: 0 }
+        Table { most, map: HashMap::new(), order: VecDeque::new() }
     }
     /// Returns the number of flows.
     pub fn len(&self) -> usize {
@@ -128,8 +116,8 @@ impl Table {
         Some(Seen { aggregate: flow.aggregate, paint: flow.paint(up) })
     }
 
-    /// Counts a packet in its flow, and creates the flow if necessary. Calls `gone` with each flow that ends as a
-    /// result.
+    /// Counts a packet in its flow, and creates the flow if necessary. `number` returns the number for a new flow.
+    /// Calls `gone` with each flow that ends as a result.
     pub fn packet(
         &mut self,
         key: Key,
@@ -137,10 +125,11 @@ impl Table {
         flags: u8,
         now: i64,
         timeouts: &Timeouts,
+        number: impl FnOnce() -> u32,
         mut gone: impl FnMut(&Flow),
     ) -> Seen {
-        let next = self.last.wrapping_add(1).max(1);
-        let fresh = Flow { aggregate: next, key, up, first: now, last: now, packets: [0; 2], closed: 0 };
+        let fresh =
+            || Flow { aggregate: number(), key, up, first: now, last: now, packets: [0; 2], closed: 0 };
         if self.map.len() >= self.most && !self.map.contains_key(&key) {
             self.evict(&mut gone);
         }
@@ -149,15 +138,13 @@ impl Table {
                 let flow = e.into_mut();
                 if flow.is_over(now, timeouts) || flow.closed == 3 && super::begins(flags) {
                     gone(flow);
-                    *flow = fresh;
-                    self.last = next;
+                    *flow = fresh();
                 }
                 flow
             }
             Entry::Vacant(e) => {
                 self.order.push_back((key, now));
-                self.last = next;
-                e.insert(fresh)
+                e.insert(fresh())
             }
         };
         let paint = flow.paint(up);
@@ -191,111 +178,30 @@ impl Table {
         }
     }
 
-    /// Removes ended flows and calls `gone` for each.
-    pub fn reap(&mut self, now: i64, timeouts: &Timeouts, mut gone: impl FnMut(&Flow)) {
-        let mut over: Vec<Flow> = self.map.extract_if(|_, f| f.is_over(now, timeouts)).map(|f| f.1).collect();
-        if over.is_empty() {
-            return;
+    /// Moves ended flows to `over`.
+    pub fn reap(&mut self, now: i64, timeouts: &Timeouts, over: &mut Vec<Flow>) {
+        let before = over.len();
+        over.extend(self.map.extract_if(|_, f| f.is_over(now, timeouts)).map(|f| f.1));
+        if over.len() > before {
+            let map = &self.map;
+            self.order.retain(|(key, _)| map.contains_key(key));
         }
-        over.sort_unstable_by_key(|f| f.aggregate);
-        over.iter().for_each(&mut gone);
-        let map = &self.map;
-        self.order.retain(|(key, _)| map.contains_key(key));
     }
 
-    /// Returns all flows, in the order of their numbers.
-    pub fn into_flows(self) -> Vec<Flow> {
-        let mut all: Vec<Flow> = self.map.into_values().collect();
-        all.sort_unstable_by_key(|f| f.aggregate);
-        all
+    /// Removes all flows. Returns them in the order of their last packets, approximately.
+    pub fn drain(&mut self) -> impl Iterator<Item = Flow> {
+        let mut map = std::mem::take(&mut self.map);
+        std::mem::take(&mut self.order).into_iter().filter_map(move |(key, _)| map.remove(&key))
     }
-}
 
-/// The fields that all fragments of a packet share (RFC 791 section 3.2).
-type Identity = ([u8; 8], [u8; 2], u8);
-
-fn identity(ip: &[u8; 20]) -> Identity {
-    let addresses = ip.last_chunk().copied().unwrap_or_default();
-    (addresses, [ip[4], ip[5]], ip[9])
-}
-
-/// Remembers first fragments, so that later fragments find their flow. Holds later fragments that came before
-/// their first fragment.
-pub struct Fragments {
-    timeout: i64,
-    map: HashMap<Identity, (Seen, i64)>,
-    order: VecDeque<(Identity, i64)>,
-    /// Later fragments that wait, each with the identity it shares with its first fragment, and its time of
-    /// arrival.
-    waiting: VecDeque<(Packet, Identity, i64)>,
-}
-
-impl Fragments {
-    /// Creates an empty store that remembers fragments for `timeout` nanoseconds.
-    pub fn new(timeout: i64) -> Fragments {
-        Fragments { timeout, map: HashMap::new(), order: VecDeque::new(), waiting: VecDeque::new() }
-    }
-    /// Takes over the fragments of the old element (hot swap).
-    pub fn go_on_from(&mut self, old: &mut Fragments) {
-        std::mem::swap(&mut self.map, &mut old.map);
-        std::mem::swap(&mut self.order, &mut old.order);
-        std::mem::swap(&mut self.waiting, &mut old.waiting);
-    }
-    /// Returns the number of fragments that wait for their first fragment.
-    pub fn held(&self) -> usize {
-        self.waiting.len()
-    }
-    /// Makes a later fragment wait for its first fragment. Returns a fragment that cannot wait: `p` if it has
-    /// no IP header, or the oldest if too many fragments wait.
-    pub fn wait(&mut self, p: Packet, now: i64) -> Option<Packet> {
-        let Some(ip) = p.ip_header().copied() else { return Some(p) };
-        self.waiting.push_back((p, identity(&ip), now));
-        if self.waiting.len() > MOST_WAITING { self.waiting.pop_front().map(|w| w.0) } else { None }
-    }
-    /// Removes and returns the fragments that have waited for this first fragment, in the order of their
-    /// arrival.
-    pub fn released(&mut self, ip: &[u8; 20]) -> impl Iterator<Item = Packet> + use<> {
-        let identity = identity(ip);
-        let (gone, left) = self.waiting.drain(..).partition::<VecDeque<_>, _>(|w| w.1 == identity);
-        self.waiting = left;
-        gone.into_iter().map(|w| w.0)
-    }
-    /// Removes and returns a fragment that has waited too long.
-    pub fn given_up(&mut self, now: i64) -> Option<Packet> {
-        let timeout = self.timeout;
-        self.waiting.pop_front_if(|w| now.saturating_sub(w.2) > timeout).map(|w| w.0)
-    }
-    /// Removes and returns all fragments that wait.
-    pub fn drain(&mut self) -> impl Iterator<Item = Packet> {
-        self.waiting.drain(..).map(|w| w.0)
-    }
-    /// Forgets all first fragments.
-    pub fn clear(&mut self) {
-        self.map.clear();
-        self.order.clear();
-    }
-    /// Remembers the flow of a first fragment, for the later fragments of the same packet.
-    pub fn first(&mut self, ip: &[u8; 20], seen: Seen, now: i64) {
-        let old = |time: i64| now.saturating_sub(time) > self.timeout;
-        while self.order.front().is_some_and(|o| old(o.1) || self.order.len() >= MOST_FRAGMENTS) {
-            if let Some((identity, time)) = self.order.pop_front()
-                && self.map.get(&identity).is_some_and(|f| f.1 == time)
-            {
-                self.map.remove(&identity);
-            }
+    /// Stores a flow of another table. Calls `gone` with the flow that is removed for it, if the table is full.
+    pub fn insert(&mut self, flow: Flow, mut gone: impl FnMut(&Flow)) {
+        if self.map.len() >= self.most {
+            self.evict(&mut gone);
         }
-        let identity = identity(ip);
-        self.map.insert(identity, (seen, now));
-        self.order.push_back((identity, now));
-    }
-    /// Finds the flow of a later fragment, if its first fragment has come.
-    pub fn find(&self, ip: &[u8; 20], now: i64) -> Option<Seen> {
-        let (seen, time) = self.map.get(&identity(ip))?;
-        (now.saturating_sub(*time) <= self.timeout).then_some(*seen)
-    }
-    /// Returns the number of first fragments that are remembered.
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.order.len()
+        self.order.push_back((flow.key, flow.last));
+        if let Some(before) = self.map.insert(flow.key, flow) {
+            gone(&before);
+        }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finds the flow of a packet, by its IP and transport headers or by the packet that an ICMP error quotes.
 
-use super::flows::{Flow, Key, Seen};
-use super::{AggregateIpFlows, tell};
+use super::AggregateIpFlows;
+use super::flows::{Key, Seen};
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::{MORE_FRAGMENTS, OFFSET_MASK, protocol};
 
@@ -10,6 +10,8 @@ use castanet_wire::ipv4::{MORE_FRAGMENTS, OFFSET_MASK, protocol};
 pub(super) enum Fate {
     /// The packet belongs to a flow, and leaves by output 0.
     Flow(Seen),
+    /// The packet is a first fragment of a flow. Later fragments of the packet may wait for it.
+    First(Seen),
     /// The packet is a later fragment and waits for its first fragment. The value is the current time, in nanoseconds.
     Waits(i64),
     /// The packet belongs to no flow. It leaves by output 1; without output 1 it is dropped for this reason.
@@ -34,14 +36,17 @@ fn key(ip: &[u8; 20], transport: &[u8]) -> Option<(Key, bool)> {
     Some(Key::new((address(12)?, sport), (address(16)?, dport), kind))
 }
 
-/// Whether a packet is a first fragment that is followed by more fragments.
-pub(super) fn is_first_fragment(ip: &[u8; 20]) -> bool {
-    u16::from_be_bytes([ip[6], ip[7]]) & (OFFSET_MASK | MORE_FRAGMENTS) == MORE_FRAGMENTS
+/// Returns the timestamp of a packet, or the current time if it has none; in nanoseconds.
+pub(super) fn time(p: &Packet, cx: &mut Cx<'_>) -> i64 {
+    match p.timestamp() {
+        0 => cx.recent(),
+        t => t,
+    }
 }
 
 impl AggregateIpFlows {
     /// Finds the flow of the packet that an ICMP error quotes.
-    fn quoted(&mut self, message: &[u8], now: i64) -> Option<Seen> {
+    fn quoted(&self, message: &[u8], now: i64) -> Option<Seen> {
         if !self.args.icmp || !castanet_wire::icmp::is_error(*message.first()?) {
             return None;
         }
@@ -52,38 +57,35 @@ impl AggregateIpFlows {
             return None;
         }
         let (key, up) = key(ip, transport)?;
-        let seen = self.table.find(key, up, now, &self.timeouts)?;
+        let seen = self.shared.find(key, up, now)?;
         Some(Seen { paint: 1 - seen.paint, ..seen })
     }
 
-    /// Returns the flow number and the direction of a packet. Sets `later` if the packet is a later fragment
-    /// whose first fragment is not known.
-    fn seen(&mut self, p: &Packet, now: i64, later: &mut bool) -> Option<Seen> {
+    /// Decides about a packet with an IP header, at a time in nanoseconds.
+    fn fate(&self, p: &Packet, now: i64) -> Option<Fate> {
         let ip = p.ip_header()?;
         let transport = p.transport()?;
         let fragment = u16::from_be_bytes([ip[6], ip[7]]) & (OFFSET_MASK | MORE_FRAGMENTS);
-        if fragment != 0 && self.fragments.is_none() {
+        if fragment != 0 && !self.shared.has_fragments() {
             return None;
         }
         if fragment & OFFSET_MASK != 0 {
-            let seen = self.fragments.as_ref()?.find(ip, now);
-            *later = seen.is_none();
-            return seen;
+            return match self.shared.with_fragments(|f| f.find(ip, now))? {
+                Some(seen) => Some(Fate::Flow(seen)),
+                None => self.waits.then_some(Fate::Waits(now)),
+            };
         }
         if ip[9] == protocol::ICMP {
-            return self.quoted(transport, now);
+            return self.quoted(transport, now).map(Fate::Flow);
         }
         let (key, up) = key(ip, transport)?;
         let flags = if ip[9] == protocol::TCP { transport.get(13).copied().unwrap_or(0) } else { 0 };
-        let info = &mut self.info;
-        let gone = |flow: &Flow| tell(info, flow);
-        let seen = self.table.packet(key, up, flags, now, &self.timeouts, gone);
-        if fragment != 0
-            && let Some(f) = &mut self.fragments
-        {
-            f.first(ip, seen, now);
+        let seen = self.shared.packet(key, up, flags, now)?;
+        if fragment == 0 {
+            return Some(Fate::Flow(seen));
         }
-        Some(seen)
+        self.shared.with_fragments(|f| f.first(ip, seen, now));
+        Some(Fate::First(seen))
     }
 
     /// Decides about a packet.
@@ -92,19 +94,11 @@ impl AggregateIpFlows {
         if p.ip_header().is_none() {
             return Fate::Other(Reason::NoIpHeader);
         }
-        self.begin_info(cx);
-        let now = match p.timestamp() {
-            0 => cx.recent(),
-            t => t,
-        };
-        if now >= self.next_reap {
-            self.reap(now);
+        if !self.begun {
+            self.begin_info(cx);
         }
-        let mut later = false;
-        match self.seen(p, now, &mut later) {
-            Some(seen) => Fate::Flow(seen),
-            None if later && self.waits => Fate::Waits(now),
-            None => Fate::Other(Reason::NoMatch),
-        }
+        let now = time(p, cx);
+        self.shared.reap_if_due(now);
+        self.fate(p, now).unwrap_or(Fate::Other(Reason::NoMatch))
     }
 }

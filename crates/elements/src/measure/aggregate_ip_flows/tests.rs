@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
-use super::flows::Key;
+use super::flows::{Key, Table};
 use super::*;
 use crate::handover::testing::{hand_over, prepare};
 use castanet_element::kit::{Kit, packet};
@@ -113,12 +113,12 @@ fn fragments_follow_their_first() {
     assert_eq!(run(&mut k, ip(1, 17, a, b, 0x2000, 0)).0, 1);
     let mut f = Fragments::new(S);
     let seen = Seen { aggregate: 1, paint: 0 };
-    for i in 0..3 * flows::MOST_FRAGMENTS as u32 {
+    for i in 0..3 * fragments::MOST_FRAGMENTS as u32 {
         let mut h = [0; 20];
         h[12..16].copy_from_slice(&i.to_be_bytes());
         f.first(&h, seen, 5);
     }
-    assert_eq!(f.len(), flows::MOST_FRAGMENTS);
+    assert_eq!(f.len(), fragments::MOST_FRAGMENTS);
 }
 
 /// A later fragment that comes before its first fragment waits for the first fragment. It leaves just before the
@@ -157,9 +157,9 @@ fn fragments_wait_for_their_first() {
     assert_eq!(k.push(0, [ip(8, 17, a, b, 5, 0)]).len(), 0);
     k.write("clear", "").unwrap();
     assert_eq!((k.dropped(Reason::Cleared), k.with(|e, _| e.held())), (1, 0));
-    for i in 0..2 * flows::MOST_WAITING as i64 {
+    for i in 0..2 * fragments::MOST_WAITING as i64 {
         k.push(0, [ip(9, 17, ((i % 200) as u8, 1), b, 5, 0)]);
-        assert!(k.with(|e, _| e.held()) <= flows::MOST_WAITING as u64);
+        assert!(k.with(|e, _| e.held()) <= fragments::MOST_WAITING as u64);
     }
     let held = k.with(|e, _| e.held());
     k.cleanup().unwrap();
@@ -246,17 +246,24 @@ fn memory_is_bounded() {
     const MOST: usize = 5000;
     let mut table = Table::new(MOST);
     let timeouts = Timeouts { tcp: S, tcp_done: S, udp: 100 * S };
-    let mut gone = 0;
+    let (mut gone, mut last) = (0, 0);
+    let mut packet = |table: &mut Table, a, b, now| {
+        let (key, up) = Key::new(a, b, 17);
+        let number = || {
+            last += 1;
+            last
+        };
+        table.packet(key, up, 0, now, &timeouts, number, |_| gone += 1).aggregate
+    };
     for i in 0..MOST as u32 + 1000 {
-        let (key, up) = Key::new((i, 1), (u32::MAX, 2), 17);
-        table.packet(key, up, 0, i64::from(i), &timeouts, |_| gone += 1);
+        packet(&mut table, (i, 1), (u32::MAX, 2), i64::from(i));
         // One flow gets a packet in every pass of the loop, and is never removed.
-        let (key, up) = Key::new((7, 7), (7, 8), 17);
-        assert_eq!(table.packet(key, up, 0, i64::from(i), &timeouts, |_| gone += 1).aggregate, 2);
+        assert_eq!(packet(&mut table, (7, 7), (7, 8), i64::from(i)), 2);
     }
     assert_eq!((table.len(), gone), (MOST, 1001));
-    table.reap(1000 * S, &timeouts, |_| gone += 1);
-    assert_eq!((table.len(), gone), (0, 1001 + MOST));
+    let mut over = Vec::new();
+    table.reap(1000 * S, &timeouts, &mut over);
+    assert_eq!((table.len(), over.len()), (0, MOST));
 }
 
 #[test]
@@ -325,4 +332,56 @@ fn trace_info_goes_on_in_the_next_router() {
     kit(&config(&three)).cleanup().unwrap();
     kit(&config(&one)).cleanup().unwrap();
     assert!(!three.exists() && text(&one) == text(&two));
+}
+
+#[test]
+fn several_workers_number_flows_as_one_does() {
+    let mut random = Random::new(8, "flows");
+    let config = "UDP_TIMEOUT 5, FRAGMENT_TIMEOUT 2, REAP 3";
+    let mut kits: Vec<_> = (0..3).map(|_| kit(config)).collect();
+    let timeouts = Timeouts { tcp: 86_400 * S, tcp_done: 30 * S, udp: 5 * S };
+    let shared = Arc::new(Shared::new(timeouts, 3 * S, Some(Fragments::new(2 * S)), None, 3));
+    kits.iter_mut().for_each(|k| k.element.shared = shared.clone());
+    let mut one = kit(config);
+    let show = |out: Vec<(usize, Packet)>| -> Vec<_> {
+        out.iter()
+            .map(|(port, p)| (*port, p.anno_u32(anno::AGGREGATE), p.paint(), p.data().to_vec()))
+            .collect()
+    };
+    let (mut outputs, mut waited) = ([0; 2], 0);
+    for i in 0..4000 {
+        let (from, to) = (random.below(9) as u16, random.below(9) as u16);
+        let second = i / 40;
+        let new = || ip(second, 17, (1, from), (2, to), 0, 0);
+        let mut p = [new(), new()];
+        // Later fragments, and first fragments with the same identification.
+        let (id, offset) = (random.below(40) as u16, [0, 0, 0x2000, 1][random.below(4) as usize]);
+        for p in &mut p {
+            let header = 0..20;
+            let data = &mut p.data_mut()[header];
+            data[4..6].copy_from_slice(&id.to_be_bytes());
+            data[6..8].copy_from_slice(&u16::to_be_bytes(offset));
+        }
+        let [a, b] = p;
+        let (a, b) = (show(kits[random.below(3) as usize].push(0, [a])), show(one.push(0, [b])));
+        assert_eq!(a, b);
+        a.iter().for_each(|o| outputs[o.0] += 1);
+        waited = waited.max(kits[0].with(|e, _| e.held()));
+        assert_eq!(kits[0].read("nflows"), one.read("nflows"));
+    }
+    assert!(outputs.iter().all(|n| *n > 100) && waited > 3, "{outputs:?} {waited}");
+    // Hot swaps, also to another number of workers, keep the flows and the fragments that wait.
+    let mut before = one;
+    let mut new = kit(config);
+    let held = kits[0].with(|e, _| e.held());
+    kits.iter_mut().for_each(|old| new.take_state_of(old).unwrap());
+    assert_eq!((new.with(|e, _| e.held()), kits[1].with(|e, _| e.held())), (held, 0));
+    assert_eq!(new.read("nflows"), before.read("nflows"));
+    // Fragments that one worker has received leave on another, and through the new router.
+    kits.iter_mut().for_each(Kit::handed_over);
+    new.handed_over();
+    for i in 0..81 {
+        let p = || ip(100, 17, (1, i % 9), (2, i / 9), 0, 0);
+        assert_eq!(show(new.push(0, [p()])), show(before.push(0, [p()])));
+    }
 }

@@ -215,3 +215,107 @@ fn encap_from_other_elements() {
     assert!(fails("x, ENCAP NOPE").starts_with("ENCAP: 'NOPE' is not a link type"));
     assert!(fails("x, USE_ENCAP_FROM h").contains("'h' does not name an element"));
 }
+
+/// Returns elements of several workers that write one file.
+fn several(config: &str, workers: usize, at_once: bool) -> Vec<Kit<ToDump>> {
+    let file = std::sync::Arc::new(SharedFile::new(workers, at_once));
+    let kit = |worker| {
+        let mut kit = Kit::<ToDump>::new(config).unwrap();
+        kit.element.file = Replica::new(file.clone(), worker);
+        kit
+    };
+    (0..workers).map(kit).collect()
+}
+
+#[test]
+fn packets_of_several_workers_are_written_in_the_order_of_their_times() {
+    let mut random = Random::new(7, "workers");
+    let (_dir, path) = place();
+    let mut kits = several(&path.display().to_string(), 3, false);
+    let (mut now, mut total) = (0_i64, 0);
+    for i in 0..6000 {
+        now += random.below(200_000) as i64;
+        let worker = random.below(3) as usize;
+        kits[worker].at(now);
+        kits[worker].push(0, [at(now, &now.to_be_bytes()), at(now + 5, &[7; 90])]);
+        total += 2;
+        if random.below(20) == 0 {
+            let worker = random.below(3) as usize;
+            kits[worker].at(now);
+            if kits[worker].next_timer().is_some_and(|t| t <= now) {
+                kits[worker].expire();
+            }
+        }
+        if i % 100 == 0 {
+            assert_eq!(kits[0].read("count").unwrap(), total.to_string());
+        }
+    }
+    let before = parsed(&path).1.len();
+    assert!(before > 2000, "records are written while the router runs: {before}");
+    // When nothing more comes, the rest is written.
+    now += 1_000_000_000;
+    for k in &mut kits {
+        k.at(now);
+        while k.next_timer().is_some_and(|t| t <= now) {
+            k.expire();
+        }
+        assert_eq!(k.next_timer(), None, "nothing is left to do");
+    }
+    kits[1].write("reset_counts", "").unwrap();
+    assert_eq!(kits[2].read("count").unwrap(), "0");
+    kits.iter_mut().for_each(|k| k.cleanup().unwrap());
+    let times: Vec<_> = parsed(&path).1.iter().map(|r| (r.0[0], r.0[1])).collect();
+    assert_eq!(times.len(), total);
+    assert!(times.is_sorted());
+}
+
+#[test]
+fn several_workers_may_write_at_once_or_fail_or_hand_over() {
+    let (_dir, path) = place();
+    let mut kits = several(&format!("{}, UNBUFFERED true", path.display()), 2, true);
+    for (worker, time) in [(0, 9), (1, 5)] {
+        kits[worker].push(0, [at(time, b"x")]);
+        assert_eq!(parsed(&path).1.len(), worker + 1);
+    }
+    kits.iter_mut().for_each(|k| k.cleanup().unwrap());
+
+    // A full disk: one message, then drops for failed writes, and an error at the end.
+    let mut kits = several("/dev/full", 2, false);
+    let mut accepted = 0;
+    while kits.iter().all(|k| k.dropped(Reason::WriteFailed) == 0) {
+        for k in &mut kits {
+            k.push(0, [at(1, &[7; 1400])]);
+        }
+        accepted += 2;
+        assert!(accepted < 10_000);
+    }
+    let failed: u64 = kits.iter().map(|k| k.dropped(Reason::WriteFailed)).sum();
+    let consumed: u64 = kits.iter().map(|k| k.dropped(Reason::Consumed)).sum();
+    assert_eq!(consumed + failed, accepted);
+    assert_eq!(kits.iter_mut().map(|k| k.messages().len()).sum::<usize>(), 1);
+    let errors = kits.iter_mut().filter_map(|k| k.cleanup().err()).count();
+    assert_eq!(errors, 1);
+
+    // A hot swap writes the packets in the buffers before the new router continues.
+    let (_dir, path) = place();
+    let config = path.display().to_string();
+    let mut old = several(&config, 2, false);
+    old[1].push(0, [at(3, b"c")]);
+    old[0].push(0, [at(2, b"b")]);
+    let mut new = several(&config, 3, false);
+    for (from, to) in old.iter_mut().zip(&mut new) {
+        to.with(|e, cx| e.take_over(&mut from.element, cx)).unwrap();
+        assert!(old_is_done(from));
+    }
+    assert_eq!(new[2].read("count").unwrap(), "2");
+    new[2].push(0, [at(4, b"d")]);
+    new.iter_mut().for_each(|k| k.cleanup().unwrap());
+    let records: Vec<u8> = parsed(&path).1.iter().map(|r| r.1[0]).collect();
+    assert_eq!(records, b"bcd");
+}
+
+/// Whether an element has no open file any more.
+fn old_is_done(kit: &mut Kit<ToDump>) -> bool {
+    kit.handed_over();
+    !kit.element.file.accepts() && kit.read("count").unwrap() == "0"
+}
