@@ -104,8 +104,8 @@ pub fn provided(task: bool, drops: bool) -> impl Iterator<Item = &'static Handle
     task.iter().chain(drops).chain(standard())
 }
 
-/// Returns the flags of one of an element's own handlers, which its class does not declare. An own handler `*` answers
-/// to any name.
+/// Returns the flags of a handler that a single element has in addition to those of its class. `own` has the names and
+/// flags of all such handlers of the element; the name `*` stands for any name.
 pub(crate) fn own_flags(own: &[(String, HandlerFlags)], handler: &str) -> Option<HandlerFlags> {
     own.iter().find(|h| h.0 == handler).or_else(|| own.iter().find(|h| h.0 == "*")).map(|h| h.1)
 }

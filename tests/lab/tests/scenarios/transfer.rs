@@ -14,7 +14,7 @@ fn all_frames_cross_as_they_are() {
     lab.link((&b, "eth0"), (&r, "eth1"));
     a.address("eth0", "10.0.0.1/24");
     b.address("eth0", "10.0.0.2/24");
-    // The configuration in conf/ with real devices, reduced to one pair.
+    // conf/transfer.click describes several pairs of simulated devices. Keep one pair, and replace it by real devices.
     let conf = castanet_tests::binary::root().join("conf/transfer.click");
     let conf = std::fs::read_to_string(conf).unwrap_or_else(|e| panic!("{e}"));
     let class = |line: &str, name: &str| line.starts_with(&format!("elementclass {name} "));

@@ -95,7 +95,8 @@ impl Table {
         enter(set, want, choice, now);
     }
 
-    /// Takes over the addresses of another table (hot swap), except those on ports with numbers of `ports` or more.
+    /// Takes over the addresses of another table (hot swap). The new element has `ports` ports; addresses on ports with
+    /// higher numbers are left out.
     pub fn learn_from(&self, old: &Table, ports: usize) {
         for set in &old.sets {
             for (entry, heard) in set.entries.iter().zip(&set.heard) {

@@ -103,9 +103,9 @@ pub struct Disturber<'a> {
     pub counts: BTreeMap<Disturbance, u64>,
     /// The number of frames that floods sent.
     pub frames: u64,
-    /// The intervals in which a router had no free descriptor or lacked a device: the router, and the first and last
-    /// second of the interval, counted from the start. In these intervals, good swaps may be refused, because the
-    /// router cannot look up the addresses of devices.
+    /// The intervals in which good swaps may be refused, because a router has no free descriptor or one of its devices is
+    /// missing, so that it cannot look up the addresses of devices. Each entry has the router, and the first and last
+    /// second of the interval, counted from the start of the run.
     pub excused: Vec<(network::RouterKind, u64, u64)>,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Disturber<'a> {
             }
             self.next += 1;
         }
-        // If there are more than 8 floods, the oldest of them have ended.
+        // The oldest of more than 8 floods have ended, so waiting for 4 of them takes no time.
         if self.floods.len() > 8 {
             self.reap(4);
         }
