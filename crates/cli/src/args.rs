@@ -52,6 +52,12 @@ pub enum Command {
         Example:\n  castanet undead -v router.click -o smaller.click"
     )]
     Undead(Undead),
+    /// Join several routers and the links between them to one configuration.
+    #[command(after_help = crate::combine::EXAMPLES)]
+    Combine(crate::combine::Combine),
+    /// Take one router out of a combined configuration.
+    #[command(after_help = "Example:\n  castanet uncombine net.click A -o a.click")]
+    Uncombine(crate::uncombine::Uncombine),
     /// Show which worker reaches which element, and why.
     Explain(Explain),
     /// Draw a configuration as SVG, or describe the drawing for Graphviz.

@@ -6,6 +6,7 @@ mod args;
 mod bench;
 mod check;
 mod classic;
+mod combine;
 mod control;
 mod ctl;
 mod doc;
@@ -18,6 +19,7 @@ mod links;
 mod live;
 mod load;
 mod mount;
+mod network;
 mod new;
 mod package;
 mod privileges;
@@ -29,6 +31,7 @@ mod run;
 mod signals;
 mod summary;
 mod times;
+mod uncombine;
 mod undead;
 
 use clap::{CommandFactory, Parser};
@@ -67,6 +70,8 @@ fn main() -> ExitCode {
         args::Command::Check(a) => check::main(&a),
         args::Command::Flatten(a) => flatten::main(&a),
         args::Command::Undead(a) => undead::main(&a),
+        args::Command::Combine(a) => combine::main(&a),
+        args::Command::Uncombine(a) => uncombine::main(&a),
         args::Command::Explain(a) => explain::main(&a),
         args::Command::Graph(a) => draw::main(&a),
         args::Command::Doc(a) => doc::main(&a),

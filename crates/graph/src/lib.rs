@@ -21,6 +21,7 @@ pub mod drawing;
 mod flow;
 pub mod graph;
 
+pub mod network;
 pub mod offload;
 pub mod placement;
 mod pull_cycles;

@@ -116,6 +116,19 @@ pub struct Flat {
 }
 
 impl Flat {
+    /// Adds `files` to all file numbers, after [`crate::Sources::append`].
+    pub fn shift_files(&mut self, files: u32) {
+        self.file.0 = self.file.0.saturating_add(files);
+        let spans = self.elements.iter_mut().flat_map(|e| {
+            let own = [&mut e.span, &mut e.config_span].into_iter();
+            own.chain(e.config_map.iter_mut().map(|m| &mut m.1))
+                .chain(e.origin.iter_mut().map(|o| &mut o.span))
+        });
+        let connections = self.connections.iter_mut().map(|c| &mut c.span);
+        for span in spans.chain(connections).chain(&mut self.required_at) {
+            *span = span.shifted(files);
+        }
+    }
     /// The index of the element with this full name; `None` if there is none.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.elements.iter().position(|e| e.name == name)

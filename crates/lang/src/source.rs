@@ -24,6 +24,10 @@ impl Span {
         let clamp = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Span { file, start: clamp(range.start), end: clamp(range.end.max(range.start)) }
     }
+    /// The same range in the file whose number is higher by `files`.
+    pub fn shifted(self, files: u32) -> Span {
+        Span { file: FileId(self.file.0.saturating_add(files)), ..self }
+    }
     /// The range of bytes that the span covers.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
@@ -79,6 +83,12 @@ impl Sources {
         }
         self.0.push(Source { name: name.into(), text, lines, directives: Vec::new() });
         FileId(u32::try_from(self.0.len() - 1).unwrap_or(u32::MAX))
+    }
+    /// Adds all texts of `other`. Returns the number that its file numbers grow by.
+    pub fn append(&mut self, other: Sources) -> u32 {
+        let first = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        self.0.extend(other.0);
+        first
     }
     /// Records a line directive: from byte `at` on, lines count from `line` and belong to `file` (`None`: the
     /// file's own name).

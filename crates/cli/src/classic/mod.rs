@@ -7,10 +7,12 @@
 mod buildtool;
 mod check;
 mod click;
+mod combine;
 mod elementmap;
 mod flatten;
 mod input;
 mod options;
+mod uncombine;
 mod undead;
 
 use std::ffi::OsString;
@@ -59,6 +61,8 @@ impl Tool {
             "click-buildtool" => buildtool::main(words),
             "click-mkelemmap" => elementmap::main(words),
             "click-undead" => undead::main(words),
+            "click-combine" => combine::main(words),
+            "click-uncombine" => uncombine::main(words),
             name => {
                 input::say(&format!("{name}: not built yet"));
                 ExitCode::FAILURE
