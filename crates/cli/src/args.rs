@@ -55,6 +55,8 @@ pub enum Command {
     /// Join several routers and the links between them to one configuration.
     #[command(after_help = crate::combine::EXAMPLES)]
     Combine(crate::combine::Combine),
+    /// Run or check a network of several routers.
+    Net(crate::net::Net),
     /// Take one router out of a combined configuration.
     #[command(after_help = "Example:\n  castanet uncombine net.click A -o a.click")]
     Uncombine(crate::uncombine::Uncombine),

@@ -19,6 +19,7 @@ mod links;
 mod live;
 mod load;
 mod mount;
+mod net;
 mod network;
 mod new;
 mod package;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         args::Command::Check(a) => check::main(&a),
         args::Command::Flatten(a) => flatten::main(&a),
         args::Command::Undead(a) => undead::main(&a),
+        args::Command::Net(a) => net::main(&a),
         args::Command::Combine(a) => combine::main(&a),
         args::Command::Uncombine(a) => uncombine::main(&a),
         args::Command::Explain(a) => explain::main(&a),

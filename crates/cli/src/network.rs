@@ -2,7 +2,6 @@
 //! The routers and links of a network, from the command line to one configuration.
 
 use crate::load::{Source, elaborate_in};
-use castanet_element::Classes;
 use castanet_graph::network::link::is_router_name;
 use castanet_graph::network::{Component, Link, Order, combine};
 use castanet_lang::elaborate::Globals;
@@ -62,9 +61,6 @@ pub struct Combined {
     pub flat: Flat,
     /// The texts of all routers.
     pub sources: Sources,
-    /// The classes that the routers may use.
-    #[expect(dead_code, reason = "castanet net uses them")]
-    pub classes: Arc<dyn Classes>,
 }
 
 /// Combines routers to one configuration. `show` is called with the diagnostics of each router.
@@ -98,6 +94,5 @@ pub fn combined(
     let classes = packages.classes(Arc::new(castanet_classes::Registry::new()));
     let flat = combine(components, &network.links, &classes, order)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-    let classes = Arc::new(classes.used_by(&flat));
-    Ok(Combined { flat, sources, classes })
+    Ok(Combined { flat, sources })
 }

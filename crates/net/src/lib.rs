@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Networks of several routers, from a combined configuration ([`castanet_graph::network`]): run in simulated time, and
+//! checked.
+//!
+//! Modules, bottom up: [`net_link`] (the element class that carries frames), [`classes`] (the classes of a simulated
+//! network), [`topology`] (devices, their addresses, and the links between them), [`host`] (hosts at devices that no link
+//! reaches), [`options`] (what users may set), [`simulation`] (the configuration of the whole network), [`report`] (what
+//! became of packets).
+#![forbid(unsafe_code)]
+
+pub mod classes;
+pub mod host;
+pub mod net_link;
+pub mod options;
+pub mod report;
+pub mod simulation;
+pub mod topology;
+
+pub use classes::NetClasses;
+pub use options::Options;
+pub use report::Report;
+pub use simulation::Simulation;
+pub use topology::Topology;
+
+/// Why a network cannot be simulated or checked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NetError(pub String);
+
+impl From<String> for NetError {
+    fn from(text: String) -> NetError {
+        NetError(text)
+    }
+}
