@@ -18,6 +18,20 @@ pub struct PatternError {
     pub expected: Option<String>,
 }
 
+/// The first line that is wrong in the text of a program or of several programs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {}: {message}{}", line + 1, expected.as_ref().map(|e| format!(", expected {e}")).unwrap_or_default())]
+pub struct AssemblyError {
+    /// The number of the line, counting from 0. Behind the last line if a line is missing.
+    pub line: usize,
+    /// The faulty bytes of the line; empty if the line is wrong in its context.
+    pub range: Range<usize>,
+    /// A short description of the error.
+    pub message: String,
+    /// Valid alternatives, if known.
+    pub expected: Option<String>,
+}
+
 /// The subject of a [`Warning`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WarningKind {
@@ -66,6 +80,10 @@ impl Fault {
     pub(crate) fn expected(mut self, what: impl Into<String>) -> Fault {
         self.expected = Some(what.into());
         self
+    }
+
+    pub(crate) fn in_line(self, line: usize) -> AssemblyError {
+        AssemblyError { line, range: self.range, message: self.message, expected: self.expected }
     }
 
     pub(crate) fn in_pattern(self, pattern: usize) -> PatternError {

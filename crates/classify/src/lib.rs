@@ -10,12 +10,14 @@
 //! - `expr`: tests and boolean expressions.
 //! - `dag`, `facts`, `optimise`: decision trees, and their optimisation by facts known on each path.
 //! - [`bpf`]: capture filters, the language of tcpdump, compiled for the kernel.
-//! - `program`, `run`: the compiled program, its text form, and the interpreter.
+//! - `program`, `run`: the compiled program, its text forms, how several are joined to one, and the interpreter.
+//! - [`definitions`]: the classes of an archive that stand for programs.
 //! - [`names`]: the public name tables of ports, protocols and ICMP messages.
 #![forbid(unsafe_code)]
 
 pub mod bpf;
 mod dag;
+pub mod definitions;
 mod error;
 mod expr;
 mod facts;
@@ -26,6 +28,6 @@ mod pattern;
 mod program;
 mod run;
 
-pub use error::{PatternError, Warning, WarningKind};
+pub use error::{AssemblyError, PatternError, Warning, WarningKind};
 pub use names::{Names, NoNames};
-pub use program::{OffsetBase, Output, Program, Shape, Step, Target};
+pub use program::{Exit, OffsetBase, Output, Part, Program, Shape, Step, Target};

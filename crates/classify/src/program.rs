@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A compiled classifier: read access to its steps, and its text form. `compile` makes it from patterns.
+//! A compiled classifier: read access to its steps, and its text form. `compile` makes it from patterns, `assembly` from
+//! text that a program has written, and `join` from several programs.
 
+mod assembly;
 mod compile;
+mod join;
+
+pub use join::{Exit, Part};
 
 use std::fmt;
 

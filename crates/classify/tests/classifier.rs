@@ -2,97 +2,25 @@
 //! Compares `Classifier` patterns with an evaluator that tests clause by clause and byte by byte.
 #![allow(clippy::unwrap_used)]
 
+mod clauses;
+mod packets;
+
 use castanet_classify::{Output, Program, Shape, Target, WarningKind};
-
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 20) as usize % n
-    }
-}
-
-/// A clause as data: bytes and masks from an offset on.
-struct Clause {
-    negated: bool,
-    offset: usize,
-    /// Value and mask.
-    bytes: Vec<(u8, u8)>,
-}
-
-impl Clause {
-    fn random(rng: &mut Rng) -> Clause {
-        let (negated, offset) = (rng.below(4) == 0, rng.below(12));
-        let bytes = (0..1 + rng.below(6)).map(|_| {
-            let mask = [0xff, 0xff, 0xf0, 0x0f, 0x03, 0x00][rng.below(6)];
-            ([0x00, 0x01, 0x10, 0xff, 0x5a][rng.below(5)], mask)
-        });
-        Clause { negated, offset, bytes: bytes.collect() }
-    }
-
-    fn text(&self, rng: &mut Rng) -> String {
-        let bang = if self.negated { "!" } else { "" };
-        let mut value = String::new();
-        let mut mask = String::new();
-        let mut masked = false;
-        for (v, m) in &self.bytes {
-            for shift in [4, 0] {
-                let (v, m) = (v >> shift & 15, m >> shift & 15);
-                // A question mark is another notation for a zero mask.
-                if m == 0 && rng.below(2) == 0 {
-                    value.push('?');
-                } else {
-                    value += &format!("{v:x}");
-                }
-                mask += &if m == 0 && rng.below(2) == 0 { "?".to_owned() } else { format!("{m:X}") };
-                masked |= m != 15 && value.ends_with(|c| c != '?');
-            }
-        }
-        let mask = if masked || rng.below(3) == 0 { format!("%{mask}") } else { String::new() };
-        format!("{bang}{}/{value}{mask}", self.offset)
-    }
-
-    fn holds(&self, packet: &[u8]) -> bool {
-        let end = self.offset + self.bytes.len();
-        let equal = packet.len() >= end
-            && self.bytes.iter().zip(&packet[self.offset..]).all(|((v, m), p)| v & m == p & m);
-        equal != self.negated
-    }
-}
-
-fn first_match(patterns: &[Vec<Clause>], packet: &[u8]) -> Option<usize> {
-    patterns.iter().position(|p| p.iter().all(|c| c.holds(packet)))
-}
+use clauses::{Clause, first_match, patterns, texts};
+use packets::Rng;
 
 #[test]
 fn random_patterns_at_every_length() {
     let mut rng = Rng(0x5eed_0001);
     let mut hits = 0;
     for round in 0..600 {
-        let patterns: Vec<Vec<Clause>> = (0..1 + rng.below(6))
-            .map(|_| (0..rng.below(4)).map(|_| Clause::random(&mut rng)).collect())
-            .collect();
-        let texts: Vec<String> = patterns
-            .iter()
-            .map(|p| match &p[..] {
-                [] => "-".to_owned(),
-                _ => p.iter().map(|c| c.text(&mut rng)).collect::<Vec<_>>().join(" "),
-            })
-            .collect();
+        let patterns = patterns(&mut rng);
+        let texts = texts(&patterns, &mut rng);
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let (program, warnings) = Program::from_classifier(&texts).unwrap();
         let mut seen = vec![false; patterns.len()];
         for _ in 0..12 {
-            let mut packet: Vec<u8> = (0..24).map(|_| [0x00, 0x01, 0x10, 0xff, 0x5a][rng.below(5)]).collect();
-            // Makes it likely that the packet matches a pattern.
-            for clause in &patterns[rng.below(patterns.len())] {
-                for (i, (v, _)) in clause.bytes.iter().enumerate() {
-                    packet[clause.offset + i] = *v;
-                }
-            }
+            let packet = clauses::packet(&patterns, &mut rng);
             for len in 0..=packet.len() {
                 let want = first_match(&patterns, &packet[..len]);
                 if let Some(w) = want {
@@ -118,8 +46,7 @@ fn many_patterns_stay_right_when_pruning_gives_up() {
     let mut rng = Rng(0x5eed_0002);
     let patterns: Vec<Vec<Clause>> =
         (0..150).map(|_| (0..3).map(|_| Clause::random(&mut rng)).collect()).collect();
-    let texts: Vec<String> =
-        patterns.iter().map(|p| p.iter().map(|c| c.text(&mut rng)).collect::<Vec<_>>().join(" ")).collect();
+    let texts = texts(&patterns, &mut rng);
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let (program, _) = Program::from_classifier(&texts).unwrap();
     for _ in 0..400 {

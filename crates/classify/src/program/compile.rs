@@ -140,9 +140,16 @@ fn finish(
         None => by_pattern,
         Some(_) => compiled(actions, false).map_err(refuse)?,
     };
-    let safe_length = fast.steps.iter().map(Step::end).max().unwrap_or(0);
-    let runner = Runner::new(kind, &fast, loads(kind, &fast, &checked));
-    Ok((Program { kind, outputs, fast, checked, safe_length, runner }, warnings))
+    Ok((Program::from_trees(kind, outputs, fast, checked), warnings))
+}
+
+impl Program {
+    /// Makes the program of two equivalent trees.
+    pub(super) fn from_trees(kind: OffsetBase, outputs: usize, fast: Tree, checked: Tree) -> Program {
+        let safe_length = fast.steps.iter().map(Step::end).max().unwrap_or(0);
+        let runner = Runner::new(kind, &fast, loads(kind, &fast, &checked));
+        Program { kind, outputs, fast, checked, safe_length, runner }
+    }
 }
 
 fn compile(
@@ -169,7 +176,7 @@ fn too_large(pattern: usize, texts: &[&str]) -> PatternError {
 }
 
 impl Tree {
-    fn new(dag: &Dag, root: u32) -> Tree {
+    pub(super) fn new(dag: &Dag, root: u32) -> Tree {
         let order = dag.order(root);
         let mut place = vec![0u32; dag.nodes.len()];
         for (to, &from) in order.iter().enumerate() {
