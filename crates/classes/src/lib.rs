@@ -4,7 +4,8 @@
 #![forbid(unsafe_code)]
 
 use castanet_element::spec::{ClassNames, ClassSpec, ClassSpecs};
-use castanet_element::{ClassDef, Classes};
+use castanet_element::{Class as _, ClassDef, Classes};
+use castanet_elements::classify::fast_classifier;
 use std::collections::HashMap;
 
 /// Every class in the order of the manual: family by family.
@@ -32,6 +33,12 @@ pub fn families() -> Vec<(&'static str, Vec<&'static ClassSpec>)> {
     }
     families.iter_mut().for_each(|f| f.1.sort_by_key(|s| s.name.to_lowercase()));
     families
+}
+
+/// The class behind a class that an archive defines: `FastClassifier` for `FastClassifier@@NAME`. The element finds the
+/// definition in the archive.
+fn generated(name: &str) -> Option<&'static str> {
+    name.starts_with(fast_classifier::PREFIX).then_some(fast_classifier::FastClassifier::SPEC.name)
 }
 
 /// Every class, found by name or alias.
@@ -62,7 +69,7 @@ impl Registry {
 
 impl ClassNames for Registry {
     fn knows(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.get(name).is_some()
     }
     fn names(&self) -> Vec<&str> {
         let mut all: Vec<_> = self.0.keys().copied().collect();
@@ -79,7 +86,7 @@ impl ClassSpecs for Registry {
 
 impl Classes for Registry {
     fn get(&self, name: &str) -> Option<ClassDef> {
-        self.0.get(name).copied()
+        self.0.get(name).or_else(|| self.0.get(generated(name)?)).copied()
     }
     fn devices(&self) -> Option<castanet_element::spec::names::Devices> {
         Some(castanet_elements::device::addresses)

@@ -60,6 +60,15 @@ pub enum Command {
     /// Take one router out of a combined configuration.
     #[command(after_help = "Example:\n  castanet uncombine net.click A -o a.click")]
     Uncombine(crate::uncombine::Uncombine),
+    /// Replace classifiers by classes that hold their decision trees, and combine adjacent ones.
+    #[command(
+        name = "fastclassifier",
+        after_help = "The result is an archive, which 'castanet run' runs. Classifiers whose names occur in other configuration \
+        strings stay, and so do those whose patterns depend on the machine or on variables.\n\n\
+        Examples:\n  castanet fastclassifier -v router.click -o fast.click\n  castanet fastclassifier --show router.click\n  \
+        castanet fastclassifier --reverse fast.click"
+    )]
+    FastClassifier(FastClassifier),
     /// Show which worker reaches which element, and why.
     Explain(Explain),
     /// Draw a configuration as SVG, or describe the drawing for Graphviz.
@@ -226,6 +235,31 @@ pub struct Undead {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print each element that is removed, and why, on standard error.
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// `castanet fastclassifier`.
+#[derive(Args)]
+pub struct FastClassifier {
+    #[command(flatten)]
+    pub configuration: Configuration,
+    /// Write to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Do not combine adjacent classifiers.
+    #[arg(long)]
+    pub no_combine: bool,
+    /// Write the trees as arguments of the class FastClassifier, instead of making a class for each tree.
+    #[arg(long)]
+    pub no_classes: bool,
+    /// Bring the original classifiers back.
+    #[arg(short, long, conflicts_with_all = ["no_combine", "no_classes", "show"])]
+    pub reverse: bool,
+    /// Print the decision trees, not the configuration.
+    #[arg(long)]
+    pub show: bool,
+    /// Print what is replaced, and which classifiers stay and why, on standard error.
     #[arg(short, long)]
     pub verbose: bool,
 }

@@ -288,6 +288,17 @@ pub fn complain(text: &str) {
     let _ = std::io::stderr().lock().write_all(&line(&format!("castanet: {text}")));
 }
 
+/// Returns the bytes of a configuration: its text, or an archive of the text and `members` if there are any.
+pub fn archived(text: &str, members: &[(String, Vec<u8>)]) -> Result<Vec<u8>, String> {
+    let text = encode(text).into_owned();
+    if members.is_empty() {
+        return Ok(text);
+    }
+    let mut all = vec![("config".to_string(), text)];
+    all.extend(members.iter().cloned());
+    castanet_lang::archive::write(&all).map_err(|e| e.to_string())
+}
+
 /// Writes text to a file, or to standard output for `None` or `-`.
 pub fn write_out(output: Option<&Path>, text: &str) -> Result<(), String> {
     write_bytes(output, &encode(text))

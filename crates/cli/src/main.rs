@@ -13,6 +13,7 @@ mod doc;
 mod doctor;
 mod draw;
 mod explain;
+mod fastclassifier;
 mod flatten;
 mod json;
 mod links;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         args::Command::Run(a) => run::main(&a),
         args::Command::Check(a) => check::main(&a),
         args::Command::Flatten(a) => flatten::main(&a),
+        args::Command::FastClassifier(a) => fastclassifier::main(&a),
         args::Command::Undead(a) => undead::main(&a),
         args::Command::Net(a) => net::main(&a),
         args::Command::Combine(a) => combine::main(&a),

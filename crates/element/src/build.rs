@@ -79,6 +79,8 @@ pub struct BuildCx<'a> {
     pub config: &'a str,
     /// The names that the configuration defines: addresses, ports, annotations, elements.
     pub names: &'a Names,
+    /// The members of the archive that held the configuration, except `config`, by name. Empty if it was plain text.
+    pub archive: &'a [(String, Vec<u8>)],
     /// Number of inputs in use.
     pub inputs: usize,
     /// Number of outputs in use.

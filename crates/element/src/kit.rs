@@ -140,6 +140,7 @@ impl Site {
             written_class: spec.name,
             config,
             names,
+            archive: &[],
             inputs: input_push.len(),
             outputs: output_push.len(),
             input_push,

@@ -18,6 +18,7 @@ pub mod context;
 mod csr;
 mod cycles;
 pub mod drawing;
+pub mod fastclassifier;
 mod flow;
 pub mod graph;
 

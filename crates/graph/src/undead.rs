@@ -66,21 +66,21 @@ struct Pass<'a> {
     wanted: HashSet<PortRef>,
 }
 
-/// Returns the names of elements that may occur in configuration strings: all their words.
-fn words(flat: &Flat) -> HashSet<&str> {
+/// Returns for each element whether its name may occur in a configuration string, as a word of it.
+pub(crate) fn named(flat: &Flat) -> Vec<bool> {
     let is_name = |c: char| c.is_alphanumeric() || "_@/".contains(c);
-    flat.elements.iter().flat_map(|e| e.config.split(move |c| !is_name(c))).collect()
+    let words: HashSet<&str> =
+        flat.elements.iter().flat_map(|e| e.config.split(move |c| !is_name(c))).collect();
+    // A name in a compound may be written without the names of the compounds around it.
+    let inner = |name: &str| {
+        name.match_indices('/').any(|(i, _)| name.get(i + 1..).is_some_and(|n| words.contains(n)))
+    };
+    flat.elements.iter().map(|e| words.contains(e.name.as_str()) || inner(&e.name)).collect()
 }
 
 impl<'a> Pass<'a> {
     fn new(graph: &'a Graph) -> Pass<'a> {
-        let words = words(&graph.flat);
-        // A name in a compound may be written without the names of the compounds around it.
-        let names = |name: &'a str| {
-            let inner = name.match_indices('/').filter_map(move |(i, _)| name.get(i + 1..));
-            std::iter::once(name).chain(inner)
-        };
-        let named = graph.flat.elements.iter().map(|e| names(&e.name).any(|n| words.contains(n))).collect();
+        let named = named(&graph.flat);
         let mut pass = Pass { graph, named, fed: HashSet::new(), wanted: HashSet::new() };
         pass.find_fed();
         pass.find_wanted();

@@ -69,7 +69,7 @@ pub use castanet_element::class::Classes;
 pub use driver_elements::DriverElement;
 pub use ledger::Ledger;
 pub use options::{OnPanic, Options};
-pub use prepare::{check, check_arguments, place};
+pub use prepare::{check, check_arguments, place, portable_names};
 pub use router::{Router, build};
 pub use running::Running;
 pub use shared::Shared;

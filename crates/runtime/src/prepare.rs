@@ -51,18 +51,32 @@ fn names_of(
     if let Some(devices) = classes.devices() {
         names.set_devices(devices);
     }
+    add_names(graph, classes, &mut names, diagnostics);
+    names
+}
+
+/// Returns the names that a configuration defines. Names of the machine's devices have no meaning, and neither have names that
+/// depend on them. For tools, whose result must not depend on the machine.
+pub fn portable_names(graph: &Graph, classes: &dyn Classes) -> Names {
+    let mut names = Names::new();
+    // The errors appear when the configuration is checked or run.
+    add_names(graph, classes, &mut names, &mut Vec::new());
+    names
+}
+
+/// Adds the names of all elements, and the names that information elements define.
+fn add_names(graph: &Graph, classes: &dyn Classes, names: &mut Names, diagnostics: &mut Vec<Diagnostic>) {
     for (e, element) in graph.flat.elements.iter().enumerate() {
         let class = graph.spec(e).map_or("", |s| s.name);
         names.define_element(&element.name, e, class);
     }
     for (e, element) in graph.flat.elements.iter().enumerate() {
         if let Some(inform) = classes.get(&element.class).and_then(|d| d.inform)
-            && let Err(errors) = inform(&element.config, element.scope(), &mut names)
+            && let Err(errors) = inform(&element.config, element.scope(), names)
         {
             diagnostics.extend(explain(graph, e, "configuring", errors));
         }
     }
-    names
 }
 
 pub(crate) struct Built {
@@ -109,6 +123,7 @@ pub(crate) fn build_one(
         written_class: class,
         config,
         names,
+        archive: &graph.flat.archive,
         inputs: graph.inputs(e),
         outputs: graph.outputs(e),
         input_push: &input_push,

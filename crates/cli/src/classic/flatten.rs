@@ -3,10 +3,9 @@
 
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
-use crate::load::{Source, elaborate_with};
-use castanet_lang::bytes::encode;
+use crate::load::{Source, archived, elaborate_with};
 use castanet_lang::elaborate::{Globals, Loaded};
-use castanet_lang::{Diagnostic, Flat, Sources, Unknown, archive, print as printed};
+use castanet_lang::{Diagnostic, Flat, Sources, Unknown, print as printed};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,20 +37,24 @@ pub fn tool_text(
     sources: &Sources,
     keep: bool,
 ) -> Result<Vec<u8>, String> {
-    let mut defines = if keep { loaded.defines.clone() } else { Vec::new() };
-    for (name, value) in given.iter().filter(|_| keep) {
-        match defines.iter_mut().find(|d| d.0 == *name) {
-            Some(d) => d.1.clone_from(value),
-            None => defines.push((name.clone(), value.clone())),
+    let text =
+        if keep { tool_printer(given)(loaded, sources) } else { printed::tool(&loaded.flat, &[], sources) };
+    archived(&text, &loaded.flat.archive)
+}
+
+/// Returns a function that prints a configuration in the output format of Click's tools, with the variables that its text
+/// and the command line define.
+pub fn tool_printer(given: &[(String, String)]) -> impl Fn(&Loaded, &Sources) -> String + '_ {
+    move |loaded, sources| {
+        let mut defines = loaded.defines.clone();
+        for (name, value) in given {
+            match defines.iter_mut().find(|d| d.0 == *name) {
+                Some(d) => d.1.clone_from(value),
+                None => defines.push((name.clone(), value.clone())),
+            }
         }
+        printed::tool(&loaded.flat, &defines, sources)
     }
-    let text = printed::tool(&loaded.flat, &defines, sources);
-    if loaded.flat.archive.is_empty() {
-        return Ok(encode(&text).into_owned());
-    }
-    let mut members = vec![("config".to_string(), encode(&text).into_owned())];
-    members.extend(loaded.flat.archive.iter().cloned());
-    archive::write(&members).map_err(|e| e.to_string())
 }
 
 fn lines(flat: &Flat, what: &str) -> String {

@@ -9,6 +9,7 @@ mod check;
 mod click;
 mod combine;
 mod elementmap;
+mod fastclassifier;
 mod flatten;
 mod input;
 mod options;
@@ -60,6 +61,7 @@ impl Tool {
             "click-flatten" => flatten::main(words),
             "click-buildtool" => buildtool::main(words),
             "click-mkelemmap" => elementmap::main(words),
+            "click-fastclassifier" => fastclassifier::main(words),
             "click-undead" => undead::main(words),
             "click-combine" => combine::main(words),
             "click-uncombine" => uncombine::main(words),

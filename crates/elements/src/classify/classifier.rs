@@ -38,11 +38,16 @@ pub struct Args {
     pattern: Vec<PatternText>,
 }
 
+impl Args {
+    pub(super) fn texts(&self) -> Vec<&str> {
+        self.pattern.iter().map(|p| p.0.as_str()).collect()
+    }
+}
+
 impl Build for Classifier {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         one_per_output(args.pattern.len(), cx.outputs)?;
-        let patterns: Vec<&str> = args.pattern.iter().map(|p| p.0.as_str()).collect();
-        let program = of_config(Program::from_classifier(&patterns), cx)?;
+        let program = of_config(Program::from_classifier(&args.texts()), cx)?;
         Ok(Classifier { args, classify: Classify::new(program) })
     }
 }

@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 impl Args {
-    fn texts(&self) -> Vec<&str> {
+    pub(super) fn texts(&self) -> Vec<&str> {
         self.pattern.iter().map(|p| p.0.as_str()).collect()
     }
 }

@@ -41,11 +41,18 @@ pub struct Args {
     rule: Vec<PatternText>,
 }
 
+impl Args {
+    /// The rules as they are written; a rule `file NAME` is one of them.
+    pub(super) fn texts(&self) -> Vec<&str> {
+        self.rule.iter().map(|p| p.0.as_str()).collect()
+    }
+}
+
 impl Build for IpFilter {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
         // The file is read once, so that all workers have the same rules.
         let arg_cx = cx.arg_cx();
-        let rules = cx.share(|| rule_file::rules(args.rule.iter().map(|p| p.0.as_str()), &arg_cx));
+        let rules = cx.share(|| rule_file::rules(args.texts().into_iter(), &arg_cx));
         let rules = match rules.as_ref() {
             Ok(rules) => rules,
             Err((argument, error)) => {

@@ -3,15 +3,20 @@
 
 use castanet_element::{ClassDef, element};
 
+mod ahead;
 pub mod classifier;
+pub mod fast_classifier;
 pub mod ip_classifier;
 pub mod ip_filter;
 pub(crate) mod patterns;
 mod rule_file;
 
+pub use ahead::program;
+
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
     element::<classifier::Classifier>(),
+    element::<fast_classifier::FastClassifier>(),
     element::<ip_classifier::IpClassifier>(),
     element::<ip_filter::IpFilter>(),
 ];

@@ -22,18 +22,32 @@ impl ArgValue for PatternText {
 /// Looks up names of a configuration, such as those of addresses, for the languages of classifiers and filters.
 pub(crate) struct ConfigNames<'a> {
     cx: ArgCx<'a>,
-    /// Whether the services database of the machine takes precedence over the port names of the language.
-    services_first: bool,
+    services: Services,
+}
+
+/// The use of the machine's services database for names of ports.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Services {
+    /// It takes precedence over the port names of the language.
+    First,
+    /// The port names of the language take precedence.
+    Last,
+    /// It is not used.
+    Never,
 }
 
 impl<'a> ConfigNames<'a> {
     /// The names for a classifier. Port names of its language take precedence over the services database.
     pub(super) fn new(cx: ArgCx<'a>) -> ConfigNames<'a> {
-        ConfigNames { cx, services_first: false }
+        ConfigNames { cx, services: Services::Last }
+    }
+    /// The names for a classifier, without those that depend on the machine.
+    pub(super) fn portable(cx: ArgCx<'a>) -> ConfigNames<'a> {
+        ConfigNames { cx, services: Services::Never }
     }
     /// The names for an expression of tcpdump. The services database takes precedence over port names of the language.
     pub(crate) fn for_tcpdump(cx: ArgCx<'a>) -> ConfigNames<'a> {
-        ConfigNames { cx, services_first: true }
+        ConfigNames { cx, services: Services::First }
     }
 }
 
@@ -49,14 +63,14 @@ impl names::Names for ConfigNames<'_> {
         EtherAddr::parse(name, &self.cx).ok().map(|a| a.0)
     }
     fn port(&self, name: &str, proto: Option<u8>) -> Option<u16> {
-        let find = |p| match self.services_first {
-            true => self.cx.names.port(self.cx.scope, name, p),
-            false => self.cx.names.defined_port(self.cx.scope, name, p),
+        let find = |p| match self.services {
+            Services::First => self.cx.names.port(self.cx.scope, name, p),
+            Services::Last | Services::Never => self.cx.names.defined_port(self.cx.scope, name, p),
         };
         proto.map_or_else(|| find(6).or_else(|| find(17)), find)
     }
     fn service(&self, name: &str, proto: Option<u8>) -> Option<u16> {
-        let find = |p| self.cx.names.port("", name, p);
+        let find = |p| self.cx.names.port("", name, p).filter(|_| self.services != Services::Never);
         proto.map_or_else(|| find(6).or_else(|| find(17)), find)
     }
 }

@@ -63,7 +63,7 @@ impl Rule {
 }
 
 /// Returns NAME if the rule is `file NAME`.
-fn file_name(rule: &str) -> Option<&str> {
+pub(super) fn file_name(rule: &str) -> Option<&str> {
     let name = rule.trim().strip_prefix("file")?;
     name.starts_with(char::is_whitespace).then(|| name.trim())
 }
