@@ -2,6 +2,7 @@
 //! Fuzz target for the classifier languages, with packets to classify.
 
 use super::at_most;
+use castanet_classify::definitions::Definitions;
 use castanet_classify::{NoNames, Output, Program};
 
 /// The maximum number of patterns in an input.
@@ -16,13 +17,18 @@ fn agree(whole: &Program, alone: &[(Program, Output)], packet: &[u8]) {
 }
 
 /// Classifies a packet. The first byte of the input selects a language. Patterns follow, one per line, up to a byte
-/// 255. The rest is the packet. Every prefix of it is classified too.
+/// 255. The rest is the packet. Every prefix of it is classified too. The text before the byte 255 is also read as the text of
+/// a program and of definitions, which must do no harm.
 pub fn classifier(data: &[u8]) {
     let Some((&language, rest)) = at_most(data, 2048).split_first() else { return };
     let end = rest.iter().position(|&b| b == 255).unwrap_or(rest.len());
     let (text, packet) = rest.split_at(end);
     let packet = at_most(packet.get(1..).unwrap_or_default(), 128);
     let text = String::from_utf8_lossy(text);
+    let _ = Definitions::parse(text.as_bytes());
+    if let Ok(program) = Program::assemble(text.lines()) {
+        (0..=packet.len()).for_each(|n| drop(program.classify_frame(packet, at_most(packet, n))));
+    }
     let patterns: Vec<&str> = text.lines().take(MOST).collect();
     let compile = |patterns: &[&str]| match language % 3 {
         0 => Program::from_classifier(patterns),
@@ -60,7 +66,13 @@ pub fn classifier(data: &[u8]) {
     };
     let alone: Vec<_> =
         alone.into_iter().map(|(p, o)| (p, o.and_then(numbered).unwrap_or(Output::DROP))).collect();
+    let lines = whole.disassemble();
+    let again = Program::assemble(lines.iter().map(String::as_str));
+    assert!(again.is_ok(), "{again:?} {lines:?}");
     for n in 0..=packet.len() {
         agree(&whole, &alone, at_most(packet, n));
+        if let Ok(again) = &again {
+            agree(again, &alone, at_most(packet, n));
+        }
     }
 }
