@@ -18,20 +18,20 @@ tree :: EtherSpanTree($DEV0:eth, in, out, switch, BRIDGE_PRIORITY 0xdead,
 // A device: output 0 has messages of bridges, output 1 all other frames; input 0 has priority.
 elementclass Port { $dev |
     FromDevice($dev, PROMISC true) -> kind :: Classifier(0/0180c2000000, -);
-    kind[0] -> [0] output;
-    kind[1] -> [1] output;
-    input[0] -> Queue(50) -> [0] first :: PrioSched -> ToDevice($dev);
-    input[1] -> Queue -> [1] first;
+    kind [0] -> [0] output;
+    kind [1] -> [1] output;
+    input [0] -> Queue(50) -> [0] first :: PrioSched -> ToDevice($dev);
+    input [1] -> Queue -> [1] first;
 }
 
 port0 :: Port($DEV0);
-port0[0] -> [0] tree [0] -> [0] port0;
-port0[1] -> [0] in [0] -> [0] switch [0] -> [0] out [0] -> [1] port0;
+port0 [0] -> [0] tree [0] -> [0] port0;
+port0 [1] -> [0] in [0] -> [0] switch [0] -> [0] out [0] -> [1] port0;
 
 port1 :: Port($DEV1);
-port1[0] -> [1] tree [1] -> [0] port1;
-port1[1] -> [1] in [1] -> [1] switch [1] -> [1] out [1] -> [1] port1;
+port1 [0] -> [1] tree [1] -> [0] port1;
+port1 [1] -> [1] in [1] -> [1] switch [1] -> [1] out [1] -> [1] port1;
 
 port2 :: Port($DEV2);
-port2[0] -> [2] tree [2] -> [0] port2;
-port2[1] -> [2] in [2] -> [2] switch [2] -> [2] out [2] -> [1] port2;
+port2 [0] -> [2] tree [2] -> [0] port2;
+port2 [1] -> [2] in [2] -> [2] switch [2] -> [2] out [2] -> [1] port2;

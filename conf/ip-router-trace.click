@@ -36,18 +36,18 @@ eth0_queue :: Queue(20000) -> eth0_out :: ToDump("$OUT/ip-router-eth0.out.pcap",
 eth1_queue :: Queue(20000) -> eth1_out :: ToDump("$OUT/ip-router-eth1.out.pcap", SNAPLEN 0);
 
 // ARP: answer requests for our addresses; learn from replies.
-kind0[0] -> answer0 :: ARPResponder(1.0.0.1 00:00:C0:AE:67:EF) -> eth0_queue;
-kind1[0] -> answer1 :: ARPResponder(2.0.0.1 00:00:C0:4F:71:EF) -> eth1_queue;
+kind0 [0] -> answer0 :: ARPResponder(1.0.0.1 00:00:C0:AE:67:EF) -> eth0_queue;
+kind1 [0] -> answer1 :: ARPResponder(2.0.0.1 00:00:C0:4F:71:EF) -> eth1_queue;
 
 arp0 :: ARPQuerier(1.0.0.1, 00:00:C0:AE:67:EF) -> eth0_queue;
 arp1 :: ARPQuerier(2.0.0.1, 00:00:C0:4F:71:EF) -> eth1_queue;
 
-kind0[1] -> [1] arp0;
-kind1[1] -> [1] arp1;
+kind0 [1] -> [1] arp0;
+kind1 [1] -> [1] arp1;
 
 // Frames to other stations, other protocols, runts.
-kind0[4] -> not_for_us :: Discard;
-kind1[4] -> not_for_us;
+kind0 [4] -> not_for_us :: Discard;
+kind1 [4] -> not_for_us;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // IP packets: painted by interface, checked, routed.
@@ -72,12 +72,12 @@ ip :: Strip(14)
         // A network that is known to be unreachable.
         5.0.0.0/8 4);
 
-kind0[2] -> Paint(1) -> ip;
-kind1[2] -> Paint(2) -> ip;
+kind0 [2] -> Paint(1) -> ip;
+kind1 [2] -> Paint(2) -> ip;
 
-routes[0] -> host_queue :: Queue(20000) -> host :: ToDump("$OUT/ip-router-host.out.pcap", ENCAP IP, SNAPLEN 0);
-routes[3] -> martian_destination :: Discard;
-routes[4] -> no_route_error :: ICMPError(1.0.0.1, unreachable, net, $BROADCASTS) -> routes;
+routes [0] -> host_queue :: Queue(20000) -> host :: ToDump("$OUT/ip-router-host.out.pcap", ENCAP IP, SNAPLEN 0);
+routes [3] -> martian_destination :: Discard;
+routes [4] -> no_route_error :: ICMPError(1.0.0.1, unreachable, net, $BROADCASTS) -> routes;
 
 // Packets received as link-layer broadcast or multicast must not be forwarded (RFC 1812, 5.3.4).
 group :: Strip(14)
@@ -88,10 +88,10 @@ group :: Strip(14)
             or dst host 255.255.255.255,
         -);
 
-kind0[3] -> group;
-kind1[3] -> group;
-for_host[0] -> host_queue;
-for_host[1] -> link_broadcast :: Discard;
+kind0 [3] -> group;
+kind1 [3] -> group;
+for_host [0] -> host_queue;
+for_host [1] -> link_broadcast :: Discard;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The output side of an interface. Output 0: packets to send; output 1: ICMP errors, which are routed like any packet.
@@ -105,16 +105,16 @@ elementclass WayOut { $ip, $other_ip, $color |
         -> fragment :: IPFragmenter(1500)
         -> output;
 
-    redirect[1] -> redirect_error :: ICMPError($ip, redirect, host, $BROADCASTS) -> [1] output;
-    options[1] -> option_error :: ICMPError($ip, parameterproblem, erroratptr, $BROADCASTS) -> [1] output;
-    ttl[1] -> ttl_error :: ICMPError($ip, timeexceeded, transit, $BROADCASTS) -> [1] output;
-    fragment[1] -> size_error :: ICMPError($ip, unreachable, needfrag, $BROADCASTS, PMTU 1500) -> [1] output;
+    redirect [1] -> redirect_error :: ICMPError($ip, redirect, host, $BROADCASTS) -> [1] output;
+    options [1] -> option_error :: ICMPError($ip, parameterproblem, erroratptr, $BROADCASTS) -> [1] output;
+    ttl [1] -> ttl_error :: ICMPError($ip, timeexceeded, transit, $BROADCASTS) -> [1] output;
+    fragment [1] -> size_error :: ICMPError($ip, unreachable, needfrag, $BROADCASTS, PMTU 1500) -> [1] output;
 }
 
-routes[1] -> way0 :: WayOut(1.0.0.1, 2.0.0.1, 1) -> [0] arp0;
-routes[2] -> way1 :: WayOut(2.0.0.1, 1.0.0.1, 2) -> [0] arp1;
-way0[1] -> routes;
-way1[1] -> routes;
+routes [1] -> way0 :: WayOut(1.0.0.1, 2.0.0.1, 1) -> [0] arp0;
+routes [2] -> way1 :: WayOut(2.0.0.1, 1.0.0.1, 2) -> [0] arp1;
+way0 [1] -> routes;
+way1 [1] -> routes;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Stop when both traces have ended and the queues are empty.

@@ -16,22 +16,22 @@ AddressInfo($DEV $AWAYIP, mobile $MOBILEIP);
 
 // The network that it visits.
 FromDevice($DEV) -> HostEtherFilter($DEV:eth) -> kind :: Classifier(12/0806 20/0001, 12/0806 20/0002, 12/0800);
-kind[0] -> requests :: Tee -> ARPResponder($DEV:ip $DEV:eth) -> queue :: Queue -> ToDevice($DEV);
-kind[1] -> [1] arp :: ARPQuerier($DEV:net, $DEV:eth) -> queue; requests[1] -> [1] arp;
+kind [0] -> requests :: Tee -> ARPResponder($DEV:ip $DEV:eth) -> queue :: Queue -> ToDevice($DEV);
+kind [1] -> [1] arp :: ARPQuerier($DEV:net, $DEV:eth) -> queue; requests [1] -> [1] arp;
 
 // Out of the tunnel, to the kernel.
-kind[2] -> Strip(14) -> CheckIPHeader
+kind [2] -> Strip(14) -> CheckIPHeader
     -> tunnel :: IPClassifier(dst host $DEV:ip and src host $HOME and ip proto ipip, -);
-tunnel[0] -> IPReassembler -> StripIPHeader -> CheckIPHeader
+tunnel [0] -> IPReassembler -> StripIPHeader -> CheckIPHeader
     -> inner :: IPClassifier(dst host mobile:ip, -);
-inner[0] -> EtherEncap(0x0800, $PEERETH, $HOSTETH) -> host :: ToHost($HOST);
-tunnel[1] -> nobody :: Discard;
-inner[1] -> nobody;
+inner [0] -> EtherEncap(0x0800, $PEERETH, $HOSTETH) -> host :: ToHost($HOST);
+tunnel [1] -> nobody :: Discard;
+inner [1] -> nobody;
 
 // From the kernel, into the tunnel. The MTU of its device leaves space for the tunnel's header.
 FromHost($HOST, $MOBILEIP, GATEWAY $HOMEROUTER, ETHER $HOSTETH, MTU $TUNNELMTU)
     -> own :: Classifier(12/0806 20/0001, 12/0800, -);
-own[0] -> ARPResponder(0.0.0.0/0 $PEERETH) -> host;
-own[1] -> Strip(14) -> CheckIPHeader -> IPEncap(ipip, $DEV:ip, $HOME)
+own [0] -> ARPResponder(0.0.0.0/0 $PEERETH) -> host;
+own [1] -> Strip(14) -> CheckIPHeader -> IPEncap(ipip, $DEV:ip, $HOME)
     -> routes :: StaticIPLookup($DEV:net 0, 0.0.0.0/0 $ROUTER 0) -> IPFragmenter($MTU) -> [0] arp;
-own[2] -> nobody;
+own [2] -> nobody;

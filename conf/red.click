@@ -40,9 +40,9 @@ turns -> Link(1);
 
 // Weighted RED: flow a has the lowest drop probability, flow c the highest.
 traffic [2] -> priority :: Classifier(0/61, 0/62, -);
-priority [0] -> high   :: RED(30, 100, 0.1) -> shared :: Queue;
-priority [1] -> medium :: RED(20, 80, 0.2)  -> shared;
-priority [2] -> low    :: RED(10, 60, 0.3)  -> shared;
+priority [0] -> high :: RED(30, 100, 0.1) -> shared :: Queue;
+priority [1] -> medium :: RED(20, 80, 0.2) -> shared;
+priority [2] -> low :: RED(10, 60, 0.3) -> shared;
 shared -> Link(2);
 
 // RED behind the queue: drop from front.

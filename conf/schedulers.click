@@ -21,11 +21,11 @@
 
 elementclass Source { $kind, $rate | RatedSource(DATA $kind, RATE $rate) -> output; }
 
-control     :: Source("C", 28)  -> control_queue :: Queue(100)     -> [0] link :: PrioSched;
+control :: Source("C", 28) -> control_queue :: Queue(100) -> [0] link :: PrioSched;
 interactive :: Source("I", 200) -> interactive_queue :: Queue(100) -> [0] turns :: RoundRobinSched;
-gold        :: Source("G", 200) -> gold_queue :: Queue(10)         -> [0] shares :: StrideSched(3, 2, 1);
-silver      :: Source("S", 200) -> silver_queue :: Queue(100)      -> [1] shares;
-bronze      :: Source("B", 200) -> bronze_queue :: Queue(100)      -> [2] shares;
+gold :: Source("G", 200) -> gold_queue :: Queue(10) -> [0] shares :: StrideSched(3, 2, 1);
+silver :: Source("S", 200) -> silver_queue :: Queue(100) -> [1] shares;
+bronze :: Source("B", 200) -> bronze_queue :: Queue(100) -> [2] shares;
 
 shares -> [1] turns -> [1] link;
 

@@ -27,14 +27,14 @@ queue0 :: Queue(1000) -> Unqueue($BURST) -> out0 :: Sink;
 queue1 :: Queue(1000) -> Unqueue($BURST) -> out1 :: Sink;
 
 // ARP.
-kind0[0] -> ARPResponder(1.0.0.1 00:00:C0:AE:67:EF) -> queue0;
-kind1[0] -> ARPResponder(2.0.0.1 00:00:C0:4F:71:EF) -> queue1;
+kind0 [0] -> ARPResponder(1.0.0.1 00:00:C0:AE:67:EF) -> queue0;
+kind1 [0] -> ARPResponder(2.0.0.1 00:00:C0:4F:71:EF) -> queue1;
 arp0 :: ARPQuerier(1.0.0.1, 00:00:C0:AE:67:EF) -> queue0;
 arp1 :: ARPQuerier(2.0.0.1, 00:00:C0:4F:71:EF) -> queue1;
-kind0[1] -> [1] arp0;
-kind1[1] -> [1] arp1;
-kind0[3] -> other :: Discard;
-kind1[3] -> other;
+kind0 [1] -> [1] arp0;
+kind1 [1] -> [1] arp1;
+kind0 [3] -> other :: Discard;
+kind1 [3] -> other;
 
 // IP.
 ip :: Strip(14)
@@ -45,9 +45,9 @@ ip :: Strip(14)
         1.0.0.0/8 1, 4.0.0.0/8 1.0.0.88 1, 6.0.0.0/8 1.0.0.66 1,
         2.0.0.0/8 2, 3.0.0.0/8 2.0.0.77 2, 0.0.0.0/0 2.0.0.99 2);
 
-kind0[2] -> Paint($COLOR0) -> ip;
-kind1[2] -> Paint($COLOR1) -> ip;
-routes[0] -> host :: Discard;
+kind0 [2] -> Paint($COLOR0) -> ip;
+kind1 [2] -> Paint($COLOR1) -> ip;
+routes [0] -> host :: Discard;
 
 elementclass WayOut { $ip, $other_ip, $color |
     input -> DropBroadcasts
@@ -58,13 +58,13 @@ elementclass WayOut { $ip, $other_ip, $color |
         -> fragment :: IPFragmenter(1500)
         -> output;
 
-    redirect[1] -> ICMPError($ip, redirect, host, $BROADCASTS) -> [1] output;
-    options[1] -> ICMPError($ip, parameterproblem, erroratptr, $BROADCASTS) -> [1] output;
-    ttl[1] -> ICMPError($ip, timeexceeded, transit, $BROADCASTS) -> [1] output;
-    fragment[1] -> ICMPError($ip, unreachable, needfrag, $BROADCASTS, PMTU 1500) -> [1] output;
+    redirect [1] -> ICMPError($ip, redirect, host, $BROADCASTS) -> [1] output;
+    options [1] -> ICMPError($ip, parameterproblem, erroratptr, $BROADCASTS) -> [1] output;
+    ttl [1] -> ICMPError($ip, timeexceeded, transit, $BROADCASTS) -> [1] output;
+    fragment [1] -> ICMPError($ip, unreachable, needfrag, $BROADCASTS, PMTU 1500) -> [1] output;
 }
 
-routes[1] -> way0 :: WayOut(1.0.0.1, 2.0.0.1, 1) -> [0] arp0;
-routes[2] -> way1 :: WayOut(2.0.0.1, 1.0.0.1, 2) -> [0] arp1;
-way0[1] -> routes;
-way1[1] -> routes;
+routes [1] -> way0 :: WayOut(1.0.0.1, 2.0.0.1, 1) -> [0] arp0;
+routes [2] -> way1 :: WayOut(2.0.0.1, 1.0.0.1, 2) -> [0] arp1;
+way0 [1] -> routes;
+way1 [1] -> routes;

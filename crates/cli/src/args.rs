@@ -46,6 +46,10 @@ pub enum Command {
     Check(Check),
     /// Print a configuration with all compounds expanded.
     Flatten(Flatten),
+    /// Format the text of configurations: blanks, indentation and semicolons.
+    #[command(after_help = "Line breaks, comments and configuration strings stay as they are.\n\n\
+        Examples:\n  castanet fmt -w router.click\n  castanet fmt --check conf/*.click\n  castanet fmt < router.click")]
+    Fmt(crate::fmt::Fmt),
     /// Remove dead code from a configuration: what no packet can reach, and what only passes packets on.
     #[command(
         after_help = "Elements whose names occur in other configuration strings stay, and so do elements of unknown classes.\n\n\

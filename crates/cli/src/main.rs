@@ -15,6 +15,7 @@ mod draw;
 mod explain;
 mod fastclassifier;
 mod flatten;
+mod fmt;
 mod json;
 mod links;
 mod live;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         args::Command::Check(a) => check::main(&a),
         args::Command::Flatten(a) => flatten::main(&a),
         args::Command::FastClassifier(a) => fastclassifier::main(&a),
+        args::Command::Fmt(a) => fmt::main(&a),
         args::Command::Undead(a) => undead::main(&a),
         args::Command::Net(a) => net::main(&a),
         args::Command::Combine(a) => combine::main(&a),

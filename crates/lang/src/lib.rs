@@ -5,7 +5,7 @@
 //! Modules, bottom up: [`bytes`] (texts that hold any bytes), [`source`] (files and positions), [`diagnostic`]
 //! (errors, positions, fixes), [`args`] (splitting and quoting configuration strings), [`look_alike`] (characters that
 //! look like others), [`archive`] (`ar` files that hold a configuration), [`syntax`] (lexer, parser, lossless tree),
-//! [`flat`] (the flat configuration), [`elaborate`] (from the syntax to the flat configuration), [`read`] (reading
+//! [`format`](mod@format) (canonical layout of a text), [`flat`] (the flat configuration), [`elaborate`] (from the syntax to the flat configuration), [`read`] (reading
 //! files with a limit), [`library`] (finding required files), [`print`](mod@print) (flat configuration to text),
 //! [`render`] (diagnostics to text).
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ pub mod bytes;
 pub mod diagnostic;
 pub mod elaborate;
 pub mod flat;
+pub mod format;
 pub mod library;
 pub mod look_alike;
 pub mod print;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fuzz target for configurations: parsing, checking, printing, drawing.
+//! Fuzz target for configurations: parsing, formatting, checking, printing, drawing.
 
 use super::{at_most, load};
 use castanet_classes::Registry;
@@ -23,7 +23,21 @@ fn meaning(flat: &Flat) -> Vec<String> {
     elements.chain(connections).collect()
 }
 
-/// Parses bytes as a configuration. If it has no errors, printing it must preserve its meaning.
+/// Formats a text. The formatted text must have the same meaning, and must be formatted.
+fn format(data: &[u8], flat: &Flat, classes: &Registry, unknown: Unknown) {
+    let formatted = |text: &str| {
+        let mut sources = Sources::new();
+        let file = sources.add("input", text);
+        castanet_lang::format::format(&mut sources, file)
+    };
+    let Ok(text) = formatted(&bytes::decode(data)) else { return };
+    let (again, _) =
+        load_bytes(&mut Sources::new(), "formatted", &bytes::encode(&text), &options(classes, unknown));
+    assert_eq!(meaning(flat), meaning(&again), "{text}");
+    assert_eq!(formatted(&text).ok().as_ref(), Some(&text));
+}
+
+/// Parses bytes as a configuration. If it has no errors, printing it must preserve its meaning, and so must formatting it.
 pub fn language(data: &[u8]) {
     let data = at_most(data, 8192);
     let classes = load::classes();
@@ -34,6 +48,7 @@ pub fn language(data: &[u8]) {
     if flat.elements.len() > MANY || flat.connections.len() > MANY {
         return;
     }
+    format(data, &flat, &classes, unknown);
     print::tool(&flat, &[], &sources);
     let text = print::driver(&flat);
     if !diagnostics.iter().any(Diagnostic::is_error) {

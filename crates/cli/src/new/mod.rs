@@ -8,7 +8,7 @@ mod nat;
 mod parts;
 
 use crate::load::{Source, complain, load, write_out};
-use castanet_lang::{Diagnostic, Unknown};
+use castanet_lang::{Diagnostic, Sources, Unknown};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,7 +55,7 @@ pub fn main(args: &New) -> ExitCode {
         What::Bridge(bridge) => bridge.configuration(),
     };
     // Contradictory arguments are an error in the command line: exit code 2. A failed write gives exit code 1.
-    match text.map(|text| write_out(args.output.as_deref(), &text)) {
+    match text.map(|text| write_out(args.output.as_deref(), &formatted(text))) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(e)) => {
             complain(&e);
@@ -66,6 +66,13 @@ pub fn main(args: &New) -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Returns a configuration in the layout of `castanet fmt`.
+fn formatted(text: String) -> String {
+    let mut sources = Sources::new();
+    let file = sources.add("new", text.as_str());
+    castanet_lang::format::format(&mut sources, file).unwrap_or(text)
 }
 
 /// Checks a configuration without access to devices. Returns the number of elements, and the errors.

@@ -154,6 +154,8 @@ impl rowan::Language for ConfigLanguage {
 pub type SyntaxNode = rowan::SyntaxNode<ConfigLanguage>;
 /// A token of the syntax tree.
 pub type SyntaxToken = rowan::SyntaxToken<ConfigLanguage>;
+/// A node or token of the syntax tree.
+pub type SyntaxElement = rowan::SyntaxElement<ConfigLanguage>;
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ pub(crate) mod lexer;
 mod nest;
 mod parser;
 
-pub use kind::{ConfigLanguage, SyntaxKind, SyntaxNode, SyntaxToken};
+pub use kind::{ConfigLanguage, SyntaxElement, SyntaxKind, SyntaxNode, SyntaxToken};
 pub(crate) use parser::{Parsed, parse};
 
 use crate::diagnostic::Diagnostic;
