@@ -3,12 +3,12 @@
 //!
 //! [`fig8`] measures the forwarding path of TOCS 2000, Figure 8: the configuration `conf/bench/fig8-path.click`, and
 //! the [`Monolith`], which accepts the same frames and sends identical ones. The two alternate on one thread with one
-//! packet pool. The element of [`rounds`] starts them from inside the router, so the time to build and start the
-//! router does not count. Times are thread CPU times. callgrind counts instructions ([`instructions`]).
+//! packet pool. The element of [`rounds`] starts them from inside the router, so the time to build and start the router
+//! does not count. Times are thread CPU times. callgrind counts instructions ([`instructions`]).
 //!
 //! [`control`] measures how much clients of a control socket slow down a router.
 //!
-//! [`scale`] measures what workers lose by sharing elements, and predicts the throughput of more workers.
+//! [`scale`] measures the cost of sharing elements between workers, and predicts the throughput with more workers.
 //!
 //! [`veth`] compares a router between real devices with the kernel's router; [`swap`] measures hot swaps.
 //! [`curves`] reproduces curves of the papers: the behaviour of configurations over a range of loads.

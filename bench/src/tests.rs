@@ -77,8 +77,8 @@ fn neighbours(frames: &[Vec<u8>]) -> BTreeSet<(usize, u32)> {
     all
 }
 
-/// Whether a frame is left out of the comparison: ICMP errors, which the monolith only counts, and ARP
-/// frames, which it sends at other times than the configuration.
+/// Whether a frame is left out of the comparison. This is so for ICMP errors, because the monolith only counts them,
+/// and for ARP frames, because the monolith sends them at other times than the configuration.
 fn is_own(frame: &str) -> bool {
     let ours = path::ADDRESS.map(|a| hex(&a.to_be_bytes()));
     let from = frame.get(52..60).unwrap_or_default();

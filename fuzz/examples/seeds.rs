@@ -88,7 +88,7 @@ fn record(what: u8, frame: &[u8]) -> Vec<u8> {
     [&[what, n][..], &frame[..usize::from(n)]].concat()
 }
 
-/// Returns frames of the traces that are shorter than 256 bytes, one of each kind and length, shortest first.
+/// Returns frames shorter than 256 bytes from the traces: one of each kind and length, shortest first.
 fn kinds() -> Vec<Vec<u8>> {
     let mut all: Vec<_> = trace::ip_router(trace::SEED)
         .interfaces

@@ -226,7 +226,7 @@ fn text(packets: u64, workers: usize, random: &mut Random, totals: &mut Totals) 
 /// Makes one random router, and lets it forward about `packets` packets.
 ///
 /// # Errors
-/// The text of the router with what went wrong: it panicked, or its ledger does not balance.
+/// When the router panics, or its ledger does not balance. The error is the text of the router with the reason.
 pub fn one(seed: u64, packets: u64, totals: &mut Totals) -> Result<(), String> {
     let mut random = Random::new(seed, "random routers");
     let workers = [1, 1, 2, 8][random.below(4) as usize];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of `castanet bench diffserv`, `priority` and `red`: the measurements are close to the ideal,
-//! reproducible, and match the pages in docs/. `CASTANET_BLESS=1` redraws the pictures.
+//! Tests of `castanet bench diffserv`, `priority` and `red`: the measurements are close to the ideal, are reproducible,
+//! and match the pages in docs/. `CASTANET_BLESS=1` redraws the pictures.
 #![allow(clippy::unwrap_used)]
 
 use castanet_tests::binary::{castanet, root};

@@ -273,8 +273,8 @@ fn a_switch_that_is_off_lets_time_pass_and_turning_it_on_wakes() {
             write s.switch 9, wait 1, stop);";
     let want = naive(text);
     let of = |letter: &str| want[1].iter().filter(|l| l.contains(letter)).count();
-    // Each source sends two packets at once at the start, and then keeps its rate. The packets counted arrived in
-    // the first 4 s for a, 2 s for b and 3 s for c. Later packets remain queued.
+    // Each source sends two packets at once at the start, and then keeps its rate. The counts cover the first 4 s for
+    // a, 2 s for b and 3 s for c. Later packets remain queued.
     assert_eq!(["a", "b", "c"].map(of), [401, 101, 31], "{:?}", want[1]);
     for batch in BATCHES {
         assert_eq!(fast(text, batch), want);

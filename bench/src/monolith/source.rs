@@ -97,7 +97,7 @@ impl Source {
     }
 }
 
-/// A new packet that begins with a copy of the next frame, and the length of the frame.
+/// Returns a new packet that begins with a copy of the next frame, and the length of that frame.
 #[inline(always)]
 pub(super) fn receive_one<O: Order>(frames: &O::Frames, order: &mut O) -> Option<(Packet, usize)> {
     let frame = order.next(frames)?;

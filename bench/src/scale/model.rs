@@ -136,7 +136,7 @@ pub fn error(points: &[Point], meeting: Meeting, handover: f64) -> f64 {
     (sum / points.len().max(1) as f64).sqrt()
 }
 
-/// Fits the hand-over time to points by least squares of relative errors. It is never negative.
+/// Fits the hand-over time to points by least squares of relative errors. The result is never negative.
 pub fn fit_handover(points: &[Point], meeting: Meeting) -> f64 {
     let most = points.iter().map(|p| p.cost).fold(0.0, f64::max);
     let (mut from, mut to) = (0.0, most);

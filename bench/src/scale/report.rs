@@ -16,7 +16,7 @@ fn millions(s: Spread) -> String {
     format!("{:.2} ({:.2} to {:.2})", s.median / 1e6, s.min / 1e6, s.max / 1e6)
 }
 
-/// A range in which both ends are printed only if they differ.
+/// Formats a range. Both ends are printed only if they differ.
 fn range([low, high]: [f64; 2]) -> String {
     let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));
     if low == high { low } else { format!("{low} to {high}") }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub use load::{Arrivals, Load, Worker};
 
-/// The number of flows, which differ in their source port.
+/// The number of flows. They differ in their source port.
 const FLOWS: u16 = MAX_BATCH as u16;
 /// The total length of all headers of a frame, in bytes.
 const HEADERS: usize = 42;

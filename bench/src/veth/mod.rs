@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares a Castanet router with the kernel's router, between the same two hosts: how much of the offered
-//! load each of them forwards.
+//! Compares a Castanet router with the kernel's router, between the same two hosts: how much of the offered load each
+//! of them forwards.
 //!
 //! A sender, two routers and a receiver are network namespaces connected by veth (`world`). Trials alternate between
 //! the routers, so that other load on the machine affects both. The generator ([`generator`]) has one CPU, and the
-//! router another. Over veth the sender's CPU also executes the receive path of the router's host. For Castanet,
-//! this path ends at the packet socket. For the kernel's router, it includes the whole router. The work can be moved to
-//! the router's CPU ([`Settings::steer`]).
+//! router another. Over veth the sender's CPU also executes the receive path of the router's host. For Castanet, this
+//! path ends at the packet socket. For the kernel's router, it includes the whole router. This receive path can be
+//! moved to the router's CPU ([`Settings::steer`]).
 
 pub mod generator;
 pub mod part;
@@ -160,8 +160,8 @@ fn trial(world: &mut World, who: usize, rate: f64, seconds: f64) -> Result<Trial
     })
 }
 
-/// Combines the trials that other programs did not disturb. If these are less than a third of all trials, combines the
-/// least disturbed third.
+/// Combines the trials that other programs did not disturb. If fewer than a third of all trials were undisturbed,
+/// combines the least disturbed third.
 fn cell(trials: &[Trial]) -> Cell {
     let mut trials = trials.to_vec();
     trials.sort_by(|a, b| a.disturbed.total_cmp(&b.disturbed));

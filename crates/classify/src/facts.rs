@@ -5,7 +5,8 @@ use crate::dag::base;
 use crate::expr::Atom;
 use crate::program::OffsetBase;
 
-/// An inequality, the fact that a test failed: the word is not `value` under `mask`, or the packet ends before `need`.
+/// An inequality: the fact that a test has failed. Either the word is not `value` under `mask`, or the packet ends
+/// before `need`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Unequal {
     mask: u32,
@@ -27,10 +28,10 @@ struct Word {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Facts {
     kind: OffsetBase,
-    /// For each header, an offset (coded as `OffsetBase` says): all bytes before this offset are known to be present.
+    /// For each header, an offset, coded as `OffsetBase` says. All bytes before this offset are known to be present.
     min: [u32; 3],
-    /// For each header, an offset (coded as `OffsetBase` says): all bytes at or after this offset are known to be
-    /// missing. `u32::MAX` if nothing is known.
+    /// For each header, an offset, coded as `OffsetBase` says. All bytes at or after this offset are known to be
+    /// missing. `u32::MAX` if no bytes are known to be missing.
     max: [u32; 3],
     /// What is known about each word, sorted by offset.
     words: Vec<Word>,

@@ -72,8 +72,8 @@ pub(crate) struct Runner {
     /// [`Fast::Values`].
     first: FastStep,
     fast: Fast,
-    /// The number of bytes that must be present for the fast loop, which loads whole words: `front` from the start of
-    /// packet data or of the IP header, `transport` from the start of the transport header.
+    /// The numbers of bytes that must be present for the fast loop, because the loop loads whole words. `front` counts
+    /// from the start of the packet data or of the IP header, and `transport` from the start of the transport header.
     front: usize,
     transport: usize,
 }

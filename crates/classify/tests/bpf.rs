@@ -80,8 +80,8 @@ fn run(program: &[Instruction], frame: &[u8]) -> u32 {
     }
 }
 
-/// Whether the kernel would accept a program: known instructions, forward jumps inside the
-/// program, at most 16 memory words.
+/// Whether the kernel would accept a program. All instructions must be known, jumps must lead forward inside the
+/// program, and at most 16 memory words may be used.
 fn is_sound(program: &[Instruction]) -> bool {
     let n = program.len();
     (1..=4096).contains(&n)

@@ -123,7 +123,7 @@ fn missing_bytes() {
     assert_eq!(run(&["99/??", "-"], &[0; 99]), Some(1));
     assert_eq!(run(&["99/??", "-"], &[0; 100]), Some(0));
     assert_eq!(run(&["!99/??", "-"], &[0; 99]), Some(0));
-    // A clause across two words needs both. Either half alone can refute it.
+    // A clause that extends over two words needs both words. One of the words alone can show that the clause is false.
     assert_eq!(run(&["2/11112222", "-"], &[0, 0, 0x11, 0x11, 0x22]), Some(1));
     assert_eq!(run(&["2/11112222", "-"], &[0, 0, 0x11, 0x11, 0x22, 0x22]), Some(0));
     assert_eq!(run(&["!2/11112222", "-"], &[0, 0, 0x11, 0x11, 0x22]), Some(0));

@@ -51,7 +51,7 @@ fn user(name: &str) -> Result<User, String> {
     found.map_err(|e| format!("--user {name}: {e}"))?.ok_or_else(|| format!("--user {name}: no such user"))
 }
 
-/// The settings for dropping privileges, which [`Held::give_up`] applies.
+/// The settings for dropping privileges. [`Held::give_up`] applies them.
 #[must_use]
 pub struct Held {
     user: Option<User>,

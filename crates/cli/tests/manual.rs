@@ -166,7 +166,7 @@ fn a_class() {
     for section in ["Behaviour", "Drop reasons", "Example"] {
         assert!(ran.out.contains(&format!("\n{section}\n  ")), "{section}: {}", ran.out);
     }
-    // An alias prints its class; a wrong name suggests the nearest.
+    // For an alias, the manual of its class is printed. For a wrong name, the error suggests the nearest name.
     assert!(b.run("castanet", &["doc", "FullNoteQueue"], "").out.starts_with("Queue (also FullNoteQueue"));
     for (name, err) in [
         ("DecIPTL", "castanet: no class 'DecIPTL'; did you mean 'DecIPTTL'?\n"),
@@ -288,7 +288,7 @@ fn links() {
     for name in ["click", "click-check", "click2xml", "xml2click"] {
         assert_eq!(std::fs::read_link(bin.join(name)).unwrap(), real);
     }
-    // Called by the name of a link, the binary acts as that tool.
+    // A binary that is called by the name of a link acts as the tool of that name.
     let mut c = std::process::Command::new(bin.join("click-pretty"));
     c.arg("--help");
     assert_eq!(common::run(c, "").err, "click-pretty: not built yet\n");

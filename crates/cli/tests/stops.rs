@@ -155,8 +155,8 @@ fn a_script_whose_calls_fail_goes_on_and_makes_the_run_fail() {
         let ran = b.run("click", &["-e", &text], "");
         assert_eq!((ran.out.as_str(), ran.code), ("after\n", 0), "{script}: {ran:?}");
     }
-    // Testing whether a handler exists does not count as a failure. An error in a script that a client calls does not
-    // either.
+    // Two things do not count as failures: a test whether a handler exists, and an error in a script that a client
+    // calls.
     let asks = "DriverManager(print $(readable c.typo) $(writable c.reset), pause)";
     let ran = b.run("castanet", &["run", "-q", "-e", &format!("{source} {asks}")], "");
     assert_eq!((ran.out.as_str(), ran.err.as_str(), ran.code), ("false true\n", "", 0));

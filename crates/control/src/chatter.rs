@@ -23,7 +23,7 @@ impl Waker {
     }
     /// Wakes the server's thread.
     pub fn wake(&self) {
-        // The write fails only when the counter is at its maximum; a wake-up is pending then anyway.
+        // The write fails only when the counter is at its maximum. In this case, a wake-up is pending already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
     /// Clears pending wake-ups.

@@ -222,8 +222,8 @@ impl Client {
         Ok(String::from_utf8_lossy(&data).into_owned())
     }
 
-    /// Writes a handler, with a value of any length. The first line of the result is the text of
-    /// the reply, the other lines are the handler's answer.
+    /// Writes a handler, with a value of any length. The first line of the result is the text of the reply; the other
+    /// lines are the handler's answer.
     ///
     /// # Errors
     /// When the router refuses, or has ended.

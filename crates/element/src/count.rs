@@ -72,7 +72,7 @@ impl Show for SharedCount {
 }
 
 /// A function that is called for each count of an element, with the declaration and the numbers of the count. A count
-/// with a label has one number for each value of the label, any other count has one number.
+/// with a label has one number for each value of the label. Any other count has one number.
 pub type CountVisitor<'a> = dyn FnMut(&'static CountSpec, &mut [Count]) + 'a;
 
 /// The counts of a class, of an engine, or of another struct that elements contain. `#[derive(Counts)]` and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests the contract of every class: it is documented, its example runs, it survives any packet, it accounts for each
-//! packet, and the batch size changes nothing. Each test reports all classes that fail at once.
+//! packet, and the batch size changes nothing. Each test reports all failing classes together.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 mod idle;

@@ -27,8 +27,8 @@ const PACKETS: u64 = 100;
 /// How long to wait for results, in seconds, on a machine that is busy with other things.
 const PATIENCE: u64 = 100;
 
-/// Classes whose results depend on the time that packets take, or on the time of day: real time and simulated time
-/// differ.
+/// Classes whose results differ between real time and simulated time, because they depend on how long packets take or
+/// on the time of day.
 const TIMED: &[&str] = &[
     "AdaptiveRED",
     "BandwidthMeter",
@@ -77,7 +77,7 @@ fn text(graph: &Graph, e: usize, order: Order, puller: &str) -> String {
     text
 }
 
-/// Returns sources that send to elements named `i0` and so on, of which there are `inputs`.
+/// Returns `count` sources, which send to the elements `i0`, `i1` and so on. `inputs` is the number of these elements.
 fn sources(count: usize, inputs: usize, order: Order) -> String {
     let mut all: Vec<usize> = (0..count).collect();
     if matches!(order, Order::Backwards) {
@@ -95,7 +95,7 @@ fn sources(count: usize, inputs: usize, order: Order) -> String {
 /// The observable results of a run.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
-    /// The packets by output and source, each in order. New packets have no source: they are sorted.
+    /// The packets of each output and source, in order. New packets have no source. They are sorted instead.
     outputs: BTreeMap<(String, String), Vec<String>>,
     drops: BTreeMap<(String, &'static str), u64>,
 }
@@ -139,8 +139,8 @@ fn one_worker(text: &str) -> Result<Seen, String> {
     Ok(seen)
 }
 
-/// Runs several workers until the results are `want`, or, without `want`, until all sources have sent their packets and
-/// nothing more is seen for a while. Panics if that never happens.
+/// Runs several workers until the results are `want`. Without `want`, runs them until all sources have sent their
+/// packets and nothing more is seen for a while. Panics if neither ever happens.
 fn several_workers(text: &str, workers: usize, sources: usize, want: Option<&Seen>) -> Result<(), String> {
     let (options, log): (Options, Log) = real(workers);
     let mut r = try_router_with(text, options, noise::add_to)?;
@@ -297,7 +297,7 @@ fn files_that_several_workers_write_hold_whole_records_in_order() {
     assert_eq!(numbers(&std::fs::read_to_string(&again).unwrap()), wanted);
 }
 
-/// Returns a random graph: sources that reach chains of elements of random classes, which have elements in common.
+/// Returns a random graph: sources, and two chains of elements of random classes. The chains share their last element.
 fn random_graph(random: &mut Random, classes: &[&'static ClassSpec]) -> (String, bool) {
     let (mut text, mut timed, mut made) = (String::new(), false, 0);
     while made < 5 {

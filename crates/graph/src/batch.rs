@@ -48,7 +48,7 @@ impl Constraint {
 
 /// For each task, the reason it must move one packet at a time; `None` if it may move batches.
 ///
-/// In a batch, an element may process all packets before the next element gets any. This is observable if two
+/// In a batch, an element may process all packets before the next element gets any. This order is observable if two
 /// elements with outside effects alternate, or if packets reach one such element by two paths or repeatedly.
 pub fn batch_limits(
     graph: &Graph,

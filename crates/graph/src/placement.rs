@@ -28,7 +28,7 @@ enum Reason {
     Home,
     Source,
     Puller,
-    /// The task stays with this other task, because both pull through a common element.
+    /// The task runs on the worker of this other task, because both pull through a common element.
     With(usize),
     /// The task was moved from its group to this worker, because this worker would otherwise have no task.
     Apart,
@@ -36,12 +36,12 @@ enum Reason {
 
 /// The assignment of tasks and elements to workers.
 ///
-/// A task with a home worker (StaticThreadSched) runs there. Other sources (tasks that do not pull) are
-/// distributed round-robin. Tasks that pull through a common element stay together, so that everything
-/// between a queue and its pullers belongs to one worker. Such a group follows its first task with a home
-/// worker. A group without home workers goes to the worker with the fewest tasks. If some workers still have no task,
-/// groups are separated. Elements that the separated tasks have in common are locked or shared. An element that no
-/// task reaches belongs to worker 0.
+/// A task with a home worker (StaticThreadSched) runs there. Other sources (tasks that do not pull) are distributed
+/// round-robin. Tasks that pull through a common element stay together, so that everything between a queue and its
+/// pullers belongs to one worker. If some tasks of such a group have home workers, the whole group goes to the home
+/// worker of the first of them. A group without home workers goes to the worker with the fewest tasks. If some workers
+/// still have no task, groups are separated. Elements that the separated tasks have in common are locked or shared. An
+/// element that no task reaches belongs to worker 0.
 #[derive(Clone, Debug)]
 pub struct Placement {
     workers: usize,

@@ -94,8 +94,7 @@ impl<'a> Pass<'a> {
             makes || s.ledger_role.contains(LedgerRole::ENTERS)
         })
     }
-    /// Whether packets may end at an element, or have effects outside the router there, so that those that reach it
-    /// matter.
+    /// Whether the packets that reach an element matter, because they may end there or have effects outside the router.
     fn ends(&self, e: usize) -> bool {
         let named = self.named.get(e).copied().unwrap_or(true);
         let configured = self.graph.element(e).is_some_and(|e| !e.config.trim().is_empty());

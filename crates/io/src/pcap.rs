@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record layer of classic pcap files.
 //!
-//! The reader of the crate pcap-file is not sufficient. It cannot distinguish a truncated last record from an
-//! invalid one. It does not return the offsets of records, which messages and repositioning need. It refuses the
-//! modified pcap format, whose record headers are longer. It also rejects packets longer than the header's snapshot
-//! length, which real files contain. The tests compare this reader with pcap-file.
+//! The reader of the crate pcap-file is not sufficient. It cannot distinguish a truncated last record from an invalid
+//! one. It does not return the offsets of records, although messages and repositioning need them. It refuses the
+//! modified pcap format, which has longer record headers. It also rejects packets longer than the snapshot length in
+//! the header, although real files contain such packets. The tests compare this reader with pcap-file.
 use crate::source::Source;
 use crate::{CaptureError, LinkType, MAX_CAPTURED};
 

@@ -76,8 +76,8 @@ fn declaration(e: &Element, out: &mut String) {
 }
 
 /// For each connection that enters input 0 of an element, the connection with which the printed statement continues.
-/// This is the first connection from the element's output 0 to an input 0. If there is none, it is the last connection
-/// from output 0.
+/// The statement continues with the first connection from the element's output 0 to an input 0. If there is none, it
+/// continues with the last connection from output 0.
 fn continuations(all: &[Connection]) -> Vec<Option<usize>> {
     let mut onward: HashMap<usize, usize> = HashMap::new();
     for (i, c) in all.iter().enumerate().filter(|(_, c)| c.from.port == 0) {

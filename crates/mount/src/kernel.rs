@@ -98,7 +98,7 @@ fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     Ok(descriptors.flatten().next())
 }
 
-/// Unmounts a directory. The mount disappears at once, even if files are open or the router has ended.
+/// Unmounts a directory. The mount disappears immediately, even if files are open or the router has ended.
 pub(crate) fn unmount(folder: &Path) -> Result<(), MountError> {
     match rustix::mount::unmount(folder, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
         Ok(()) => Ok(()),

@@ -46,7 +46,7 @@ pub enum MountError {
     Taken {
         /// The folder.
         folder: String,
-        /// The source of the other router's mount, which ends in the process id of that router.
+        /// The source of the other router's mount. It ends in the process ID of that router.
         mounted: String,
     },
     /// The directory has a mount whose program has ended.

@@ -206,8 +206,8 @@ impl Packages {
                 Ok(library) => classes.add(library),
                 Err(refusal) => {
                     let d = diagnostic(name, refusal);
-                    // Add the position of the requirement as a label: the classic format must not show this position,
-                    // and it shows no labels.
+                    // Add the position of the requirement as a label. The classic format must not show this position,
+                    // and shows no labels.
                     errors.push(match flat.required_at.get(i) {
                         Some(at) => d.label("required here", *at),
                         None => d,

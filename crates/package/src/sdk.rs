@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The compiled crates of this castanet as files, which packages are built against.
+//! The files of the compiled crates of this castanet. Packages are built against these files.
 //!
 //! Cargo leaves them in the `deps` directory beside the program. `castanet sdk` copies the necessary ones to a
 //! permanent location, so that packages can be built without the repository.

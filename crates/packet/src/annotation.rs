@@ -5,7 +5,7 @@ use crate::chunk::{COLD, UNSET};
 use crate::packet::Packet;
 use std::net::Ipv4Addr;
 
-/// The packet type: where a packet was sent on its link, as the kernel classifies it (PACKET_HOST and others).
+/// The packet type: how a packet was addressed on its link, as the kernel classifies it (PACKET_HOST and others).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PacketType {

@@ -2,11 +2,11 @@
 //! Packets: pooled buffers, packet handles, annotations, batches.
 //!
 //! A [`Packet`] is a pointer-sized handle that owns a chunk of the thread's pool. A chunk is two cache lines of
-//! metadata and a buffer; forwarding touches only the first line. A clone shares the buffer with the original
-//! until either of them is written to. A chunk returns to the pool it came from, whichever thread frees it. A pool
-//! outlives its thread as long as any of its packets exists.
+//! metadata and a buffer; forwarding touches only the first line. A clone shares the buffer with the original until
+//! either of them is written to. A chunk returns to the pool it came from, whichever thread frees it. A pool outlives
+//! its thread as long as any of its packets exists.
 //!
-//! This is one of the few crates that may contain `unsafe`. Its interface consists of checked slices.
+//! This crate is one of the few that may contain `unsafe`. Its interface consists of checked slices.
 
 mod annotation;
 mod batch;

@@ -71,9 +71,9 @@ impl Nodes {
         Some(out)
     }
 
-    /// Called after node `n` has run. The node can access other elements. If it emitted exactly one packet (`emitted`),
-    /// moves this packet as far as the single-packet path leads. Otherwise records the node's `touched` edges in
-    /// `rest`. Returns true if nothing is left to move.
+    /// Called after node `n`, which can access other elements, has run. If the node emitted exactly one packet
+    /// (`emitted`), moves this packet as far as the single-packet path leads. Otherwise records the node's `touched`
+    /// edges in `rest`. Returns true if nothing is left to move.
     #[inline(always)]
     fn go(&mut self, core: &mut Core, n: usize, emitted: Option<(usize, Packet)>, touched: u64) -> bool {
         let Nodes { nodes, edges, rest, .. } = self;

@@ -129,8 +129,8 @@ impl Shared {
     pub(crate) fn has_task(&self, element: u32) -> bool {
         self.tasks.binary_search(&(element as usize)).is_ok()
     }
-    /// Whether an element has the task handlers. True if the element has a task. Also true if its class declares a
-    /// task, but the element gets no turns because of how it is connected.
+    /// Whether an element has the task handlers. This is so if the element has a task, and also if its class declares a
+    /// task but the element gets no turns because of how it is connected.
     pub(crate) fn shows_task(&self, element: u32) -> bool {
         self.has_task(element) || self.spec(element).is_some_and(|s| s.task)
     }
@@ -169,8 +169,8 @@ impl Shared {
     }
     /// Returns the value of the handler `home_thread`, normally the worker that runs the element's task.
     ///
-    /// Under simulated time there is only one worker, even if the user requested more. Then the value is the home that
-    /// the configuration assigns to the task, if that home is below the requested number of workers.
+    /// Under simulated time there is only one worker, even if the user requested more. If the configuration assigns a
+    /// home to the task, and this home is below the requested number of workers, the value is this home.
     pub(crate) fn home_thread(&self, e: usize) -> usize {
         let requested = self.names.workers().unwrap_or(1);
         match self.names.home(e) {

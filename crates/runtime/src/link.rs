@@ -136,8 +136,8 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// Makes a node from a single element. `sides_first` means that packets on its higher outputs move before those on
-    /// output 0.
+    /// Makes a node from a single element. With `sides_first`, packets on outputs 1, 2, ... move before those on output
+    /// 0.
     fn add_element(&mut self, e: usize, body: Body, sides_first: bool) {
         self.place(e, 0);
         let base = self.edges.len() as u32;

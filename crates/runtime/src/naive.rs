@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The naive interpreter moves one packet at a time, recursively. It is simple, so that tests can compare the fast run
-//! loop with it.
+//! The naive interpreter moves one packet at a time, recursively. It is kept simple, because tests use it as the
+//! reference for the fast run loop.
 //!
 //! It has the same elements, the same graph, and the same order of tasks and timers as the run loop. Only the movement
 //! of packets differs. An element gets one packet. Each packet that it emits is moved until it is stored, sent or
-//! dropped, before the next one is moved. Normally, packets on output 0 move first. If the class declares
-//! `descending`, packets on the last output move first. Packets that an action emits to side outputs always move before
-//! the packet that the action passes on. Pulls request one packet at a time. There are no chains, no batches and no
-//! stacks of waiting packets.
+//! dropped, before the next one is moved. Normally, packets on output 0 move first. If the class declares `descending`,
+//! packets on the last output move first. Packets that an action emits to side outputs always move before the packet
+//! that the action passes on. Pulls request one packet at a time. There are no chains, no batches and no stacks of
+//! waiting packets.
 
 use crate::build_state::BuildState;
 use crate::errors::{explain, failed};

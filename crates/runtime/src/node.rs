@@ -63,8 +63,8 @@ pub(crate) struct Node {
     pub descending: bool,
     /// For each pull input, the node and the output that it pulls from.
     pub sources: Box<[(u32, u32)]>,
-    /// The node and the output that this node pulls from directly. Set only if this node accesses no node but the one
-    /// it pulls from, and that node accesses none. Typically, this node is a task that pulls from a queue.
+    /// The node and the output that this node pulls from directly. Set only if this node accesses only the node that it
+    /// pulls from, and that node accesses no other node. Typically, this node is a task that pulls from a queue.
     pub direct: Option<(u32, u32)>,
 }
 

@@ -33,8 +33,8 @@ pub struct Options {
     pub workers: usize,
     /// The maximum number of packets in a batch, 1 to 256.
     pub batch: usize,
-    /// The seed of random numbers, which overrides the seed in the configuration (RandomSeed). If neither is given,
-    /// random numbers come from the kernel, so that nobody can predict them. Exception: if neither is given under
+    /// The seed of random numbers, which overrides the seed in the configuration (RandomSeed). If neither is given in
+    /// real time, random numbers come from the kernel, so that nobody can predict them. If neither is given under
     /// simulated time, the seed is 1, so that every run gives the same result.
     pub seed: Option<u64>,
     /// The clock. Under simulated time there is only one worker.

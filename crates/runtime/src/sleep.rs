@@ -161,7 +161,8 @@ impl Sleeper {
         }
     }
 
-    /// Tells epoll which events a descriptor's watches wait for. `new` is true if the descriptor is not registered yet.
+    /// Passes to epoll the events that the watches of a descriptor wait for. `new` is true if the descriptor is not
+    /// registered yet.
     fn update(&mut self, number: RawFd, new: bool) {
         let Some(waits) = self.waits.get(&number) else { return };
         let (epoll, fd, flags) = (&self.epoll, &waits.fd, waits.flags());

@@ -99,8 +99,8 @@ impl Nodes {
             inbox.waiting.store(self.waits > 0, Ordering::SeqCst);
         }
     }
-    /// After a panic, sets the numbers of held locks, of waits and of answers in progress back to the given values,
-    /// which are those from before the call that panicked.
+    /// After a panic, resets the numbers of held locks, of waits and of answers in progress to the given values, which
+    /// they had before the call that panicked.
     pub(crate) fn unwind_to(&mut self, core: &Core, (locks, waits, answering): (u32, u32, u32)) {
         (self.locks, self.waits, self.answering) = (locks, waits, answering);
         self.show_waits(core);

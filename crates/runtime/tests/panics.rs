@@ -195,8 +195,7 @@ fn what_an_element_had_when_it_panicked_is_counted() {
             let (came, lost) = (number(&mut r, "s", "count"), panicked(&r));
             assert_eq!(number(&mut r, "n", "count"), N, "{what}");
             assert_eq!(came + lost, N, "{what}");
-            // Each panic loses one packet or one batch, because packets that the element has not finished do not go
-            // on.
+            // Each panic loses one packet or one batch: the packets that the element had not finished.
             assert!((14..=14 * 32).contains(&lost), "{lost}, {what}");
             let first = lines.first().unwrap();
             for part in ["f :: Faulty", "(config:1) panicked: over a packet (at ", "panics.rs:", "it goes on"]

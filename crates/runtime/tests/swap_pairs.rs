@@ -166,8 +166,8 @@ fn elements_are_paired_by_class_configuration_and_neighbours() {
             &["Queue@4 Queue@2"],
             2,
         ),
-        // Either queue could replace the old one: one follows `a`, the other precedes `b`. The one with the same
-        // configuration does.
+        // Either new queue could replace the old one: one follows `a`, and the other precedes `b`. The one with the
+        // same configuration string is chosen.
         (
             "a :: Idle -> Queue(5) -> b :: Idle",
             "a :: Idle -> Queue(7) -> Unqueue -> Queue(5) -> b :: Idle",

@@ -148,8 +148,8 @@ pub struct ClassSpec {
     pub task: bool,
     /// Whether elements of the class may emit a copy of a packet in addition to the packet itself.
     pub copies: bool,
-    /// Whether packets on an element's highest output are processed before those on lower outputs, as when a switch
-    /// floods a packet.
+    /// Whether packets on an element's last output are processed before those on the outputs before it, as when a
+    /// switch floods a packet.
     pub descending: bool,
     /// Whether elements of the class are configured before all others. They hold information that the others can use,
     /// such as the addresses of AddressInfo.

@@ -13,7 +13,7 @@ bitflags::bitflags! {
         const WRITE = 1 << 1;
         /// A read takes parameters.
         const PARAMETERS = 1 << 2;
-        /// The value is data: it is passed on without quotes or line ends being added or removed.
+        /// The value is data: clients pass it on unchanged, and neither add nor remove quotes or line ends.
         const RAW = 1 << 3;
         /// The value changes only with the configuration, so clients need not read it again.
         const CALM = 1 << 4;

@@ -11,7 +11,7 @@ use crate::flags::HandlerFlags;
 pub enum Origin {
     /// The operator: the command line, the files that it names, signals, and scripts of the operator's configuration.
     Operator,
-    /// A client on a Unix socket or in the mounted folder, whose process runs as root or as the user that the router runs as.
+    /// A client on a Unix socket or in the mounted folder. Its process runs as root or as the user of the router.
     User,
     /// A client that has shown the token of the operator. It may be on another host.
     Authorised,

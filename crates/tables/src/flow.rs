@@ -35,7 +35,7 @@ impl Bucket {
     }
 }
 
-/// A hash index for keys that are stored elsewhere. It holds a 32-bit tag and a value for each entry.
+/// A hash index for keys that are stored elsewhere. The index holds a 32-bit tag and a value for each entry.
 ///
 /// A lookup reads one cache line and almost always yields the correct value. The caller then reads the entry that the
 /// value stands for, which it needs anyway, and compares the key. An entry whose bucket is full goes to the next
@@ -43,8 +43,8 @@ impl Bucket {
 /// needs no tombstone. The table doubles when three quarters of its capacity are used. Tags alone determine the new
 /// positions, so no key is hashed again.
 ///
-/// The caller must compute the hash with a secret seed. With a known seed, an attacker could choose keys that all
-/// fall into one bucket.
+/// The caller must compute the hash with a secret seed. With a known seed, an attacker could choose keys that all fall
+/// into one bucket.
 #[derive(Clone)]
 pub struct FlowIndex {
     /// The number of buckets is a power of two.

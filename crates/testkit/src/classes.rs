@@ -15,8 +15,9 @@ use paths::{Copy, Edit, Lap, Mark, Pick, Split, Twice};
 use recorders::{Record, Say, Sink};
 use sources::{Numbers, Stamp};
 
-/// The offsets of the annotations, one constant for each: the source of a packet, its number in that source, a hash of
-/// the elements that it passed (its trail), and the number of times that it went round a loop (its laps).
+/// The offsets of the annotations. `SOURCE` holds the source of a packet, and `NUMBER` the packet's number in that
+/// source. `TRAIL` holds a hash of the elements that the packet has passed. `LAPS` holds the number of times that the
+/// packet has gone round a loop.
 const SOURCE: usize = 18;
 const NUMBER: usize = 36;
 const TRAIL: usize = 40;

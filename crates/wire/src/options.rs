@@ -56,8 +56,8 @@ impl<'a> Ipv4Option<'a> {
     }
 }
 
-/// A malformed option. `offset` is the position of the bad byte from the start of the IPv4 header, which is
-/// the value for the pointer of an ICMP parameter problem (RFC 792: "the octet where an error was detected").
+/// A malformed option. `offset` is the position of the bad byte from the start of the IPv4 header. An ICMP parameter
+/// problem gives this position as its pointer (RFC 792: "the octet where an error was detected").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionError {
     /// The position of the bad byte: the length byte, or the type byte if the header ends after it.

@@ -129,10 +129,10 @@ impl Wire {
         }
     }
 
-    /// Returns all frames not yet read, and those that arrive until the link has been quiet for some time.
-    /// That time is `quiet`; on a busy machine it is longer, because the helper must answer ten requests
-    /// without a new frame in between. If `quiet` is zero, only waits until the frames that this wire has sent
-    /// have left, and returns all frames that have arrived.
+    /// Returns all frames not yet read, and those that arrive during the time `quiet`. After this time, also collects
+    /// the frames that arrive until the link is quiet, that is, until the helper has answered ten requests without a
+    /// new frame in between. On a busy machine, these requests take longer. If `quiet` is zero, only waits until the
+    /// frames that this wire has sent have left, and returns all frames that have arrived.
     pub fn rest(&mut self, quiet: Duration) -> Vec<Frame> {
         let mut all = Vec::new();
         self.find(quiet, |frame| {

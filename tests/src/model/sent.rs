@@ -286,8 +286,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Checks a packet that arrived on this interface before the first ARP reply of its next hop: the router must have
-    /// sent an ARP request, before the first frame to that next hop.
+    /// Checks a packet that arrived on this interface before the first ARP reply of its next hop. The router must have
+    /// sent an ARP request before the first frame to that next hop.
     ///
     /// If packets of the other interface go to the same next hop (`shared`), the order is not checked. In that case,
     /// the worker of the other interface may be the one that sends the request, and the worker of this interface may

@@ -58,7 +58,7 @@ pub enum Relation {
     Equal = 0x10,
     Greater = 0x20,
     GreaterEqual = 0x30,
-    /// The two numbers have a common set bit.
+    /// At least one bit is set in both numbers.
     Shares = 0x40,
 }
 

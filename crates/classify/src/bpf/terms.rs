@@ -44,7 +44,7 @@ impl Direction {
     }
 }
 
-/// The test that the bytes at offset `at`, under `mask`, equal `value`.
+/// Returns a node that tests whether the bytes at offset `at`, under `mask`, equal `value`.
 pub fn masked(size: Size, at: u32, mask: u32, value: u32) -> Node {
     let full = match size {
         Size::Byte => 0xff,

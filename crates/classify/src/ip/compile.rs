@@ -123,8 +123,8 @@ pub(super) enum Type {
 
 impl Type {
     /// Returns the header field that values of this type are compared with. The field gives the width of the values. A
-    /// port can be compared with two fields of equal width: for a port type, returns the source port. Returns `None`
-    /// for addresses.
+    /// port can be compared with the source port or the destination port, which have the same width; in this case,
+    /// returns the source port. Returns `None` for addresses.
     pub(super) fn field(self) -> Option<Field> {
         match self {
             Type::Host | Type::Net | Type::EtherHost => None,

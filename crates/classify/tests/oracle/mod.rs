@@ -30,7 +30,8 @@ const EQUALS: [&str; 4] = ["", "", "==", "!="];
 const IP_FIELDS: [(&str, u32); 7] =
     [("vers", 15), ("hl", 15), ("tos", 255), ("dscp", 63), ("len", 65535), ("id", 65535), ("ttl", 255)];
 
-/// The bits that a value may have: any for `<`, `>`, `<=` and `>=`, only those of the mask for the other relations.
+/// The bits that a value may have: all bits for `<`, `>`, `<=` and `>=`, and only the bits of the mask for the other
+/// relations.
 fn comparable(rel: &str, mask: u32) -> u32 {
     if rel.contains(['<', '>']) { u32::MAX } else { mask }
 }

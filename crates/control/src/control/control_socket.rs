@@ -18,11 +18,11 @@ use std::sync::Arc;
 ///
 /// One thread beside the workers serves all clients. Workers carry out the calls between two batches.
 ///
-/// TCP connections are accepted only from this host, or from any host with `LOCALHOST false`. A client that connects
-/// from the loopback address may read and write handlers. Handlers that reconfigure the router or open files by name
-/// need the TOKEN. Even with the TOKEN, a client can name only files below the folder of `--library-path`. A client
-/// from another host needs the TOKEN for every call. A Unix socket serves the user of the router and root, and gives
-/// all rights. docs/security.md says more.
+/// By default, TCP connections are accepted only from this host. With `LOCALHOST false`, they are accepted from any
+/// host. A client that connects from the loopback address may read and write handlers. Handlers that reconfigure the
+/// router or open files by name need the TOKEN. Even with the TOKEN, a client can name only files below the folder of
+/// `--library-path`. A client from another host needs the TOKEN for every call. A Unix socket serves the user of the
+/// router and root, and gives all rights. docs/security.md says more.
 ///
 /// A hot swap keeps the socket and its clients if the new configuration listens on the same address.
 ///
@@ -79,7 +79,7 @@ pub struct Args {
 }
 
 impl ControlSocket {
-    /// The rules for clients. Reads the token file.
+    /// Reads the token file, and returns the rules for clients.
     fn rules(&self, proxy: Option<String>) -> Result<Rules, TokenError> {
         let read = |f: &Filename| Token::read(Path::new(&f.0)).map(Arc::new);
         Ok(Rules {

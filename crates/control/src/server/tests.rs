@@ -112,7 +112,7 @@ fn a_server_sleeps_while_its_clients_are_silent() {
     }
     std::thread::sleep(Duration::from_millis(300));
     // The server wakes up a few times for each client, and a few times to check incomplete commands. A server that
-    // polls would have done so thousands of times.
+    // polls would have woken up thousands of times.
     let rounds = s.common.rounds.load(Ordering::Relaxed);
     assert!((1..=200).contains(&rounds), "{rounds}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! LLRPCs, calls of an element by number with binary data. They are older than handlers, and only those of `Switch`
+//! LLRPCs: calls of an element by number, with binary data. LLRPCs are older than handlers, and only those of `Switch`
 //! are still in use. This module implements each LLRPC as a read or write of a handler.
 
 use super::Rules;

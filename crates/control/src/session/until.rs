@@ -12,7 +12,7 @@ pub struct Until {
     start: usize,
     /// Whether the last line ended with CR. A LF that follows belongs to that line end.
     after_cr: bool,
-    /// Whether the limit was exceeded; only the current line is stored then.
+    /// Whether the limit was exceeded. If so, only the current line is stored.
     over: bool,
     /// Whether the current line is too long to be the terminator.
     long: bool,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ledger of one worker. For each element, it counts the packets that the element dropped, and those that entered
-//! the router, were made, left the router, or were missed (dropped by the kernel before the element could read them).
+//! The ledger of one worker. For each element, it counts the packets that the element dropped. It also counts the
+//! packets that entered the router, were made, or left the router at the element, and the packets that the kernel
+//! dropped before the element could read them (missed packets).
 
 use super::core::Core;
 use castanet_spec::{LedgerRole, Reason};

@@ -79,8 +79,8 @@ pub(super) const MOST_STABILITY: u32 = 32;
 impl<A: EarlyArgs> Early<A> {
     /// Returns the probability of a drop at an average length, before the correction that spaces drops evenly: 0 up to
     /// the first threshold and MAX_P at the second. If the policy is gentle, the probability rises further, to 1 at
-    /// twice the second threshold. Returns `None` if the average is above the second threshold (gentle: above twice the
-    /// second threshold); then all packets are dropped.
+    /// twice the second threshold. Returns `None` if all packets are dropped. This is so if the average is above the
+    /// second threshold, or, for a gentle policy, above twice the second threshold.
     fn probability(&self, average: f64) -> Option<f64> {
         let (min, max) = (self.state.min.load(Relaxed), self.state.max.load(Relaxed));
         let (min, max, max_p) = (f64::from(min), f64::from(max), self.state.max_p.get());

@@ -51,7 +51,8 @@ pub struct Pi {
 pub struct Args {
     /// How many times a second the controller runs, at most 10,000.
     w: f64,
-    /// The increase of the drop probability for each packet of excess, which is the average length minus the target.
+    /// The increase of the drop probability for each packet of excess. The excess is the average length minus the
+    /// target.
     a: f64,
     /// The coefficient b: how much each packet above TARGET at the previous run of the controller lowers the probability.
     b: f64,
@@ -206,7 +207,8 @@ impl Pi {
         self.controller.state.w.set(check_frequency(w)?);
         Ok(())
     }
-    /// The increase of the drop probability for each packet of excess, which is the average length minus the target.
+    /// The increase of the drop probability for each packet of excess. The excess is the average length minus the
+    /// target.
     #[read]
     fn a(&self) -> f64 {
         self.controller.state.a.get()

@@ -26,16 +26,16 @@ use std::sync::atomic::Ordering;
 /// later ones at least one second (RFC 1122 section 2.3.2.1). A query is sent only when a packet arrives. After the
 /// reply, the waiting packets leave in order.
 ///
-/// Once a known Ethernet address is POLL_TIMEOUT old, queries ask for it again, at the same rate. The first two of
+/// Once a known Ethernet address is POLL_TIMEOUT old, queries for it are sent again, at the same rate. The first two of
 /// these queries go to the known address, and the others are broadcast. Once the address is TIMEOUT old, it counts as
-/// unknown. When another address replaces a known one, queries are broadcast at once, until one of the two addresses is
-/// confirmed. An address is confirmed if exactly one ARP packet claims the IP address after a query, and gives this
-/// Ethernet address. After a confirmation, further queries are broadcast after 1, 2, 4, ... 32 seconds. They detect a
-/// forged address that was confirmed because the answer of the genuine host was lost.
+/// unknown. When another address replaces a known one, queries are broadcast immediately, until one of the two
+/// addresses is confirmed. An address is confirmed if exactly one ARP packet claims the IP address after a query, and
+/// gives this Ethernet address. After a confirmation, further queries are broadcast after 1, 2, 4, ... 32 seconds. They
+/// detect a forged address that was confirmed because the answer of the genuine host was lost.
 ///
-/// Packets to 255.255.255.255 or to the subnet's broadcast address are broadcast. Packets to multicast
-/// addresses go to the mapped Ethernet address (RFC 1112 section 6.4). Neither needs a query. Packets without
-/// a destination annotation are dropped.
+/// Packets to 255.255.255.255 or to the subnet's broadcast address are broadcast. Packets to multicast addresses go to
+/// the mapped Ethernet address (RFC 1112 section 6.4). Neither needs a query. Packets without a destination annotation
+/// are dropped.
 ///
 /// A query has the timestamp and the VLAN annotation of the packet that caused it, and leaves before that packet. Any
 /// ARP packet updates an existing entry for its sender. A new entry is made only if the ARP packet is addressed to the

@@ -7,10 +7,11 @@ use castanet_element::prelude::*;
 /// Completes partial checksums, and splits super-packets into the segments that they stand for.
 ///
 /// Devices may deliver TCP and UDP packets whose checksums are not computed yet, and super-packets of up to 64 kB that
-/// are not cut into segments yet. Both are left to the device that finally sends the packets. So elements that only
-/// look at headers pass such packets unchanged, and ToDevice hands them to its device. This saves most of the work. The
-/// router inserts an element of this class, named `CompleteOffload@N`, before elements that must see packets as they
-/// appear on the wire (ToDump, Print, ICMPRewriter, Shaper...), so a configuration seldom needs to contain one.
+/// are not cut into segments yet. The device that finally sends the packets can do this work. Elements that only look
+/// at headers therefore pass such packets unchanged, and ToDevice hands them to its device. Leaving the work to the
+/// device saves most of its cost. The router inserts an element of this class, named `CompleteOffload@N`, before
+/// elements that must see packets as they appear on the wire (ToDump, Print, ICMPRewriter, Shaper...), so a
+/// configuration seldom needs to contain one.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the packets, with complete checksums, and cut into segments.

@@ -12,8 +12,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// Receives the datagrams of a multicast group, and sends datagrams to it (RFC 1112).
 ///
 /// With SOURCEIP, datagrams that the element itself has sent are ignored when they come back. A packet is the data of
-/// one datagram, without headers. While the host has no free buffer, packets stay upstream; with a push input, up to
-/// 1024 packets wait in the element. Packets that the host refuses are dropped, and the first refusal is reported.
+/// one datagram, without headers. While the host has no free buffer, packets wait. With a pull input, they wait
+/// upstream. With a push input, up to 1024 packets wait in the element. Packets that the host refuses are dropped, and
+/// the first refusal is reported.
 ///
 /// # Ports
 /// Input 0 (optional): datagrams to send. Output 0 (optional): datagrams received.

@@ -14,7 +14,7 @@ use relay::Relay;
 /// The switch learns the port of each station from the source addresses of frames. A frame to a known station leaves
 /// only on the port of that station, and is dropped if it came from that port. All other frames, including those to
 /// group addresses, leave on all ports but the one they came from, on the highest port first. A station counts as
-/// unknown if it has sent no frame for TIMEOUT. This is measured by the timestamps of frames, so addresses do not
+/// unknown if it has sent no frame for TIMEOUT. The time is measured by the timestamps of frames, so addresses do not
 /// expire if frames have no timestamps. With a TIMEOUT of 0 nothing is learnt. The switch keeps at most 16384
 /// addresses. If there is no free entry for a new address, that address replaces one that has not been heard for a long
 /// time.

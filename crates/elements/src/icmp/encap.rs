@@ -46,8 +46,8 @@ impl Message {
     }
 }
 
-/// Returns the second word of the ICMP header: identifier and sequence number in echo, timestamp, information and mask
-/// messages, zero in others.
+/// Returns the second word of the ICMP header. In echo, timestamp, information and mask messages, it contains the
+/// identifier and the sequence number. In other messages, it is zero.
 pub(super) fn word(kind: u8, identifier: u16, sequence: u16) -> u32 {
     if matches!(kind, 0 | 8 | 13..=18) { icmp::echo_word(identifier, sequence) } else { 0 }
 }

@@ -25,7 +25,7 @@ use std::net::Ipv4Addr;
 /// router's addresses must pass this element before the router accepts them as its own. When a packet leaves, and the
 /// last recorded address of its source route is one of the router's, MYADDR replaces this address. If the route is
 /// strict, the packet's next hop (the destination annotation) must be the next address of the route. With `drop` or
-/// `follow`, record route and timestamp are not filled in for packets to the router's own addresses: these packets
+/// `follow`, record route and timestamp are not filled in for packets to the router's own addresses. These packets
 /// either end at the router or pass an element of this class again when they leave.
 ///
 /// # Ports

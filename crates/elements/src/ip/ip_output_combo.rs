@@ -71,8 +71,8 @@ impl Build for IpOutputCombo {
 impl IpOutputCombo {
     #[inline]
     fn step(&mut self, p: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        // If an action returns output 1, the later actions must not process the packet. It is then dropped, or leaves
-        // on an output of this element other than 0.
+        // If an action returns output 1, the later actions must not process the packet. The packet is dropped, or
+        // leaves on an output of this element other than 0.
         match self.broadcasts.action(p, cx) {
             Verdict::Next => {}
             Verdict::Out(_) => return Verdict::Drop(Reason::LinkBroadcast),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lists of bad source addresses, which are compared eight at a time.
+//! Lists of bad source addresses. An address is compared with eight entries of a list at a time.
 
 use std::net::Ipv4Addr;
 

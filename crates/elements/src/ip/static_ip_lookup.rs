@@ -8,8 +8,8 @@ use castanet_tables::lpm::StaticTable;
 /// Routes packets by a few routes that never change.
 ///
 /// The destination address annotation is looked up; the longest matching prefix wins (RFC 1812 section 5.2.4.3). A
-/// gateway other than '-' becomes the new annotation. Packets without a route are dropped. A lookup compares all
-/// routes at once, which is the fastest way for up to about thirty routes.
+/// gateway other than '-' becomes the new annotation. Packets without a route are dropped. A lookup compares eight
+/// routes at a time, which is the fastest way for up to about thirty routes.
 ///
 /// # Ports
 /// Input 0: IP packets with a destination address annotation. Outputs: as the routes say.

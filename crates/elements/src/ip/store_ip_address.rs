@@ -10,8 +10,8 @@ use std::net::Ipv4Addr;
 ///
 /// With OFFSET `src` or `dst`, the address is written to the marked IP header. The checksums of this header and of TCP,
 /// UDP, UDP-Lite or DCCP are updated incrementally (RFC 1624). If OFFSET is a number, the address is written at that
-/// byte of the packet, and nothing else changes. A packet that is too short, or that lacks the marked header that `src`
-/// and `dst` need, leaves unchanged on output 1, or is dropped if output 1 is not connected.
+/// byte of the packet, and nothing else changes. A packet leaves unchanged on output 1 if it is too short, or if it
+/// lacks the marked header that `src` and `dst` need. If output 1 is not connected, the packet is dropped.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the packets with the address. Output 1 (optional): packets that are too short or have no
@@ -20,7 +20,7 @@ use std::net::Ipv4Addr;
 /// # Example
 /// ```click
 /// InfiniteSource(DATA \<4500001c 00000000 401177cf 01000001 02000002 00010002 00080000>, LIMIT 5, STOP true)
-///     -> CheckIPHeader -> StoreIPAddress(10.0.0.1, src) -> CheckIPHeader(VERBOSE true) -> Discard;
+/// -> CheckIPHeader -> StoreIPAddress(10.0.0.1, src) -> CheckIPHeader(VERBOSE true) -> Discard;
 /// ```
 #[derive(Class)]
 #[class(name = "StoreIPAddress", ports = "1/1-2", processing = "a/ah", packets = "any/same", workers = replicate)]

@@ -140,8 +140,8 @@ impl AggregateIpFlows {
         });
     }
 
-    /// Slow path for a pushed packet. Used while fragments wait, and for a packet that does not leave by output 0 at
-    /// once.
+    /// Handles a pushed packet on the slow path. Called while fragments wait, and for a packet that does not leave by
+    /// output 0 immediately.
     #[cold]
     fn handle(&mut self, mut p: Packet, fate: Fate, cx: &mut Cx<'_>) {
         let now = time(&p, cx);

@@ -6,8 +6,8 @@ use castanet_element::spec::anno;
 
 /// Sends packets to output 1 if their forward rate annotation exceeds a threshold.
 ///
-/// `IPRateMonitor` sets the annotation: the rate at which the sender's packets come. A threshold of 0 or less lets all
-/// packets pass.
+/// `IPRateMonitor` sets this annotation to the rate at which the sender's packets arrive. A threshold of 0 or less lets
+/// all packets pass.
 ///
 /// # Ports
 /// Input 0: packets with the annotation. Output 0: packets within the threshold. Output 1 (push): packets beyond it.

@@ -71,9 +71,9 @@ impl<const PACKETS: bool> ArgValue for CallAt<PACKETS> {
 /// The rates, and recent counts that are not included in the rates yet.
 ///
 /// Reading the clock costs more than counting. While packets come fast, the clock is therefore read only for some
-/// packets, but so often that each count reaches the averages within a small part of an epoch (the millisecond over
-/// which the rates are averaged). While packets come slowly, the clock is read for each packet. Simulated time is
-/// always read for each packet.
+/// packets. It is still read often enough that the averages include each count within a small part of an epoch (the
+/// millisecond over which the rates are averaged). While packets come slowly, the clock is read for each packet.
+/// Simulated time is always read for each packet.
 struct Rates {
     packets: Ewma,
     bytes: Ewma,

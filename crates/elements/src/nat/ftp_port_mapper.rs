@@ -16,15 +16,15 @@ use std::sync::Arc;
 /// Lets FTP clients behind a rewriter open data ports (RFC 959 section 4.1.2, RFC 2428 section 2).
 ///
 /// FTPPortMapper must stand before CONTROL_REWRITER, so that it sees packets before they are rewritten. A `PORT` or
-/// `EPRT` command contains an address and a port that the server is to connect to. FTPPortMapper makes a flow for
-/// that connection in DATA_REWRITER, by the specification of input DATA_REWRITER_INPUT, as if the client had sent a
-/// packet from that address and port to the server's data port (the control port less 1). It puts the new address and
-/// port of the flow into the command. If the command's length changes, CONTROL_REWRITER shifts the later
-/// sequence numbers of the connection (RFC 3022 section 4.1). A packet is dropped if its command names an
-/// address other than the sender's, or a port below 1024, because such a command could make the server attack
-/// another host (RFC 2577 section 3). Packets with several commands are dropped too. Packets of connections
-/// unknown to CONTROL_REWRITER, and commands that are split over several packets, pass unchanged. A client in
-/// passive mode (`PASV`, `EPSV`) opens its data connections itself, and needs no help.
+/// `EPRT` command contains an address and a port that the server is to connect to. FTPPortMapper makes a flow for that
+/// connection in DATA_REWRITER, by the specification of input DATA_REWRITER_INPUT. The flow is the one that a packet
+/// from that address and port to the server's data port (the control port less 1) would make. It puts the new address
+/// and port of the flow into the command. If the command's length changes, CONTROL_REWRITER shifts the later sequence
+/// numbers of the connection (RFC 3022 section 4.1). A packet is dropped if its command names an address other than the
+/// sender's, or a port below 1024, because such a command could make the server attack another host (RFC 2577 section
+/// 3). Packets with several commands are dropped too. Packets of connections unknown to CONTROL_REWRITER, and commands
+/// that are split over several packets, pass unchanged. A client in passive mode (`PASV`, `EPSV`) opens its data
+/// connections itself, and needs no help.
 ///
 /// # Ports
 /// Input 0, output 0: TCP packets from FTP clients to servers.
@@ -33,9 +33,9 @@ use std::sync::Arc;
 /// ```click
 /// rw :: TCPRewriter(pattern 9.9.9.9 1024-65535# - - 0 1);
 /// MemSource(\<45000028 00010000 40060000 01000001 02000002  10000015 00000001 00000000 50020000 00000000>
-///         \<4500003D 00010000 40060000 01000001 02000002  10000015 00000002 00000002 50100000 00000000
-///           504F525420 312C302C302C312C31392C3133370D0A>, LIMIT 2)
-///     -> CheckIPHeader(CHECKSUM false) -> FTPPortMapper(rw, rw, 0) -> rw;
+/// \<4500003D 00010000 40060000 01000001 02000002  10000015 00000002 00000002 50100000 00000000
+/// 504F525420 312C302C302C312C31392C3133370D0A>, LIMIT 2)
+/// -> CheckIPHeader(CHECKSUM false) -> FTPPortMapper(rw, rw, 0) -> rw;
 /// rw [0] -> IPPrint(out) -> Discard;
 /// rw [1] -> Discard;
 /// DriverManager(wait 1, print rw.table, stop);

@@ -14,15 +14,14 @@ use std::sync::Arc;
 
 /// Rewrites ICMP errors about rewritten packets, for the senders of those packets (RFC 5508 section 4).
 ///
-/// ICMPRewriter looks up the flow of the quoted packet in the rewriters in MAPS. If it finds one, it restores
-/// the addresses and ports (or identifier) that the quoted packet was sent with, updates the checksums of the
-/// quoted packet and of the ICMP message (RFC 1624), and readdresses the error to the packet's sender. If the
-/// packet's receiver itself sent the error, the new source is the address by which the sender knows the
-/// receiver.
+/// ICMPRewriter looks up the flow of the quoted packet in the rewriters in MAPS. If it finds one, it restores the
+/// addresses and ports (or identifier) that the quoted packet was sent with. It then updates the checksums of the
+/// quoted packet and of the ICMP message (RFC 1624), and readdresses the error to the packet's sender. If the packet's
+/// receiver itself sent the error, the new source is the address by which the sender knows the receiver.
 ///
 /// # Ports
-/// Input 0: ICMP packets. Output 0: rewritten errors. If MAPS gives a rewriter a PORTOFFSET, errors about its
-/// flows do not leave on output 0, but on the output whose number is the flow's output number plus PORTOFFSET. Output 1
+/// Input 0: ICMP packets. Output 0: rewritten errors. If MAPS gives a rewriter a PORTOFFSET, errors about its flows do
+/// not leave on output 0, but on the output whose number is the flow's output number plus PORTOFFSET. Output 1
 /// (optional): other ICMP packets; without output 1 they are dropped.
 ///
 /// # Example

@@ -80,7 +80,7 @@ pub struct Rewriter<A> {
     reap: i64,
     dst_anno: bool,
     reply_anno: Option<usize>,
-    /// Whether the timer of the sweep, which removes expired flows, is set.
+    /// Whether the timer of the sweep is set. The sweep removes expired flows.
     timed: bool,
     ahead: Vec<Option<Ahead>>,
     /// The segments of a super-packet, while they are rewritten.

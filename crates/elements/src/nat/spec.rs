@@ -148,8 +148,8 @@ impl ArgValue for SpecText {
 }
 
 impl SpecText {
-    /// Looks up the names in the specification. It is an error if a name is unknown, or if an output is not
-    /// below `outputs`.
+    /// Looks up the names in the specification. Returns an error if a name is unknown, or if an output is not below
+    /// `outputs`.
     pub fn resolve(&self, registry: &Registry, scope: &str, outputs: usize) -> Result<Spec, ValueError> {
         let spec = match self.spec.as_ref().map_err(Clone::clone)? {
             UnresolvedSpec::Drop => Spec::Drop,
@@ -163,8 +163,8 @@ impl SpecText {
         spec.outs().try_for_each(|outs| check_outputs(outs, outputs))?;
         Ok(spec)
     }
-    /// Checks the specification as far as that needs no other element. It is an error if the text was wrong, or if
-    /// an output is not below `outputs`.
+    /// Checks the specification as far as that needs no other element. Returns an error if the text was wrong, or if an
+    /// output is not below `outputs`.
     pub fn check(&self, outputs: usize) -> Result<(), ValueError> {
         match self.spec.as_ref().map_err(Clone::clone)? {
             UnresolvedSpec::Drop | UnresolvedSpec::Mapper(_) => Ok(()),

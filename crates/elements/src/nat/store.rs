@@ -258,7 +258,7 @@ impl Store {
         self.flows.get_mut(place as usize)
     }
 
-    /// Sets the capacity. Surplus flows are evicted at once, except those whose guarantee is not over.
+    /// Sets the capacity. Surplus flows are evicted immediately, except those whose guarantee is not over.
     pub fn set_capacity(&mut self, capacity: u32, now: i64) {
         self.capacity = capacity;
         while self.count() > self.limit() && self.evict(now, i64::MAX) {}

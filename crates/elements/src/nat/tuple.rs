@@ -42,7 +42,7 @@ pub fn changed(checksum: u16, change: u16) -> u16 {
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// Whether a change leaves checksums as they are. Both zeros of one's complement do so: 0 and 0xffff.
+/// Whether a change leaves checksums as they are. This is true for both zeros of one's complement, 0 and 0xffff.
 #[inline(always)]
 pub fn is_nothing(change: u16) -> bool {
     change == 0 || change == 0xffff

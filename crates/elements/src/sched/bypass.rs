@@ -9,7 +9,7 @@ use castanet_element::prelude::*;
 /// On a push path, packets from input 0 leave on output 0 while the element is inactive, and on output 1 while it is
 /// active. Packets that come back on input 1 always leave on output 0. On a pull path, output 0 pulls from input 0
 /// while the element is inactive, and from input 1 while it is active. Output 1 always pulls from input 0. A write to
-/// `active` takes effect at once.
+/// `active` takes effect immediately.
 ///
 /// On a pull path, the packets for input 1 must come from another source. A detour from output 1 back to input 1 cannot
 /// be switched on there, because an element that is being pulled from cannot be pulled from again.

@@ -7,10 +7,10 @@ use castanet_element::prelude::*;
 
 /// Sends at most RATE bytes a second to output 0, and the packets beyond that rate to output 1.
 ///
-/// The rate is kept by a token bucket, which is full at the start. After a pause, BURST_BYTES (or the bytes of
-/// BURST_DURATION) may pass at once, and then one more packet of any length. A packet is within the rate if the bucket
-/// owes no tokens when it arrives. Each packet within the rate takes as many tokens as it has bytes. The extra length
-/// annotation does not count. Packets beyond the rate are dropped if output 1 is not connected.
+/// A token bucket, which is full at the start, limits the rate. After a pause, BURST_BYTES (or the bytes of
+/// BURST_DURATION) may pass at once, and then one more packet of any length. A packet is within the rate if the number
+/// of tokens is not negative when it arrives. Each packet within the rate takes as many tokens as it has bytes. The
+/// extra length annotation does not count. Packets beyond the rate are dropped if output 1 is not connected.
 ///
 /// # Ports
 /// Input 0 (push): packets. Output 0 (push): packets within the rate. Output 1 (push, optional): packets beyond it.

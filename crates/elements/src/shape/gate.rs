@@ -5,9 +5,9 @@ use castanet_element::prelude::*;
 
 /// The notifier for pulling tasks. It is on while there are packets upstream that may pass now.
 ///
-/// It replaces the notifiers upstream. Those stay on while packets wait upstream, even if the packets may not pass yet.
-/// The element subscribes to the notifiers upstream, although it has no task. When one of them turns on, the element
-/// turns on this notifier.
+/// It replaces the notifiers upstream, because those stay on while packets wait upstream, even if the packets may not
+/// pass yet. The element subscribes to the notifiers upstream, although it has no task. When one of them turns on, the
+/// element turns on this notifier.
 #[derive(Default)]
 pub(super) struct Gate {
     note: Option<Note>,

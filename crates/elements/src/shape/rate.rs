@@ -71,8 +71,8 @@ impl Bytes {
     /// Makes a full bucket for a burst of `bytes`.
     ///
     /// Click's bucket has 2^32 - 1 parts. Each byte takes a whole number of parts: (2^32 - 1) / (`bytes` + `FLOOR`),
-    /// rounded down. So the bucket holds a little more than the burst, such as 12 bytes instead of 10. This shows in
-    /// the times at which packets pass, so it is reproduced here.
+    /// rounded down. So the bucket holds a little more than the burst, such as 12 bytes instead of 10. This difference
+    /// affects the times at which packets pass, so it is reproduced here.
     fn bucket(rate: u64, bytes: u64) -> TokenBucket {
         if bytes > Bytes::ROUNDED {
             return TokenBucket::new(rate, bytes.saturating_add(1));

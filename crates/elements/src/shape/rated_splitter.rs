@@ -7,9 +7,8 @@ use castanet_element::prelude::*;
 
 /// Sends at most RATE packets a second to output 0, and the packets beyond that rate to output 1.
 ///
-/// The rate is kept by a token bucket, which is full at the start. After a pause, BURST_SIZE packets (or the packets
-/// that are due in BURST_DURATION) may pass at once. Packets beyond the rate are dropped if output 1 is not
-/// connected.
+/// A token bucket, which is full at the start, limits the rate. After a pause, BURST_SIZE packets (or the packets that
+/// are due in BURST_DURATION) may pass at once. Packets beyond the rate are dropped if output 1 is not connected.
 ///
 /// # Ports
 /// Input 0 (push): packets. Output 0 (push): packets within the rate. Output 1 (push, optional): packets beyond it.

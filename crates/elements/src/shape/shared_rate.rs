@@ -13,7 +13,7 @@ pub struct SharedRate(Mutex<State>);
 struct State {
     average: Ewma,
     counters: Vec<Counter>,
-    /// The sum of all counters up to which `average` has their counts.
+    /// The sum of all counters when their counts were last moved to `average`.
     included: u64,
 }
 
@@ -79,9 +79,9 @@ impl Meter {
     pub fn shared(&self) -> &SharedRate {
         &self.shared
     }
-    /// Adds `count` at time `now`, in nanoseconds. Returns the rate if it may differ from what the last call returned,
-    /// which happens at most once per millisecond. If `now` is earlier than in a call before, or than in a call by
-    /// another worker, `count` is added to the current epoch.
+    /// Adds `count` at time `now`, in nanoseconds. Returns the rate if it may differ from what the last call returned.
+    /// This happens at most once per millisecond. If `now` is earlier than in a previous call of this or another
+    /// worker, `count` is added to the current epoch.
     #[inline]
     pub fn update(&mut self, count: u64, now: i64) -> Option<f64> {
         let rate = if now >= self.end { Some(self.next_epoch(now)) } else { None };

@@ -184,8 +184,8 @@ impl Lifecycle for InfiniteSource {
     }
 
     fn effects(&self, _: Effects) -> Effects {
-        // STOP and END_CALL act only in a turn or pull that makes no packets, so the size of batches does not matter to
-        // them.
+        // STOP and END_CALL act only in a turn or pull that makes no packets, so their effects do not depend on the
+        // batch size.
         Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {

@@ -290,7 +290,7 @@ impl Lifecycle for MemSource {
         Ok(())
     }
     fn effects(&self, _: Effects) -> Effects {
-        // STOP takes effect in a turn without packets, so the size of batches does not matter to it.
+        // STOP takes effect in a turn without packets, so its effect does not depend on the batch size.
         Effects::empty()
     }
     fn take_state(&mut self, old: &mut Self, cx: &mut Cx<'_>) -> Result<(), ElementError> {

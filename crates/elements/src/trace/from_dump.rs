@@ -19,23 +19,23 @@ const MOST_SKIPPED: u32 = 1024;
 
 /// Emits the packets of a capture file.
 ///
-/// The file is pcap (both byte orders, micro- and nanoseconds) or pcapng, plain or compressed by gzip, bzip2 or xz;
-/// `-` is the standard input.
+/// The file is pcap (both byte orders, micro- and nanoseconds) or pcapng, plain or compressed by gzip, bzip2 or xz; `-`
+/// is the standard input.
 ///
-/// The timestamp of a packet is the time of its capture. The extra length annotation counts the bytes that
-/// were not captured. The MAC header is marked if the link type has one, and the IPv4 network header is
-/// marked for raw IP or with FORCE_IP. In a Linux "cooked" capture, the packet type annotation comes from the
-/// link header. In all other captures it is "to this host"; HostEtherFilter sets it from Ethernet addresses.
+/// The timestamp of a packet is the time of its capture. The extra length annotation counts the bytes that were not
+/// captured. The MAC header is marked if the link type has one, and the IPv4 network header is marked for raw IP or
+/// with FORCE_IP. In a Linux "cooked" capture, the packet type annotation comes from the link header. In all other
+/// captures it is "to this host"; HostEtherFilter sets it from Ethernet addresses.
 ///
 /// Without TIMING, packets are emitted as fast as possible. With TIMING, they are emitted at the intervals at which
 /// they were captured. START skips all packets before the first one that was captured at that time or later. At END the
 /// element stops, as it does at the end of the file. A write to `extend_interval` moves END, and the element continues.
 /// If a file is cut off within its last record, that record is left out, with a message. At the end, after all packets
-/// were emitted, STOP asks the driver to stop, or END_CALL is called.
+/// were emitted, STOP requests a stop of the router, or END_CALL is called.
 ///
 /// # Ports
-/// No inputs. Output 0: packets, push or pull. Output 1 (optional): with FORCE_IP, packets that are not IPv4.
-/// Without output 1 they are dropped.
+/// No inputs. Output 0: packets, push or pull. Output 1 (optional): with FORCE_IP, packets that are not IPv4. Without
+/// output 1 they are dropped.
 ///
 /// # Example
 /// ```click

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Merges the records of several workers in the order of their times.
 
-/// A worker's records may be held back for as long as another worker is active that may still add an earlier record. A
-/// worker counts as active for this time after it has added a record, in nanoseconds.
+/// The time, in nanoseconds, for which a worker counts as active after it has added a record. Records of one worker are
+/// held back while another active worker may still add an earlier record.
 pub(super) const HOLD: i64 = 50_000_000;
 
 /// At most this many bytes of records are held back. When there are more, all are written.
@@ -110,8 +110,8 @@ impl Merge {
         self.0.clear();
     }
 
-    /// Calls `write` with records in the order of their times, as long as it succeeds. Without `now`, all records are
-    /// written. Otherwise only those are written that precede all records that active workers may still add.
+    /// Calls `write` with records in the order of their times, as long as it succeeds. Without `now`, writes all
+    /// records. With `now`, writes only the records that precede every record that an active worker may still add.
     pub(super) fn write<E>(
         &mut self,
         now: Option<i64>,

@@ -10,7 +10,7 @@ use castanet_io::summary::{Draft, Item, Making, SummaryReader};
 use castanet_packet::{DEFAULT_HEADROOM, MAX_LENGTH};
 use castanet_spec::anno;
 
-/// The most lines without a packet that are read in one turn. The limit lets other tasks have their turns.
+/// The maximum number of lines without a packet that one turn reads. The limit lets other tasks have their turns.
 const MOST_SKIPPED: u32 = 1024;
 /// The maximum length of the data of a packet, in bytes.
 const MOST_DATA: usize = MAX_LENGTH - DEFAULT_HEADROOM;

@@ -34,7 +34,7 @@ pub(super) fn report(error: &dyn std::error::Error, cx: &mut Cx<'_>) {
 /// Locks are taken in this order: the state, then buffers.
 pub(super) struct SharedFile<W> {
     state: CachePadded<Mutex<State<W>>>,
-    /// The buffers of the workers; none if packets are written at once.
+    /// The buffers of the workers; none if packets are written immediately.
     buffers: Vec<CachePadded<Mutex<Records>>>,
     /// Whether packets are accepted: the file is open, and no write has failed.
     accepts: AtomicBool,
@@ -57,7 +57,8 @@ enum File<W> {
 }
 
 impl<W: FileWriter> State<W> {
-    /// Writes packets in the order of their times: with `now`, those that no other packet can precede.
+    /// Writes packets in the order of their times. Without `now`, writes all of them. With `now`, writes only those
+    /// that no other packet can precede.
     fn write_merged(&mut self, now: Option<i64>) -> Result<(), CaptureError> {
         let State { file: File::Open(w), failed, merge } = self else {
             self.merge.clear();
@@ -71,8 +72,8 @@ impl<W: FileWriter> State<W> {
 }
 
 impl<W: FileWriter> SharedFile<W> {
-    /// Creates the state of a file that is not open yet. The packets of several workers are merged, unless they are to be
-    /// written at once.
+    /// Creates the state of a file that is not open yet. The packets of several workers are merged, unless they are to
+    /// be written immediately.
     pub(super) fn new(workers: usize, at_once: bool) -> SharedFile<W> {
         let buffers = if workers > 1 && !at_once { workers } else { 0 };
         SharedFile {
@@ -169,8 +170,9 @@ impl<W: FileWriter> Replica<W> {
         self.shared.accepts.load(Ordering::Relaxed)
     }
 
-    /// Writes the bytes of packets, which end at `ends` and have these `times`, until a write fails. Returns the number
-    /// of packets that were written or accepted for writing. Reports the first error.
+    /// Writes packets until a write fails. `bytes` holds the packets one after the other, `ends` the offset at which
+    /// each of them ends, and `times` their times. Returns the number of packets that were written or accepted for
+    /// writing. Reports the first error.
     pub(super) fn write(&mut self, bytes: &[u8], ends: &[usize], times: &[i64], cx: &mut Cx<'_>) -> usize {
         let Some(buffer) = self.shared.buffers.get(self.worker) else {
             let (written, error) = self.shared.write_at_once(bytes, ends);
@@ -207,7 +209,8 @@ impl<W: FileWriter> Replica<W> {
             cx.set_timer(Self::TIMER, now.saturating_add(HOLD));
         }
     }
-    /// Merges the packets of all workers, and writes them: with `now`, those that no other packet can precede.
+    /// Merges the packets of all workers, and writes them. With `now`, writes only those that no other packet can
+    /// precede.
     fn merge(&self, now: Option<i64>, cx: &mut Cx<'_>) {
         if let Err(e) = self.shared.with_state(|state| state.write_merged(now)) {
             report(&e, cx);

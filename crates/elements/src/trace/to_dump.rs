@@ -90,7 +90,7 @@ pub struct Args {
     /// Whether the bytes of the extra length annotation count as packet length.
     #[arg(keyword, default = true)]
     extra_length: bool,
-    /// Whether each packet is written to the file at once, without buffering.
+    /// Whether each packet is written to the file immediately, without buffering.
     #[arg(keyword, default = false)]
     unbuffered: bool,
     /// Whether times are written in nanoseconds instead of microseconds.

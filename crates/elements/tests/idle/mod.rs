@@ -120,8 +120,8 @@ impl Element for Endless {
     }
 }
 
-/// Returns a configuration with the element from the example of its class, in which a puller is connected to
-/// each output that may be pulled. `None` if there is no such output.
+/// Returns a configuration with the element from the example of its class. In it, a puller is connected to each output
+/// of this element that may be pulled. `None` if there is no such output.
 fn pulled(
     spec: &ClassSpec,
     graph: &Graph,
@@ -329,7 +329,7 @@ fn no_pull_goes_on_for_ever() {
         assert!(turns == PULLS && got < PULLS / 2, "{turns} turns, {got} packets: {text}");
         assert!((PULLS * 100..=PULLS * BOUND).contains(&pulls), "{pulls}: {text}");
     }
-    // TimedUnqueue pulls once a second. With an interval of 1 ns, the control law of CoDel asks for one drop for each
+    // TimedUnqueue pulls once a second. With an interval of 1 ns, the control law of CoDel requires one drop for each
     // nanosecond since the last pull. A pull must still take at most `BOUND` packets.
     let mut r = completed(
         "InfiniteSource(LIMIT 9, BURST 9) -> q :: Queue -> Unqueue(ACTIVE false) -> Discard;

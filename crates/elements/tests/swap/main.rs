@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tests that a hot swap to the same configuration is not visible from outside, and that a failed swap leaves no trace.
-//! Every class that declares that it takes over state is driven together with a twin that is never swapped. Both must
-//! do the same to the end.
+//! Each class that declares that it takes over state runs together with a twin that is never swapped. Both must behave
+//! the same until the end.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bench;

@@ -100,7 +100,8 @@ pub struct PacketSocket {
     link: LinkType,
     drops: u64,
     layout: Layout,
-    /// An error that the kernel returned when a frame was read, and will not report again; `None` if there is none.
+    /// The error that the kernel returned when a frame was read. The kernel will not report it again. `None` if there
+    /// was no error.
     error: Option<Errno>,
 }
 

@@ -24,8 +24,8 @@ enum Means {
     /// A TCX link: the kernel removes the program when the descriptor is closed, even if the process is
     /// killed.
     Link { fd: OwnedFd },
-    /// A cls_bpf filter, which stays until it is removed. Used for kernels before 6.6 and in user namespaces. `made`:
-    /// whether the clsact qdisc was created for this filter.
+    /// A cls_bpf filter, which stays until it is removed. Used for kernels before 6.6 and in user namespaces. `made` is
+    /// true if the clsact qdisc was created for this filter.
     Filter { handle: u32, made: bool },
     /// A filter owned by the process that opens devices. That process removes the filter when this process
     /// ends.

@@ -138,8 +138,8 @@ impl Tun {
         self.queues.first().map_or(Ok(()), set).map_err(failed)
     }
 
-    /// Reads from a queue one packet that the host has sent, without blocking. Returns its outstanding
-    /// offloads, and its length, which is at most the length of `into`. Returns `None` if there is no packet.
+    /// Reads one packet of the host from a queue, without blocking. Returns the packet's outstanding offloads and its
+    /// length (at most the length of `into`), or `None` if there is no packet.
     ///
     /// # Errors
     /// [`DeviceError::Down`] when the device has vanished.

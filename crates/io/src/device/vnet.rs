@@ -92,10 +92,10 @@ pub enum BadOffload {
 
 /// Completes a partial checksum, if the frame has one.
 ///
-/// The checksum field holds the sum of the pseudo header, not inverted. So the checksum over everything from
-/// the transport header on, including this field, is correct (RFC 793 section 3.1, RFC 768). UDP sends a checksum of
-/// zero as all ones (RFC 768), other protocols send it as it is (RFC 1624 section 3). The offset of the checksum
-/// field shows the protocol.
+/// The checksum field holds the sum of the pseudo header, not inverted. So the checksum over everything from the
+/// transport header on, including this field, is correct (RFC 793 section 3.1, RFC 768). UDP sends a checksum of zero
+/// as all ones (RFC 768); other protocols send it as it is (RFC 1624 section 3). The offset of the checksum field shows
+/// the protocol.
 ///
 /// # Errors
 /// When the checksum field is outside of the frame. In this case the frame is not changed.

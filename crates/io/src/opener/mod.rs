@@ -50,7 +50,7 @@ pub(crate) fn client() -> Option<&'static Client> {
     CLIENT.get()
 }
 
-/// Tells the other process that the first configuration is ready. From then on, that process checks each request
+/// Reports to the other process that the first configuration is ready. From then on, that process checks each request
 /// against its list of devices.
 ///
 /// # Errors

@@ -128,8 +128,8 @@ fn set<const N: usize>(out: &mut [u8], at: usize, value: [u8; N]) {
     }
 }
 
-/// Returns the length in bytes of a header's options. This is the length of `said`, which holds the options padded to a
-/// multiple of four bytes, or the length that `header_len` leaves for options, whichever is greater.
+/// Returns the length in bytes of a header's options. This is the greater of two lengths: that of `said`, which holds
+/// the options padded to a multiple of four bytes, and the length that `header_len` leaves for options.
 fn options(said: Option<&Vec<u8>>, header_len: Option<u8>) -> usize {
     let wanted = header_len.map_or(0, |n| usize::from(n.min(60) / 4 * 4).saturating_sub(20));
     said.map_or(0, Vec::len).max(wanted)
@@ -317,7 +317,7 @@ impl Draft {
         }
     }
 
-    /// Writes the payload of an ICMP packet, which begins with the ICMP header, at offset `at`. The ICMP fields of
+    /// Writes the payload of an ICMP packet at offset `at`. The payload begins with the ICMP header. The ICMP fields of
     /// the record then overwrite this header.
     fn put_icmp_payload(&self, payload: &[u8], at: usize, out: &mut Vec<u8>) {
         let end = at.saturating_add(payload.len());

@@ -20,7 +20,7 @@ enum Role {
 
 /// An element in a connection list, after its name is resolved.
 struct Operand<'a> {
-    /// The node of the element; `None` if the name could not be resolved, which has been reported as an error.
+    /// The node of the element; `None` if the name could not be resolved. In that case, an error has been reported.
     node: Option<usize>,
     role: Role,
     inputs: PortList<'a>,

@@ -37,7 +37,7 @@ struct Slot {
     upstream: Vec<Option<(usize, usize)>>,
     /// Packets that were pushed to the element while it was running, each with its input.
     parked: Vec<(usize, Packet)>,
-    /// Whether packets on higher outputs move first.
+    /// Whether packets on outputs with higher numbers move before those on outputs with lower numbers.
     descending: bool,
 }
 

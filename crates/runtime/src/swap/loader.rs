@@ -50,7 +50,7 @@ pub trait Loader: Send + Sync {
     fn packages(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Called when a configuration has been prepared. It may replace the running one, but the swap can still fail.
+    /// Called when a configuration has been prepared. The swap to this configuration can still fail.
     fn prepared(&self, _shared: &Arc<Shared>) {}
     /// Called when a configuration has replaced the previous one, and the previous one is freed.
     fn swapped(&self, _shared: &Arc<Shared>) {}

@@ -151,8 +151,8 @@ impl Plan {
     }
 }
 
-/// Returns the classes whose unnamed elements may lose their state: the class has state to move, and the swap removes
-/// some of its unnamed elements and adds others.
+/// Returns the classes whose unnamed elements may lose their state. Such a class has state to move, and the swap
+/// removes some of its unnamed elements and adds others.
 fn unpaired(old: &Graph, new: &Graph, gone: &[usize], pairs: &Pairs) -> Vec<String> {
     let class = |graph: &Graph, e: usize| {
         let spec = graph.spec(e).filter(|s| !s.counts.is_empty() || !s.takes_state.is_empty())?;

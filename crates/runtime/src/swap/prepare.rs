@@ -67,8 +67,8 @@ impl Running {
         // The configuration keeps its origin. Otherwise a client that has written it could gain rights.
         let (origin, config, before) = (shared.names.origin(), shared.config.clone(), self.swapped());
         let work = move || {
-            // Several elements may have asked to read the configuration again. If another swap has come first, do
-            // nothing.
+            // Several elements may have requested that the configuration be read again. If another swap has taken place
+            // in the meantime, do nothing.
             if running.swapped() != before {
                 return;
             }

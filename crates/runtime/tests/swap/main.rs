@@ -434,8 +434,8 @@ fn files_are_handed_over_or_closed_before_they_are_opened_anew() {
     }
 }
 
-/// Workers that wait at the barrier of a swap answer requests of the others. If they did not, a worker that
-/// waits for an answer would never reach the barrier, and the swap would hang.
+/// Workers that wait at the barrier of a swap answer requests of other workers. If they did not, a worker that waits
+/// for an answer would never reach the barrier, and the swap would hang.
 #[test]
 fn workers_that_have_stopped_for_a_swap_answer_questions() {
     watched(|| {

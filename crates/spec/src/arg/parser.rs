@@ -16,8 +16,8 @@ pub struct Parser<'a> {
     pub(super) given: Vec<Vec<Range<usize>>>,
     cx: ArgCx<'a>,
     pub(super) errors: Vec<ArgError>,
-    /// The index of the first declaration of the struct that is being filled: above 0 for a flattened struct.
-    /// The indices that callers pass are relative to it.
+    /// The index, among all declarations, of the first declaration of the struct that is being filled. It is above 0
+    /// only for a flattened struct. The indices that callers pass are relative to it.
     base: usize,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
         p
     }
 
-    /// Returns the index of the declaration that has a keyword as its name or as an alias.
+    /// Returns the index of the declaration whose name or alias is `keyword`.
     fn index_of(&self, keyword: &str) -> Option<usize> {
         self.specs
             .iter()
@@ -313,9 +313,9 @@ impl<'a> Parser<'a> {
         (values.len() == n).then_some(values)
     }
 
-    /// Checks that at most one of several arguments is given, or exactly one if one is `mandatory`. Each entry of
+    /// Checks that at most one of several arguments is given, or exactly one if `mandatory` is true. Each entry of
     /// `arguments` is the index of an argument, and `true` if the value of the argument switches it off. An argument
-    /// that is switched off counts as not given. Returns none and adds an error if the check fails.
+    /// that is switched off counts as not given. If the check fails, adds an error and returns `None`.
     pub fn choose(&mut self, arguments: &[(usize, bool)], mandatory: bool) -> Option<()> {
         let name = |&(index, _): &(usize, bool)| {
             self.specs.get(self.base.saturating_add(index)).map_or("", |s| s.name)

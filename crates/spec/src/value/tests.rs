@@ -156,7 +156,7 @@ fn limits_of_arguments() {
     assert_eq!(error(short), "must be at least 0.000001");
 }
 
-/// The help for an invalid value, and the replacement that it suggests.
+/// Returns the help for an invalid value, and the suggested replacement.
 fn mend<T: ArgValue + std::fmt::Debug>(t: &str) -> (String, Option<String>) {
     let mut names = Names::new();
     names.define_addresses("", "host").ip = Some([10, 0, 0, 1]);

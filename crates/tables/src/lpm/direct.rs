@@ -307,7 +307,8 @@ impl DirectTable {
         self.release_hop(hop).ok_or(NotFound)
     }
 
-    /// Among the other prefixes in the table, the longest one that contains `prefix`. The default route does not count.
+    /// Returns the longest other prefix in the table that contains `prefix`, with the number of its route. Ignores the
+    /// default route.
     fn parent(&self, prefix: Prefix) -> Option<(Prefix, u32)> {
         let mut below = prefix;
         loop {

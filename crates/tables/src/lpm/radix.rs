@@ -335,8 +335,8 @@ impl RadixTable {
         }
     }
 
-    /// [`Self::lookup`] for each address, up to the length of the shorter slice. Eight lookups traverse the
-    /// tree in parallel.
+    /// Looks up each address as [`Self::lookup`] does, and stores the results in `routes`. Stops at the end of the
+    /// shorter slice. Eight lookups traverse the tree in parallel.
     pub fn lookup_many(&self, addrs: &[u32], routes: &mut [Option<Route>]) {
         for (addrs, routes) in addrs.chunks(SIDE_BY_SIDE).zip(routes.chunks_mut(SIDE_BY_SIDE)) {
             // For each address, the index of the matching entry, or u32::MAX (never a valid index) if there is none.

@@ -21,10 +21,10 @@ impl Probe {
 }
 
 loom::lazy_static! {
-    /// Models the total order of sequentially consistent accesses, which loom treats as acquire and release accesses.
-    /// A read first acquires this variable, and a write releases it afterwards. Example: each of two threads writes
-    /// its own variable and then reads the variable of the other thread. The thread that accesses `ORDER` second sees
-    /// the write of the other thread. Rust's memory model guarantees this and more.
+    /// Models the total order of sequentially consistent accesses. loom itself treats these accesses as acquire and
+    /// release accesses. A read first acquires this variable, and a write releases it afterwards. Example: each of two
+    /// threads writes its own variable and then reads the variable of the other thread. The thread that accesses
+    /// `ORDER` second sees the write of the other thread. Rust's memory model guarantees this and more.
     static ref ORDER: AtomicUsize = AtomicUsize::new(0);
 }
 

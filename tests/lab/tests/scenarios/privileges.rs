@@ -100,8 +100,8 @@ fn a_swap_to_a_device_that_is_not_listed_is_refused_with_the_reason() {
         let answer = client.say(&format!("WRITEDATA hotconfig {}\r\n{text}", text.len()));
         assert!(answer.starts_with("520") && answer.contains("--devices"), "{answer}");
     }
-    // Later configurations may use the device of the first one, also in other elements. And after refused swaps
-    // the old configuration continues.
+    // Later configurations may use the device of the first one, also in other elements. After a refused swap, the old
+    // configuration continues.
     client.swap(&format!("{ONE} Idle -> ToDevice(eth0);"));
     arrives(&a, "eth0", &mut client, "c0.count");
     assert!(process.stop().ok());

@@ -73,7 +73,7 @@ impl ArpQuerier {
         self.own.broadcast.store(broadcast.to_bits(), Ordering::Relaxed);
         self.state.invalidate();
     }
-    /// The querier's own IP address, which its queries have as sender address.
+    /// The querier's own IP address, which is the sender address of its queries.
     #[read]
     fn ipaddr(&self) -> Ipv4Addr {
         address(&self.own.ip)

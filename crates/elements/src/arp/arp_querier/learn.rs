@@ -45,10 +45,10 @@ impl ArpQuerier {
         }
     }
 
-    /// Prepares a further call of `release`. Called before the packets in `held`, which waited for `ip`, are sent,
-    /// because other workers may put more packets for `ip` in the table meanwhile. Adds `ip` to `releasing`, sets the
-    /// timer that calls `release`, and returns true. Returns false, and adds nothing, if no other workers use the table
-    /// or if `held` is empty.
+    /// Prepares a further call of `release` for the address `ip`. `held` are the packets that waited for `ip`. Called
+    /// before they are sent, because other workers may put more packets for `ip` in the table meanwhile. Adds `ip` to
+    /// `releasing`, sets the timer that calls `release`, and returns true. Returns false, and adds nothing, if no other
+    /// workers use the table or if `held` is empty.
     pub(super) fn wait_for(&mut self, ip: u32, held: &VecDeque<Packet>, now: i64, cx: &mut Cx<'_>) -> bool {
         if !self.workers || held.is_empty() {
             return false;

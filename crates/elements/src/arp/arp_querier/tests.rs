@@ -73,7 +73,7 @@ fn packets_wait_for_the_reply_and_keep_their_order() {
     assert_eq!((k.read("queries").unwrap(), k.read("responses").unwrap()), ("2".into(), "2".into()));
     assert_eq!((k.dropped(Reason::Consumed), k.all_dropped()), (2, 2));
     assert!(k.read("table").unwrap().contains("10.0.0.8 1 02-00-00-00-00-08 0.0"));
-    // A changed address is used at once, but also queried, because it may be forged.
+    // A changed address is used immediately. It is also queried, because it may be forged.
     k.push(1, [reply(host(9), 7)]);
     assert_eq!(sent(&mut k, [to(host(9), 1)]), "1>7 q9");
 }
@@ -156,7 +156,7 @@ fn what_waits_too_long_is_dropped_by_the_timer() {
 #[test]
 fn what_nobody_answers_for_is_given_up() {
     let mut k = Kit::<ArpQuerier>::with_ports(CONFIG, 2, 3).unwrap();
-    /// Returns the numbers of the packets on output 2, which must be unchanged.
+    /// Returns the numbers of the packets on output 2. Fails if one of these packets has changed.
     fn given_up(out: Vec<(usize, Packet)>) -> Vec<u8> {
         let mine = out.iter().filter(|o| o.0 == 2);
         mine.map(|(_, p)| {

@@ -2,8 +2,8 @@
 //! The table behind ARPTable and ARPQuerier: the Ethernet addresses of IP addresses, and the packets that wait for
 //! them.
 //!
-//! One lock protects the table. To avoid it, queriers cache an entry until its next query or its expiry is due. An
-//! atomic number, the generation, shows whether cached entries are still valid.
+//! One lock protects the table. To avoid taking the lock, queriers cache an entry until its next query or its expiry is
+//! due. An atomic number, the generation, shows whether cached entries are still valid.
 
 use super::entry::{Entry, Settings};
 use castanet_element::prelude::*;

@@ -77,7 +77,7 @@ pub enum Op {
     Write,
     /// Waits for the given number of steps.
     Pause,
-    /// Waits until a time has passed or a step comes.
+    /// Waits until a time has passed or the next step is granted.
     Wait,
     /// Marks a target of jumps.
     Label(String),

@@ -154,9 +154,9 @@ impl Machine {
         cx.with_cx(|cx| self.enter(cx));
         self.offline = false;
         match self.kind {
-            // A driver script starts at the first request to stop, which the script makes here itself. Requests are
-            // answered before tasks run, so the script starts before any task. Requests from other elements come later,
-            // and count as steps.
+            // A driver script starts at the first request to stop. The script itself makes this request here. Requests
+            // are answered before tasks run, so the script starts before any task. Requests from other elements come
+            // later, and count as steps.
             ScriptType::Driver => cx.stop(1),
             ScriptType::Active => {
                 let now = cx.now();

@@ -72,8 +72,8 @@ impl FromDevice {
         if old.args.devname != self.args.devname {
             return;
         }
-        // `followed` is set only after a failed swap. Then `old` is the element of the new router, which has taken
-        // frames from this element. Take back these frames. All later frames are in the socket of this element.
+        // `followed` is set only after a failed swap. In that case, `old` is the element of the new router, which has
+        // taken frames from this element. Take back these frames. All later frames are in the socket of this element.
         if std::mem::take(&mut self.followed) {
             let n = std::mem::take(&mut old.from_old).min(old.waiting.len());
             self.waiting.extend(old.waiting.drain(..n));

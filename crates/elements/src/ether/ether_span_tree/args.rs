@@ -37,8 +37,8 @@ pub struct Args {
 }
 
 impl Args {
-    /// Checks the arguments, except for the ranges of the times. These are declared as `min` and `max` above, and are
-    /// those of IEEE 802.1D-1998 section 8.10.2 and table 8-3.
+    /// Checks the arguments, except for the ranges of the times. These ranges are declared as `min` and `max` above,
+    /// and are those of IEEE 802.1D-1998 section 8.10.2 and table 8-3.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !is_station(self.addr) {
             return Err("ADDR: must be the address of one station".into());

@@ -63,8 +63,8 @@ pub(super) struct Port {
     /// The best priority vector received on this port. If the port is designated, the vector that this bridge sends on
     /// it.
     pub(super) best: Priority,
-    /// The time at which the message with the vector `best` had age 0, which is its arrival time minus its age. `None`
-    /// while the port is designated.
+    /// The time at which the message with the vector `best` had age 0: its arrival time minus its age. `None` while the
+    /// port is designated.
     pub(super) born: Option<i64>,
     /// The time at which the port enters its next state; `None` if it stays in its state.
     pub(super) advance: Option<i64>,

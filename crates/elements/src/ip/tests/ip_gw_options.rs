@@ -20,7 +20,7 @@ fn ip(options: &[u8]) -> Packet {
 
 const ME: &str = "10.0.0.1, 10.0.1.1 10.0.2.1";
 
-// Milliseconds since midnight UT at the kit's start, which is 1000 s after the start of 1970.
+// The time at the kit's start, in milliseconds since midnight UT. The kit starts 1000 s after the start of 1970.
 const T: [u8; 4] = 1_000_000u32.to_be_bytes();
 
 #[test]
@@ -138,7 +138,7 @@ fn truncated_headers() {
     assert!(Kit::<IpGwOptions>::new("").is_err());
 }
 
-/// A packet to `dst` with these options, whose next hop is `hop`.
+/// Returns a packet to `dst` with these options. Its next hop is `hop`.
 fn to(dst: [u8; 4], hop: [u8; 4], options: &[u8]) -> Packet {
     let mut p = ip(options);
     let mut h = etherparse::Ipv4Header::from_slice(p.data()).unwrap().0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The limits on a count of AggregateCounter: when it freezes the element, stops the driver, or calls a handler.
+//! The limits on a count of AggregateCounter. When the count reaches a limit, the element freezes, stops the driver, or
+//! calls a handler.
 
 use castanet_element::prelude::*;
 

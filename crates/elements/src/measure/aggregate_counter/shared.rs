@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the workers of an AggregateCounter share.
 //!
-//! While each packet only adds to the count of its aggregate, each worker counts in a table of its own. As soon as the
-//! decision about a packet may depend on all packets before it, all workers count in the main table: when there is a
-//! limit, when the element is frozen or inactive, when it has a second input, or when the tables are nearly full.
+//! While each packet only adds to the count of its aggregate, each worker counts in a table of its own. All workers
+//! count in the main table when the decision about a packet may depend on all packets before it. This is so when there
+//! is a limit, when the element is frozen or inactive, when it has a second input, or when the tables are nearly full.
 
 use super::counts::{Counts, MOST};
 use super::limits::Limits;
@@ -48,8 +48,9 @@ pub struct Shared {
     state: Mutex<State>,
     /// The tables of the workers; none if there is one worker.
     tables: Vec<CachePadded<Mutex<Counts>>>,
-    /// Whether workers count in their own tables. Becomes false before the tables are moved to the main one; so a worker
-    /// that finds true while it has locked its own table may count in it.
+    /// Whether workers count in their own tables. It becomes false before the counts in these tables are moved to the
+    /// main table. Therefore, a worker that finds true while it holds the lock of its own table may count in that
+    /// table.
     apart: AtomicBool,
     /// How many aggregates each worker's own table may have.
     room: AtomicUsize,

@@ -24,8 +24,8 @@ fn ports(transport: &[u8]) -> Option<(u16, u16)> {
     Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
-/// Returns the flow of an IP packet. Also returns whether the packet goes from the lower end (address and port) to the
-/// higher.
+/// Returns the flow of an IP packet, and whether the packet goes from the lower end of the flow to the higher end. Ends
+/// are compared by address, then by port.
 fn key(ip: &[u8; 20], transport: &[u8]) -> Option<(Key, bool)> {
     let kind = ip[9];
     if kind != protocol::TCP && kind != protocol::UDP {

@@ -98,8 +98,8 @@ impl Shared {
             self.reap(now, due);
         }
     }
-    /// Removes ended flows, unless another worker does so at the same time. Only sets the time of the first removal if
-    /// `due` is `i64::MIN`.
+    /// Removes ended flows, unless another worker is removing them. If `due` is `i64::MIN`, only sets the time of the
+    /// first removal.
     #[cold]
     fn reap(&self, now: i64, due: i64) {
         let next = now.saturating_add(self.interval);

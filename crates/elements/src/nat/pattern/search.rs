@@ -34,7 +34,7 @@ fn stride(count: u64, secret: &mut Secret) -> u64 {
         }
         a == 1
     };
-    // Ends at stride 1 at the latest, which shares no factor with any count.
+    // Ends at stride 1 at the latest, because 1 shares no factor with any count.
     while !shares_no_factor(count, stride) {
         stride = stride % most + 1;
     }

@@ -31,8 +31,8 @@ fn flow(new: &New, to: Tuple, outs: Outs, kind: RewriterKind) -> Flow {
 }
 
 impl Store {
-    /// Adds a flow that rewrites packets to `to`. If the store is full, another flow is evicted. It is an
-    /// error if no flow may be evicted. Returns the index of the new flow.
+    /// Adds a flow that rewrites packets to `to`, and returns the index of the new flow. If the store is full, evicts
+    /// another flow. Returns an error if no flow may be evicted.
     pub fn insert(&mut self, new: &New, to: Tuple, outs: Outs) -> Result<u32, Reason> {
         let expiry = self.expiry_of_newcomer(new);
         while self.count() >= self.limit() {

@@ -156,8 +156,8 @@ fn of_errors_and_in_errors() {
         let good = error(&sent);
         let (out, back) = rig.push("icmp", &mut icmp, 0, vec![copy(&good)]).remove(0);
         assert_eq!((out, show(&back), &back.data()[28..]), (0, "5.5.5.5 > 1.0.0.1 icmp 3".into(), p.data()));
-        // Fragments of an error stay unchanged, and so do errors that quote a later fragment, which has no
-        // known flow.
+        // Fragments of an error stay unchanged. Errors that quote a later fragment stay unchanged too, because no flow
+        // is known for a later fragment.
         let first = with_word(&good, 0x2000);
         let strange =
             later(&good).into_iter().chain([first]).chain(later(&sent).into_iter().map(|f| error(&f)));

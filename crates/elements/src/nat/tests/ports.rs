@@ -92,7 +92,7 @@ fn what_is_exhausted_is_so_for_those_alone() {
         assert_eq!(kit.push(0, five(client, port)).len(), 2, "{client} {port}");
     }
     assert_eq!(kit.push(0, (0..5).map(|i| tcp((A, i), (B, 20), "S", 1, 0, b""))).len(), 2);
-    // A new pattern has free ports at once, and the flows of the old pattern are gone.
+    // A new pattern has free ports immediately, and the flows of the old pattern are gone.
     kit.write("pattern0", "pattern - 1026-1027# - - 0 0").unwrap();
     assert_eq!(kit.push(0, five(1, 20)).len(), 2);
     kit.write("clear", "").unwrap();

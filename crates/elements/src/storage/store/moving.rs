@@ -29,7 +29,7 @@ impl Store {
         Ok(())
     }
 
-    /// Updates the gauge, which shows the number of stored packets, after `gone` packets have been taken out.
+    /// Updates the gauge of stored packets after `gone` packets have been taken out.
     fn measure(&self, gone: usize) {
         match &self.packets {
             Packets::Own { fifo, .. } => self.gauge.set(fifo.len()),

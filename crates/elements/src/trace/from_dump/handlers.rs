@@ -76,7 +76,7 @@ impl FromDump {
     fn reset_counts(&mut self) {
         self.count.reset();
     }
-    /// With TIMING, emits the next packet at once, and the following packets at their intervals after it.
+    /// With TIMING, emits the next packet immediately, and the following packets at their intervals after it.
     #[write(button)]
     fn reset_timing(&mut self, cx: &mut Cx<'_>) {
         self.shift = None;

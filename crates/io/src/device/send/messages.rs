@@ -55,8 +55,8 @@ impl Messages {
         !ended.is_empty() && ended.iter().all(Result::is_ok)
     }
 
-    /// Switches vnet headers on when a frame needs such a header, and off again some calls after the last such frame.
-    /// Returns whether vnet headers are on.
+    /// Switches offload headers on when a frame needs one, and off after `PATIENCE` calls without such a frame. Returns
+    /// whether offload headers are on.
     #[inline]
     fn headers_for(&mut self, needed: bool) -> Result<bool, Errno> {
         match (needed, self.headers) {

@@ -192,9 +192,9 @@ impl PacketSender {
         let limit = self.limit;
         let mut sent =
             self.messages.send(std::iter::from_fn(|| frames.next_if(|frame| !frame.is_below(limit))));
-        // `Full` means that the caller's descriptor becomes writable when there is free space. But that descriptor is
-        // the ring's, which does not signal free space in the buffer of the second socket. `Congested` makes the caller
-        // retry without waiting for a descriptor.
+        // `Full` means that the caller's descriptor becomes writable when there is free space. But the caller has the
+        // descriptor of the ring, and this descriptor does not signal free space in the buffer of the second socket.
+        // `Congested` makes the caller retry without waiting for a descriptor.
         if self.ring.is_some() && sent.refusal == Some(Refusal::Full) {
             sent.refusal = Some(Refusal::Congested);
         }

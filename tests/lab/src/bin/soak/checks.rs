@@ -172,9 +172,9 @@ fn control(results: &Results, table: &mut Table) {
 
 /// The memory of a router in several samples, in KiB.
 ///
-/// The lower quartile shows whether memory grows. Higher values depend on when samples were taken, because a router has
-/// the state of both configurations during a swap, and a router that is flooded swaps for a large part of each second.
-/// Memory that is never freed raises all of them.
+/// The lower quartile shows whether memory grows, because memory that is never freed raises all values. Values above
+/// the quartile depend on when the samples were taken: a router has the state of two configurations during a swap, and
+/// a router that is flooded spends a large part of each second in swaps.
 #[derive(Default)]
 struct Memory {
     quarter: u64,

@@ -103,9 +103,9 @@ pub struct Disturber<'a> {
     pub counts: BTreeMap<Disturbance, u64>,
     /// The number of frames that floods sent.
     pub frames: u64,
-    /// The intervals in which good swaps may be refused, because a router has no free descriptor or one of its devices is
-    /// missing, so that it cannot look up the addresses of devices. Each entry has the router, and the first and last
-    /// second of the interval, counted from the start of the run.
+    /// The intervals in which a router may refuse good swaps. The router cannot look up the addresses of devices while
+    /// it has no free descriptor, or while one of its devices is missing. Each entry has the router, and the first and
+    /// last second of the interval, counted from the start of the run.
     pub excused: Vec<(network::RouterKind, u64, u64)>,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Disturber<'a> {
             }
             self.next += 1;
         }
-        // The oldest of more than 8 floods have ended, so waiting for 4 of them takes no time.
+        // If there are more than 8 floods, the oldest of them have ended. Waiting for 4 of these takes no time.
         if self.floods.len() > 8 {
             self.reap(4);
         }

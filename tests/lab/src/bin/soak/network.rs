@@ -218,7 +218,7 @@ impl Network {
         self.address_attacker();
     }
 
-    /// Gives the attacker its address. This is repeated when its device is created again.
+    /// Gives the attacker its address. Called again when the attacker's device is created again.
     pub fn address_attacker(&self) {
         address_host(&self.attacker, "10.66.0.2/24", "10.66.0.1", "02:00:00:00:08:02");
     }

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub const CALM: Duration = Duration::from_secs(15);
 /// A minute.
 pub const MINUTE: Duration = Duration::from_secs(60);
-/// The last part of a calm stretch. A packet that is sent in it may meet a disturbance.
+/// The last part of a calm stretch. A packet that is sent in this part may still be on its way when a disturbance
+/// begins.
 const MARGIN: Duration = Duration::from_secs(1);
 /// The first seconds of a run, in which the spanning tree opens its ports and neighbours are resolved.
 pub const WARM_UP: Duration = Duration::from_secs(3);
