@@ -5,9 +5,10 @@
 //! Modules, bottom up: [`net_link`] (the element class that carries frames), [`classes`] (the classes of a simulated
 //! network), [`topology`] (devices, their addresses, and the links between them), [`host`] (hosts at devices that no link
 //! reaches), [`options`] (what users may set), [`simulation`] (the configuration of the whole network), [`report`] (what
-//! became of packets).
+//! became of packets), [`check`](mod@check) (what is wrong with the network).
 #![forbid(unsafe_code)]
 
+pub mod check;
 pub mod classes;
 pub mod host;
 pub mod net_link;
@@ -16,6 +17,7 @@ pub mod report;
 pub mod simulation;
 pub mod topology;
 
+pub use check::{Checked, check};
 pub use classes::NetClasses;
 pub use options::Options;
 pub use report::Report;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet net`: runs and checks networks of several routers.
 
+mod check;
 mod run;
 
 use crate::combine::Routers;
@@ -30,12 +31,16 @@ enum What {
     /// Run a network in simulated time, with hosts at the devices that no link reaches.
     #[command(long_about = run::ABOUT, after_help = run::EXAMPLES)]
     Run(run::Run),
+    /// Find forwarding loops, black holes and mismatched frames in a network, without running it.
+    #[command(long_about = check::ABOUT, after_help = check::EXAMPLES)]
+    Check(check::Check),
 }
 
 /// Runs a subcommand of `castanet net`.
 pub fn main(args: &Net) -> ExitCode {
     let done = match &args.what {
         What::Run(a) => run::main(a),
+        What::Check(a) => check::main(a),
     };
     match done {
         Ok(good) => ExitCode::from(u8::from(!good)),

@@ -7,7 +7,7 @@ use crate::run::build;
 use castanet_element::Clock;
 use castanet_graph::Graph;
 use castanet_net::options::HostOption;
-use castanet_net::{Options, Report, Simulation};
+use castanet_net::{NetError, Options, Report, Simulation, check};
 use castanet_spec::value::{Bandwidth, Nanos};
 use castanet_spec::{ArgCx, ArgValue, Names, Origin, Prefix};
 use clap::Args;
@@ -103,7 +103,8 @@ fn bandwidth(text: &str) -> Result<(Option<String>, String), String> {
     }
 }
 
-fn host(text: &str) -> Result<HostOption, String> {
+/// Parses the address of a host: `A.eth0=10.0.0.9/24`, perhaps with a gateway.
+pub fn host(text: &str) -> Result<HostOption, String> {
     let form = "expected DEVICE=ADDRESS/LENGTH[,GATEWAY], as in A.eth0=10.0.0.9/24";
     let (at, addresses) = text.split_once('=').ok_or(form)?;
     let (prefix, gateway) = addresses.split_once(',').map_or((addresses, None), |(p, g)| (p, Some(g)));
@@ -144,8 +145,12 @@ impl Run {
 pub fn main(args: &Run) -> Result<bool, Vec<String>> {
     let loaded = super::load(&args.routers)?;
     let options = args.options();
-    let simulation = Simulation::new(&loaded.graph, &loaded.topology, &loaded.classes, &options, |_| true)
-        .map_err(|e| e.0.lines().map(String::from).collect::<Vec<_>>())?;
+    let lines = |e: NetError| e.0.lines().map(String::from).collect::<Vec<_>>();
+    // The check finds out on which links frames have no Ethernet header.
+    let raw = check(&loaded.graph, &loaded.topology, &options).map_err(lines)?.raw_links;
+    let simulation =
+        Simulation::new(&loaded.graph, &loaded.topology, &loaded.classes, &options, |e| !raw.contains(&e))
+            .map_err(lines)?;
     simulation.notes.iter().for_each(|note| complain(note));
     if args.print_config {
         let text = castanet_lang::print::driver(&simulation.flat);

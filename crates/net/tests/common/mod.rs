@@ -87,7 +87,11 @@ impl Net {
         let simulation = self.try_simulation(options).unwrap();
         let (graph, wrong) = Graph::new(simulation.flat.clone(), self.classes.as_ref());
         assert!(wrong.is_empty(), "{}", render::render_pretty(&self.sources, &wrong, false));
-        let run = RunOptions { clock: Clock::simulated(1_000_000_000_000_000_000), ..RunOptions::default() };
+        let run = RunOptions {
+            clock: Clock::simulated(1_000_000_000_000_000_000),
+            printer: Box::new(|_| {}),
+            ..RunOptions::default()
+        };
         let built = castanet_runtime::build(graph, self.classes.clone(), &self.sources, run);
         let (mut router, _): (Router, _) =
             built.unwrap_or_else(|d| panic!("{}", render::render_pretty(&self.sources, &d, false)));
