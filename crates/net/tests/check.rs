@@ -97,7 +97,11 @@ fn frames_that_do_not_fit() {
         [["10.0.2.0/24 2", "10.0.0.1 0", "10.0.0.2 2"], ["10.0.1.0/24 2", "10.0.0.2 0", "10.0.0.1 2"]];
     let pair = |a: String, b: String| Net::of(&[("A".into(), a), ("B".into(), b)], &["A.ppp0==B.ppp0"]);
     let raw = |n: usize| gateway(own[n], &routes[n]);
-    assert_eq!(messages(&pair(raw(0), raw(1))), [""; 0]);
+    let sound = pair(raw(0), raw(1));
+    assert_eq!(messages(&sound), [""; 0]);
+    let options = Options { ping_all: true, ..Options::default() };
+    let report = sound.run(&options);
+    assert!(report.succeeded() && report.pings.len() == 2, "{}", report.text());
     // B expects Ethernet frames.
     let ethernet = ip_router(own[1], &["10.0.1.0/24 10.0.0.1 2"]);
     assert_eq!(
@@ -156,6 +160,26 @@ fn filters_bridges_and_translators() {
     assert_eq!(messages(&Net::of(&routers("10.0.0.2"), &links)), [""; 0]);
     let lost = messages(&Net::of(&routers("10.0.0.3"), &links));
     assert!(lost.len() == 1 && lost[0].contains("the network of B.eth0"), "{lost:?}");
+}
+
+#[test]
+fn odd_configurations_are_no_defects() {
+    // A cycle in a router, extreme numbers, unknown classes, a router without addresses.
+    for text in [
+        "FromDevice(x) -> u :: Unstrip(2147483647) -> s :: Strip(-2147483648) -> q :: Queue -> ToDevice(x); Idle -> u;",
+        "FromDevice(x) -> u :: Unstrip(14) -> t :: Tee -> u; t [1] -> Queue -> ToDevice(x);",
+        "FromDevice(x) -> CheckIPHeader(OFFSET 14) -> StaticIPLookup(0.0.0.0/0 0) -> Queue -> ToDevice(x);",
+        "FromDevice(x) -> Classifier -> Discard; Idle -> ToDevice(x);",
+        "FromDevice(x) -> Paint(300) -> p :: PaintSwitch -> Discard;",
+        "Idle -> ToDevice(x); Idle -> ToDevice(x);",
+        "",
+    ] {
+        let net = Net::of(&[("A".into(), text.into())], &[]);
+        let (graph, _) = castanet_graph::Graph::new(net.flat.clone(), net.classes.as_ref());
+        let topology = Topology::new(&graph, net.classes.as_ref()).unwrap();
+        let checked = check(&graph, &topology, &Options::default()).unwrap();
+        assert!(checked.found.loops.is_empty() && checked.found.holes.is_empty(), "{text}");
+    }
 }
 
 #[test]

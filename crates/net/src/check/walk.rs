@@ -124,11 +124,12 @@ impl<'a> Walker<'a> {
         match class {
             "ToDevice" => Step::End(End::Leaves(input, p)),
             "Strip" => {
-                p.ip_at -= n.unwrap_or(0);
-                if p.ip_at < 0 { Step::End(End::Mismatch(e, p.ip_at + n.unwrap_or(0))) } else { out(p) }
+                let before = p.ip_at;
+                p.ip_at = before.saturating_sub(n.unwrap_or(0));
+                if p.ip_at < 0 { Step::End(End::Mismatch(e, before)) } else { out(p) }
             }
             "Unstrip" => {
-                p.ip_at += n.unwrap_or(0);
+                p.ip_at = p.ip_at.saturating_add(n.unwrap_or(0));
                 out(p)
             }
             "StripToNetworkHeader" | "StripEtherVLANHeader" => {
@@ -161,12 +162,12 @@ impl<'a> Walker<'a> {
                 _ => Step::End(End::At(e)),
             },
             "EtherEncap" => {
-                p.ip_at += ETHERNET;
+                p.ip_at = p.ip_at.saturating_add(ETHERNET);
                 p.ether = ether;
                 out(p)
             }
             "GetIPAddress" => {
-                p.annotation = n.filter(|&n| n == p.ip_at + 16).map(|_| p.dst);
+                p.annotation = n.filter(|&n| n == p.ip_at.saturating_add(16)).map(|_| p.dst);
                 out(p)
             }
             "SetIPAddress" => {

@@ -7,7 +7,7 @@ use castanet_element::Clock;
 use castanet_graph::Graph;
 use castanet_graph::network::{Component, Order, combine};
 use castanet_lang::{Flat, NoLibrary, Sources, Unknown, load_bytes, render};
-use castanet_net::{NetClasses, NetError, Options, Report, Simulation, Topology};
+use castanet_net::{NetClasses, NetError, Options, Report, Simulation, Topology, check};
 use castanet_runtime::{Options as RunOptions, Router};
 use std::sync::Arc;
 
@@ -81,7 +81,8 @@ impl Net {
     pub fn try_simulation(&self, options: &Options) -> Result<Simulation, NetError> {
         let graph = self.graph();
         let topology = Topology::new(&graph, self.classes.as_ref()).unwrap();
-        Simulation::new(&graph, &topology, &self.classes, options, |_| true)
+        let raw = check(&graph, &topology, options)?.raw_links;
+        Simulation::new(&graph, &topology, &self.classes, options, |e| !raw.contains(&e))
     }
     pub fn run(&self, options: &Options) -> Report {
         let simulation = self.try_simulation(options).unwrap();
