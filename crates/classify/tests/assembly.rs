@@ -191,24 +191,18 @@ fn errors_name_the_line() {
         ("data 2", "line 2: the program has neither steps nor a target, expected a step, or '[N]' or '[X]'"),
         ("data 2\n[2]", "line 2: no such output, expected less than 2"),
         ("data 2\n[0]\n[0]", "line 3: a line after the only target"),
-        (&format!("data 2\n{step} [0]"), "line 2: too few words, expected 'OFFSET/VALUE%MASK NEED YES NO'"),
+        (&format!("data 2\n{step} [0]"), "line 2: too few words, expected 'OFFSET/VALUE%MASK END YES NO'"),
         (&format!("data 2\n{step} [0] 0"), "line 2: a step leads to a later step, expected more than 0"),
         (&format!("data 2\n{step} [0] 1"), "line 2: there is no step 1"),
         (&format!("data 2\n{step} [0] 2\n{step} [0] [X]\n{step} [0] [X]"), "line 3: no step leads to step 1"),
         ("data 2\n0/08%ff 1 [0] [1]", "line 2: bad value, expected eight hexadecimal digits"),
         ("data 2\n0/18000000%0f000000 1 [0] [1]", "line 2: the value has bits outside the mask"),
-        (
-            "data 2\n0/00080000%00ff0000 1 [0] [1]",
-            "line 2: the length does not fit the word, expected 2 to 4",
-        ),
-        (
-            "data 2\n0/08000000%ff000000 5 [0] [1]",
-            "line 2: the length does not fit the word, expected 1 to 4",
-        ),
+        ("data 2\n0/00080000%00ff0000 1 [0] [1]", "line 2: the end does not fit the word, expected 2 to 4"),
+        ("data 2\n0/08000000%ff000000 5 [0] [1]", "line 2: the end does not fit the word, expected 1 to 4"),
         ("ip 2\n254/00000008%000000ff 258 [0] [1]", "line 2: the word lies in two headers"),
         (
             "ip 2\n254/08000000%ff000000 257 [0] [1]",
-            "line 2: the length does not fit the word, expected 255 to 256",
+            "line 2: the end does not fit the word, expected 255 to 256",
         ),
         (
             "data 2\n4294967295/00000000%00000000 9 [0] [1]",

@@ -2,7 +2,7 @@
 //! Programs as text that can be read again: one line for each step of the checked tree.
 //!
 //! The first line is `data OUTPUTS` or `ip OUTPUTS`: the [`OffsetBase`] and the number of outputs. Then comes one line for
-//! each step, `OFFSET/VALUE%MASK NEED YES NO`, with the fields of [`Step`]. A target is `[N]` for output N, `[X]` for a
+//! each step, `OFFSET/VALUE%MASK END YES NO`, with the fields of [`Step`]; END is `need`. A target is `[N]` for output N, `[X]` for a
 //! drop, or the number of a later step, from 0. A program without steps has one target instead. The fast tree is not
 //! stored, because it follows from the checked one.
 
@@ -143,7 +143,7 @@ fn lone_target(line: &str, outputs: u32) -> Result<Target, Fault> {
 
 /// Parses one step. `at` is its number.
 fn step(line: &str, kind: OffsetBase, outputs: u32, at: usize) -> Result<Step, Fault> {
-    let form = "'OFFSET/VALUE%MASK NEED YES NO'";
+    let form = "'OFFSET/VALUE%MASK END YES NO'";
     let [(start, test), (need_at, need_word), yes, no] = exactly(line, form)?;
     let whole = start..start + test.len();
     let (offset, rest) =
@@ -157,7 +157,7 @@ fn step(line: &str, kind: OffsetBase, outputs: u32, at: usize) -> Result<Step, F
     if value & !mask != 0 {
         return Err(Fault::new(whole, "the value has bits outside the mask"));
     }
-    let need = decimal(need_at, need_word, "length", MAX_OFFSET + 4)?;
+    let need = decimal(need_at, need_word, "end", MAX_OFFSET + 4)?;
     let need_range = need_at..need_at + need_word.len();
     let step = Step {
         offset,
@@ -173,7 +173,7 @@ fn step(line: &str, kind: OffsetBase, outputs: u32, at: usize) -> Result<Step, F
     if !range.contains(&need) {
         let (least, most) = (range.start(), range.end());
         let message =
-            if least > most { "the word lies in two headers" } else { "the length does not fit the word" };
+            if least > most { "the word lies in two headers" } else { "the end does not fit the word" };
         let expected = format!("{least} to {most}");
         let fault = Fault::new(need_range, message);
         return Err(if least > most { fault } else { fault.expected(expected) });

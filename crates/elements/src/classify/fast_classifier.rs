@@ -12,10 +12,11 @@ use castanet_lang::args as text;
 ///
 /// The arguments are the lines of the tree. The first is `data N` for a tree that counts bytes from the start of the
 /// packet, or `ip N` for one that reads the fields of IP packets; N is the number of outputs. Each other line is a step,
-/// `OFFSET/VALUE%MASK LENGTH YES NO`: if the packet has LENGTH bytes, and the four bytes at OFFSET equal VALUE under MASK, the
-/// packet takes YES, otherwise NO. YES and NO are `[N]` for output N, `[X]` for a drop, or the number of a later step, from
-/// 0. In a tree for IP packets, offsets from 256 on count from the IP header, offsets from 512 on from the transport
-/// header, and lower ones from two bytes before the Ethernet header. A tree without steps has a line `[N]` or `[X]` instead.
+/// `OFFSET/VALUE%MASK END YES NO`: if the packet has all bytes before the offset END, and the four bytes at OFFSET equal VALUE
+/// under MASK, the packet takes YES, otherwise NO. YES and NO are `[N]` for output N, `[X]` for a drop, or the number of a
+/// later step, from 0. In a tree for IP packets, offsets from 256 on count from the IP header, offsets from 512 on from
+/// the transport header, and lower ones from two bytes before the Ethernet header. A tree without steps has a line `[N]`
+/// or `[X]` instead.
 ///
 /// The class `FastClassifier@@NAME` has no arguments. Its tree is in the member `fastclassifier` of the archive that holds
 /// the configuration, below the line `class FastClassifier@@NAME`.
