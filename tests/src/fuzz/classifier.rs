@@ -27,7 +27,9 @@ pub fn classifier(data: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let _ = Definitions::parse(text.as_bytes());
     if let Ok(program) = Program::assemble(text.lines()) {
-        (0..=packet.len()).for_each(|n| drop(program.classify_frame(packet, at_most(packet, n))));
+        for n in 0..=packet.len() {
+            program.classify_frame(packet, at_most(packet, n));
+        }
     }
     let patterns: Vec<&str> = text.lines().take(MOST).collect();
     let compile = |patterns: &[&str]| match language % 3 {

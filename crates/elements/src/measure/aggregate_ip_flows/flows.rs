@@ -90,6 +90,19 @@ pub struct Seen {
     pub paint: u8,
 }
 
+/// The facts about a packet that the table needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The flow of the packet.
+    pub key: Key,
+    /// Whether the packet goes from the lower end of the flow to the higher.
+    pub up: bool,
+    /// The TCP flags; 0 for UDP.
+    pub flags: u8,
+    /// The time of the packet, in nanoseconds.
+    pub now: i64,
+}
+
 /// All flows that are stored.
 pub struct Table {
     /// The largest number of flows that are stored.
@@ -120,14 +133,12 @@ impl Table {
     /// Calls `gone` with each flow that ends as a result.
     pub fn packet(
         &mut self,
-        key: Key,
-        up: bool,
-        flags: u8,
-        now: i64,
+        packet: Arrival,
         timeouts: &Timeouts,
         number: impl FnOnce() -> u32,
         mut gone: impl FnMut(&Flow),
     ) -> Seen {
+        let Arrival { key, up, flags, now } = packet;
         let fresh =
             || Flow { aggregate: number(), key, up, first: now, last: now, packets: [0; 2], closed: 0 };
         if self.map.len() >= self.most && !self.map.contains_key(&key) {

@@ -2,7 +2,7 @@
 //! Finds the flow of a packet, by its IP and transport headers or by the packet that an ICMP error quotes.
 
 use super::AggregateIpFlows;
-use super::flows::{Key, Seen};
+use super::flows::{Arrival, Key, Seen};
 use castanet_element::prelude::*;
 use castanet_wire::ipv4::{MORE_FRAGMENTS, OFFSET_MASK, protocol};
 
@@ -80,7 +80,7 @@ impl AggregateIpFlows {
         }
         let (key, up) = key(ip, transport)?;
         let flags = if ip[9] == protocol::TCP { transport.get(13).copied().unwrap_or(0) } else { 0 };
-        let seen = self.shared.packet(key, up, flags, now)?;
+        let seen = self.shared.packet(Arrival { key, up, flags, now })?;
         if fragment == 0 {
             return Some(Fate::Flow(seen));
         }

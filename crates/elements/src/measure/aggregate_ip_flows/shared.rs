@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the workers of an AggregateIPFlows share: flows, fragments, and the TRACEINFO file.
 
-use super::flows::{Flow, Key, MOST_FLOWS, Seen, Table, Timeouts};
+use super::flows::{Arrival, Flow, Key, MOST_FLOWS, Seen, Table, Timeouts};
 use super::fragments::Fragments;
 use super::trace_info::TraceInfo;
 use crossbeam_utils::CachePadded;
@@ -81,9 +81,9 @@ impl Shared {
         self.table(&key)?.lock().find(key, up, now, &self.timeouts)
     }
     /// Counts a packet in its flow, and creates the flow if necessary.
-    pub fn packet(&self, key: Key, up: bool, flags: u8, now: i64) -> Option<Seen> {
-        let mut table = self.table(&key)?.lock();
-        Some(table.packet(key, up, flags, now, &self.timeouts, || self.number(), |flow| self.write(flow)))
+    pub fn packet(&self, packet: Arrival) -> Option<Seen> {
+        let mut table = self.table(&packet.key)?.lock();
+        Some(table.packet(packet, &self.timeouts, || self.number(), |flow| self.write(flow)))
     }
     /// Returns the number of flows that are stored.
     pub fn flows(&self) -> usize {

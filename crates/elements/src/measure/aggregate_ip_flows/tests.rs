@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
-use super::flows::{Key, Table};
+use super::flows::{Arrival, Key, Table};
 use super::*;
 use crate::handover::testing::{hand_over, prepare};
 use castanet_element::kit::{Kit, packet};
@@ -253,7 +253,7 @@ fn memory_is_bounded() {
             last += 1;
             last
         };
-        table.packet(key, up, 0, now, &timeouts, number, |_| gone += 1).aggregate
+        table.packet(Arrival { key, up, flags: 0, now }, &timeouts, number, |_| gone += 1).aggregate
     };
     for i in 0..MOST as u32 + 1000 {
         packet(&mut table, (i, 1), (u32::MAX, 2), i64::from(i));
