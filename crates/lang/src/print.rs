@@ -9,10 +9,7 @@ use std::fmt::Write;
 
 /// Prints the driver's form: requirements, declarations, a blank line, connections.
 pub fn driver(flat: &Flat) -> String {
-    let mut out = String::new();
-    requirements(flat, &mut out);
-    body(flat, &mut out);
-    out
+    driver_with(flat, &[])
 }
 
 /// Prints the text that is kept for a configuration with `require(compact_config)`. The text is the output of `driver`
@@ -21,6 +18,15 @@ pub fn compact(flat: &Flat) -> String {
     let mut out = String::new();
     requirements(flat, &mut out);
     out.push('\n');
+    body(flat, &mut out);
+    out
+}
+
+/// Prints the driver's form of a configuration whose variables are not substituted, with their definitions.
+pub fn driver_with(flat: &Flat, defines: &[(String, String)]) -> String {
+    let mut out = String::new();
+    requirements(flat, &mut out);
+    definitions(defines, &mut out);
     body(flat, &mut out);
     out
 }
@@ -41,11 +47,7 @@ fn body(flat: &Flat, out: &mut String) {
 pub fn tool(flat: &Flat, defines: &[(String, String)], sources: &Sources) -> String {
     let mut out = String::new();
     requirements(flat, &mut out);
-    if !defines.is_empty() {
-        let all: Vec<String> =
-            defines.iter().map(|(n, v)| format!("${n} {v}").trim_end().to_string()).collect();
-        let _ = writeln!(out, "define({});\n", all.join(", "));
-    }
+    definitions(defines, &mut out);
     for e in &flat.elements {
         let place = sources.place(e.span);
         let _ = writeln!(out, "# {} \"{}\"", place.line, place.file);
@@ -65,6 +67,15 @@ fn requirements(flat: &Flat, out: &mut String) {
             "" => writeln!(out, "require({kind});"),
             name => writeln!(out, "require({kind} {});", quote(name)),
         };
+    }
+}
+
+/// Prints a statement that defines variables, and a blank line.
+fn definitions(defines: &[(String, String)], out: &mut String) {
+    if !defines.is_empty() {
+        let all: Vec<String> =
+            defines.iter().map(|(n, v)| format!("${n} {v}").trim_end().to_string()).collect();
+        let _ = writeln!(out, "define({});\n", all.join(", "));
     }
 }
 

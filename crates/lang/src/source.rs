@@ -97,6 +97,10 @@ impl Sources {
             s.directives.push((u32::try_from(at).unwrap_or(u32::MAX), line, file));
         }
     }
+    /// All files, in the order in which they were added.
+    pub fn files(&self) -> impl Iterator<Item = FileId> {
+        (0..self.0.len()).map(|i| FileId(u32::try_from(i).unwrap_or(u32::MAX)))
+    }
     /// The text of a file; empty for an unknown file.
     pub fn text(&self, id: FileId) -> &str {
         self.0.get(id.0 as usize).map_or("", |s| &s.text)

@@ -4,6 +4,7 @@
 use crate::source::Span;
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 /// A class name, resolved in a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub(super) struct Decl<'a> {
     pub class: Class<'a>,
     pub span: Span,
     pub config: Option<Span>,
+    /// The number of compound classes that were defined before this declaration, in all scopes.
+    pub classes: usize,
 }
 
 /// A node of a scope, where connections start and end.
@@ -80,6 +83,8 @@ pub(super) struct Body<'a> {
     /// The numbers of inputs (`inputs`) and outputs (`outputs`) of the compound, counted from their uses in its body.
     pub inputs: usize,
     pub outputs: usize,
+    /// The compound classes defined in this scope and in compounds inside it, by index in the list of definitions.
+    pub classes: Range<usize>,
     /// Whether there are gaps between the numbers of the used ports. If so, an error has been reported.
     pub gaps: bool,
 }

@@ -135,7 +135,7 @@ impl<'a> Scopes<'a, '_> {
             Core::Compound(c) => {
                 let class = self.compound(c, "", c.span);
                 let brace = Span { end: c.span.start + 1, ..c.span };
-                Some(scope.element(None, "", class, brace, elem.config))
+                Some(scope.element(None, "", class, (brace, elem.config), self.classes.len()))
             }
             Core::Group(g) => {
                 self.no_config(elem, "configuration string ignored on group");
@@ -207,7 +207,7 @@ impl<'a> Scopes<'a, '_> {
         };
         if let Some(class) = class {
             self.use_as_class(name, span);
-            return Some(scope.element(None, name, class, span, elem.config));
+            return Some(scope.element(None, name, class, (span, elem.config), self.classes.len()));
         }
         if scope.declared_after(self.sources, name, span).is_none() {
             // As in Click, a name that is not declared as an element counts as a class from here on, even if there is
@@ -238,6 +238,7 @@ impl<'a> Scopes<'a, '_> {
                 && let Some(decl) = scope.body.decls.get_mut(*index)
             {
                 (decl.class, decl.span, decl.config) = (class, at, config);
+                decl.classes = self.classes.len();
             }
             scope.names.insert(name, Name { node: Some(node), span, guessed: false });
             return Some(node);
@@ -249,7 +250,8 @@ impl<'a> Scopes<'a, '_> {
             self.report.push(d.help("give one of the elements another name").keeps_flat());
             return Some(node);
         }
-        let node = class.map(|class| scope.element(Some(name), name, class, at, config));
+        let node =
+            class.map(|class| scope.element(Some(name), name, class, (at, config), self.classes.len()));
         scope.names.insert(name, Name { node, span, guessed: false });
         node
     }

@@ -15,6 +15,7 @@ mod overload;
 mod ports;
 mod report;
 mod scope;
+pub mod structure;
 mod tunnels;
 mod undeclared;
 mod variables;

@@ -45,20 +45,22 @@ impl<'a> Scope<'a> {
         self.body.nodes.push(node);
         self.body.nodes.len() - 1
     }
-    /// Adds an element; `None` as name makes it anonymous.
+    /// Adds an element; `None` as name makes it anonymous. `at` are the positions of the declaration and of the
+    /// configuration string. `classes` is the number of compound classes defined so far.
     pub fn element(
         &mut self,
         name: Option<&'a str>,
         label: &'a str,
         class: Class<'a>,
-        at: Span,
-        config: Option<Span>,
+        (span, config): (Span, Option<Span>),
+        classes: usize,
     ) -> usize {
         let index = self.body.decls.len();
         if name.is_none() {
             self.anonymous.push((index, label, index + 1));
         }
-        self.body.decls.push(Decl { name: Cow::Borrowed(name.unwrap_or("")), class, span: at, config });
+        let name = Cow::Borrowed(name.unwrap_or(""));
+        self.body.decls.push(Decl { name, class, span, config, classes });
         self.node(Node::Element(index))
     }
     /// The first declaration of `name` in this scope after position `here`.
@@ -159,6 +161,7 @@ impl<'a, 'r> Scopes<'a, 'r> {
         let mut scope = Scope::default();
         self.statements(&mut scope, &files.statements, true);
         scope.name_anonymous();
+        scope.body.classes = 0..self.classes.len();
         scope.body
     }
     pub fn statements(&mut self, scope: &mut Scope<'a>, statements: &'a [Statement], file_scope: bool) {

@@ -56,7 +56,8 @@ impl<'a> Scopes<'a, '_> {
     /// Adds an element of unknown class for an undeclared name that has been reported, so that further checks see the
     /// connections of this element.
     fn guess(&mut self, scope: &mut Scope<'a>, name: &'a str, span: Span, elem: &Elem) -> Option<usize> {
-        let node = scope.element(Some(name), name, Class::Plain(name), span, elem.config);
+        let node =
+            scope.element(Some(name), name, Class::Plain(name), (span, elem.config), self.classes.len());
         scope.names.insert(name, Name { node: Some(node), span, guessed: true });
         Some(node)
     }

@@ -103,6 +103,9 @@ enum Value<'a> {
     Defined(&'a str),
     /// The value is being expanded. A use of the variable in this state is a cycle.
     Busy,
+    /// The value is not known, because the variable is a parameter of a compound that is not expanded. Uses of the
+    /// variable stay as written.
+    Parameter,
 }
 
 /// The variables of one scope, in one instance of the compound.
@@ -163,6 +166,24 @@ impl<'a> Env<'a> {
         values.extend(args.into_iter().map(|(n, v)| (n.to_string(), RefCell::new(Value::Ready(v.into())))));
         Rc::new(Env { parent: Some(parent), depth, values })
     }
+    /// Returns the variables of a compound that is not expanded.
+    pub fn unexpanded(
+        from: &Rc<Env<'a>>,
+        parameters: impl Iterator<Item = &'a str>,
+        defines: &[(&'a str, &'a str)],
+    ) -> Rc<Env<'a>> {
+        let mut values: HashMap<String, RefCell<Value<'a>>> = HashMap::new();
+        values.extend(defines.iter().map(|&(n, v)| (n.to_string(), RefCell::new(Value::Defined(v)))));
+        values.extend(parameters.map(|n| (n.to_string(), RefCell::new(Value::Parameter))));
+        Rc::new(Env { parent: Some(from.clone()), depth: from.depth + 1, values })
+    }
+    /// Whether a variable is a parameter of a compound that is not expanded.
+    fn is_parameter(&self, name: &str) -> bool {
+        match self.values.get(name) {
+            Some(cell) => matches!(*cell.borrow(), Value::Parameter),
+            None => self.parent.as_ref().is_some_and(|p| p.is_parameter(name)),
+        }
+    }
     fn value(&self, name: &str, level: usize, budget: &mut Budget) -> Option<Rc<str>> {
         let mut env = self;
         let cell = loop {
@@ -177,6 +198,7 @@ impl<'a> Env<'a> {
                 budget.cycle = true;
                 return None;
             }
+            Value::Parameter => return None,
             Value::Defined(text) => *text,
         };
         if level >= MAX_DEPTH {
@@ -234,7 +256,7 @@ impl<'a> Env<'a> {
                 }
                 b'$' if quote != b'\'' => {
                     let (found, end) = variable(text, at, last_brace);
-                    let new = found.and_then(|(name, form)| {
+                    let new = found.filter(|(name, _)| !self.is_parameter(name)).and_then(|(name, form)| {
                         let form = self.numbered(form, level, budget)?;
                         let value = self.value(name, level, budget);
                         // Splitting a value into words takes time proportional to its length, so its length counts

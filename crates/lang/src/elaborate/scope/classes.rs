@@ -135,6 +135,7 @@ impl<'a> Scopes<'a, '_> {
     }
     fn alternative(&mut self, a: &'a ast::Alternative, name: &str) -> Body<'a> {
         self.lexical.push(HashMap::new());
+        let first = self.classes.len();
         let mut scope = Scope::default();
         scope.body.span = a.span;
         let ports = (scope.node(Node::Input), scope.node(Node::Output));
@@ -146,6 +147,7 @@ impl<'a> Scopes<'a, '_> {
         let (counts, gaps) = self.port_counts(&scope.body, ports, 0, what, a.span);
         (scope.body.inputs, scope.body.outputs) = counts;
         scope.body.gaps = gaps;
+        scope.body.classes = first..self.classes.len();
         self.lexical.pop();
         scope.body
     }
