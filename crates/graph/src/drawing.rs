@@ -8,11 +8,13 @@
 //! - `card`: the text and the size of boxes
 //! - `place`: positions in the whole drawing
 //! - `symbols`: ports, arrow heads and the legend
-//! - `svg`, `dot`: the two output formats
+//! - `svg`, `dot`, `gml`, `graphml`: the output formats
 
 mod card;
 mod columns;
 mod dot;
+mod gml;
+mod graphml;
 mod layout;
 mod place;
 mod scene;
@@ -46,6 +48,14 @@ impl<'a> Drawing<'a> {
     /// The drawing for Graphviz. Compounds are clusters.
     pub fn dot(&self) -> String {
         dot::dot(self.graph, &self.scene)
+    }
+    /// The graph in GML, the Graph Modelling Language. Folded compounds are nodes; open ones are left out.
+    pub fn gml(&self) -> String {
+        gml::gml(self.graph, &self.scene)
+    }
+    /// The graph in GraphML. Open compounds are nested graphs.
+    pub fn graphml(&self) -> String {
+        graphml::graphml(self.graph, &self.scene)
     }
 }
 

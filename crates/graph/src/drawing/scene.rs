@@ -114,6 +114,20 @@ pub(crate) struct Scene {
     pub(crate) direct: Vec<Link>,
 }
 
+impl Scene {
+    /// The name, the class and the configuration string of a box.
+    pub(crate) fn described<'a>(&'a self, graph: &'a Graph, item: Item) -> [&'a str; 3] {
+        let element =
+            |e: usize| graph.element(e).map(|e| [e.name.as_str(), e.class.as_str(), e.config.as_str()]);
+        let compound = |c: usize| self.compounds.get(c).map(|c| [c.path.as_str(), c.class.as_str(), ""]);
+        match item {
+            Item::Element(e) => element(e),
+            Item::Compound(c) => compound(c),
+        }
+        .unwrap_or_default()
+    }
+}
+
 /// The ends of a connection between existing ports: output and input.
 fn ends(graph: &Graph, c: usize) -> Option<(PortRef, PortRef)> {
     let c = graph.flat.connections.get(c)?;

@@ -69,6 +69,32 @@ fn parts(drawing: &str) -> (Node, Node) {
     (root, legend)
 }
 
+#[test]
+fn other_formats() {
+    let text = "elementclass C { input -> q :: Queue(\"<é&\") -> output } Source -> c :: C -> Unqueue -> t :: Tee -> Discard; t [1] -> Discard; i :: Idle";
+    let g = checked(text).0;
+    let open = Drawing::new(&g, &Fold::None).unwrap();
+    let start = "graph [\n  directed 1\n  label \"Click configuration: 7 elements, 5 connections\"\n  node [ id 0 label \"";
+    assert!(open.gml().starts_with(start), "{}", open.gml());
+    let queue = "label \"c/q\" class \"Queue\" config \"&quot;<&#233;&amp;&quot;\" ]\n";
+    assert!(open.gml().contains(queue), "{}", open.gml());
+    let folded = Drawing::new(&g, &Fold::All).unwrap();
+    assert!(folded.gml().contains("label \"c\" class \"C\" ]\n"), "{}", folded.gml());
+    for (drawing, nodes, graphs) in [(open, 8, 2), (folded, 7, 1)] {
+        let (gml, graphml) = (drawing.gml(), drawing.graphml());
+        assert_eq!(gml.matches("  edge [").count(), 5, "{gml}");
+        let document = roxmltree::Document::parse(&graphml).unwrap();
+        let count = |tag: &str| document.descendants().filter(|n| n.tag_name().name() == tag).count();
+        assert_eq!((count("node"), count("graph"), count("edge")), (nodes, graphs, 5), "{graphml}");
+        let ids: BTreeSet<&str> = document.descendants().filter_map(|n| n.attribute("id")).collect();
+        for end in
+            document.descendants().flat_map(|n| [n.attribute("source"), n.attribute("target")]).flatten()
+        {
+            assert!(ids.contains(end), "{end}: {graphml}");
+        }
+    }
+}
+
 /// A random graph, each of whose elements is in randomly chosen compounds.
 fn random_compounds(random: &mut Random) -> Graph {
     let g = random_graph(random, &["Tee", "Joined", "Queue", "Sched", "Strip", "<&\">"]);
