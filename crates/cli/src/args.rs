@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line of `castanet`.
 
+use crate::flatten::Listing;
 use castanet_lang::bytes::decode_vec;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -44,7 +45,10 @@ pub enum Command {
     /// Report all errors of configurations, without running them.
     #[command(after_help = "Several files are checked one after the other, each with the same variables.")]
     Check(Check),
-    /// Print a configuration with all compounds expanded.
+    /// Print a configuration with all compounds expanded, or list its classes or elements.
+    #[command(
+        after_help = "Examples:\n  castanet flatten router.click -o flat.click\n  castanet flatten --classes router.click"
+    )]
     Flatten(Flatten),
     /// Format the text of configurations: blanks, indentation and semicolons.
     #[command(after_help = "Line breaks, comments and configuration strings stay as they are.\n\n\
@@ -75,13 +79,21 @@ pub enum Command {
     FastClassifier(FastClassifier),
     /// Show which worker reaches which element, and why.
     Explain(Explain),
-    /// Draw a configuration as SVG, or describe the drawing for Graphviz.
+    /// Draw a configuration as SVG, or describe its graph for other programs.
     #[command(
         after_help = "Compounds are frames around their elements. A browser folds a compound when its name is clicked.\n\n\
         Examples:\n  castanet graph router.click -o router.svg\n  castanet graph router.click --fold Interface -o router.svg\n  \
         castanet graph router.click --dot | dot -Tpdf -o router.pdf"
     )]
     Graph(Graph),
+    /// Show a configuration as an HTML page: the source with links and facts about ports, the drawing, and a list of elements.
+    #[command(
+        after_help = "The template is HTML with the tags <? title ?>, <? style ?>, <? config ?>, <? graph ?> and <? elements ?>, and \
+        those that --define defines.\n\n\
+        Examples:\n  castanet pretty router.click -o router.html\n  \
+        castanet pretty router.click -T '<pre><? config ?></pre>' -u 'https://example.org/classes/%s.html'"
+    )]
+    Pretty(crate::pretty::Pretty),
     /// Print the manual of a class, or the list of all classes.
     Doc(Doc),
     /// List classes, annotations, drop reasons or global handlers.
@@ -228,6 +240,30 @@ pub struct Flatten {
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Print the names of the classes instead, one a line.
+    #[arg(short, long, group = "listing")]
+    classes: bool,
+    /// Print the names of the elements instead, one a line.
+    #[arg(short, long, alias = "elements", group = "listing")]
+    names: bool,
+    /// Print the elements as NAME :: CLASS instead, one a line.
+    #[arg(short, long, alias = "decls", group = "listing")]
+    declarations: bool,
+    /// Keep the variables of the file scope, and print their definitions.
+    #[arg(long)]
+    pub no_expand_vars: bool,
+}
+
+impl Flatten {
+    /// What is to be printed.
+    pub fn listing(&self) -> Listing {
+        match (self.classes, self.names, self.declarations) {
+            (true, ..) => Listing::Classes,
+            (_, true, _) => Listing::Names,
+            (.., true) => Listing::Declarations,
+            _ => Listing::Config,
+        }
+    }
 }
 
 /// `castanet undead`.
@@ -293,8 +329,14 @@ pub struct Graph {
     #[arg(long, conflicts_with = "fold")]
     pub fold_all: bool,
     /// Print the drawing in the DOT language of Graphviz, with compounds as clusters.
-    #[arg(long)]
+    #[arg(long, group = "form")]
     pub dot: bool,
+    /// Print the graph in GML, the Graph Modelling Language.
+    #[arg(long, group = "form")]
+    pub gml: bool,
+    /// Print the graph in GraphML, with compounds as nested graphs.
+    #[arg(long, group = "form")]
+    pub graphml: bool,
 }
 
 /// `castanet doc`.

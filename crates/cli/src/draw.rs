@@ -30,7 +30,12 @@ pub fn main(args: &Graph) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let text = if args.dot { drawing.dot() } else { drawing.svg() };
+    let text = match (args.dot, args.gml, args.graphml) {
+        (true, ..) => drawing.dot(),
+        (_, true, _) => drawing.gml(),
+        (.., true) => drawing.graphml(),
+        _ => drawing.svg(),
+    };
     let written = write_out(args.output.as_deref(), &text);
     if let Err(e) = &written {
         complain(e);

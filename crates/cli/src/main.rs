@@ -25,6 +25,7 @@ mod net;
 mod network;
 mod new;
 mod package;
+mod pretty;
 mod privileges;
 mod processor;
 mod provides;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         args::Command::Flatten(a) => flatten::main(&a),
         args::Command::FastClassifier(a) => fastclassifier::main(&a),
         args::Command::Fmt(a) => fmt::main(&a),
+        args::Command::Pretty(a) => pretty::main(&a),
         args::Command::Undead(a) => undead::main(&a),
         args::Command::Net(a) => net::main(&a),
         args::Command::Combine(a) => combine::main(&a),

@@ -70,6 +70,34 @@ fn click_flatten() {
     assert_eq!(std::fs::read_to_string(b.path("o.click")).unwrap(), kept);
 }
 
+/// The configurations in conf/.
+fn configurations() -> Vec<String> {
+    let conf = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf");
+    let folders = [conf.clone(), conf.join("bench")];
+    let files = folders.iter().flat_map(|f| std::fs::read_dir(f).unwrap()).map(|e| e.unwrap().path());
+    let mut all: Vec<String> = files
+        .filter(|p| p.extension().is_some_and(|e| e == "click"))
+        .map(|p| p.to_string_lossy().into_owned())
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn configurations_come_back_from_xml() {
+    let b = bench();
+    for file in configurations() {
+        let want = b.run("castanet", &["flatten", &file], "").out;
+        for form in [&["-f"][..], &["--flatten", "-f"]] {
+            let xml = b.run("click2xml", &[form, &[file.as_str()]].concat(), "");
+            assert_eq!((xml.err.as_str(), xml.code), ("", 0), "{file}");
+            assert_eq!(b.run("xml2click", &["-F"], &xml.out).out, want, "{file}");
+            let back = b.run("xml2click", &[], &xml.out);
+            assert_eq!(b.run("castanet", &["flatten", "-"], &back.out).out, want, "{file}\n{}", back.out);
+        }
+    }
+}
+
 #[test]
 fn archives_stay_archives() {
     let b = bench();

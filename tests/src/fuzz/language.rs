@@ -37,7 +37,8 @@ fn format(data: &[u8], flat: &Flat, classes: &Registry, unknown: Unknown) {
     assert_eq!(formatted(&text).ok().as_ref(), Some(&text));
 }
 
-/// Parses bytes as a configuration. If it has no errors, printing it must preserve its meaning, and so must formatting it.
+/// Parses bytes as a configuration. If it has no errors, printing it must preserve its meaning, and so must formatting
+/// it.
 pub fn language(data: &[u8]) {
     let data = at_most(data, 8192);
     let classes = load::classes();

@@ -3,10 +3,10 @@
 
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
+use crate::flatten::{Listing, definitions};
 use crate::load::{Source, archived, elaborate_with};
 use castanet_lang::elaborate::{Globals, Loaded};
-use castanet_lang::{Diagnostic, Flat, Sources, Unknown, print as printed};
-use std::collections::BTreeSet;
+use castanet_lang::{Diagnostic, Sources, Unknown, print as printed};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -19,10 +19,11 @@ const ABOUT: About = About {
         Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
         Opt::new(&["output"], "o", Value::Required("FILE"), "write to FILE"),
         Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
-        Opt::new(&["classes"], "c", Value::None, "print the classes used"),
-        Opt::new(&["names", "elements"], "n", Value::None, "print the names of elements"),
-        Opt::new(&["declarations", "decls"], "d", Value::None, "print the elements with their classes"),
-        Opt::new(&["config"], "", Value::None, "print the configuration (the default)"),
+        Opt::new(&["classes"], "c", Value::None, "print the classes used").negatable(),
+        Opt::new(&["names", "elements"], "n", Value::None, "print the names of elements").negatable(),
+        Opt::new(&["declarations", "decls"], "d", Value::None, "print the elements with their classes")
+            .negatable(),
+        Opt::new(&["config"], "", Value::None, "print the configuration (the default)").negatable(),
         Opt::new(&["expand-vars"], "", Value::None, "substitute variables").negatable(),
         HELP,
         VERSION,
@@ -45,26 +46,7 @@ pub fn tool_text(
 /// Returns a function that prints a configuration in the output format of Click's tools, with the variables that its text
 /// and the command line define.
 pub fn tool_printer(given: &[(String, String)]) -> impl Fn(&Loaded, &Sources) -> String + '_ {
-    move |loaded, sources| {
-        let mut defines = loaded.defines.clone();
-        for (name, value) in given {
-            match defines.iter_mut().find(|d| d.0 == *name) {
-                Some(d) => d.1.clone_from(value),
-                None => defines.push((name.clone(), value.clone())),
-            }
-        }
-        printed::tool(&loaded.flat, &defines, sources)
-    }
-}
-
-fn lines(flat: &Flat, what: &str) -> String {
-    let of = |e: &castanet_lang::Element| match what {
-        "classes" => e.class.clone(),
-        "names" => e.name.clone(),
-        _ => e.declaration(),
-    };
-    let all: BTreeSet<String> = flat.elements.iter().map(of).collect();
-    all.into_iter().fold(String::new(), |s, l| s + &l + "\n")
+    move |loaded, sources| printed::tool(&loaded.flat, &definitions(loaded, given), sources)
 }
 
 /// Runs as `click-flatten`.
@@ -76,7 +58,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
 }
 
 fn run(words: Vec<OsString>) -> Result<ExitCode, Wrong> {
-    let (mut input, mut output, mut what, mut expand) = (Input::default(), None, "config", false);
+    let (mut input, mut output, mut what, mut expand) = (Input::default(), None, Listing::Config, false);
     for word in ABOUT.read(words)? {
         match word {
             Word::Plain(w) => input.word(w)?,
@@ -87,7 +69,7 @@ fn run(words: Vec<OsString>) -> Result<ExitCode, Wrong> {
             Word::Option("expand-vars", _, on) => expand = on,
             Word::Option("version", ..) => return Ok(done(print(ABOUT.name, &ABOUT.version()))),
             Word::Option("help", ..) => return Ok(done(print(ABOUT.name, &ABOUT.help()))),
-            Word::Option(name, ..) => what = name,
+            Word::Option(name, _, on) => what = selected(what, name, on),
         }
     }
     let source = match input.read() {
@@ -100,20 +82,42 @@ fn run(words: Vec<OsString>) -> Result<ExitCode, Wrong> {
     Ok(done(flatten(&source, input.clickpath.as_deref(), output.as_deref(), what, expand)))
 }
 
+/// Returns what is to be printed after the option `name`, or after its opposite if `on` is false.
+fn selected(before: Listing, name: &str, on: bool) -> Listing {
+    let named = match name {
+        "classes" => Listing::Classes,
+        "names" => Listing::Names,
+        "declarations" => Listing::Declarations,
+        _ => Listing::Config,
+    };
+    match (on, named) {
+        (true, _) => named,
+        (false, _) if named != before => before,
+        (false, Listing::Config) => Listing::Nothing,
+        (false, _) => Listing::Config,
+    }
+}
+
 fn done(well: bool) -> ExitCode {
     if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn flatten(source: &Source, clickpath: Option<&str>, output: Option<&str>, what: &str, expand: bool) -> bool {
+fn flatten(
+    source: &Source,
+    clickpath: Option<&str>,
+    output: Option<&str>,
+    what: Listing,
+    expand: bool,
+) -> bool {
     let globals = if expand { Globals::Substitute } else { Globals::Keep };
     let (loaded, sources, _) = elaborate_with(source, clickpath, Unknown::Opaque, globals);
     show(&sources, &loaded.diagnostics);
     if loaded.diagnostics.iter().any(Diagnostic::is_error) {
         return false;
     }
-    let text = match what {
-        "config" => tool_text(&loaded, &source.defines, &sources, !expand),
-        what => Ok(lines(&loaded.flat, what).into()),
+    let text = match what.lines(&loaded.flat) {
+        None => tool_text(&loaded, &source.defines, &sources, !expand),
+        Some(lines) => Ok(encode(&lines).into_owned()),
     };
     match text {
         Ok(text) => write(ABOUT.name, output, &text),

@@ -8,13 +8,17 @@ mod buildtool;
 mod check;
 mod click;
 mod combine;
+mod click2xml;
 mod elementmap;
 mod fastclassifier;
 mod flatten;
 mod input;
 mod options;
 mod uncombine;
+mod pretty;
 mod undead;
+mod viz;
+mod xml2click;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -65,6 +69,10 @@ impl Tool {
             "click-undead" => undead::main(words),
             "click-combine" => combine::main(words),
             "click-uncombine" => uncombine::main(words),
+            "click-pretty" => pretty::main(words),
+            "click-viz" => viz::main(words),
+            "click2xml" => click2xml::main(words),
+            "xml2click" => xml2click::main(words),
             name => {
                 input::say(&format!("{name}: not built yet"));
                 ExitCode::FAILURE

@@ -4,12 +4,12 @@
 use similar::TextDiff;
 use std::time::Instant;
 
-/// The largest text that is compared thoroughly, in lines. The time of the comparison grows with the square of the number
-/// of changed lines.
+/// The largest text that is compared thoroughly, in lines. The time of the comparison grows with the square of the
+/// number of changed lines.
 const MOST_LINES: usize = 5000;
 
-/// Returns the difference as a unified diff, which `patch` accepts. In a large text, everything between the first and the
-/// last difference counts as changed.
+/// Returns the difference as a unified diff, which `patch` accepts. In a large text, everything between the first and
+/// the last difference counts as changed.
 pub fn unified(name: &str, before: &str, after: &str) -> String {
     let mut comparison = TextDiff::configure();
     if before.lines().count().max(after.lines().count()) > MOST_LINES {

@@ -30,7 +30,15 @@ pub struct Bench {
 impl Bench {
     pub fn new() -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["click", "click-check", "click-flatten", "click-buildtool", "click-xform"] {
+        for name in [
+            "click",
+            "click-check",
+            "click-flatten",
+            "click-buildtool",
+            "click-xform",
+            "click2xml",
+            "xml2click",
+        ] {
             std::os::unix::fs::symlink(BINARY, folder.path().join(name)).unwrap();
         }
         Bench { folder }

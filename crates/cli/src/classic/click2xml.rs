@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `click2xml`: writes a configuration as XML.
+
+use super::input::{Input, print, say, show, write};
+use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
+use crate::load::{Source, elaborate_in, packages};
+use castanet_graph::{Graph, markup, xml};
+use castanet_lang::elaborate::{Globals, structure};
+use castanet_lang::library::SearchPath;
+use castanet_lang::{Diagnostic, Options, Sources, Unknown};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const DRIVER: &str = "accepted for old scripts; there is one driver";
+
+const ABOUT: About = About {
+    name: "click2xml",
+    usage: "[OPTION]... [ROUTERFILE]",
+    summary: "Writes a configuration as XML.",
+    options: &[
+        Opt::new(&["file"], "f", Value::Required("FILE"), "read the configuration from FILE"),
+        Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
+        Opt::new(&["output"], "o", Value::Required("FILE"), "write to FILE"),
+        Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
+        Opt::new(&["flatten"], "F", Value::None, "expand compound elements"),
+        Opt::new(&["linuxmodule"], "l", Value::None, DRIVER),
+        Opt::new(&["bsdmodule"], "b", Value::None, DRIVER),
+        Opt::new(&["kernel"], "k", Value::None, DRIVER),
+        Opt::new(&["userlevel"], "", Value::None, DRIVER),
+        HELP,
+        VERSION,
+    ],
+};
+
+/// Runs as `click2xml`.
+pub fn main(words: Vec<OsString>) -> ExitCode {
+    match run(words) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(wrong) => ABOUT.complain(&wrong),
+    }
+}
+
+fn run(words: Vec<OsString>) -> Result<bool, Wrong> {
+    let (mut input, mut output, mut flatten) = (Input::default(), None, false);
+    for word in ABOUT.read(words)? {
+        match word {
+            Word::Plain(w) => input.word(w)?,
+            Word::Option("file", v, _) => input.file(v)?,
+            Word::Option("expression", v, _) => input.text(v)?,
+            Word::Option("output", v, _) => output = v,
+            Word::Option("clickpath", v, _) => input.clickpath = v,
+            Word::Option("flatten", ..) => flatten = true,
+            Word::Option("version", ..) => return Ok(print(ABOUT.name, &ABOUT.version())),
+            Word::Option("help", ..) => return Ok(print(ABOUT.name, &ABOUT.help())),
+            Word::Option(..) => {}
+        }
+    }
+    Ok(match input.read() {
+        Ok(source) => match convert(&source, input.clickpath.as_deref(), flatten) {
+            Some(xml) => write(ABOUT.name, output.as_deref(), xml.as_bytes()),
+            None => false,
+        },
+        Err(e) => {
+            say(&e);
+            false
+        }
+    })
+}
+
+/// Returns the configuration as XML, or `None` if it has errors, which have been printed.
+fn convert(source: &Source, clickpath: Option<&str>, flatten: bool) -> Option<String> {
+    let packages = packages(clickpath);
+    let (loaded, sources, classes) = elaborate_in(&packages, source, Unknown::Opaque, Globals::Substitute);
+    show(&sources, &loaded.diagnostics);
+    if loaded.diagnostics.iter().any(Diagnostic::is_error) {
+        return None;
+    }
+    // Errors of ports do not matter to a conversion.
+    let (graph, _) = Graph::new(loaded.flat, classes.as_ref());
+    for e in graph.flat.elements.iter().filter(|e| !markup::is_allowed(&e.config)) {
+        say(&format!(
+            "{}: warning: '{}': XML does not allow all characters of the configuration string",
+            ABOUT.name, e.name
+        ));
+    }
+    if flatten {
+        return Some(xml::flat(&graph, &sources));
+    }
+    // The files are read again in the same order, so positions in both sets of sources are the same.
+    let mut own = Sources::new();
+    let file = own.add(sources.name(graph.flat.file), sources.text(graph.flat.file));
+    let library = SearchPath::new(packages.clickpath());
+    let options = Options {
+        classes: classes.as_ref(),
+        defines: &source.defines,
+        library: &library,
+        unknown: Unknown::Opaque,
+    };
+    let (structure, _) = structure::structure(&mut own, file, &options);
+    Some(xml::structured(&structure, &graph, &sources))
+}
