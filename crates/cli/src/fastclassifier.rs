@@ -12,6 +12,7 @@ use castanet_lang::bytes::{decode, encode};
 use castanet_lang::elaborate::{Globals, Loaded, load_bytes_with};
 use castanet_lang::{Diagnostic, NoLibrary, Sources, Unknown, print};
 use castanet_spec::ArgCx;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -122,8 +123,7 @@ pub fn reverse(
         let is_same = print::driver(now) == print::driver(before) && loaded.defines == original.defines;
         text = is_same.then(|| decode(&bytes).into_owned());
     }
-    let used: std::collections::HashSet<&str> =
-        loaded.flat.elements.iter().map(|e| e.class.as_str()).collect();
+    let used: HashSet<&str> = loaded.flat.elements.iter().map(|e| e.class.as_str()).collect();
     definitions.classes.retain(|name, _| used.contains(name.as_str()));
     loaded.flat.archive.retain(|m| m.0 != MEMBER && m.0 != ORIGINAL);
     put(loaded, &definitions);

@@ -152,16 +152,12 @@ struct Groups<'a> {
     /// By element: the program, if the element is to be replaced.
     programs: Vec<Option<&'a Program>>,
     combine: bool,
-    /// The outputs whose connections close push cycles. Packets are counted there.
-    back: HashSet<PortRef>,
     taken: Vec<bool>,
 }
 
 impl<'a> Groups<'a> {
     fn new(graph: &'a Graph, programs: Vec<Option<&'a Program>>, combine: bool) -> Groups<'a> {
-        let closes = graph.back_edges();
-        let back = graph.flat.connections.iter().zip(closes).filter(|c| c.1).map(|c| c.0.from).collect();
-        Groups { graph, programs, combine, back, taken: vec![false; graph.len()] }
+        Groups { graph, programs, combine, taken: vec![false; graph.len()] }
     }
 
     fn program(&self, e: usize) -> Option<&'a Program> {
@@ -169,11 +165,12 @@ impl<'a> Groups<'a> {
     }
 
     /// The classifier that can be combined with the one before it: it follows the output `from`, and nothing else leads to it.
+    /// So the connection closes no cycle that packets can enter, and packets that go round are counted as before.
     fn next(&self, from: PortRef) -> Option<usize> {
         let &[to] = self.graph.downstream(from) else { return None };
         let alone = self.graph.upstream(to).len() == 1 && self.graph.inputs(to.element) == 1;
         let alike = self.program(from.element)?.kind() == self.program(to.element)?.kind();
-        (self.combine && alone && alike && !self.back.contains(&from)).then_some(to.element)
+        (self.combine && alone && alike).then_some(to.element)
     }
 
     /// Returns all groups, in the order of their first elements.

@@ -76,6 +76,13 @@ fn what_is_replaced_and_combined() {
             "a :: FastClassifier@@a; b :: FastClassifier@@b; c :: FastClassifier@@c; e :: Classifier",
             &["a", "b", "c"],
         ),
+        // A classifier of another kind does not keep its neighbours apart.
+        (
+            "Idle -> a :: Classifier(12/0800, -); a[0] -> b :: IPClassifier(tcp, -); a[1] -> c :: Classifier(0/01, -); b[0] -> d :: Discard; b[1] -> d;
+             c[0] -> d; c[1] -> d;",
+            "a :: FastClassifier@@a; b :: FastClassifier@@b; a [2] -> d",
+            &["a+c", "b"],
+        ),
         // IPFilter and IPClassifier are alike. Names of the configuration have their meaning, names of devices do not.
         (
             "AddressInfo(lan 10.0.0.0/8); Idle -> f :: IPFilter(deny src net lan, allow all) -> c :: IPClassifier(tcp, udp dst port www, -);
@@ -245,12 +252,11 @@ fn classifiers(random: &mut Random) -> String {
         text += &format!("s{s} -> v{s} :: Edit({s}) -> w{s} :: Pick(3, 1);\n");
         open.extend([format!("w{s} [0]"), format!("w{s} [1]")]);
     }
-    let mut classifiers = 0;
-    for _ in 0..2 + random.below(8) {
+    for number in 0..2 + random.below(8) {
         let from = open.swap_remove(random.below(open.len() as u64) as usize);
         let patterns: Vec<String> = (0..1 + random.below(4)).map(|_| pattern(random)).collect();
         let rest = if random.below(2) == 0 { ", -" } else { "" };
-        let c = format!("c{classifiers}");
+        let c = format!("c{number}");
         text += &format!("{c} :: Classifier({}{rest});\n", patterns.join(", "));
         let between = ["", "", "", "Counter -> ", "Paint(3) -> "][random.below(5) as usize];
         text += &format!("{from} -> {between}{c};\n");
@@ -260,7 +266,6 @@ fn classifiers(random: &mut Random) -> String {
         }
         let outputs = patterns.len() + usize::from(!rest.is_empty());
         open.extend((0..outputs).map(|o| format!("{c} [{o}]")));
-        classifiers += 1;
     }
     for (i, from) in open.into_iter().enumerate() {
         text += &format!("{from} -> Mark({i}) -> r{i} :: Record({i}) -> n{i} :: Counter -> Sink({i});\n");

@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn what_has_a_tree() {
         let mut names = Names::new();
-        names.define_addresses("", "host").ip = Some([1, 2, 3, 4]);
+        names.define_addresses("", "alpha").ip = Some([1, 2, 3, 4]);
         names.define_port("", "game", 17, 777);
         let cx = ArgCx { scope: "", names: &names, origin: Origin::Operator };
         for (class, config, outputs, want) in [
@@ -81,8 +81,8 @@ mod tests {
             (Classifier::SPEC, "\"0/45\"", 1, Some(Ok("data 1\n0/45000000%ff000000 1 [0] [X]"))),
             (Classifier::SPEC, "12/0800, -", 3, Some(Err("it has 2 patterns for 3 outputs"))),
             (Classifier::SPEC, "12/080, -", 2, Some(Err("pattern 0: odd number of digits in value"))),
-            (IpClassifier::SPEC, "src host host, -", 2, Some(Ok("ip 2\n268/01020304%ffffffff 272 [0] [1]"))),
-            (IpClassifier::SPEC, "src host nobody", 1, Some(Err("pattern 0: unknown host 'nobody'"))),
+            (IpClassifier::SPEC, "src host alpha, -", 2, Some(Ok("ip 2\n268/01020304%ffffffff 272 [0] [1]"))),
+            (IpClassifier::SPEC, "src host nobody", 1, Some(Err("pattern 0: unknown name 'nobody'"))),
             (
                 IpFilter::SPEC,
                 "1 ip proto 6, deny all",

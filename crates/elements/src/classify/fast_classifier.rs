@@ -161,7 +161,7 @@ mod tests {
                     .for_each(|(port, _)| got[*port] += 1);
             }
             assert_eq!(got, [2 * 9, 3 * 9], "batches of {size}");
-            assert_eq!(kit.dropped(Reason::NoMatch), 9 + 5 * 14);
+            assert_eq!(kit.dropped(Reason::NoMatch), 9 + 6 * 14);
         }
     }
 
