@@ -3,8 +3,8 @@
 //! checked.
 //!
 //! Modules, bottom up: [`net_link`] (the element class that carries frames), [`classes`] (the classes of a simulated
-//! network), [`topology`] (devices, their addresses, and the links between them), [`host`] (hosts at devices that no link
-//! reaches), [`options`] (what users may set), [`simulation`] (the configuration of the whole network), [`report`] (what
+//! network), [`topology`] (devices, their addresses, and the links between them), [`options`] (what users may set),
+//! [`host`] (hosts at devices that no link reaches), [`traffic`] (pings between hosts), [`simulation`] (the configuration of the whole network), [`report`] (what
 //! became of packets), [`check`](mod@check) (what is wrong with the network).
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ pub mod options;
 pub mod report;
 pub mod simulation;
 pub mod topology;
+pub mod traffic;
 
 pub use check::{Checked, check};
 pub use classes::NetClasses;

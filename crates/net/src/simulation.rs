@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The configuration of a whole network in simulated time: links carry frames, and hosts stand at free devices.
 
-use crate::host::{Host, Ping};
+use crate::host::{Host, Ping, host_named, hosts};
 use crate::options::Options;
 use crate::topology::{Device, Topology};
+use crate::traffic::{PingPlan, pings};
 use crate::{NetClasses, NetError};
 use castanet_graph::network::split_name;
 use castanet_graph::{Graph, PortKind};
 use castanet_lang::{Connection, Element, Flat, NoLibrary, PortRef, Sources, Span, Unknown, load_bytes};
-use castanet_spec::Prefix;
 use castanet_wire::ether::EtherAddr;
 use std::collections::{HashMap, HashSet};
-use std::net::Ipv4Addr;
 
 /// What becomes of elements that work with the machine outside of the router.
 const OUTSIDE: &[(&str, Outside)] = &[
@@ -48,19 +47,6 @@ pub struct Wire {
     pub to: Vec<String>,
 }
 
-/// A ping of a simulated network.
-#[derive(Clone, Debug)]
-pub struct PingPlan {
-    /// Its number, from 1.
-    pub number: u16,
-    /// The host that sends, by index.
-    pub host: usize,
-    /// The host or address that is to answer, as the user wrote it.
-    pub to: String,
-    /// The address that is to answer.
-    pub address: Ipv4Addr,
-}
-
 /// A network that is ready to run.
 pub struct Simulation {
     /// The configuration, with the classes of [`NetClasses`].
@@ -73,127 +59,6 @@ pub struct Simulation {
     pub pings: Vec<PingPlan>,
     /// Warnings about what the simulation leaves out.
     pub notes: Vec<String>,
-}
-
-/// Makes the hosts at the free devices of a network. A device is free if no link leads to it. A host gets the lowest
-/// address of the network that no router has.
-///
-/// # Errors
-/// A given host is at no free device.
-pub fn hosts(topology: &Topology, options: &Options) -> Result<Vec<Host>, NetError> {
-    let taken: HashSet<Ipv4Addr> = topology.devices.iter().filter_map(|d| d.prefix).map(|p| p.addr).collect();
-    let mut scopes = HashSet::new();
-    let is_free = |d: &&Device| !d.linked && !d.senders.is_empty() && !d.receivers.is_empty();
-    let mut hosts = Vec::new();
-    let mut given: HashMap<&str, _> = options.hosts.iter().map(|h| (h.at.as_str(), h)).collect();
-    for (n, d) in topology.devices.iter().enumerate().filter(|(_, d)| is_free(d)) {
-        let name = d.full_name();
-        let mut scope: String =
-            d.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        scope = format!("{}@{scope}", d.router);
-        while !scopes.insert(scope.clone()) {
-            scope.push('_');
-        }
-        let option = given.remove(name.as_str());
-        let prefix = match option {
-            Some(h) => Some(h.prefix),
-            None => d.prefix.and_then(|p| free_address(p, &taken)),
-        };
-        hosts.push(Host {
-            device: n,
-            name: name.clone(),
-            scope: scope + "/",
-            prefix,
-            gateway: option.and_then(|h| h.gateway).or(d.prefix.map(|p| p.addr)),
-            ether: EtherAddr([6, 0, 0, (n >> 16) as u8, (n >> 8) as u8, n as u8]),
-            captures: options.captures.iter().filter(|c| c.0 == name).map(|c| c.1.clone()).collect(),
-        });
-    }
-    if let Some(at) = given.keys().min() {
-        return Err(NetError(format!("--host {at}: {}", no_host(at, &hosts))));
-    }
-    Ok(hosts)
-}
-
-fn no_host(name: &str, hosts: &[Host]) -> String {
-    let all: Vec<&str> = hosts.iter().map(|h| h.name.as_str()).collect();
-    if all.is_empty() {
-        return format!("there is no host at {name}, because links lead to all devices");
-    }
-    format!("there is no host at {name}; hosts are at {}", all.join(", "))
-}
-
-/// Returns the lowest host address of a network that is not taken, with the length of the network's prefix.
-fn free_address(p: Prefix, taken: &HashSet<Ipv4Addr>) -> Option<Prefix> {
-    let network = p.network().to_bits();
-    let size = 1u64 << (32 - u32::from(p.len.min(32)));
-    // RFC 3021: both addresses of a /31 network are hosts.
-    let range = if size <= 2 { 0..size } else { 1..size - 1 };
-    let mut all =
-        range.filter_map(|n| Some(Ipv4Addr::from_bits(network.checked_add(u32::try_from(n).ok()?)?)));
-    all.find(|a| !taken.contains(a)).map(|addr| Prefix { addr, len: p.len })
-}
-
-/// Returns the host that a user means by `A.eth0`, or by `A` or `A.host` if router A has one host.
-fn host_named(name: &str, hosts: &[Host]) -> Result<usize, String> {
-    if let Some(i) = hosts.iter().position(|h| h.name == name) {
-        return Ok(i);
-    }
-    let router = name.strip_suffix(".host").unwrap_or(name);
-    let of = |h: &Host| h.name.split_once('.').is_some_and(|n| n.0 == router);
-    let all: Vec<usize> = hosts.iter().enumerate().filter(|(_, h)| of(h)).map(|(i, _)| i).collect();
-    match all.as_slice() {
-        [one] => Ok(*one),
-        [] => Err(no_host(name, hosts)),
-        _ => {
-            let names: Vec<&str> =
-                all.iter().filter_map(|&i| hosts.get(i)).map(|h| h.name.as_str()).collect();
-            Err(format!("router {router} has several hosts: {}; name one of them", names.join(", ")))
-        }
-    }
-}
-
-/// Returns the pings that the options ask for.
-fn pings(hosts: &[Host], options: &Options) -> Result<Vec<PingPlan>, NetError> {
-    let mut all = Vec::new();
-    let mut add = |host: usize, to: &str, address| {
-        let number = u16::try_from(all.len() + 1).map_err(|_| NetError("more than 65535 pings".into()))?;
-        all.push(PingPlan { number, host, to: to.into(), address });
-        Ok::<(), NetError>(())
-    };
-    let with_address = |name: &str| -> Result<usize, NetError> {
-        let i = host_named(name, hosts).map_err(|e| NetError(format!("--ping: {e}")))?;
-        let known = hosts.get(i).is_some_and(|h| h.prefix.is_some());
-        let missing = || {
-            NetError(format!(
-                "--ping: the host at {name} has no address, because its router has none there; give it one, as in \
-                 --host {name}=10.0.0.2/24"
-            ))
-        };
-        known.then_some(i).ok_or_else(missing)
-    };
-    let address = |i: usize| hosts.get(i).and_then(|h| h.prefix).map(|p| p.addr);
-    for (from, to) in &options.pings {
-        let from = with_address(from)?;
-        let target = match to.parse() {
-            Ok(address) => Some(address),
-            Err(_) => address(with_address(to)?),
-        };
-        if let Some(target) = target {
-            add(from, to, target)?;
-        }
-    }
-    if options.ping_all {
-        let able: Vec<usize> = (0..hosts.len()).filter(|&i| address(i).is_some()).collect();
-        for &from in &able {
-            for &to in able.iter().filter(|&&to| to != from) {
-                if let (Some(host), Some(target)) = (hosts.get(to), address(to)) {
-                    add(from, &host.name, target)?;
-                }
-            }
-        }
-    }
-    Ok(all)
 }
 
 /// A configuration to which elements are added.
@@ -260,15 +125,16 @@ impl Simulation {
         options: &Options,
         has_ethernet: impl Fn(usize) -> bool,
     ) -> Result<Simulation, NetError> {
-        let hosts = hosts(topology, options)?;
+        let mut hosts = hosts(topology, options)?;
         let pings = pings(&hosts, options)?;
-        for (name, _) in &options.captures {
-            host_named(name, &hosts).map_err(|e| NetError(format!("--pcap: {e}")))?;
+        for (name, file) in &options.captures {
+            let host = host_named(name, &hosts).map_err(|e| NetError(format!("--pcap: {e}")))?;
+            hosts.get_mut(host).into_iter().for_each(|h| h.captures.push(file.clone()));
         }
         let mut all = Growing(graph.flat.clone());
         all.0.archive.clear();
         let notes = replace_outside(graph, &mut all)?;
-        let settings = Settings::new(topology, options, &hosts)?;
+        let settings = Settings::new(graph, topology, options)?;
         let mut wires = Vec::new();
         for (&e, ports) in &topology.links {
             let name = graph.name(e).to_string();
@@ -283,8 +149,8 @@ impl Simulation {
             let (latency, bandwidth) = settings.of(&called);
             all.set(e, "NetLink", net_link(&ethers, has_ethernet(e), latency, bandwidth));
             wires.push(Wire { element: name, from: names(&from), to: names(&to) });
-            insert_queues(graph, &mut all, e);
         }
+        insert_queues(graph, topology, &mut all);
         let at: HashMap<usize, &Host> = hosts.iter().map(|h| (h.device, h)).collect();
         let mut sent: HashMap<usize, Vec<Ping>> = HashMap::new();
         for p in &pings {
@@ -369,18 +235,19 @@ fn replace_outside(graph: &Graph, all: &mut Growing) -> Result<Vec<String>, NetE
 }
 
 /// Puts a queue before each input of a link to which packets are pushed.
-fn insert_queues(graph: &Graph, all: &mut Growing, link: usize) {
+fn insert_queues(graph: &Graph, topology: &Topology, all: &mut Growing) {
     let pushed = |c: &Connection| {
-        c.to.element == link && graph.output_kind(c.from.element, c.from.port) == PortKind::Push
+        topology.links.contains_key(&c.to.element)
+            && graph.output_kind(c.from.element, c.from.port) == PortKind::Push
     };
-    let inputs: Vec<usize> =
-        all.0.connections.iter().enumerate().filter(|(_, c)| pushed(c)).map(|(i, _)| i).collect();
-    let mut queues: HashMap<usize, usize> = HashMap::new();
-    for i in inputs {
-        let Some(port) = all.0.connections.get(i).map(|c| c.to.port) else { continue };
-        let queue = *queues.entry(port).or_insert_with(|| {
-            let queue = all.add(format!("{}@queue{port}", graph.name(link)), "Queue", "1000".into());
-            all.connect((queue, 0), (link, port));
+    let inputs: Vec<(usize, PortRef)> =
+        all.0.connections.iter().enumerate().filter(|(_, c)| pushed(c)).map(|(i, c)| (i, c.to)).collect();
+    let mut queues: HashMap<PortRef, usize> = HashMap::new();
+    for (i, input) in inputs {
+        let queue = *queues.entry(input).or_insert_with(|| {
+            let name = format!("{}@queue{}", graph.name(input.element), input.port);
+            let queue = all.add(name, "Queue", "1000".into());
+            all.connect((queue, 0), (input.element, input.port));
             queue
         });
         if let Some(c) = all.0.connections.get_mut(i) {
@@ -393,11 +260,12 @@ fn insert_queues(graph: &Graph, all: &mut Growing, link: usize) {
 struct Settings<'a>(&'a Options);
 
 impl<'a> Settings<'a> {
-    fn new(topology: &Topology, options: &'a Options, hosts: &[Host]) -> Result<Settings<'a>, NetError> {
-        let links: HashSet<String> = topology.devices.iter().map(Device::full_name).collect();
+    fn new(graph: &Graph, topology: &Topology, options: &'a Options) -> Result<Settings<'a>, NetError> {
+        let devices = topology.devices.iter().map(Device::full_name);
+        let names: HashSet<String> =
+            devices.chain(topology.links.keys().map(|&e| graph.name(e).to_string())).collect();
         for name in options.latency.iter().chain(&options.bandwidth).filter_map(|s| s.0.as_deref()) {
-            let is_link = name.strip_prefix("link").is_some_and(|n| n.parse::<usize>().is_ok());
-            if !links.contains(name) && !is_link && host_named(name, hosts).is_err() {
+            if !names.contains(name) {
                 return Err(NetError(format!(
                     "there is no link or device {name}; a device is written as in A.eth0"
                 )));

@@ -6,7 +6,7 @@ mod common;
 
 use castanet_element::Random;
 use castanet_net::{Options, Topology, check};
-use common::{Net, Spec, ip_router, ring};
+use common::{Net, Spec, ip_router, ring, shared_wire};
 
 fn messages(net: &Net) -> Vec<String> {
     let graph = net.graph();
@@ -160,6 +160,15 @@ fn filters_bridges_and_translators() {
     assert_eq!(messages(&Net::of(&routers("10.0.0.2"), &links)), [""; 0]);
     let lost = messages(&Net::of(&routers("10.0.0.3"), &links));
     assert!(lost.len() == 1 && lost[0].contains("the network of B.eth0"), "{lost:?}");
+}
+
+#[test]
+fn a_shared_wire() {
+    assert_eq!(messages(&shared_wire(|other| format!("10.0.0.{other}"))), [""; 0]);
+    // All packets for C go to B, which sends them on to itself: no frame reaches the device that sent it.
+    let wrong = messages(&shared_wire(|other| format!("10.0.0.{}", other.min(2))));
+    let lost = "router B loses packets to 10.1.3.0/24, the network of C.eth0: no device on link1 has the address 10.0.0.2";
+    assert_eq!(wrong, [lost]);
 }
 
 #[test]

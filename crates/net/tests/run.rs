@@ -8,7 +8,7 @@ use castanet_net::options::HostOption;
 use castanet_net::report::PingReport;
 use castanet_net::{Options, Report};
 use castanet_spec::Prefix;
-use common::{Net, ip_router, ring};
+use common::{Net, ring, shared_wire};
 
 fn pings(all: &[(&str, &str)]) -> Options {
     Options { pings: all.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect(), ..Options::default() }
@@ -82,16 +82,7 @@ fn a_full_queue_drops_packets() {
 
 #[test]
 fn a_shared_wire() {
-    let routers = ["A", "B", "C"].map(|r| {
-        let n = r.as_bytes()[0] - b'A' + 1;
-        let devices = [format!("eth0 10.1.{n}.1/24"), format!("eth1 10.0.0.{n}/24")];
-        let routes: Vec<String> =
-            (1..4).filter(|&o| o != n).map(|o| format!("10.1.{o}.0/24 10.0.0.{o} 2")).collect();
-        let devices: Vec<&str> = devices.iter().map(String::as_str).collect();
-        let routes: Vec<&str> = routes.iter().map(String::as_str).collect();
-        (r.to_string(), ip_router(&devices, &routes))
-    });
-    let net = Net::of(&routers, &["A.eth1==B.eth1", "B.eth1==C.eth1", "A.eth1==C.eth1"]);
+    let net = shared_wire(|other| format!("10.0.0.{other}"));
     let report = net.run(&Options { ping_all: true, ..Options::default() });
     assert_eq!(results(&report), [(3, 3, 0, 0); 6], "{}", report.text());
     let [wire] = report.links.as_slice() else { panic!("{:?}", report.links) };
@@ -150,9 +141,24 @@ fn hosts_with_given_addresses() {
             Options { latency: vec![(Some("S.x".into()), "1ms".into())], ..Options::default() },
             "there is no link or device S.x; a device is written as in A.eth0",
         ),
+        (
+            Options { bandwidth: vec![(Some("link1".into()), "1Mbps".into())], ..Options::default() },
+            "there is no link or device link1; a device is written as in A.eth0",
+        ),
     ] {
         assert_eq!(net.try_simulation(&options).err().unwrap().0, error);
     }
+}
+
+#[test]
+fn captures() {
+    let file = format!("{}/../../conf/traces/ip-router-eth0.pcap", env!("CARGO_MANIFEST_DIR"));
+    // A alone is the only host at router A.
+    let report = two().run(&Options { captures: vec![("A".into(), file)], ..Options::default() });
+    assert_eq!(report.hosts[0].sent, 1936, "{}", report.text());
+    let options = Options { captures: vec![("C".into(), "x".into())], ..Options::default() };
+    let error = two().try_simulation(&options).err().unwrap();
+    assert_eq!(error.0, "--pcap: there is no host at C; hosts are at A.eth0, B.eth0");
 }
 
 #[test]

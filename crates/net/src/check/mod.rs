@@ -16,9 +16,9 @@ pub mod search;
 pub mod tables;
 pub mod walk;
 
-use crate::host::Host;
+use crate::host::{Host, hosts};
 use crate::topology::Topology;
-use crate::{NetError, Options, simulation};
+use crate::{NetError, Options};
 use castanet_graph::Graph;
 use castanet_lang::Diagnostic;
 use hops::Hops;
@@ -41,7 +41,7 @@ pub struct Checked {
 /// # Errors
 /// The options name a host that is not there.
 pub fn check(graph: &Graph, topology: &Topology, options: &Options) -> Result<Checked, NetError> {
-    let hosts = simulation::hosts(topology, options)?;
+    let hosts = hosts(topology, options)?;
     let known = tables::known(graph, &topology.names);
     let mut hops = Hops::new(graph, topology, &known);
     let found = search::search(graph, topology, &known, &hosts, &mut hops);

@@ -128,3 +128,17 @@ pub fn ring(n: usize) -> Net {
     let links: Vec<&str> = links.iter().map(String::as_str).collect();
     Net::of(&texts, &links)
 }
+
+/// Returns three routers on one wire. `gateway` gives the gateway to router 1, 2 or 3.
+pub fn shared_wire(gateway: impl Fn(u8) -> String) -> Net {
+    let routers = ["A", "B", "C"].map(|r| {
+        let n = r.as_bytes()[0] - b'A' + 1;
+        let devices = [format!("eth0 10.1.{n}.1/24"), format!("eth1 10.0.0.{n}/24")];
+        let others = (1..4).filter(|&o| o != n);
+        let routes: Vec<String> = others.map(|o| format!("10.1.{o}.0/24 {} 2", gateway(o))).collect();
+        let devices: Vec<&str> = devices.iter().map(String::as_str).collect();
+        let routes: Vec<&str> = routes.iter().map(String::as_str).collect();
+        (r.to_string(), ip_router(&devices, &routes))
+    });
+    Net::of(&routers, &["A.eth1==B.eth1", "B.eth1==C.eth1", "A.eth1==C.eth1"])
+}
