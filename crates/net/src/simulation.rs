@@ -182,7 +182,7 @@ impl Simulation {
                 }
             }
         }
-        for d in topology.devices.iter().filter(|d| !d.has_ether) {
+        for d in topology.devices.iter().filter(|d| d.is_device && !d.has_ether) {
             all.add(
                 format!(
                     "{}AddressInfo@net@{}",

@@ -6,7 +6,7 @@ use castanet_element::Classes;
 use castanet_graph::Graph;
 use castanet_graph::network::router_link::device;
 use castanet_graph::network::uncombine::{LinkPorts, links};
-use castanet_graph::network::{Port, split_name};
+use castanet_graph::network::{Port, ROUTER_LINK, split_name};
 use castanet_lang::args::{cleaned, split, unquote, words};
 use castanet_lang::{Element, PortRef};
 use castanet_spec::{ArgCx, ArgValue, Names, Origin, Prefix};
@@ -37,6 +37,8 @@ pub struct Device {
     pub senders: Vec<usize>,
     /// Whether a link leads to or from the device.
     pub linked: bool,
+    /// Whether it is a device. Links may also begin and end at other elements, whose names then stand for a device.
+    pub is_device: bool,
 }
 
 impl Device {
@@ -44,6 +46,15 @@ impl Device {
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.router, self.name)
     }
+}
+
+/// Returns the name of the device that a port of a `RouterLink` stands for, or that of the element if it uses no device.
+pub fn name_of(port: &Port) -> String {
+    if is_device(port) { port.device() } else { port.element.clone() }
+}
+
+fn is_device(port: &Port) -> bool {
+    matches!(port.class.as_str(), "ToDevice" | "FromDevice" | "PollDevice") && !port.device().is_empty()
 }
 
 /// The devices and links of a combined configuration.
@@ -78,15 +89,17 @@ impl Topology {
             if let Some(name) = device(&element.config).filter(|_| sends || class == "FromDevice") {
                 let d = t.add(&defined, router, own, &name);
                 let Some(d) = t.devices.get_mut(d) else { continue };
+                d.is_device = true;
                 if sends { &mut d.senders } else { &mut d.receivers }.push(e);
             }
         }
         let ports: Vec<Port> =
             t.links.values().flat_map(|l| l.inputs.iter().chain(&l.outputs)).cloned().collect();
         for p in ports {
-            let d = t.add(&defined, &p.router, &p.element, &p.device());
+            let d = t.add(&defined, &p.router, &p.element, &name_of(&p));
             if let Some(d) = t.devices.get_mut(d) {
                 d.linked = true;
+                d.is_device |= is_device(&p);
             }
         }
         t.find_addresses(graph);
@@ -99,7 +112,7 @@ impl Topology {
     }
     /// Returns the device that a port of a `RouterLink` stands for.
     pub fn device_of(&self, port: &Port) -> Option<&Device> {
-        self.find(&port.router, &port.device()).and_then(|d| self.devices.get(d))
+        self.find(&port.router, &name_of(port)).and_then(|d| self.devices.get(d))
     }
 
     /// Adds a device that an element of a router uses, unless it is known.
@@ -125,6 +138,7 @@ impl Topology {
             receivers: Vec::new(),
             senders: Vec::new(),
             linked: false,
+            is_device: false,
         });
         self.index.insert(key, self.devices.len() - 1);
         self.devices.len() - 1
@@ -141,7 +155,7 @@ impl Topology {
         }
         for (&element, ports) in &self.links {
             for (port, p) in ports.inputs.iter().enumerate() {
-                inputs.extend(self.find(&p.router, &p.device()).map(|d| (d, PortRef { element, port })));
+                inputs.extend(self.find(&p.router, &name_of(p)).map(|d| (d, PortRef { element, port })));
             }
         }
         for n in 0..self.devices.len() {
@@ -206,7 +220,8 @@ fn querier(graph: &Graph, input: PortRef, names: &Names) -> Option<(Option<Prefi
     let mut open: std::collections::VecDeque<PortRef> = graph.upstream(input).iter().copied().collect();
     while let Some(output) = open.pop_front().filter(|_| seen.len() < SEARCHED) {
         let e = output.element;
-        if !seen.insert(e) {
+        // Behind a link begins another router.
+        if !seen.insert(e) || graph.element(e).is_none_or(|x| x.class == ROUTER_LINK) {
             continue;
         }
         if graph.spec(e).is_some_and(|s| s.name == "ARPQuerier")

@@ -142,6 +142,9 @@ fn filters_bridges_and_translators() {
             "router A loses packets to 10.0.2.0/24, the network of B.eth0: they end at 'A/IPFilter@4 :: IPFilter'",
         ],
     );
+    // Filters on the source: its route is not known, and the destination is looked up after it.
+    let by_source = "GetIPAddress(12) -> src :: StaticIPLookup(10.0.1.0/24 0, 0.0.0.0/0 1); src [1] -> Discard; src -> GetIPAddress(16)";
+    sound(&with(by_source), &[]);
     // Addresses that are translated are not followed.
     sound(&with("IPRewriter(pattern 10.0.0.1 1024-65535 - - 0 0)"), &[]);
     // A bridge between two routers: frames reach the router that has the address of the next hop.

@@ -6,7 +6,7 @@ mod common;
 
 use castanet_net::options::HostOption;
 use castanet_net::report::PingReport;
-use castanet_net::{Options, Report};
+use castanet_net::{Options, Report, Topology};
 use castanet_spec::Prefix;
 use common::{Net, ring, shared_wire};
 
@@ -148,6 +148,48 @@ fn hosts_with_given_addresses() {
     ] {
         assert_eq!(net.try_simulation(&options).err().unwrap().0, error);
     }
+}
+
+#[test]
+fn addresses_of_devices() {
+    let a = "AddressInfo(eth0 10.0.1.1/24 2:0:0:0:0:9, eth2 10.9.0.1/24);\n\
+             elementclass Port { FromDevice(eth2) -> Queue -> ToDevice(eth2); AddressInfo(eth2 10.0.3.1/24); } Port;\n\
+             FromDevice(eth0) -> Queue -> ToDevice(eth0); Idle -> FromDevice(eth1) -> Discard;\n\
+             Idle -> [0] q :: ARPQuerier(10.0.2.1/24, 2:0:0:0:0:8) -> Queue -> ToDevice(eth1); Idle -> [1] q;";
+    let a = a.replace("Idle -> FromDevice", "FromDevice");
+    let bridge = "FromDevice(p) -> Queue -> ToDevice(p);".to_string();
+    let net = Net::of(&[("A".into(), a), ("S".into(), bridge)], &["A.eth1==S.p"]);
+    let topology = Topology::new(&net.graph(), net.classes.as_ref()).unwrap();
+    let all: Vec<_> = topology
+        .devices
+        .iter()
+        .map(|d| {
+            (d.full_name(), d.scope.as_str(), d.prefix.map(|p| p.addr.to_string()), d.ether.0[5], d.has_ether)
+        })
+        .collect();
+    let mut want = [
+        ("A.eth0", "A/", Some("10.0.1.1"), 9, true),
+        ("A.eth1", "A/", Some("10.0.2.1"), 8, false),
+        ("A.eth2", "A/Port@2/", Some("10.0.3.1"), 0, false),
+        // Behind the link is the ARPQuerier of another router.
+        ("S.p", "S/", None, 0, false),
+    ];
+    for device in &all {
+        let at = want.iter().position(|w| w.0 == device.0).unwrap();
+        // The last byte of a made address is the number of the device.
+        want[at].3 = if want[at].3 == 0 { device.3 } else { want[at].3 };
+        let (name, scope, prefix, byte, has_ether) = want[at];
+        assert_eq!(*device, (name.into(), scope, prefix.map(Into::into), byte, has_ether), "{all:?}");
+    }
+    assert_eq!(all.len(), want.len());
+}
+
+#[test]
+fn links_from_sinks() {
+    let a = "InfiniteSource(LENGTH 60, LIMIT 5) -> out :: Discard;".to_string();
+    let b = "FromDevice(eth0) -> Print(b) -> Discard;".to_string();
+    let report = Net::of(&[("A".into(), a), ("B".into(), b)], &["A.out=B.eth0"]).run(&Options::default());
+    assert_eq!((report.links[0].sent, report.links[0].received), (5, 5));
 }
 
 #[test]

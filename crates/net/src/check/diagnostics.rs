@@ -7,7 +7,7 @@ use super::search::{Found, Hole, Loop, Mismatch, PathStep};
 use super::tables::{Known, Route};
 use super::walk::Used;
 use crate::host::Host;
-use crate::topology::{Device, Topology};
+use crate::topology::{Device, Topology, name_of};
 use castanet_graph::Graph;
 use castanet_graph::network::split_name;
 use castanet_lang::{Diagnostic, Span};
@@ -256,7 +256,7 @@ impl Writer<'_> {
             n => format!("{n} bytes before the IP header"),
         };
         let sender = self.topology.links.get(&m.arrival.at.element).map(|l| {
-            let all = l.inputs.iter().map(|p| format!("{}.{}", p.router, p.device()));
+            let all = l.inputs.iter().map(|p| format!("{}.{}", p.router, name_of(p)));
             all.collect::<Vec<_>>().join(" or ")
         });
         let arrives = format(m.arrival.ip_at);

@@ -4,7 +4,7 @@
 use super::packet::{ETHERNET, Symbolic};
 use super::tables::Known;
 use super::walk::{End, Outcome, Used, Walker};
-use crate::topology::{Device, Topology};
+use crate::topology::{Device, Topology, name_of};
 use castanet_graph::Graph;
 use castanet_graph::network::split_name;
 use castanet_lang::PortRef;
@@ -97,7 +97,7 @@ impl<'a> Hops<'a> {
     pub fn place(&self, arrival: &Arrival) -> (String, String) {
         let PortRef { element, port } = arrival.at;
         if let Some(p) = self.topology.links.get(&element).and_then(|l| l.outputs.get(port)) {
-            return (p.router.clone(), p.device());
+            return (p.router.clone(), name_of(p));
         }
         let d = self.topology.devices.iter().find(|d| d.receivers.contains(&element));
         d.map(|d| (d.router.clone(), d.name.clone())).unwrap_or_default()

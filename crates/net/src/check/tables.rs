@@ -49,8 +49,8 @@ impl Table {
             };
             let (Ok(prefix), Ok(port)) = (Prefix::read(net, cx, true), port.parse()) else { continue };
             let prefix = Prefix { addr: prefix.network(), len: prefix.len };
-            // The last route to a prefix applies.
-            table.by_prefix.insert((prefix.len, prefix.addr.to_bits()), table.routes.len());
+            // A second route to the same network is an error of the router.
+            table.by_prefix.entry((prefix.len, prefix.addr.to_bits())).or_insert(table.routes.len());
             table.routes.push(Route { prefix, gateway: gateway.filter(|&gw| gw != 0), port, range });
         }
         table
