@@ -28,6 +28,13 @@ pub(super) struct Definition<'a> {
     pub extends: Option<Class<'a>>,
 }
 
+impl Definition<'_> {
+    /// Whether the class has no name.
+    pub fn is_anonymous(&self) -> bool {
+        self.name == "{...}"
+    }
+}
+
 /// An element of a scope.
 #[derive(Debug)]
 pub(super) struct Decl<'a> {

@@ -2,6 +2,11 @@
 //! Expands compounds: elements in flat order, configuration strings with variables substituted, and
 //! connections.
 
+mod fragments;
+
+pub use fragments::Fragment;
+pub(super) use fragments::fragments;
+
 use super::body::{Body, Class, Decl, Definition, Node};
 use super::overload::{Choice, Use, body_form, body_signature, choose, count, use_signature};
 use super::report::Report;
@@ -59,32 +64,45 @@ pub(super) fn flatten<'a>(
         Globals::Substitute => Env::top(&top.defines, options.defines),
         Globals::Keep => Env::top(&[], &[]),
     };
-    let mut expander = Expander {
-        sources,
-        classes,
-        report,
-        flat: Flat::default(),
-        net: Net::default(),
-        budget: Budget { left: MAX_TEXT, cycle: false, spent: false },
-        compounds: MAX_ELEMENTS,
-        stopped: false,
-        slashes: false,
-    };
+    let mut expander = Expander::new(sources, classes, report);
     let instance =
         Instance { body: &top, prefix: String::new(), env, origin: Vec::new(), ports: (TUNNEL, TUNNEL) };
     expander.expand(&instance);
-    let (connections, complete) = expander.net.connections();
-    if !complete {
-        let d = Diagnostic::error("configuration is too large: too many connections through compounds", None);
-        expander.report.push(d.help(format!("at most {MAX_CONNECTIONS} connections are possible")));
-    }
-    expander.flat.connections = connections;
+    expander.connect();
     expander.check_names();
     let defines = top.defines.iter().map(|&(n, v)| (n.to_string(), v.to_string())).collect();
     Loaded { flat: expander.flat, defines, diagnostics: Vec::new() }
 }
 
-impl<'a, 'c> Expander<'a, 'c, '_> {
+impl<'a, 'c, 'r> Expander<'a, 'c, 'r> {
+    fn new(
+        sources: &'a Sources,
+        classes: &'c [Definition<'a>],
+        report: &'r mut Report,
+    ) -> Expander<'a, 'c, 'r> {
+        Expander {
+            sources,
+            classes,
+            report,
+            flat: Flat::default(),
+            net: Net::default(),
+            budget: Budget { left: MAX_TEXT, cycle: false, spent: false },
+            compounds: MAX_ELEMENTS,
+            stopped: false,
+            slashes: false,
+        }
+    }
+    /// Computes the connections of the flat configuration.
+    fn connect(&mut self) {
+        let (connections, complete) = self.net.connections();
+        if !complete {
+            let d =
+                Diagnostic::error("configuration is too large: too many connections through compounds", None);
+            self.report.push(d.help(format!("at most {MAX_CONNECTIONS} connections are possible")));
+        }
+        self.flat.connections = connections;
+    }
+
     fn stop(&mut self, what: &str, span: Span, origin: &[Origin]) {
         if !self.stopped {
             self.stopped = true;

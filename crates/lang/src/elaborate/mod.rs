@@ -194,6 +194,46 @@ pub fn load_bytes_with(
     loaded
 }
 
+/// The compound classes of a file, each expanded on its own.
+#[derive(Clone, Debug, Default)]
+pub struct Fragments {
+    /// The contents of the classes, in order.
+    pub fragments: Vec<Fragment>,
+    /// The requirements of the file, such as `("package", "foo")`.
+    pub requirements: Vec<(String, String)>,
+    /// Errors and warnings.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads the compound classes that a file defines at file scope. Elements outside classes are ignored.
+pub fn load_fragments(sources: &mut Sources, name: &str, bytes: &[u8], options: &Options<'_>) -> Fragments {
+    let (file, _, mut diagnostics) = files::add(sources, name, bytes);
+    let mut report = report::Report::default();
+    let files = files::read(sources, file, options, &mut report);
+    let sources = &*sources;
+    let mut scopes = scope::Scopes::new(sources, options, &mut report);
+    let top = scopes.top(&files);
+    let (classes, inner) = (scopes.classes, scopes.requirements);
+    let fragments = expand::fragments(sources, options, &classes, &top, &mut report);
+    let requirements = files.requirements.iter().cloned().chain(inner).map(|(kind, name, _)| (kind, name));
+    diagnostics.append(&mut report.finish());
+    Fragments { fragments, requirements: requirements.collect(), diagnostics }
+}
+
+/// Returns the variables that a configuration string uses, without `$`.
+pub fn variables_of(config: &str) -> Vec<&str> {
+    variables::all_uses(config).into_iter().map(|(_, name)| name).collect()
+}
+
+/// Substitutes variables of a configuration string by their values, given by name without `$`.
+pub fn substitute(config: &str, values: &[(String, String)]) -> String {
+    let mut budget = variables::Budget { left: MAX_TEXT, cycle: false, spent: false };
+    match variables::Env::top(&[], values).substitute(config, &mut budget) {
+        Some(pieces) => pieces.into_iter().map(|p| p.text).collect(),
+        None => config.to_string(),
+    }
+}
+
 /// The largest number of variables that a help text names.
 const MOST_SHOWN: usize = 6;
 
@@ -225,5 +265,6 @@ pub fn undefined_variables(element: &Element, defined: &[&str]) -> Vec<Diagnosti
 #[cfg(test)]
 mod tests;
 
+pub use expand::Fragment;
 pub use missing::{MissingFrom, missing_class, missing_classes, unknown_class};
 pub use names::nearest;

@@ -73,6 +73,13 @@ fn variable(text: &str, at: usize, last_brace: usize) -> (Option<(&str, Form<'_>
 /// The variables that `text` uses, each with its range. Names that begin with a digit are left out, because
 /// `$5` may be a price.
 pub(super) fn uses(text: &str) -> Vec<(Range<usize>, &str)> {
+    let mut all = all_uses(text);
+    all.retain(|(_, name)| !name.starts_with(|c: char| c.is_ascii_digit()));
+    all
+}
+
+/// The variables that `text` uses, each with its range.
+pub(super) fn all_uses(text: &str) -> Vec<(Range<usize>, &str)> {
     let bytes = text.as_bytes();
     let last_brace = text.rfind('}').unwrap_or(0);
     let (mut all, mut at, mut quote) = (Vec::new(), 0, 0u8);
@@ -87,8 +94,7 @@ pub(super) fn uses(text: &str) -> Vec<(Range<usize>, &str)> {
             }
             b'$' if quote != b'\'' => {
                 let (found, end) = variable(text, at, last_brace);
-                let named = found.filter(|(name, _)| !name.starts_with(|c: char| c.is_ascii_digit()));
-                all.extend(named.map(|(name, _)| (at..end, name)));
+                all.extend(found.map(|(name, _)| (at..end, name)));
                 end
             }
             _ => at + 1,
