@@ -32,6 +32,7 @@ mod pull_cycles;
 mod resolve;
 pub mod undead;
 pub mod xml;
+pub mod xform;
 
 #[cfg(test)]
 mod testing;
