@@ -169,7 +169,7 @@ impl CheckIpHeader {
     }
     /// Packets that failed a test, by fault; an error unless DETAILS is true.
     #[read(merge = sum)]
-    fn drop_details(&self) -> Result<Table, HandlerError> {
+    pub(super) fn drop_details(&self) -> Result<Table, HandlerError> {
         if !self.args.details {
             return Err("the element keeps no details without 'DETAILS true'".into());
         }

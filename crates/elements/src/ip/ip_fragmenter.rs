@@ -40,6 +40,8 @@ pub struct IpFragmenter {
     fragments: Count,
     headroom: usize,
     identifications: Secret,
+    /// The output of packets that are too long.
+    refused: u16,
     pieces: Batch,
     /// The number of fragments of the last fragmented packet, without the first fragment.
     last_pieces: usize,
@@ -72,6 +74,7 @@ impl Build for IpFragmenter {
             fragments,
             headroom,
             identifications: cx.secret(),
+            refused: 1,
             pieces: Batch::new(),
             last_pieces: 0,
         })
@@ -105,6 +108,10 @@ struct Plan {
 }
 
 impl IpFragmenter {
+    /// Makes packets that must not or cannot be fragmented leave on another output, for a class that contains this one.
+    pub(super) fn with_output(self, refused: u16) -> IpFragmenter {
+        IpFragmenter { refused, ..self }
+    }
     /// Returns how to cut a packet into fragments. None if the packet must not or cannot be fragmented.
     fn plan(&self, network: &[u8]) -> Option<Plan> {
         let (h, whole) = (Ipv4Header::from_prefix(network)?, ipv4::whole_header(network)?);
@@ -271,7 +278,7 @@ impl IpFragmenter {
             ));
         }
         self.drops.add(p.segments().0);
-        cx.out_or(1, Reason::MustFragment)
+        cx.out_or(self.refused, Reason::MustFragment)
     }
 }
 

@@ -32,14 +32,25 @@ pub struct IpInputCombo {
 pub struct Args {
     /// The colour to paint packets with, 0 to 255.
     color: u8,
-    /// Source addresses that are bad.
+    /// Source addresses that are bad. A number is OFFSET.
     badsrc: Option<String>,
+    /// Where the IP header starts, in bytes from the end of the Ethernet header. Default: 0.
+    offset: Option<u32>,
     /// The router's networks, each written as the router's own address with a prefix length.
     #[arg(keyword)]
     interfaces: Option<String>,
     /// Destinations for which bad sources are accepted.
     #[arg(keyword)]
     gooddst: Option<String>,
+    /// Whether to print a message for every bad packet, not only for the first. Default: false.
+    #[arg(keyword)]
+    verbose: Option<bool>,
+    /// Whether the handler drop_details reports the number of bad packets by fault. Default: false.
+    #[arg(keyword)]
+    details: Option<bool>,
+    /// Whether to check the checksum. Default: true.
+    #[arg(keyword)]
+    checksum: Option<bool>,
 }
 
 /// The length of an Ethernet header, in bytes.
@@ -61,10 +72,21 @@ pub(super) fn part<T: Build>(config: &str, cx: &mut BuildCx<'_>) -> Result<T, Co
 
 impl Build for IpInputCombo {
     fn build(args: Args, cx: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        let mut config = format!("OFFSET {ETHER}");
-        for (keyword, value) in
-            [("BADSRC", &args.badsrc), ("INTERFACES", &args.interfaces), ("GOODDST", &args.gooddst)]
-        {
+        let number = args.badsrc.as_deref().and_then(|text| text.parse::<u32>().ok());
+        if number.is_some() && args.offset.is_some() {
+            return Err("BADSRC: not a list of addresses".into());
+        }
+        let offset = number.or(args.offset).unwrap_or(0).saturating_add(ETHER as u32);
+        let mut config = format!("OFFSET {offset}");
+        let switch = |on: Option<bool>| on.map(|on| on.to_string());
+        for (keyword, value) in [
+            ("BADSRC", args.badsrc.clone().filter(|_| number.is_none())),
+            ("INTERFACES", args.interfaces.clone()),
+            ("GOODDST", args.gooddst.clone()),
+            ("VERBOSE", switch(args.verbose)),
+            ("DETAILS", switch(args.details)),
+            ("CHECKSUM", switch(args.checksum)),
+        ] {
             if let Some(value) = value {
                 config.push_str(&format!(", {keyword} {value}"));
             }
@@ -79,6 +101,11 @@ impl IpInputCombo {
     #[read(unit = "packets", merge = sum)]
     fn drops(&self) -> Counted {
         self.check.drops()
+    }
+    /// Packets with a bad IP header, by fault; an error unless DETAILS is true.
+    #[read(merge = sum)]
+    fn drop_details(&self) -> Result<Table, HandlerError> {
+        self.check.drop_details()
     }
 }
 
@@ -148,7 +175,22 @@ mod tests {
         }
         assert!(passed > 20);
         assert_eq!(combo.read("drops").unwrap(), check.read("drops").unwrap());
-        for bad in ["", "256", "1, x", "1, INTERFACES x"] {
+        for (config, other) in [
+            ("7, 9.9.9.9, OFFSET 4", "BADSRC 9.9.9.9, OFFSET 4"),
+            ("7, 4, CHECKSUM false, DETAILS true", "4, CHECKSUM false, DETAILS true"),
+        ] {
+            let mut combo = Kit::<IpInputCombo>::new(config).unwrap();
+            let mut check = Kit::<CheckIpHeader>::new(other).unwrap();
+            let mut data = frame([9, 9, 9, 9]);
+            data.splice(14..14, [0; 4]);
+            data[28] ^= 1;
+            let passed = combo.act([packet(&data)]).len();
+            assert_eq!(passed, check.act([packet(&data[14..])]).len(), "{config}");
+            for handler in ["drops", "drop_details"] {
+                assert_eq!(combo.read(handler).ok(), check.read(handler).ok(), "{config}");
+            }
+        }
+        for bad in ["", "256", "1, x", "1, INTERFACES x", "1, 4, 5", "1, VERBOSE x"] {
             assert!(Kit::<IpInputCombo>::new(bad).is_err(), "{bad}");
         }
     }

@@ -57,7 +57,7 @@ pub const CLASSES: &[ClassDef] = &[
     action::<ip_encap::IpEncap>(),
     action::<ip_mirror::IpMirror>(),
     action::<ip_input_combo::IpInputCombo>(),
-    element::<ip_output_combo::IpOutputCombo>(),
+    action::<ip_output_combo::IpOutputCombo>(),
     action::<set_ip_checksum::SetIpChecksum>(),
     action::<set_ip_dscp::SetIpDscp>(),
     action::<set_ip_ecn::SetIpEcn>(),
