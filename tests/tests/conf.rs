@@ -225,8 +225,14 @@ fn shown(prints: &str, said: &str) -> bool {
 }
 
 /// The Markdown texts whose commands are run.
-const TEXTS: [&str; 5] =
-    ["README.md", "docs/running.md", "docs/language.md", "docs/firewall.md", "docs/ethernet-switch.md"];
+const TEXTS: [&str; 6] = [
+    "README.md",
+    "docs/running.md",
+    "docs/tools.md",
+    "docs/language.md",
+    "docs/firewall.md",
+    "docs/ethernet-switch.md",
+];
 
 #[test]
 fn the_texts_show_real_output() {

@@ -3,6 +3,7 @@
 //! its output.
 #![allow(clippy::unwrap_used)]
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,9 +13,14 @@ use castanet_tests::model::{self, Evidence};
 
 /// Runs the router, with captures in a folder. Returns its printed output.
 fn run(castanet: &Path, options: &[&str], out: &Path) -> String {
+    run_file(castanet, &root().join("conf/ip-router-trace.click"), options, out)
+}
+
+/// Runs a configuration of the router, with captures in a folder. Returns its printed output.
+fn run_file(castanet: &Path, file: &Path, options: &[&str], out: &Path) -> String {
     let traces = root().join("conf/traces");
     let mut run = Command::new(castanet);
-    run.arg("run").args(options).arg(root().join("conf/ip-router-trace.click"));
+    run.arg("run").args(options).arg(file);
     // The summary shows the file names, so they must be the same in every folder.
     run.arg(format!("TRACES={}", traces.display())).arg("OUT=.");
     let log = tempfile::NamedTempFile::new().unwrap();
@@ -58,15 +64,57 @@ fn the_ip_router_does_what_the_rfcs_say() {
     }
 }
 
+/// Returns the files of a folder with their contents.
+fn captures(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.map(|path| (path.file_name().unwrap().to_owned(), std::fs::read(&path).unwrap())).collect()
+}
+
+/// Returns the drops in a summary: reason and number of packets, without the elements.
+fn drops(log: &str) -> BTreeMap<String, String> {
+    let lines =
+        log.lines().skip_while(|line| *line != "Dropped").skip(1).take_while(|line| line.starts_with(' '));
+    let words = lines.map(|line| line.split_whitespace().map(str::to_string));
+    words.filter_map(|mut words| Some((words.next()?, words.next()?))).collect()
+}
+
+#[test]
+fn combination_elements_do_the_same() {
+    let castanet = castanet();
+    let folder = tempfile::tempdir().unwrap();
+    let combined = folder.path().join("combined.click");
+    let (original, traces) = (root().join("conf/ip-router-trace.click"), root().join("conf/traces"));
+    let mut xform = Command::new(&castanet);
+    xform.args(["xform", "--ip", "OUT=.", "-o"]).arg(&combined).arg(&original);
+    let done = xform.arg(format!("TRACES={}", traces.display())).output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+    let text = std::fs::read_to_string(&combined).unwrap();
+    for (class, n) in
+        [(":: IPInputCombo(", 2), (":: IPOutputCombo(", 2), (":: Paint(", 0), (":: DecIPTTL;", 0)]
+    {
+        assert_eq!(text.matches(class).count(), n, "{class}\n{text}");
+    }
+    for batch in ["1", "3", "32", "256"] {
+        let [before, after] = [&original, &combined].map(|file| {
+            let out = tempfile::tempdir().unwrap();
+            let log = run_file(&castanet, file, &["--simtime", "--batch", batch], out.path());
+            (captures(out.path()), drops(&log))
+        });
+        assert!(before.0.len() == 3 && before.1.len() > 5, "{:?}", before.1);
+        assert_eq!(before.1, after.1, "batch {batch}");
+        for (name, capture) in &before.0 {
+            assert!(after.0.get(name) == Some(capture), "batch {batch}: {name:?} differs");
+        }
+    }
+}
+
 #[test]
 fn every_batch_size_gives_the_same() {
     let castanet = castanet();
     let seen = ["1", "32", "256"].map(|batch| {
         let out = tempfile::tempdir().unwrap();
         let log = run(&castanet, &["--simtime", "--batch", batch], out.path());
-        let files = std::fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().path());
-        let captures: BTreeMap<_, _> =
-            files.map(|path| (path.file_name().unwrap().to_owned(), std::fs::read(&path).unwrap())).collect();
+        let captures = captures(out.path());
         // The last line has the time that the run took.
         let (summary, time) = log.trim_end().rsplit_once('\n').unwrap();
         assert!(time.contains(" packets in "), "{log}");

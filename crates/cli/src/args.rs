@@ -77,6 +77,14 @@ pub enum Command {
         castanet fastclassifier --reverse fast.click"
     )]
     FastClassifier(FastClassifier),
+    /// Replace parts of a configuration by others that do the same, as patterns say.
+    #[command(
+        after_help = "A pattern file has a compound class X for each pattern, and a class X_Replacement for its replacement. \
+        A variable $v in a pattern stands for any argument.\n\n\
+        Examples:\n  castanet xform -v --ip router.click -o faster.click\n  castanet xform -p mine.click router.click\n  \
+        castanet xform --show ip > mine.click"
+    )]
+    Xform(Xform),
     /// Show which worker reaches which element, and why.
     Explain(Explain),
     /// Draw a configuration as SVG, or describe its graph for other programs.
@@ -302,6 +310,46 @@ pub struct FastClassifier {
     /// Print what is replaced, and which classifiers stay and why, on standard error.
     #[arg(short, long)]
     pub verbose: bool,
+/// `castanet xform`.
+#[derive(Args)]
+pub struct Xform {
+    #[command(flatten)]
+    pub configuration: Configuration,
+    /// Read patterns from this file. May be repeated.
+    #[arg(short, long, value_name = "FILE", value_parser = any_text())]
+    pub patterns: Vec<String>,
+    /// Use the patterns for IP routers: several elements of the forwarding path become one.
+    #[arg(long)]
+    pub ip: bool,
+    /// Use the patterns that remove ARP from links between two routers of the same configuration.
+    #[arg(long)]
+    pub arp: bool,
+    /// Look for the replacements, and put the patterns in their place.
+    #[arg(short, long)]
+    pub reverse: bool,
+    /// Print each replacement on standard error.
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// List the patterns that come with the program.
+    #[arg(long)]
+    pub list: bool,
+    /// Print the file of patterns that --ip or --arp uses.
+    #[arg(long, value_name = "ip | arp", value_parser = ["ip", "arp"])]
+    pub show: Option<String>,
+    /// Write to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+impl Xform {
+    /// Whether the patterns of this name, which come with the program, are to be used.
+    pub fn uses(&self, name: &str) -> bool {
+        match name {
+            "ip" => self.ip,
+            "arp" => self.arp,
+            _ => false,
+        }
+    }
 }
 
 /// `castanet explain`.

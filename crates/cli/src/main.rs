@@ -37,6 +37,7 @@ mod summary;
 mod times;
 mod uncombine;
 mod undead;
+mod xform;
 
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         args::Command::Net(a) => net::main(&a),
         args::Command::Combine(a) => combine::main(&a),
         args::Command::Uncombine(a) => uncombine::main(&a),
+        args::Command::Xform(a) => xform::main(&a),
         args::Command::Explain(a) => explain::main(&a),
         args::Command::Graph(a) => draw::main(&a),
         args::Command::Doc(a) => doc::main(&a),

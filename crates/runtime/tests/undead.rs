@@ -8,8 +8,7 @@ use castanet_graph::undead::{Why, undead};
 use castanet_lang::print::driver;
 use castanet_runtime::swap::Loaded;
 use castanet_testkit::random_graph::{Configuration, Wish};
-use castanet_testkit::{simulated, try_router};
-use std::collections::BTreeMap;
+use castanet_testkit::seen::Seen;
 use std::sync::Arc;
 
 /// Returns the configuration without dead code, and what was removed.
@@ -83,37 +82,6 @@ fn configurations_of_the_project_stay_valid() {
     assert!(seen > 20, "{seen} configurations");
 }
 
-/// The observable results of a run: records by place, source and path, each in order; counts; drops by element and
-/// reason.
-type Seen = (BTreeMap<String, Vec<String>>, BTreeMap<String, String>, BTreeMap<(String, &'static str), u64>);
-
-fn run(text: &str, batch: usize) -> Seen {
-    let (options, log) = simulated(batch);
-    let mut r = try_router(text, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    r.run().unwrap();
-    r.ledger().check();
-    let mut records: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for line in log.lines() {
-        let end = line.match_indices(' ').nth(2).map_or(line.len(), |m| m.0);
-        records.entry(line[..end].to_string()).or_default().push(line[end..].to_string());
-    }
-    let names = r.shared().graph.flat.elements.iter().map(|e| (e.name.clone(), e.class.clone()));
-    let names: Vec<_> =
-        names.filter(|(_, class)| ["Counter", "Numbers", "Sink"].contains(&class.as_str())).collect();
-    let counts = names
-        .into_iter()
-        .map(|(name, _)| {
-            let e = r.find(&name);
-            let count = r.read(e, "count", "").unwrap();
-            (name, count)
-        })
-        .collect();
-    let drops = r.drops().into_iter();
-    let drops =
-        drops.map(|((e, reason), n)| ((r.shared().graph.name(e as usize).to_string(), reason.name()), n));
-    (records, counts, drops.collect())
-}
-
 /// Returns a configuration with dead code: a Null on some connections, and elements that packets do not reach.
 fn with_dead_code(c: &Configuration, random: &mut Random) -> String {
     let mut text = String::new();
@@ -138,12 +106,12 @@ fn routers_without_dead_code_do_the_same() {
         let (without, removed) = transformed(&text);
         gone += removed.len();
         for batch in [1, 32] {
-            let (mut before, after) = (run(&text, batch), run(&without, batch));
+            let (mut before, after) = (Seen::of(&text, batch), Seen::of(&without, batch));
             // Elements that were removed no longer have counts and drops.
             let is_gone = |name: &str| removed.iter().any(|r| r.0.split(' ').next() == Some(name));
-            before.1.retain(|name, _| !is_gone(name));
-            before.2.retain(|(name, _), _| !is_gone(name));
-            let strip_idle = |seen: &mut Seen| seen.2.retain(|(name, _), _| !name.starts_with("Idle@"));
+            before.counts.retain(|name, _| !is_gone(name));
+            before.drops.retain(|(name, _), _| !is_gone(name));
+            let strip_idle = |seen: &mut Seen| seen.drops.retain(|(name, _), _| !name.starts_with("Idle@"));
             let mut after = after;
             strip_idle(&mut before);
             strip_idle(&mut after);

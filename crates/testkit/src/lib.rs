@@ -14,6 +14,7 @@ pub mod host;
 pub mod lone;
 pub mod namespace;
 pub mod random_graph;
+pub mod seen;
 mod stride_list;
 
 pub use stride_list::StrideList;

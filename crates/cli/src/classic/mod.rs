@@ -19,6 +19,7 @@ mod pretty;
 mod undead;
 mod viz;
 mod xml2click;
+mod xform;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -73,6 +74,8 @@ impl Tool {
             "click-viz" => viz::main(words),
             "click2xml" => click2xml::main(words),
             "xml2click" => xml2click::main(words),
+            "click-xform" => xform::main(words),
+            "click-ipopt" => xform::ipopt(words),
             name => {
                 input::say(&format!("{name}: not built yet"));
                 ExitCode::FAILURE
