@@ -58,7 +58,12 @@ fn check(source: &Source, args: &Check) -> (Sources, Vec<Diagnostic>) {
         diagnostics.extend(paint::redirects(&loaded.graph));
         diagnostics.extend(scripts::calls(&loaded.graph));
         diagnostics.extend(characters::look_alikes(&loaded.graph));
+        let packet_types = castanet_graph::packets::check(&loaded.graph);
         diagnostics.extend(castanet_runtime::check(loaded.graph, loaded.classes.clone(), &options));
+        // Packet types depend on arguments, so they are reported once the arguments are right.
+        if errors(&diagnostics) == 0 {
+            diagnostics.extend(packet_types);
+        }
     } else if diagnostics.iter().filter(|d| d.is_error()).all(|d| d.flat) {
         let held_back = std::mem::take(&mut loaded.held_back);
         diagnostics.extend(held_back.into_iter().filter(Diagnostic::is_error));

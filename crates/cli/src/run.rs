@@ -116,7 +116,12 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     let options = options(args, &loaded.text)?;
     let held = args.privileges.start()?;
     let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
+    // Click runs configurations with wrong packet types, and its users' configurations have to run here.
+    let packet_types = castanet_graph::packets::check(&graph).into_iter().map(Diagnostic::into_warning);
     let built = build(graph, classes, &sources, options, &mut diagnostics);
+    if built.is_some() {
+        diagnostics.extend(packet_types);
+    }
     show(&sources, &diagnostics, args.configuration.json);
     let Some(mut router) = built else { return Ok(ExitCode::FAILURE) };
     let running = router.running().clone();

@@ -16,6 +16,7 @@ struct Attr {
     name: Option<LitStr>,
     text: std::collections::HashMap<String, LitStr>,
     aliases: Vec<LitStr>,
+    packets_if: Vec<(LitStr, LitStr)>,
     workers: Option<Expr>,
     offload: Option<Ident>,
     reconfigure: Option<Ident>,
@@ -49,6 +50,10 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
                 "ports" | "processing" | "flow" | "packets" | "alignment" | "takes_state" => {
                     out.text.insert(key, m.value()?.parse()?);
                 }
+                "packets_if" => match list(&m)?.as_slice() {
+                    [condition, code] => out.packets_if.push((LitStr::clone(condition), LitStr::clone(code))),
+                    _ => return Err(m.error("expected a condition and a packet type code")),
+                },
                 "aliases" => out.aliases = list(&m)?,
                 "workers" => out.workers = Some(m.value()?.parse()?),
                 "offload" => out.offload = Some(m.value()?.parse()?),
@@ -70,23 +75,24 @@ fn attribute(attributes: &[Attribute]) -> syn::Result<Attr> {
     Ok(out)
 }
 
-/// Generates assertions on the port, processing and flow codes, so that the compiler reports a malformed code at its
+/// Generates assertions on the port, processing, flow and packet type codes, so that the compiler reports a malformed code at its
 /// position.
 fn code_checks(attr: &Attr) -> TokenStream {
-    let one = |key: &str, check: &str| {
-        let code = attr.text.get(key)?;
-        let check = Ident::new(check, code.span());
+    let one = |key: &str, module: &str, check: &str, code: &LitStr| {
+        let (module, check) = (Ident::new(module, code.span()), Ident::new(check, code.span()));
         let message = format!("malformed code: {key} = {:?}", code.value());
-        Some(
-            quote_spanned!(code.span()=> const _: () = assert!(::castanet_element::spec::codes::#check(#code), #message);),
-        )
+        quote_spanned!(code.span()=> const _: () = assert!(::castanet_element::spec::#module::#check(#code), #message);)
     };
+    let declared = |key: &str, module: &str, check: &str| Some(one(key, module, check, attr.text.get(key)?));
     let all = [
-        one("ports", "ports_are_valid"),
-        one("processing", "processing_is_valid"),
-        one("flow", "flow_is_valid"),
+        declared("ports", "codes", "ports_are_valid"),
+        declared("processing", "codes", "processing_is_valid"),
+        declared("flow", "codes", "flow_is_valid"),
+        declared("packets", "packets", "packets_are_valid"),
     ];
-    all.into_iter().flatten().collect()
+    let others =
+        attr.packets_if.iter().map(|(_, code)| one("packets_if", "packets", "packets_are_valid", code));
+    all.into_iter().flatten().chain(others).collect()
 }
 
 /// The parts of a declaration that have to be present, or whose values have to be checked.
@@ -199,6 +205,7 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
         (text("alignment").unwrap_or_default(), text("takes_state").unwrap_or_default());
     let (task, copies, information) = (attr.has("task"), attr.has("copies"), attr.has("information"));
     let (descending, config_follows) = (attr.has("descending"), attr.has("config_follows"));
+    let packets_if = attr.packets_if.iter().map(|(condition, code)| quote!((#condition, #code)));
     let effects = union(&quote!(::castanet_element::spec::Effects), &attr.effects);
     let ledger_role = union(&quote!(::castanet_element::spec::LedgerRole), &attr.ledger_role);
     // `ends` lists reasons for which packets end at an element and count as having left the router. So a class with
@@ -218,6 +225,7 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
                 processing: #processing,
                 flow: #flow,
                 packets: #packets,
+                packets_if: &[#(#packets_if),*],
                 alignment: #alignment,
                 args: <#args_ty as ::castanet_element::spec::Args>::SPECS,
                 handlers: #handlers,

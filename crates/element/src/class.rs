@@ -48,7 +48,8 @@ pub enum Drive {
 /// A class and its declaration. `#[derive(Class)]` implements this trait.
 ///
 /// `#[class(...)]` takes: `name`, `aliases("A", "B")`, `ports`, `processing`, `flow` (default `x/x`),
-/// `packets`, `alignment`, `workers = replicate | share | exclusive`, `offload = transparent | aware | none`,
+/// `packets` (see [`castanet_spec::packets`]), any number of `packets_if("ARG VALUE", "code")` for elements with
+/// this argument, `alignment`, `workers = replicate | share | exclusive`, `offload = transparent | aware | none`,
 /// `effects(prints, files, calls, stops)`, `reconfigure = keeps | restarts` (its handler `config` can be
 /// written), `takes_state = "what moves"`, `drops(Reason, ...)`, `ledger(enters, makes, leaves, holds)` and
 /// `ends(Reason, ...)` for the ledger ([`LedgerRole`](castanet_spec::LedgerRole)), `capabilities(Storage, ...)`, and

@@ -9,7 +9,7 @@ mod setting;
 
 use castanet_classes::Registry;
 use castanet_element::spec::codes::{Flow, Ports, ProcessingCode};
-use castanet_element::spec::{Capability, ClassSpec, LedgerRole, Reason};
+use castanet_element::spec::{AlignmentCode, Capability, ClassSpec, LedgerRole, PacketCode, Reason};
 use castanet_graph::{Graph, PortKind};
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
@@ -84,8 +84,23 @@ fn everything_is_documented() {
                 say(format!("code '{code}' has no meaning"));
             }
         }
-        if s.packets.matches('/').count() != 1 {
-            say(format!("packet types '{}' lack a /", s.packets));
+        for code in std::iter::once(s.packets).chain(s.packets_if.iter().map(|p| p.1)) {
+            let Some(parsed) = PacketCode::parse(code) else {
+                say(format!("packet types '{code}' have no meaning"));
+                continue;
+            };
+            for arg in parsed.args().filter(|n| s.args.iter().all(|a| a.name != *n)) {
+                say(format!("packet types '{code}' refer to {arg}, which is not an argument"));
+            }
+        }
+        if AlignmentCode::parse(s.alignment).is_none() {
+            say(format!("alignment '{}' has no meaning", s.alignment));
+        }
+        for (condition, _) in s.packets_if {
+            let arg = condition.split(' ').next().unwrap_or_default();
+            if s.args.iter().all(|a| a.name != arg) {
+                say(format!("packet types depend on {arg}, which is not an argument"));
+            }
         }
     }
     none(&bad);

@@ -4,7 +4,7 @@
 //! Modules, bottom up: [`graph`] (elements, ports in use, connections, push and pull), the checks behind
 //! [`Graph::new`], [`context`] (flow-based router context), [`Graph::back_edges`] (connections that close push
 //! cycles), [`placement`] (tasks and elements on workers), [`batch`] (tasks that must move one packet at a
-//! time), [`drawing`] (pictures), [`pretty`] (HTML pages), [`xml`] (configurations as XML),
+//! time), [`packets`] (packet types), [`drawing`] (pictures), [`pretty`] (HTML pages), [`xml`] (configurations as XML),
 //! [`markup`] (text in XML and HTML).
 //!
 //! INVARIANT: everything here is computed from the flat configuration and the class declarations. No element is
@@ -26,6 +26,7 @@ pub mod markup;
 
 pub mod network;
 pub mod offload;
+pub mod packets;
 pub mod placement;
 pub mod pretty;
 mod pull_cycles;

@@ -7,7 +7,9 @@ use castanet_lang::{
     ClassNames, Connection, Diagnostic, Element, Flat, NoLibrary, Options, PortRef, Sources, Span,
 };
 use castanet_lang::{Unknown, load};
-use castanet_spec::{Capability, ClassSpec, ClassSpecs, Effects, LedgerRole, Offload, Reconfigure, Workers};
+use castanet_spec::{
+    ArgKind, ArgSpec, Capability, ClassSpec, ClassSpecs, Effects, LedgerRole, Offload, Reconfigure, Workers,
+};
 
 const BASE: ClassSpec = ClassSpec {
     name: "",
@@ -18,6 +20,7 @@ const BASE: ClassSpec = ClassSpec {
     processing: "a/a",
     flow: "x/x",
     packets: "any/same",
+    packets_if: &[],
     alignment: "",
     args: &[],
     handlers: &[],
@@ -45,6 +48,11 @@ const fn class(name: &'static str, ports: &'static str, processing: &'static str
 }
 
 const STORAGE: &[Capability] = &[Capability::Storage, Capability::EmptyNotifier, Capability::FullNotifier];
+
+const ALIGN: &[ArgSpec] = &[
+    ArgSpec { name: "MODULUS", kind: ArgKind::Positional, mandatory: true, ..ArgSpec::EMPTY },
+    ArgSpec { name: "OFFSET", kind: ArgKind::Positional, mandatory: true, ..ArgSpec::EMPTY },
+];
 
 static CLASSES: &[ClassSpec] = &[
     ClassSpec { task: true, ..class("Source", "0/1", "h/h") },
@@ -80,6 +88,12 @@ static CLASSES: &[ClassSpec] = &[
     },
     ClassSpec { offload: Offload::None, ..class("Dump", "1/1", "a/a") },
     ClassSpec { offload: Offload::Aware, ..class("CompleteOffload", "1/1", "a/a") },
+    ClassSpec { packets: "/ether unmarked", ..class("Frames", "0/1", "h/h") },
+    ClassSpec { packets: "/ip", alignment: "4 0", ..class("Packets", "0/1", "h/h") },
+    ClassSpec { args: ALIGN, ..class("Align", "1/1", "a/a") },
+    ClassSpec { packets: "ip/same", ..class("WantsIp", "1/1", "a/a") },
+    ClassSpec { packets: "ether/same", ..class("WantsEther", "1/1", "a/a") },
+    ClassSpec { packets: "any/strip 1", ..class("StripOne", "1/1", "a/a") },
 ];
 
 /// The registry of the classes above.

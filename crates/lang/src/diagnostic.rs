@@ -95,6 +95,10 @@ impl Diagnostic {
     pub fn warning(message: impl Into<String>, span: impl Into<Option<Span>>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message, span) }
     }
+    /// Makes the diagnostic a warning.
+    pub fn into_warning(self) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..self }
+    }
     /// Sets the subject of the diagnostic.
     pub fn kind(mut self, kind: DiagnosticKind) -> Diagnostic {
         self.kind = kind;

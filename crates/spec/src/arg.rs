@@ -2,9 +2,11 @@
 //! Binding of arguments: what a class declares about its arguments, and the values that a configuration string
 //! gives them (language reference 1.9). [`Parser`] assigns the values to the declarations.
 
+mod given;
 mod mend;
 mod parser;
 
+pub use given::Given;
 pub use parser::Parser;
 
 use crate::anno;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The declaration of an element class.
 
-use crate::arg::ArgSpec;
+use crate::arg::{ArgSpec, Given};
 use crate::count::CountSpec;
 use crate::handler::HandlerSpec;
+use crate::packets::{PacketCode, holds};
 use crate::reason::Reason;
 use castanet_lang::ClassNames;
 
@@ -105,11 +106,13 @@ pub struct ClassSpec {
     pub processing: &'static str,
     /// The flow code, such as `x/x`.
     pub flow: &'static str,
-    /// Packet types by port, with `/` between inputs and outputs: `ip/ip`, `ether/ether`, `any/same`. The
-    /// last type of a side applies to all further ports.
+    /// The packet type code, such as `ip/same` (see [`packets`](crate::packets)).
     pub packets: &'static str,
-    /// The alignment required on input and given on output, `MODULUS OFFSET / MODULUS OFFSET`. Empty if none
-    /// is required and the alignment stays unchanged.
+    /// Other packet type codes, each with the condition on an element's arguments under which it applies in place of
+    /// `packets` (see [`holds`](crate::packets::holds)). The first condition that holds decides.
+    pub packets_if: &'static [(&'static str, &'static str)],
+    /// The alignment code, such as `4 0` (see [`alignment`](crate::alignment)). Empty if the alignment of packets that
+    /// leave follows from `packets`.
     pub alignment: &'static str,
     /// Arguments in order.
     pub args: &'static [ArgSpec],
@@ -170,6 +173,19 @@ impl ClassSpec {
     pub fn handler(&self, name: &str) -> Option<&'static HandlerSpec> {
         let indexed = || self.indexed.iter().find(|h| index(name, h.name).is_some());
         self.all_handlers().find(|h| h.name == name).or_else(indexed)
+    }
+    /// Returns the packet type code of an element with this configuration string. The code refers to no arguments.
+    /// Returns [`PacketCode::ANY`] if the declared code is malformed.
+    pub fn packet_code(&self, config: &str) -> PacketCode {
+        let given = Given::new(config, self.args);
+        let other = self.packets_if.iter().find(|(condition, _)| holds(condition, &given));
+        let code = other.map_or(self.packets, |(_, code)| code);
+        PacketCode::parse(code).map_or(PacketCode::ANY, |code| code.resolved(&given))
+    }
+    /// Whether the packet type code of an element depends on its arguments.
+    pub fn packet_code_varies(&self) -> bool {
+        !self.packets_if.is_empty()
+            || PacketCode::parse(self.packets).is_some_and(|code| code.depends_on_args())
     }
     /// Whether the class has a capability.
     pub fn has(&self, capability: Capability) -> bool {

@@ -225,7 +225,7 @@ pub const fn flow_is_valid(code: &str) -> bool {
 }
 
 /// Splits a code at its first `/`. A code without `/` is used for both sides.
-const fn sides(code: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) const fn sides(code: &[u8]) -> (&[u8], &[u8]) {
     let mut i = 0;
     while i < code.len() {
         if code[i] == b'/' {

@@ -136,6 +136,12 @@ fn check(source: &Source, s: &Settings) -> Result<Vec<u8>, ()> {
     let mut lines: Vec<Line> = found.into_iter().flat_map(|f| f.1).collect();
     lines.extend(more.into_iter().filter(|d| d.is_error() && !told(d)).map(|d| (d.message, d.span)));
     if lines.is_empty() {
+        // The classic tool accepts configurations with wrong packet types, so these are only warnings.
+        let warnings: Vec<Diagnostic> =
+            castanet_graph::packets::check(&graph).into_iter().map(Diagnostic::into_warning).collect();
+        if !s.quiet {
+            show(&sources, &warnings);
+        }
         return Ok(text);
     }
     show_lines(&sources, &lines);

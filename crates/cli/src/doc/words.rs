@@ -2,7 +2,10 @@
 //! Describes declarations in words, for the manual on the terminal, in Markdown and in JSON.
 
 use castanet_spec::codes::{Count, Outputs, Ports, Processing, ProcessingCode};
-use castanet_spec::{ArgKind, ArgSpec, Capability, ClassSpec, Effects, Offload, Reconfigure, Workers};
+use castanet_spec::{
+    AlignmentCode, ArgKind, ArgSpec, Capability, ClassSpec, Effects, Offload, PacketCode, Reconfigure,
+    Workers,
+};
 
 /// The parts of the doc comment of a class.
 pub struct Parts<'a> {
@@ -100,17 +103,18 @@ pub fn ports(spec: &ClassSpec) -> Vec<Port> {
     let (Some(ports), Some(code)) = (Ports::parse(spec.ports), ProcessingCode::parse(spec.processing)) else {
         return Vec::new();
     };
-    let (i, o) = spec.packets.split_once('/').unwrap_or((spec.packets, spec.packets));
-    let mut rows = side("input", ports.inputs, &|n| code.input(n), i);
+    let packets = PacketCode::parse(spec.packets).unwrap_or(PacketCode::ANY);
+    let (wanted, given) = (|n| packets.input(n).to_string(), |n| packets.output(n).to_string());
+    let mut rows = side("input", ports.inputs, &|n| code.input(n), &wanted);
     match ports.outputs {
-        Outputs::Count(c) => rows.extend(side("output", c, &|n| code.output(n), o)),
+        Outputs::Count(c) => rows.extend(side("output", c, &|n| code.output(n), &given)),
         Outputs::Same(plus) => {
             let more = match plus {
                 0 => String::new(),
                 n => format!(" and {n} more"),
             };
             let which = format!("outputs, as many as inputs{more}");
-            rows.push(Port { which, moves: moves(code.output(0)), packets: packets(o, 0), optional: false });
+            rows.push(Port { which, moves: moves(code.output(0)), packets: given(0), optional: false });
         }
     }
     rows
@@ -124,23 +128,17 @@ fn moves(p: Processing) -> &'static str {
     }
 }
 
-/// Returns the packet type of a port. `side` lists one type per port; the last type also applies to all
-/// further ports.
-fn packets(side: &str, port: usize) -> String {
-    let types: Vec<&str> = side.split_whitespace().collect();
-    match types.get(port).or(types.last()) {
-        Some(&"same") => "as input 0".to_string(),
-        Some(t) => t.replace(',', " or "),
-        None => String::new(),
-    }
-}
-
 /// Ports from this number on share one row.
 const SINGLE: usize = 16;
 
-fn side(word: &str, count: Count, processing: &dyn Fn(usize) -> Processing, types: &str) -> Vec<Port> {
+fn side(
+    word: &str,
+    count: Count,
+    processing: &dyn Fn(usize) -> Processing,
+    packets: &dyn Fn(usize) -> String,
+) -> Vec<Port> {
     let last = count.max.unwrap_or(usize::MAX);
-    let row = |from: usize| (moves(processing(from)), packets(types, from), from >= count.min);
+    let row = |from: usize| (moves(processing(from)), packets(from), from >= count.min);
     let mut rows = Vec::new();
     let mut from = 0;
     while from < last && from <= SINGLE {
@@ -236,8 +234,19 @@ pub fn behaviour(spec: &ClassSpec) -> Vec<(&'static str, String)> {
     if spec.task {
         out.push(("Task", "Has a task, unless its neighbours push or pull its packets.".to_string()));
     }
-    if !spec.alignment.is_empty() {
-        out.push(("Alignment", spec.alignment.to_string()));
+    match AlignmentCode::parse(spec.alignment) {
+        Some(AlignmentCode::Data(m, o)) => {
+            out.push(("Alignment", format!("The address of packet data, modulo {m}, is {o}.")));
+        }
+        Some(AlignmentCode::Network(m)) => {
+            out.push(("Alignment", format!("The address of the network header is a multiple of {m}.")));
+        }
+        Some(AlignmentCode::Passed) | None => {}
+    }
+    for (condition, code) in spec.packets_if {
+        if let Some(code) = PacketCode::parse(code) {
+            out.push(("Packets", format!("With {condition}: {code}.")));
+        }
     }
     if !spec.capabilities.is_empty() {
         out.push(("Exports", join(spec.capabilities.iter().map(|c| capability(*c)).collect())));
@@ -300,17 +309,17 @@ mod tests {
             super::ports(&spec).iter().map(row).collect::<Vec<_>>().join("; ")
         };
         assert_eq!(
-            of("1/1-2", "a/ah", "ip/ip"),
-            "input 0: agnostic ip; output 0: agnostic ip; output 1: push ip optional"
+            of("1/1-2", "a/ah", "ip/same, strip N"),
+            "input 0: agnostic IP, header marked; output 0: agnostic as input; output 1: push as input, N bytes less optional"
         );
         assert_eq!(of("0/1", "h/h", "/any"), "output 0: push any");
         assert_eq!(
             of("-/-", "h/h", "any/same"),
-            "inputs, any number: push any optional; outputs, any number: push as input 0 optional"
+            "inputs, any number: push any optional; outputs, any number: push as input optional"
         );
         assert_eq!(
-            of("2/1", "h/h", "ip,ether arp/ip"),
-            "input 0: push ip or ether; input 1: push arp; output 0: push ip"
+            of("2/1", "h/h", "ip at 0, ether arp/ip"),
+            "input 0: push IP; input 1: push ARP in Ethernet; output 0: push IP, header marked"
         );
         assert_eq!(
             of("1-/=", "a", "any/any"),
@@ -320,8 +329,8 @@ mod tests {
             of("2/=+", "l/h", "any/any"),
             "inputs 0 to 1: pull any; outputs, as many as inputs and 1 more: push any"
         );
-        assert_eq!(of("1-99/0", "h", "any"), "input 0: push any; inputs 1 to 98: push any optional");
-        assert_eq!(of("x", "h", "any"), "");
+        assert_eq!(of("1-99/0", "h", "any/"), "input 0: push any; inputs 1 to 98: push any optional");
+        assert_eq!(of("x", "h", "any/"), "");
     }
 
     #[test]

@@ -24,7 +24,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 2, STOP true) -> Print(seen) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ChatterSocket", ports = "0/0", processing = "a/a", flow = "x/x", packets = "any/any")]
+#[class(name = "ChatterSocket", ports = "0/0", processing = "a/a", flow = "x/x", packets = "/")]
 #[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle, handlers)]
 pub struct ChatterSocket {
     args: Args,

@@ -38,7 +38,7 @@ use std::sync::Arc;
 /// InfiniteSource(LIMIT 5, STOP true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ControlSocket", ports = "0/0", processing = "a/a", flow = "x/x", packets = "any/any")]
+#[class(name = "ControlSocket", ports = "0/0", processing = "a/a", flow = "x/x", packets = "/")]
 #[class(workers = exclusive, takes_state = "the socket and its clients", build, lifecycle, handlers)]
 pub struct ControlSocket {
     args: Args,

@@ -26,7 +26,7 @@ const INTERVAL: i64 = 10_000_000_000;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters))]
-#[class(name = "ARPFaker", ports = "0/1", processing = "h/h", packets = "/ether", workers = exclusive)]
+#[class(name = "ARPFaker", ports = "0/1", processing = "h/h", packets = "/ether arp", workers = exclusive)]
 #[class(build, lifecycle)]
 pub struct ArpFaker {
     args: Args,

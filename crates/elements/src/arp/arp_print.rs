@@ -22,7 +22,7 @@ use std::net::Ipv4Addr;
 ///     -> MarkIPHeader -> ARPPrint(arp, TIMESTAMP false) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ARPPrint", ports = "1/1", processing = "a/a", packets = "arp/arp", workers = share)]
+#[class(name = "ARPPrint", ports = "1/1", processing = "a/a", packets = "any/same", workers = share)]
 #[class(takes_state = "the open file")]
 #[class(effects(prints, files), build, lifecycle)]
 pub struct ArpPrint {

@@ -58,7 +58,13 @@ use std::sync::atomic::Ordering;
 /// ```
 #[derive(Class)]
 #[class(ledger(makes, holds))]
-#[class(name = "ARPQuerier", ports = "2/1-3", processing = "h/h", flow = "xy/x", packets = "ip,ether/ether")]
+#[class(
+    name = "ARPQuerier",
+    ports = "2/1-3",
+    processing = "h/h",
+    flow = "xy/x",
+    packets = "ip at 0, ether/ether, ether, ip"
+)]
 #[class(reconfigure = keeps)]
 #[class(workers = share, build, lifecycle, handlers, takes_state = "entries and the packets that wait, when the addresses are the same")]
 #[class(drops(NoDestination, ArpQueueFull, ArpTimeout, Cleared, Consumed, BadArp, TooLong))]

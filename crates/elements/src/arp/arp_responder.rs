@@ -29,7 +29,7 @@ const FRAME: usize = EtherHeader::LEN + ArpHeader::LEN;
 ///     -> ar -> Print(reply, 42) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ARPResponder", ports = "1/1-2", processing = "a/ah", packets = "ether/ether", workers = replicate)]
+#[class(name = "ARPResponder", ports = "1/1-2", processing = "a/ah", packets = "ether arp/ether arp, same", workers = replicate)]
 #[class(reconfigure = keeps, build, handlers, drops(NotAnswered))]
 pub struct ArpResponder {
     args: Args,

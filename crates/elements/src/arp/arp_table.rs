@@ -37,7 +37,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Class)]
 #[class(ledger(holds))]
-#[class(name = "ARPTable", ports = "0/0", processing = "a/a", packets = "any/any", workers = share, build, lifecycle, handlers)]
+#[class(name = "ARPTable", ports = "0/0", processing = "a/a", packets = "/", workers = share, build, lifecycle, handlers)]
 #[class(reconfigure = keeps, drops(ArpQueueFull, ArpTimeout, Cleared), takes_state = "entries and the packets that wait")]
 pub struct ArpTable {
     args: Args,

@@ -5,7 +5,8 @@ use castanet_element::prelude::*;
 
 /// Aligns packet data so that its memory address modulo MODULUS is OFFSET.
 ///
-/// A misaligned packet is replaced by an aligned copy, which differs only in its headroom and tailroom.
+/// A misaligned packet is replaced by an aligned copy, which differs only in its headroom and tailroom. Bytes that were
+/// stripped stay before the data.
 ///
 /// # Ports
 /// Input 0: packets. Output 0: the same packets, aligned.
@@ -52,11 +53,20 @@ impl Align {
         (self.args.offset as usize).wrapping_sub(p.data().as_ptr() as usize) & mask
     }
 
-    #[cold]
-    fn moved(&self, p: &Packet) -> Option<Packet> {
+    /// Returns an aligned copy of a packet, with `before` bytes of its headroom, so that Unstrip can restore them.
+    fn copied(&self, p: &mut Packet, before: usize) -> Option<Packet> {
+        let mut new = Packet::new(p.len().checked_add(before)?.checked_add(self.args.modulus as usize)?)?;
+        if !p.unstrip(before) {
+            return None;
+        }
         let len = p.len();
-        let mut new = Packet::new(len.checked_add(self.args.modulus as usize)?)?;
-        new.strip(self.missing(&new));
+        // The byte at `before` is the one to be aligned.
+        new.strip(before);
+        let missing = self.missing(&new);
+        new.unstrip(before);
+        // An Unstrip downstream must not show what the buffer held before.
+        new.data_mut().get_mut(..missing)?.fill(0);
+        new.strip(missing);
         new.truncate(len);
         new.data_mut().copy_from_slice(p.data());
         new.copy_annotations(p);
@@ -66,7 +76,16 @@ impl Align {
         if let Some(at) = p.network_offset().and_then(|at| usize::try_from(at).ok()) {
             new.set_network_header(at, p.network_header_length());
         }
+        p.strip(before);
+        new.strip(before);
         Some(new)
+    }
+
+    /// Like [`Align::copied`], with the whole headroom unless the copy would be too long.
+    #[cold]
+    fn moved(&self, p: &mut Packet) -> Option<Packet> {
+        let headroom = p.headroom();
+        self.copied(p, headroom).or_else(|| self.copied(p, 0))
     }
 }
 
@@ -112,6 +131,10 @@ mod tests {
                     assert_eq!((q.paint(), q.timestamp()), (5, 6));
                     assert_eq!((q.network_offset(), q.network_header_length()), (Some(0), len.min(20)));
                     assert_eq!(q.mac_offset(), Some(-(strip as isize)));
+                    let mut q = q.share().unwrap();
+                    assert!(q.unstrip(strip), "stripped bytes can be restored");
+                    assert_eq!(q.data(), &data[..strip + len]);
+                    assert!(q.unstrip(40) && q.data()[..40] == [0; 40], "other new bytes are zero");
                 }
             }
         }

@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 /// Idle -> [2] h [2] -> Counter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Hub", ports = "-/=", processing = "h/h", flow = "#/[^#]", packets = "any/any")]
+#[class(name = "Hub", ports = "-/=", processing = "h/h", flow = "#/[^#]", packets = "any/same")]
 #[class(workers = replicate, build, ledger(makes), copies, drops(NoBuffer, SameSegment))]
 pub struct Hub {
     ports: usize,

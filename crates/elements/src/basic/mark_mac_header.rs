@@ -15,8 +15,8 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkMACHeader(0, 14) -> StripToNetworkHeader -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "MarkMACHeader", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
-#[class(reconfigure = keeps)]
+#[class(name = "MarkMACHeader", ports = "1/1", processing = "a/a", packets = "any/any", workers = replicate)]
+#[class(reconfigure = keeps, packets_if("LENGTH 0", "any/same"))]
 pub struct MarkMacHeader {
     args: Args,
 }

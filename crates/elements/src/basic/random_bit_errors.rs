@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> SetCRC32 -> RandomBitErrors(0.001) -> CheckCRC32 -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "RandomBitErrors", offload = none, ports = "1/1", processing = "a/a", packets = "any/any")]
+#[class(name = "RandomBitErrors", offload = none, ports = "1/1", processing = "a/a", packets = "any/changed")]
 #[class(reconfigure = keeps, workers = replicate, build, lifecycle)]
 pub struct RandomBitErrors {
     args: Args,

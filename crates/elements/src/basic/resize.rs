@@ -18,7 +18,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> Resize(-14, 4) -> CheckLength(50) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Resize", offload = none, ports = "1/1", processing = "a/a", packets = "any/any")]
+#[class(name = "Resize", offload = none, ports = "1/1", processing = "a/a", packets = "any/changed")]
 #[class(reconfigure = keeps, workers = replicate, drops(NoHeadroom, TooLong))]
 pub struct Resize {
     args: Args,

@@ -13,7 +13,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> StoreData(12, \<0800>) -> Classifier(12/0800) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "StoreData", ports = "1/1", processing = "a/a", packets = "any/same", workers = replicate)]
+#[class(name = "StoreData", ports = "1/1", processing = "a/a", packets = "any/changed", workers = replicate)]
 pub struct StoreData {
     args: Args,
 }

@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> Strip(14) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Strip", ports = "1/1", processing = "a/a", packets = "any/any", workers = replicate)]
+#[class(name = "Strip", ports = "1/1", processing = "a/a", packets = "any/strip LENGTH", workers = replicate)]
 pub struct Strip {
     args: Args,
 }

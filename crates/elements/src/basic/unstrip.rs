@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LIMIT 5, STOP true) -> Strip(14) -> Unstrip(14) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Unstrip", ports = "1/1", processing = "a/a", packets = "any/any", workers = replicate)]
+#[class(name = "Unstrip", ports = "1/1", processing = "a/a", packets = "any/unstrip LENGTH", workers = replicate)]
 #[class(drops(NoHeadroom))]
 pub struct Unstrip {
     args: Args,

@@ -23,7 +23,7 @@ use castanet_element::prelude::*;
 /// c [0] -> Discard; c [1] -> Discard; c [2] -> Discard; c [3] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "Classifier", ports = "1/-", processing = "h/h", packets = "any/same", workers = replicate)]
+#[class(name = "Classifier", ports = "1/-", processing = "h/h", packets = "any/classified", workers = replicate)]
 #[class(reconfigure = keeps, drops(NoMatch), build, handlers)]
 pub struct Classifier {
     args: Args,

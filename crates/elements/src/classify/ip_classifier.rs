@@ -22,7 +22,7 @@ use castanet_element::prelude::*;
 /// c [0] -> Discard; c [1] -> Discard; c [2] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPClassifier", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate)]
+#[class(name = "IPClassifier", ports = "1/-", processing = "h/h", packets = "ip/same", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, drops(NoMatch, NoIpHeader), build, handlers)]
 pub struct IpClassifier {
     args: Args,

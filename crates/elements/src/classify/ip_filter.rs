@@ -26,7 +26,7 @@ use castanet_lang::args as text;
 ///     -> IPFilter(deny src 10.0.0.0/8, allow tcp dst port www, allow icmp) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPFilter", ports = "1/-", processing = "h/h", packets = "ip/ip", workers = replicate)]
+#[class(name = "IPFilter", ports = "1/-", processing = "h/h", packets = "ip/same", workers = replicate)]
 #[class(reconfigure = keeps, drops(NoMatch, NoIpHeader), build, handlers)]
 pub struct IpFilter {
     args: Args,

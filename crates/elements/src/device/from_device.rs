@@ -63,10 +63,24 @@ const LOOK: i64 = 200_000_000;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters, holds))]
-#[class(name = "FromDevice", aliases("PollDevice"), ports = "0/1-2", processing = "h/h", packets = "any/any")]
+#[class(
+    name = "FromDevice",
+    aliases("PollDevice"),
+    ports = "0/1-2",
+    processing = "h/h",
+    packets = "/any unmarked, any",
+    alignment = "network 4"
+)]
 #[class(workers = exclusive, build, lifecycle, handlers, task, effects(prints), offload = aware, capabilities(Offloads))]
 #[class(drops(NotIp, BadOffload, Truncated, TooLong, NoBuffer, Stopped))]
 #[class(takes_state = "the open socket with the frames that wait")]
+#[class(packets_if("FORCE_IP true", "/any marked, any"), packets_if("ENCAP ETHER", "/ether unmarked, any"))]
+#[class(packets_if("ENCAP *", "/any unmarked, any"))]
+// The names that Linux gives to Ethernet devices. Devices with other names may have no Ethernet headers.
+#[class(packets_if(
+    "DEVNAME eth*|en*|em*|wl*|lo|veth*|br*|bond*|team*|vlan*|macv*|tap*|dummy*",
+    "/ether unmarked, any"
+))]
 pub struct FromDevice {
     args: Args,
     /// Packets emitted.

@@ -82,7 +82,13 @@ impl HostDevices {
 /// ```
 #[derive(Class)]
 #[class(ledger(enters))]
-#[class(name = "FromHost", aliases("FromLinux"), ports = "0/1", processing = "h/h", packets = "/ether")]
+#[class(
+    name = "FromHost",
+    aliases("FromLinux"),
+    ports = "0/1",
+    processing = "h/h",
+    packets = "/ether unmarked"
+)]
 #[class(takes_state = "the open device")]
 #[class(workers = exclusive, build, lifecycle, handlers, task, effects(prints), drops(TooLong, BadOffload, NoBuffer))]
 #[class(offload = aware, capabilities(Offloads))]

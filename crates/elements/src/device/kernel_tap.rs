@@ -23,10 +23,17 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters), ends(Consumed))]
-#[class(name = "KernelTap", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
+#[class(
+    name = "KernelTap",
+    ports = "0-1/1-2",
+    processing = "a/h",
+    flow = "x/y",
+    packets = "ether/ether unmarked, any"
+)]
 #[class(workers = exclusive, task, effects(prints), takes_state = "the open device")]
 #[class(offload = aware, capabilities(Offloads))]
 #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
+#[class(packets_if("TAP false|*$*", "any/any"))]
 pub struct KernelTap {
     #[engine(element)]
     device: KernelDevice<true>,

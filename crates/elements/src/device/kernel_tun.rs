@@ -23,10 +23,17 @@ use castanet_element::prelude::*;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters), ends(Consumed))]
-#[class(name = "KernelTun", ports = "0-1/1-2", processing = "a/h", flow = "x/y", packets = "any/any")]
+#[class(
+    name = "KernelTun",
+    ports = "0-1/1-2",
+    processing = "a/h",
+    flow = "x/y",
+    packets = "network at 0/network marked, any"
+)]
 #[class(workers = exclusive, task, effects(prints), takes_state = "the open device")]
 #[class(offload = aware, capabilities(Offloads))]
 #[class(drops(Consumed, NotIp, TooShort, TooLong, QueueFull, SendFailed, BadOffload, NoBuffer))]
+#[class(packets_if("TAP true|*$*", "any/any"))]
 pub struct KernelTun {
     #[engine(element)]
     device: KernelDevice<false>,

@@ -27,7 +27,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// ```
 #[derive(Class)]
 #[class(ledger(enters, holds), ends(Consumed))]
-#[class(name = "McastSocket", offload = none, ports = "0-1/0-1", processing = "a/h", flow = "x/y", packets = "any/any")]
+#[class(name = "McastSocket", offload = none, ports = "0-1/0-1", processing = "a/h", flow = "x/y", packets = "any/any unmarked")]
 #[class(takes_state = "the open socket, what waits")]
 #[class(workers = exclusive, task, effects(prints))]
 #[class(drops(Consumed, QueueFull, WriteFailed, NotConnected, Stopped))]

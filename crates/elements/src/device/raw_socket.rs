@@ -35,7 +35,7 @@ use castanet_io::socket::{Options, RawIp, SocketError};
     ports = "0-1/0-1",
     processing = "l/h",
     flow = "x/y",
-    packets = "ip/ip"
+    packets = "ip at 0/ip"
 )]
 #[class(takes_state = "the open socket, what waits")]
 #[class(workers = exclusive, task, effects(prints))]

@@ -51,7 +51,7 @@ use std::time::Duration;
     ports = "0-1/0-1",
     processing = "a/h",
     flow = "x/y",
-    packets = "any/any"
+    packets = "any/any unmarked"
 )]
 #[class(takes_state = "the open socket with its connection, what waits")]
 #[class(workers = exclusive, task, effects(prints), build, lifecycle, handlers)]

@@ -39,6 +39,11 @@ const PAUSE: i64 = 100_000;
 #[class(name = "ToDevice", ports = "1/0-2", processing = "l/h", packets = "any/same", workers = exclusive)]
 #[class(build, lifecycle, handlers, task, effects(prints), offload = aware, drops(Consumed, TooLong, SendFailed))]
 #[class(takes_state = "the open socket, the packets that the device has not taken yet")]
+// The names that Linux gives to Ethernet devices. Devices with other names may have no Ethernet headers.
+#[class(packets_if(
+    "DEVNAME eth*|en*|em*|wl*|lo|veth*|br*|bond*|team*|vlan*|macv*|tap*|dummy*",
+    "ether/same"
+))]
 pub struct ToDevice {
     args: Args,
     /// Packets pulled from the input.

@@ -17,7 +17,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(DATA "123456789\<2639f4cb>", LIMIT 5, STOP true) -> CheckCRC32 -> CheckLength(9) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CheckCRC32", offload = none, ports = "1/1", processing = "a/a", packets = "any/any")]
+#[class(name = "CheckCRC32", offload = none, ports = "1/1", processing = "a/a", packets = "any/same")]
 #[class(workers = replicate, drops(TooShort, BadCrc))]
 pub struct CheckCrc32 {
     /// Packets dropped because their CRC was wrong or missing.

@@ -18,7 +18,7 @@ use castanet_wire::ether::{EtherAddr, EtherHeader};
 ///     -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "EtherEncap", ports = "1/1", processing = "a/a", packets = "any/ether", workers = replicate)]
+#[class(name = "EtherEncap", ports = "1/1", processing = "a/a", packets = "any/framed ETHERTYPE", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, drops(TooLong), build, lifecycle, handlers)]
 pub struct EtherEncap {
     args: Args,

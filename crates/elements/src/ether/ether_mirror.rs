@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 ///     -> EtherEncap(0x0800, 02:00:00:00:00:01, 02:00:00:00:00:02) -> EtherMirror -> Print(mirrored) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "EtherMirror", ports = "1/1", processing = "a/a", packets = "ether/ether", workers = replicate)]
+#[class(name = "EtherMirror", ports = "1/1", processing = "a/a", packets = "ether/same", workers = replicate)]
 #[class(drops(TooShort))]
 pub struct EtherMirror {}
 

@@ -17,7 +17,7 @@ use castanet_wire::ether::EtherAddr;
 ///     -> EtherRewrite(02:00:00:00:00:01, 02:00:00:00:00:02) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "EtherRewrite", ports = "1/1", processing = "a/a", packets = "ether/ether", workers = replicate)]
+#[class(name = "EtherRewrite", ports = "1/1", processing = "a/a", packets = "ether/same", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, drops(TooShort))]
 pub struct EtherRewrite {
     args: Args,

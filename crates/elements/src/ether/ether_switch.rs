@@ -34,7 +34,7 @@ use relay::Relay;
 /// ```
 #[derive(Class)]
 #[class(ledger(makes))]
-#[class(name = "EtherSwitch", ports = "2-/=", processing = "h/h", flow = "#/[^#]", packets = "ether/ether")]
+#[class(name = "EtherSwitch", ports = "2-/=", processing = "h/h", flow = "#/[^#]", packets = "ether/same")]
 #[class(takes_state = "the addresses")]
 #[class(workers = share, copies, descending, drops(TooShort, SameSegment, Suppressed, NoBuffer))]
 pub struct EtherSwitch {

@@ -25,7 +25,7 @@ use castanet_wire::ether::{EtherAddr, ethertype};
     aliases("EtherVlanEncap"),
     ports = "1/1",
     processing = "a/a",
-    packets = "any/ether"
+    packets = "any/framed"
 )]
 #[class(workers = replicate, drops(TooLong))]
 #[class(reconfigure = keeps, config_follows, handlers)]

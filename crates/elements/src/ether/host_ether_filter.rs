@@ -21,7 +21,7 @@ use castanet_wire::ether::EtherAddr;
 /// filter [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "HostEtherFilter", ports = "1/1-2", processing = "a/ah", packets = "ether/ether")]
+#[class(name = "HostEtherFilter", ports = "1/1-2", processing = "a/ah", packets = "ether/same")]
 #[class(reconfigure = keeps, workers = replicate, drops(OtherHost, OwnPacket, TooShort))]
 pub struct HostEtherFilter {
     args: Args,

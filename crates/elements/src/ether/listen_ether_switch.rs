@@ -28,7 +28,7 @@ use castanet_element::prelude::*;
     ports = "-/=+",
     processing = "h/h",
     flow = "#/[^#]",
-    packets = "ether/ether"
+    packets = "ether/same"
 )]
 #[class(takes_state = "the addresses")]
 #[class(workers = share, copies, descending, drops(TooShort, NoBuffer))]

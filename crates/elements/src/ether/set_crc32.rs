@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> SetCRC32 -> CheckCRC32 -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetCRC32", offload = none, ports = "1/1", processing = "a/a", packets = "any/any")]
+#[class(name = "SetCRC32", offload = none, ports = "1/1", processing = "a/a", packets = "any/same")]
 #[class(workers = replicate, drops(TooLong))]
 pub struct SetCrc32 {}
 

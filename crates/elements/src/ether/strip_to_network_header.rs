@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader(14) -> StripToNetworkHeader -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "StripToNetworkHeader", ports = "1/1", processing = "a/a", packets = "any/any")]
+#[class(name = "StripToNetworkHeader", ports = "1/1", processing = "a/a", packets = "any/to network")]
 #[class(workers = replicate, drops(TooLong))]
 pub struct StripToNetworkHeader {}
 

@@ -19,7 +19,7 @@ use castanet_wire::ether::ethertype;
 ///     -> VLANDecap -> Print(plain) -> VLANEncap(ANNO) -> Print(tagged) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "VLANDecap", ports = "1/1", processing = "a/a", packets = "ether/ether", workers = replicate)]
+#[class(name = "VLANDecap", ports = "1/1", processing = "a/a", packets = "ether/framed", workers = replicate)]
 #[class(drops(TooShort))]
 pub struct VlanDecap {
     args: Args,

@@ -21,7 +21,7 @@ use castanet_wire::ether::ethertype;
 ///     -> VLANEncap(VLAN_ID 7, VLAN_PCP 5) -> Print(tagged) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "VLANEncap", ports = "1/1", processing = "a/a", packets = "ether/ether", workers = replicate)]
+#[class(name = "VLANEncap", ports = "1/1", processing = "a/a", packets = "ether/framed", workers = replicate)]
 #[class(drops(TooShort, TooLong), handlers)]
 pub struct VlanEncap {
     #[engine]

@@ -26,7 +26,7 @@ use castanet_wire::{IcmpHeader, checksum};
 /// check [1] -> Print(bad) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CheckICMPHeader", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
+#[class(name = "CheckICMPHeader", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
 #[class(effects(prints), drops(BadTransport, NoIpHeader))]
 pub struct CheckIcmpHeader {
     #[engine]

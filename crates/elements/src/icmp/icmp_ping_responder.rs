@@ -24,7 +24,7 @@ use castanet_wire::{Be16, checksum};
 ///     -> MarkIPHeader -> ICMPPingResponder -> IPPrint(reply) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "ICMPPingResponder", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
+#[class(name = "ICMPPingResponder", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
 #[class(drops(NotAnswered, NoIpHeader))]
 pub struct IcmpPingResponder {}
 

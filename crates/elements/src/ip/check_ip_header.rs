@@ -33,9 +33,11 @@ use std::net::Ipv4Addr;
     aliases("CheckIPHeader2"),
     ports = "1/1-2",
     processing = "a/ah",
-    packets = "any/ip,any"
+    packets = "ip at OFFSET/check OFFSET, same"
 )]
 #[class(workers = replicate, effects(prints), drops(BadIpHeader, TooShort, BadSource), build, lifecycle, handlers)]
+#[class(packets_if("OLD_OFFSET *", "ip at OLD_OFFSET/check OLD_OFFSET, same"))]
+#[class(packets_if("OFFSET *.*", "ip at 0/check 0, same"))]
 pub struct CheckIpHeader {
     args: Args,
     offset: usize,

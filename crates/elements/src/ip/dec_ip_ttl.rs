@@ -19,8 +19,8 @@ use castanet_wire::Ipv4Header;
 /// ttl [1] -> ICMPError(10.0.0.1, timeexceeded) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "DecIPTTL", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
-#[class(drops(TtlExpired, NoIpHeader))]
+#[class(name = "DecIPTTL", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
+#[class(drops(TtlExpired, NoIpHeader), packets_if("ACTIVE false", "any/same"))]
 pub struct DecIpTtl {
     args: Args,
     /// Packets whose time to live was 1 or 0.

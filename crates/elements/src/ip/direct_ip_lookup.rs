@@ -28,7 +28,7 @@ use castanet_tables::lpm::DirectTable;
     aliases("RangeIPLookup"),
     ports = "1/-",
     processing = "h/h",
-    packets = "ip/ip"
+    packets = "any/same"
 )]
 #[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct DirectIpLookup {

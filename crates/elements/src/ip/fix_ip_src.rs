@@ -20,7 +20,7 @@ use std::net::Ipv4Addr;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> FixIPSrc(10.0.0.1) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "FixIPSrc", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
+#[class(name = "FixIPSrc", ports = "1/1", processing = "a/a", packets = "ip optional/same", workers = replicate)]
 pub struct FixIpSrc {
     args: Args,
 }

@@ -28,7 +28,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(ledger(makes))]
-#[class(name = "IPFragmenter", offload = aware, ports = "1/1-2", processing = "h/h", packets = "ip/ip", workers = replicate)]
+#[class(name = "IPFragmenter", offload = aware, ports = "1/1-2", processing = "h/h", packets = "ip/same", workers = replicate)]
 #[class(effects(prints), drops(MustFragment, NoIpHeader, NoBuffer, BadFragment), copies, build, lifecycle)]
 pub struct IpFragmenter {
     args: Args,

@@ -38,7 +38,7 @@ use std::net::Ipv4Addr;
 /// options [1] -> ICMPError(10.0.0.1, parameterproblem) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPGWOptions", ports = "1/1-3", processing = "a/ah", packets = "ip/ip", workers = replicate)]
+#[class(name = "IPGWOptions", ports = "1/1-3", processing = "a/ah", packets = "ip/same", workers = replicate)]
 #[class(drops(BadIpOption, NoIpHeader, BadIpHeader, SourceRoute))]
 pub struct IpGwOptions {
     args: Args,

@@ -20,7 +20,7 @@ use castanet_wire::{Ipv4Header, UdpHeader};
 ///     -> CheckIPHeader -> IPMirror -> CheckIPHeader(VERBOSE true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPMirror", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
+#[class(name = "IPMirror", offload = none, ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
 #[class(drops(NoIpHeader))]
 pub struct IpMirror {
     args: Args,

@@ -33,7 +33,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(ledger(makes))]
-#[class(name = "IPOutputCombo", offload = aware, ports = "1/5-6", processing = "h/h", packets = "ip/ip")]
+#[class(name = "IPOutputCombo", offload = aware, ports = "1/5-6", processing = "h/h", packets = "ip/same")]
 #[class(workers = replicate, copies, effects(prints), build, lifecycle)]
 #[class(drops(
     LinkBroadcast,

@@ -19,7 +19,7 @@ use castanet_element::prelude::*;
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> IPPrint(udp, TIMESTAMP false) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPPrint", offload = none, ports = "1/1", processing = "a/a", packets = "ip/ip", workers = share)]
+#[class(name = "IPPrint", offload = none, ports = "1/1", processing = "a/a", packets = "ip optional/same", workers = share)]
 #[class(takes_state = "the open file")]
 #[class(effects(prints, files), build, lifecycle)]
 pub struct IpPrint {

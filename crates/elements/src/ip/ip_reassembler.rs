@@ -40,7 +40,7 @@ use std::net::Ipv4Addr;
 /// ```
 #[derive(Class)]
 #[class(ledger(holds))]
-#[class(name = "IPReassembler", offload = aware, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(name = "IPReassembler", offload = aware, ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = exclusive)]
 #[class(takes_state = "the fragments that wait")]
 #[class(
     drops(BadFragment, BadOffload, Consumed, ReassemblyTimeout, ReassemblyFull, NoIpHeader),

@@ -18,7 +18,7 @@ use castanet_wire::Ipv4Header;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> SetIPECN(ect2) -> MarkIPCE -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "MarkIPCE", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
+#[class(name = "MarkIPCE", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
 #[class(drops(NotEcnCapable, NoIpHeader))]
 pub struct MarkIpCe {
     args: Args,

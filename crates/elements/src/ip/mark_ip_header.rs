@@ -16,7 +16,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader(14) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "MarkIPHeader", ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
+#[class(name = "MarkIPHeader", ports = "1/1", processing = "a/a", packets = "network at OFFSET/mark OFFSET", workers = replicate)]
 pub struct MarkIpHeader {
     args: Args,
 }

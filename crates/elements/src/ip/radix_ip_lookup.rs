@@ -22,7 +22,7 @@ use castanet_tables::lpm::RadixTable;
 /// routes [1] -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "RadixIPLookup", ports = "1/-", processing = "h/h", packets = "ip/ip")]
+#[class(name = "RadixIPLookup", ports = "1/-", processing = "h/h", packets = "any/same")]
 #[class(workers = replicate, drops(NoRoute), handlers)]
 pub struct RadixIpLookup {
     #[engine(handlers_first, element)]

@@ -19,7 +19,7 @@ use castanet_wire::{Ipv4Header, checksum, ipv4};
 ///     -> MarkIPHeader -> SetIPChecksum -> CheckIPHeader(VERBOSE true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetIPChecksum", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
+#[class(name = "SetIPChecksum", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
 #[class(drops(BadIpHeader, NoIpHeader))]
 pub struct SetIpChecksum {
     /// Packets dropped because their header is truncated or has an impossible length.

@@ -18,7 +18,7 @@ use castanet_wire::Ipv4Header;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> SetIPECN(ect2) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetIPECN", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
+#[class(name = "SetIPECN", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
 #[class(reconfigure = keeps, config_follows, drops(NoIpHeader))]
 pub struct SetIpEcn {
     args: Args,

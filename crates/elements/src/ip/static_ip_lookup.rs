@@ -27,7 +27,7 @@ use castanet_tables::lpm::StaticTable;
     aliases("LookupIPRoute"),
     ports = "1/-",
     processing = "h/h",
-    packets = "ip/ip"
+    packets = "any/same"
 )]
 #[class(workers = replicate, drops(NoRoute))]
 pub struct StaticIpLookup {

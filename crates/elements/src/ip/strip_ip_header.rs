@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> StripIPHeader -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "StripIPHeader", ports = "1/1", processing = "a/a", packets = "ip/any", workers = replicate)]
+#[class(name = "StripIPHeader", ports = "1/1", processing = "a/a", packets = "ip/changed", workers = replicate)]
 #[class(drops(NoIpHeader))]
 pub struct StripIpHeader {}
 

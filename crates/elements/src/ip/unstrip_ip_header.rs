@@ -15,7 +15,7 @@ use castanet_element::prelude::*;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> StripIPHeader -> UnstripIPHeader -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "UnstripIPHeader", ports = "1/1", processing = "a/a", packets = "any/ip", workers = replicate)]
+#[class(name = "UnstripIPHeader", ports = "1/1", processing = "a/a", packets = "ip/to network", workers = replicate)]
 #[class(drops(NoIpHeader, TooLong))]
 pub struct UnstripIpHeader {}
 

@@ -24,7 +24,7 @@ use castanet_spec::anno;
 ///   -> AggregateIP(ip dst/16) -> AggregateCounter -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AggregateIP", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
+#[class(name = "AggregateIP", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
 #[class(handlers, drops(NoIpHeader))]
 pub struct AggregateIp {
     args: Args,

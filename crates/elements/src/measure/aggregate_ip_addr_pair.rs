@@ -26,7 +26,7 @@ use std::collections::HashMap;
 /// ", STOP true) -> AggregateIPAddrPair -> IPPrint(pair, AGGREGATE true, PAINT true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AggregateIPAddrPair", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = exclusive)]
+#[class(name = "AggregateIPAddrPair", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = exclusive)]
 #[class(takes_state = "the pairs and their numbers")]
 #[class(lifecycle, handlers, drops(NoIpHeader, NoMatch))]
 pub struct AggregateIpAddrPair {

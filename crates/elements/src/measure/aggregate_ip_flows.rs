@@ -48,7 +48,7 @@ use trace_info::TraceInfo;
 /// ", STOP true) -> AggregateIPFlows -> IPPrint(flow, AGGREGATE true, PAINT true) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "AggregateIPFlows", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = share)]
+#[class(name = "AggregateIPFlows", offload = none, ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = share)]
 #[class(takes_state = "the flows and their numbers, the open file")]
 #[class(
     build,

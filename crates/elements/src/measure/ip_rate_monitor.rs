@@ -29,7 +29,7 @@ use std::fmt::Write as _;
 /// InfiniteSource(LENGTH 60, LIMIT 5, STOP true) -> MarkIPHeader -> IPRateMonitor(PACKETS, 1, 100) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "IPRateMonitor", offload = none, ports = "1-2/1-2", processing = "a/a", packets = "ip/ip", workers = exclusive)]
+#[class(name = "IPRateMonitor", offload = none, ports = "1-2/1-2", processing = "a/a", packets = "ip optional/same", workers = exclusive)]
 #[class(takes_state = "the rates, when they count the same")]
 #[class(build, lifecycle, handlers)]
 pub struct IpRateMonitor {

@@ -41,7 +41,7 @@ use std::sync::Arc;
 /// DriverManager(wait 1, print rw.table, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "FTPPortMapper", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = share, build, lifecycle)]
+#[class(name = "FTPPortMapper", ports = "1/1", processing = "a/a", packets = "ip optional/same", workers = share, build, lifecycle)]
 #[class(reconfigure = keeps, offload = none, drops(RefusedCommand, NoMapping, PatternFull, TableFull, TooLong))]
 pub struct FtpPortMapper {
     args: Args,

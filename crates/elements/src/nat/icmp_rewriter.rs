@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// DriverManager(wait 1, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "ICMPRewriter", ports = "1/1-", processing = "h/h", packets = "ip/ip", workers = share, build, lifecycle)]
+#[class(name = "ICMPRewriter", ports = "1/1-", processing = "h/h", packets = "ip/same", workers = share, build, lifecycle)]
 #[class(offload = none, drops(NoMapping, NotRewritable, NoIpHeader, NoPort))]
 pub struct IcmpRewriter {
     args: Args,

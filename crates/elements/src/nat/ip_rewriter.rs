@@ -32,7 +32,7 @@ use castanet_wire::ipv4::protocol;
 /// DriverManager(wait 1, print rw.udp_table, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "IPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, handlers)]
+#[class(name = "IPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/same", workers = share, handlers)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = aware, copies, ledger(makes))]
 #[class(drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort, BadOffload, NoBuffer))]

@@ -32,7 +32,7 @@ use castanet_element::prelude::*;
 /// DriverManager(wait 1, print rw.table, stop);
 /// ```
 #[derive(Class)]
-#[class(name = "TCPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/ip", workers = share, handlers)]
+#[class(name = "TCPRewriter", ports = "1-/1-", processing = "h/h", packets = "ip/same", workers = share, handlers)]
 #[class(takes_state = "the flows that an input would make, with their times and shifts")]
 #[class(offload = aware, copies, ledger(makes))]
 #[class(drops(NoMapping, NotRewritable, PatternFull, TableFull, NoIpHeader, NoPort, BadOffload, NoBuffer))]

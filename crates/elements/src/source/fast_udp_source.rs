@@ -34,7 +34,7 @@ const HEADERS: usize = ETHER + IP + UdpHeader::LEN;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters))]
-#[class(name = "FastUDPSource", ports = "0/1", processing = "l/l", packets = "/ip", workers = exclusive, build, lifecycle, handlers)]
+#[class(name = "FastUDPSource", ports = "0/1", processing = "l/l", packets = "/ether marked", alignment = "4 0", workers = exclusive, build, lifecycle, handlers)]
 #[class(takes_state = "the tokens, the rate")]
 #[class(capabilities(EmptyNotifier))]
 pub struct FastUdpSource {

@@ -25,7 +25,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters))]
-#[class(name = "InfiniteSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
+#[class(name = "InfiniteSource", ports = "0/1", processing = "a/a", packets = "/any unmarked", alignment = "4 0", workers = exclusive)]
 #[class(reconfigure = restarts, takes_state = "the place in the burst")]
 #[class(task, build, lifecycle, handlers, effects(stops, calls), capabilities(EmptyNotifier))]
 pub struct InfiniteSource {

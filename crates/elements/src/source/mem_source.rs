@@ -28,7 +28,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters))]
-#[class(name = "MemSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
+#[class(name = "MemSource", ports = "0/1", processing = "h/h", packets = "/any unmarked", alignment = "4 0", workers = exclusive)]
 #[class(takes_state = "the next frame, the place in the burst and in the random numbers")]
 #[class(task, build, lifecycle, handlers, effects(stops))]
 pub struct MemSource {

@@ -23,7 +23,7 @@ use castanet_packet::MAX_LENGTH;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters))]
-#[class(name = "RandomSource", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive, build, lifecycle, handlers)]
+#[class(name = "RandomSource", ports = "0/1", processing = "a/a", packets = "/any unmarked", alignment = "4 0", workers = exclusive, build, lifecycle, handlers)]
 #[class(reconfigure = restarts, takes_state = "the place in the burst and in the random numbers")]
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
 pub struct RandomSource {

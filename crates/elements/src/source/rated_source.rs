@@ -24,7 +24,7 @@ use castanet_packet::DEFAULT_HEADROOM;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters))]
-#[class(name = "RatedSource", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
+#[class(name = "RatedSource", ports = "0/1", processing = "a/a", packets = "/any unmarked", alignment = "4 0", workers = exclusive)]
 #[class(takes_state = "the tokens")]
 #[class(task, build, lifecycle, handlers, effects(stops), capabilities(EmptyNotifier))]
 pub struct RatedSource {

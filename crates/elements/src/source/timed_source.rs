@@ -20,7 +20,7 @@ use castanet_packet::MAX_HEADROOM;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters))]
-#[class(name = "TimedSource", ports = "0/1", processing = "h/h", packets = "/any", workers = exclusive)]
+#[class(name = "TimedSource", ports = "0/1", processing = "h/h", packets = "/any unmarked", alignment = "4 0", workers = exclusive)]
 #[class(takes_state = "the time of the next packet")]
 #[class(build, lifecycle, handlers, effects(stops))]
 pub struct TimedSource {

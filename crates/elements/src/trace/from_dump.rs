@@ -43,12 +43,13 @@ const MOST_SKIPPED: u32 = 1024;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters, holds))]
-#[class(name = "FromDump", ports = "0/1-2", processing = "a/ah", packets = "any/any", workers = exclusive, build, lifecycle, handlers)]
+#[class(name = "FromDump", ports = "0/1-2", processing = "a/ah", packets = "/any", workers = exclusive, build, lifecycle, handlers)]
 #[class(task, capabilities(EmptyNotifier), effects(calls, stops))]
 #[class(
     drops(Sampled, OutsideTime, NotIp, TooLong, NoBuffer, Cleared),
     takes_state = "the open file and the place in it"
 )]
+#[class(packets_if("FORCE_IP true", "/any marked, any"))]
 pub struct FromDump {
     args: args::Args,
     /// Packets emitted.

@@ -43,7 +43,7 @@ use castanet_io::summary::SummaryReader;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters, holds))]
-#[class(name = "FromIPSummaryDump", ports = "0/1", processing = "a/a", packets = "any/any", workers = exclusive)]
+#[class(name = "FromIPSummaryDump", ports = "0/1", processing = "a/a", packets = "/any", workers = exclusive)]
 #[class(task, capabilities(EmptyNotifier), effects(stops))]
 #[class(drops(Sampled, NoBuffer), takes_state = "the open file and the place in it")]
 pub struct FromIpSummaryDump {

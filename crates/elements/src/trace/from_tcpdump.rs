@@ -28,7 +28,7 @@ use castanet_io::summary::SummaryReader;
 /// ```
 #[derive(Class)]
 #[class(ledger(enters, holds))]
-#[class(name = "FromTcpdump", ports = "0/1", processing = "a/a", packets = "any/ip", workers = exclusive)]
+#[class(name = "FromTcpdump", ports = "0/1", processing = "a/a", packets = "/ip", workers = exclusive)]
 #[class(task, capabilities(EmptyNotifier), effects(stops))]
 #[class(drops(Sampled, NoBuffer), takes_state = "the open file and the place in it")]
 pub struct FromTcpdump {

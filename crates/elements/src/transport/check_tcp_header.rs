@@ -25,7 +25,7 @@ use castanet_wire::{TcpHeader, checksum};
 /// check [1] -> Print(bad) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CheckTCPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
+#[class(name = "CheckTCPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
 #[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader))]
 pub struct CheckTcpHeader {
     #[engine]

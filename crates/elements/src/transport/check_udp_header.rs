@@ -26,7 +26,7 @@ use castanet_wire::{UdpHeader, checksum};
 /// check [1] -> Print(bad) -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "CheckUDPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
+#[class(name = "CheckUDPHeader", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
 #[class(offload = none, effects(prints), drops(BadTransport, NoIpHeader))]
 pub struct CheckUdpHeader {
     #[engine]

@@ -20,7 +20,7 @@ use castanet_wire::{TcpHeader, tcp};
 ///     LIMIT 5, STOP true) -> MarkIPHeader -> SetTCPChecksum -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetTCPChecksum", ports = "1/1", processing = "a/a", packets = "ip/ip", workers = replicate)]
+#[class(name = "SetTCPChecksum", ports = "1/1", processing = "a/a", packets = "ip/same", workers = replicate)]
 #[class(offload = none, drops(TooShort, NoIpHeader))]
 pub struct SetTcpChecksum {
     args: Args,

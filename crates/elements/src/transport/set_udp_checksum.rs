@@ -22,7 +22,7 @@ use castanet_wire::{UdpHeader, udp};
 ///     -> MarkIPHeader -> SetUDPChecksum -> Discard;
 /// ```
 #[derive(Class)]
-#[class(name = "SetUDPChecksum", ports = "1/1-2", processing = "a/ah", packets = "ip/ip", workers = replicate)]
+#[class(name = "SetUDPChecksum", ports = "1/1-2", processing = "a/ah", packets = "ip/same", workers = replicate)]
 #[class(offload = none, drops(TooShort, NoIpHeader))]
 pub struct SetUdpChecksum {}
 

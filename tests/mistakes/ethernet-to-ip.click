@@ -1,0 +1,1 @@
+FromDevice(eth0) -> c :: Counter -> ttl :: DecIPTTL -> Queue -> Unqueue -> Discard;
