@@ -54,6 +54,12 @@ pub enum Command {
     #[command(after_help = "Line breaks, comments and configuration strings stay as they are.\n\n\
         Examples:\n  castanet fmt -w router.click\n  castanet fmt --check conf/*.click\n  castanet fmt < router.click")]
     Fmt(crate::fmt::Fmt),
+    /// Insert Align elements where IP headers are not at aligned addresses, and remove those that are not needed.
+    #[command(
+        after_help = "Castanet reads packets at any address. The result serves routers that cannot.\n\n\
+        Example:\n  castanet align -v router.click -o aligned.click"
+    )]
+    Align(Align),
     /// Remove dead code from a configuration: what no packet can reach, and what only passes packets on.
     #[command(
         after_help = "Elements whose names occur in other configuration strings stay, and so do elements of unknown classes.\n\n\
@@ -272,6 +278,22 @@ impl Flatten {
             _ => Listing::Config,
         }
     }
+}
+
+/// `castanet align`.
+#[derive(Args)]
+pub struct Align {
+    #[command(flatten)]
+    pub configuration: Configuration,
+    /// Write to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Insert CheckAlign elements, which only check, in place of Align elements.
+    #[arg(long)]
+    pub assertions: bool,
+    /// Print each element that is inserted or removed, on standard error.
+    #[arg(short, long)]
+    pub verbose: bool,
 }
 
 /// `castanet undead`.

@@ -2,6 +2,7 @@
 //! The `castanet` command.
 #![forbid(unsafe_code)]
 
+mod align;
 mod args;
 mod bench;
 mod check;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         args::Command::FastClassifier(a) => fastclassifier::main(&a),
         args::Command::Fmt(a) => fmt::main(&a),
         args::Command::Pretty(a) => pretty::main(&a),
+        args::Command::Align(a) => align::main(&a),
         args::Command::Undead(a) => undead::main(&a),
         args::Command::Net(a) => net::main(&a),
         args::Command::Combine(a) => combine::main(&a),

@@ -11,6 +11,7 @@
 //! run.
 #![forbid(unsafe_code)]
 
+pub mod align;
 pub mod batch;
 mod calls;
 mod check;

@@ -337,7 +337,7 @@ impl Links {
 }
 
 /// Returns the configuration with only the elements to keep. The others have no connections.
-fn without(mut flat: Flat, keep: &[bool]) -> Flat {
+pub(crate) fn without(mut flat: Flat, keep: &[bool]) -> Flat {
     let mut number = Vec::with_capacity(keep.len());
     let mut n = 0;
     for &k in keep {

@@ -4,6 +4,7 @@
 //! Under these names the binary accepts Click's options and has Click's output: no summary, no colour, one line
 //! per message.
 
+mod align;
 mod buildtool;
 mod check;
 mod click;
@@ -67,6 +68,7 @@ impl Tool {
             "click-buildtool" => buildtool::main(words),
             "click-mkelemmap" => elementmap::main(words),
             "click-fastclassifier" => fastclassifier::main(words),
+            "click-align" => align::main(words),
             "click-undead" => undead::main(words),
             "click-combine" => combine::main(words),
             "click-uncombine" => uncombine::main(words),
