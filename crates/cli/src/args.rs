@@ -332,6 +332,8 @@ pub struct FastClassifier {
     /// Print what is replaced, and which classifiers stay and why, on standard error.
     #[arg(short, long)]
     pub verbose: bool,
+}
+
 /// `castanet xform`.
 #[derive(Args)]
 pub struct Xform {

@@ -33,8 +33,8 @@ pub mod pretty;
 mod pull_cycles;
 mod resolve;
 pub mod undead;
-pub mod xml;
 pub mod xform;
+pub mod xml;
 
 #[cfg(test)]
 mod testing;

@@ -5,6 +5,7 @@ use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::flatten::{Listing, definitions};
 use crate::load::{Source, archived, elaborate_with};
+use castanet_lang::bytes::encode;
 use castanet_lang::elaborate::{Globals, Loaded};
 use castanet_lang::{Diagnostic, Sources, Unknown, print as printed};
 use std::ffi::OsString;

@@ -123,8 +123,8 @@ mod tests {
                     p.set_network_header(0, len.min(20));
                     let aligned = p.data().as_ptr() as usize % modulus == offset;
                     let before = p.data().as_ptr();
-                    let out = kit.act([p]);
-                    let q = &out[0].1;
+                    let mut out = kit.act([p]);
+                    let q = &mut out[0].1;
                     assert_eq!(q.data(), &data[strip..strip + len]);
                     assert_eq!(q.data().as_ptr() as usize % modulus, offset);
                     assert_eq!(q.data().as_ptr() == before, aligned, "copied only when it must be");
