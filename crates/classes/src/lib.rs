@@ -13,6 +13,47 @@ fn all() -> impl Iterator<Item = &'static ClassDef> {
     castanet_elements::FAMILIES.iter().copied().chain([castanet_control::control::CLASSES]).flatten()
 }
 
+/// Returns the class of this name, at compile time. A program that gets its classes only this way, as constants, contains
+/// no code of other classes. Aliases are not found.
+///
+/// # Panics
+/// If there is no such class. In a constant, this is a compile error.
+pub const fn class(name: &str) -> ClassDef {
+    let families = castanet_elements::FAMILIES;
+    let mut f = 0;
+    while f < families.len() {
+        if let Some(def) = named(families[f], name) {
+            return def;
+        }
+        f += 1;
+    }
+    match named(castanet_control::control::CLASSES, name) {
+        Some(def) => def,
+        None => panic!("there is no class of this name"),
+    }
+}
+
+/// Returns the class of this name in a list, if there is one.
+const fn named(classes: &[ClassDef], name: &str) -> Option<ClassDef> {
+    let mut c = 0;
+    while c < classes.len() {
+        if same(classes[c].spec.name.as_bytes(), name.as_bytes()) {
+            return Some(classes[c]);
+        }
+        c += 1;
+    }
+    None
+}
+
+/// Whether two names are equal. (Comparison with `==` is not possible in a constant.)
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
 /// The family of a class that comes with the router: the folder that contains its file, perhaps in a
 /// subfolder. None for classes of packages.
 pub fn family(spec: &ClassSpec) -> Option<&'static str> {
@@ -90,5 +131,29 @@ impl Classes for Registry {
     }
     fn devices(&self) -> Option<castanet_element::spec::names::Devices> {
         Some(castanet_elements::device::addresses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_the_classes_of_the_registry() {
+        const FIRST: ClassDef = class("InfiniteSource");
+        const LAST: ClassDef = class("ChatterSocket");
+        assert_eq!((FIRST.spec.name, LAST.spec.name), ("InfiniteSource", "ChatterSocket"));
+        for spec in Registry::new().classes() {
+            assert!(std::ptr::eq(class(spec.name).spec, spec), "{}", spec.name);
+        }
+        for (a, b) in [("", ""), ("Tee", "Tee"), ("Tee", "Te"), ("Te", "Tee"), ("Tee", "Ted"), ("", "T")] {
+            assert_eq!(same(a.as_bytes(), b.as_bytes()), a == b, "{a} {b}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "no class of this name")]
+    fn a_name_without_a_class_does_not_compile() {
+        let _ = class("Teee");
     }
 }

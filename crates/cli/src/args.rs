@@ -29,7 +29,7 @@ pub fn any_text() -> impl TypedValueParser<Value = String> {
 }
 
 /// Makes `--version` of a subcommand print `castanet` as the name of the program, instead of `castanet-SUBCOMMAND`.
-fn named_castanet(subcommand: clap::Command) -> clap::Command {
+pub fn named_castanet(subcommand: clap::Command) -> clap::Command {
     subcommand.display_name("castanet").mut_subcommands(named_castanet)
 }
 
@@ -136,6 +136,8 @@ pub enum Command {
     BuildPackage(crate::package::BuildPackage),
     /// Copy the compiled crates of this castanet. build-package needs them: it compiles packages against them.
     Sdk(crate::package::Sdk),
+    /// Make a minimal driver: an executable with only the classes that some configurations need.
+    Mkmindriver(crate::mindriver::Mkmindriver),
 }
 
 /// The configuration of a command.

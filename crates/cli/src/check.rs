@@ -38,7 +38,7 @@ pub fn main(args: &Check) -> ExitCode {
 
 /// Splits a command line with several files into one configuration per file, each with the same variables.
 /// With `-e` or `-f` the command line is not split, and [`Source::read`] reports the files on it as an error.
-fn each(c: &Configuration) -> Vec<Configuration> {
+pub fn each(c: &Configuration) -> Vec<Configuration> {
     let (variables, files): (Vec<_>, Vec<_>) = c.words.iter().cloned().partition(|w| definition(w).is_some());
     if files.len() < 2 || c.expression.is_some() || c.file.is_some() {
         return vec![c.clone()];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The status line on a terminal while a router runs.
+//! The status line on a terminal while something takes long.
 
 use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -13,8 +13,9 @@ pub struct Line {
 }
 
 impl Line {
-    /// Starts drawing. If no thread can be started, there is no line; the run itself is not affected.
-    pub fn start() -> Line {
+    /// Starts drawing the elapsed time between two texts. If no thread can be started, there is no line; the work itself
+    /// is not affected.
+    pub fn start(what: &'static str, hint: &'static str) -> Line {
         let (stop, stopped) = channel::<()>();
         let start = Instant::now();
         let thread = std::thread::Builder::new().name("live".into()).spawn(move || {
@@ -22,7 +23,7 @@ impl Line {
             let mut wait = Duration::from_millis(700);
             while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 let s = start.elapsed().as_secs();
-                draw(&format!("\r\x1b[Krunning {}:{:02}, Ctrl-C stops", s / 60, s % 60));
+                draw(&format!("\r\x1b[K{what} {}:{:02}{hint}", s / 60, s % 60));
                 wait = Duration::from_secs(1);
             }
             if start.elapsed() > Duration::from_millis(700) {

@@ -2,17 +2,17 @@
 //! From the command line to a checked graph: reads, elaborates and checks configurations, and prints diagnostics.
 
 use crate::args::Configuration;
+use crate::classes::{Available, BuiltIn};
 use crate::control::FromClients;
 use crate::provides::Kinds;
-use castanet_classes::Registry;
 pub use castanet_control::reason;
 use castanet_element::Classes;
 use castanet_graph::Graph;
 use castanet_lang::bytes::{encode, line};
 use castanet_lang::elaborate::{Globals, Library, undefined_variables};
 use castanet_lang::library::{Confined, SearchPath};
-use castanet_lang::{Diagnostic, Flat, Sources, Unknown, read};
-use castanet_package::{Packages, WithPackages};
+use castanet_lang::{ClassNames as _, Diagnostic, Flat, Sources, Unknown, read};
+use castanet_package::WithPackages;
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -150,30 +150,24 @@ pub fn elaborate_with(
     unknown: Unknown,
     globals: Globals,
 ) -> (castanet_lang::elaborate::Loaded, Sources, Arc<dyn Classes>) {
-    elaborate_in(&packages(clickpath), source, unknown, globals)
-}
-
-/// Makes the set of packages of this process. `clickpath` is the search path for packages and libraries;
-/// default: the environment variable `CLICKPATH`.
-pub fn packages(clickpath: Option<&str>) -> Arc<Packages> {
-    let environment = std::env::var("CLICKPATH").ok();
-    Packages::new(clickpath.or(environment.as_deref()))
+    elaborate_in(&BuiltIn::all().available(clickpath), source, unknown, globals)
 }
 
 /// The error when a client's configuration requires a package that it may not load.
 pub const NO_PACKAGES: &str =
     "clients may not load packages; 'castanet run --allow-packages' starts a router that allows it";
 
-/// Elaborates a source with the packages of this process. The configuration can use the classes of all loaded
+/// Elaborates a source with the classes and packages of this process. The configuration can use the classes of all loaded
 /// packages, and packages that it requires are loaded. The returned set keeps only the packages that the
 /// configuration uses.
 pub fn elaborate_in(
-    packages: &Packages,
+    available: &Available,
     source: &Source,
     unknown: Unknown,
     globals: Globals,
 ) -> (castanet_lang::elaborate::Loaded, Sources, Arc<dyn Classes>) {
-    let base = Arc::new(Registry::new());
+    let Available { built_in, packages } = available;
+    let base = built_in.registry();
     let mut classes = packages.classes(base.clone());
     let mut wrong: Vec<Diagnostic> = Vec::new();
     for name in &source.packages {
@@ -191,7 +185,7 @@ pub fn elaborate_in(
             &confined
         }
     };
-    let read = |classes: &WithPackages| {
+    let read_with = |classes: &WithPackages, unknown: Unknown| {
         let mut sources = Sources::new();
         let options = castanet_lang::Options { classes, defines: &source.defines, library, unknown };
         let loaded = castanet_lang::elaborate::load_bytes_with(
@@ -203,6 +197,7 @@ pub fn elaborate_in(
         );
         (loaded, sources)
     };
+    let read = |classes: &WithPackages| read_with(classes, unknown);
     let (mut loaded, mut sources) = read(&classes);
     // The first elaboration finds out which packages are required. If some of them are loaded now, more classes are
     // known, so the source is elaborated again.
@@ -224,6 +219,13 @@ pub fn elaborate_in(
     if unknown == Unknown::Error {
         wrong.extend(missing);
     }
+    if unknown == Unknown::Error
+        && available.is_minimal()
+        && loaded.diagnostics.iter().any(Diagnostic::is_error)
+    {
+        let (opaque, _) = read_with(&classes, Unknown::Opaque);
+        wrong.extend(available.lacking(&opaque.flat, |name| classes.knows(name)));
+    }
     // Errors of packages come first, because they explain why classes are unknown.
     loaded.diagnostics.splice(..0, wrong);
     let classes = Arc::new(classes.used_by(&loaded.flat));
@@ -239,12 +241,12 @@ pub fn is_script(spec: &castanet_spec::ClassSpec) -> bool {
 /// Elaborates and checks a source. If there are errors of the language, errors of the graph are left out, because they
 /// may be consequences.
 pub fn load(source: &Source, clickpath: Option<&str>, unknown: Unknown) -> Loaded {
-    load_in(&packages(clickpath), source, unknown)
+    load_in(&BuiltIn::all().available(clickpath), source, unknown)
 }
 
-/// Like [`load`], with the packages of this process.
-pub fn load_in(packages: &Packages, source: &Source, unknown: Unknown) -> Loaded {
-    let (loaded, sources, classes) = elaborate_in(packages, source, unknown, Globals::Substitute);
+/// Like [`load`], with the classes and packages of this process.
+pub fn load_in(available: &Available, source: &Source, unknown: Unknown) -> Loaded {
+    let (loaded, sources, classes) = elaborate_in(available, source, unknown, Globals::Substitute);
     let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
     let defined = loaded.defines.iter().chain(&source.defines).map(|d| d.0.as_str());
     let defined: Vec<&str> = defined.collect();

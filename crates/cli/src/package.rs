@@ -47,6 +47,9 @@ pub struct Sdk {
     /// Copy the crates from this folder.
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,
+    /// Copy all crates, for castanet mkmindriver too.
+    #[arg(long)]
+    pub drivers: bool,
     /// Only print the build facts of this castanet and where its crates are.
     #[arg(long)]
     pub print: bool,
@@ -96,7 +99,9 @@ pub fn sdk(args: &Sdk) -> ExitCode {
     }
     let to = args.folder.clone().unwrap_or_else(|| packages::installed().join("sdk"));
     end(found.map_err(|e| e.to_string()).and_then(|sdk| {
-        let bytes = sdk.copy(&to).map_err(|e| format!("{}: {}", to.display(), crate::load::reason(&e)))?;
+        let extent = if args.drivers { crates::Extent::Drivers } else { crates::Extent::Packages };
+        let bytes =
+            sdk.copy(&to, extent).map_err(|e| format!("{}: {}", to.display(), crate::load::reason(&e)))?;
         Ok(format!("{}: {} MB\n", to.display(), bytes >> 20))
     }))
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loads new configurations for a running router: texts written to a handler, and the file, which is reread on SIGHUP.
 
+use crate::classes::Available;
 use crate::control::FromClients;
 use crate::load::{NO_PACKAGES, Reach, Source, complain, load_in};
 use crate::signals::{self, Handle, Hangup};
 use castanet_lang::{Diagnostic, Sources, Unknown};
-use castanet_package::Packages;
 use castanet_runtime::swap::{Loaded, Loader, Style, SwapError};
 use castanet_runtime::{Running, Shared};
 use castanet_spec::Origin;
 use std::sync::{Arc, OnceLock};
 
-/// Reads later configurations with the packages and variables of the first one.
+/// Reads later configurations with the classes, packages and variables of the first one.
 pub struct Reader {
-    packages: Arc<Packages>,
+    available: Arc<Available>,
     defines: Vec<(String, String)>,
     /// The limits for configurations that clients send.
     allowed: FromClients,
@@ -26,20 +26,24 @@ pub struct Reader {
 impl Reader {
     /// Makes a reader. `defines` are the variables of the command line; `allowed` says which
     /// packages and libraries a client's configuration may name in `require`.
-    pub fn new(packages: Arc<Packages>, defines: &[(String, String)], allowed: &FromClients) -> Arc<Reader> {
-        Reader::with(packages, defines, allowed.clone(), false)
+    pub fn new(
+        available: Arc<Available>,
+        defines: &[(String, String)],
+        allowed: &FromClients,
+    ) -> Arc<Reader> {
+        Reader::with(available, defines, allowed.clone(), false)
     }
     /// Like [`Reader::new`], for the classic driver: all errors have its form, including those for clients.
-    pub fn classic(packages: Arc<Packages>, defines: &[(String, String)]) -> Arc<Reader> {
-        Reader::with(packages, defines, FromClients::default(), true)
+    pub fn classic(available: Arc<Available>, defines: &[(String, String)]) -> Arc<Reader> {
+        Reader::with(available, defines, FromClients::default(), true)
     }
     fn with(
-        packages: Arc<Packages>,
+        available: Arc<Available>,
         defines: &[(String, String)],
         allowed: FromClients,
         classic: bool,
     ) -> Arc<Reader> {
-        Arc::new(Reader { packages, defines: defines.to_vec(), allowed, signals: OnceLock::new(), classic })
+        Arc::new(Reader { available, defines: defines.to_vec(), allowed, signals: OnceLock::new(), classic })
     }
     /// Returns the messages as text. If there are errors, the format of Click's driver ends with the line
     /// `NOT_INITIALIZED`. This line is left out if the text itself was `misread`, for example because of a syntax
@@ -84,7 +88,7 @@ impl Loader for Reader {
         if !from.may_require_anything() {
             source.reach = Reach::Client(self.allowed.clone());
         }
-        let loaded = load_in(&self.packages, &source, Unknown::Error);
+        let loaded = load_in(&self.available, &source, Unknown::Error);
         if loaded.failed() {
             let text = self.rendered(&loaded.sources, &loaded.diagnostics, style, loaded.misread);
             return Err(SwapError::Refused(text));
@@ -98,11 +102,12 @@ impl Loader for Reader {
         if !from.may_require_anything() && !self.allowed.allow_packages {
             return Err(SwapError::Refused(format!("package '{name}': {NO_PACKAGES}")));
         }
-        let classes = self.packages.keep(name).map_err(|refusal| SwapError::Refused(refusal.to_string()))?;
+        let classes =
+            self.available.packages.keep(name).map_err(|refusal| SwapError::Refused(refusal.to_string()))?;
         Ok(classes.into_iter().map(str::to_string).collect())
     }
     fn packages(&self) -> Vec<String> {
-        self.packages.names()
+        self.available.packages.names()
     }
     fn prepared(&self, shared: &Arc<Shared>) {
         // Signals are caught before the router runs, because their default action may end the process.
@@ -111,7 +116,7 @@ impl Loader for Reader {
         }
     }
     fn swapped(&self, _: &Arc<Shared>) {
-        self.packages.settle();
+        self.available.packages.settle();
     }
 }
 

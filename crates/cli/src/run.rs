@@ -2,7 +2,8 @@
 //! `castanet run`: runs a configuration until it stops or is stopped.
 
 use crate::args::Run;
-use crate::load::{Loaded, Source, complain, load_in, packages, show};
+use crate::classes::BuiltIn;
+use crate::load::{Loaded, Source, complain, load_in, show};
 use crate::processor::Processors;
 use crate::reread::{Reader, reread};
 use crate::signals::{self, Hangup};
@@ -80,9 +81,9 @@ fn options(args: &Run, text: &str) -> Result<Options, String> {
     })
 }
 
-/// Runs a configuration, then prints handlers and a summary.
-pub fn main(args: &Run) -> ExitCode {
-    match run(args) {
+/// Runs a configuration with the classes in this program, then prints handlers and a summary.
+pub fn main(args: &Run, built_in: BuiltIn) -> ExitCode {
+    match run(args, built_in) {
         Ok(code) => code,
         Err(e) => {
             complain(&e);
@@ -102,12 +103,12 @@ fn hangup(args: &Run, running: &Arc<Running>) -> Option<Hangup> {
     again.is_file().then(|| -> Hangup { Box::new(move || reread(&running, || Source::read(&again))) })
 }
 
-fn run(args: &Run) -> Result<ExitCode, String> {
+fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
     signals::end_at_once().map_err(uncaught)?;
     let source = Source::read(&args.configuration)?;
     // Later configurations can use the packages that this one loads.
-    let packages = packages(args.configuration.clickpath.as_deref());
-    let loaded = load_in(&packages, &source, Unknown::Error);
+    let available = built_in.available(args.configuration.clickpath.as_deref());
+    let loaded = load_in(&available, &source, Unknown::Error);
     if loaded.graph.is_empty() && !loaded.failed() {
         show(&loaded.sources, &loaded.diagnostics, args.configuration.json);
         complain(&format!("{}: the configuration has no elements, there is nothing to run", source.name));
@@ -125,7 +126,7 @@ fn run(args: &Run) -> Result<ExitCode, String> {
     show(&sources, &diagnostics, args.configuration.json);
     let Some(mut router) = built else { return Ok(ExitCode::FAILURE) };
     let running = router.running().clone();
-    Reader::new(packages, &source.defines, &args.from_clients)
+    Reader::new(available, &source.defines, &args.from_clients)
         .attend(&running, args.allow_reconfigure, hangup(args, &running))
         .map_err(uncaught)?;
     let mount = args.mount.as_deref().map(|folder| crate::mount::over(folder, &router)).transpose()?;
@@ -134,7 +135,8 @@ fn run(args: &Run) -> Result<ExitCode, String> {
         running.stop_when_idle();
     }
     held.give_up()?;
-    let live = (!args.quiet && std::io::stderr().is_terminal()).then(live::Line::start);
+    let live = (!args.quiet && std::io::stderr().is_terminal())
+        .then(|| live::Line::start("running", ", Ctrl-C stops"));
     let start = Instant::now();
     let ran = router.run();
     let elapsed = start.elapsed();

@@ -7,14 +7,15 @@
 //! The shared library exports two symbols, which requires `unsafe`. This module writes the root crate of the library,
 //! and that crate exports the symbols. So crates of classes may forbid `unsafe`.
 
-use crate::header::{Header, Refusal, seal};
+pub use crate::compiler::BuildError;
+use crate::compiler::{CompilerOutput, compile, right_compiler, run, with_path, write};
+use crate::header::seal;
 use crate::library::Library;
-use crate::sdk::{CRATES, Sdk, SdkError, is_bitcode};
+use crate::sdk::{CRATES, Sdk, is_bitcode};
 use castanet_element::package::FLAGS;
 use std::fmt::Write as _;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 /// Options of a build.
 #[derive(Clone, Debug)]
@@ -40,80 +41,6 @@ pub struct Built {
     pub classes: Vec<&'static str>,
     /// The compiler's warnings.
     pub warnings: String,
-}
-
-/// Why a package was not built.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// A file or directory cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// The path of the file or directory.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
-    /// There is no directory for the compiler's output.
-    #[error("cannot create a temporary directory: {0}")]
-    Scratch(io::Error),
-    /// The manifest of the crate is invalid, or requires something that packages cannot have.
-    #[error("{}: {what}", path.display())]
-    Manifest {
-        /// The path of the manifest.
-        path: PathBuf,
-        /// What is invalid or not allowed.
-        what: String,
-    },
-    /// The compiler cannot be run.
-    #[error(
-        "{program}: {source}: a package is built with the compiler that castanet was built with, {}",
-        Header::own().get("compiler")
-    )]
-    NoCompiler {
-        /// The name of the compiler's program.
-        program: String,
-        /// The error.
-        source: io::Error,
-    },
-    /// The compiler is not the one that castanet was built with.
-    #[error(
-        "the compiler here is {here}; this castanet was built with {own}: a package needs the same one. 'rustup toolchain install \
-         {version}' and RUSTUP_TOOLCHAIN={version}, or build castanet again with the compiler here",
-        own = Header::own().get("compiler"), version = own_version()
-    )]
-    OtherCompiler {
-        /// The version, commit and host of the compiler that was found.
-        here: String,
-    },
-    /// Castanet's compiled crates were not found.
-    #[error(transparent)]
-    Sdk(#[from] SdkError),
-    /// The compiled crates that were found belong to another build than the `castanet` that runs.
-    #[error(
-        "castanet's compiled crates in {} are not those of this castanet: build castanet again, or name their folder with --sdk\n\
-         {refusal}", folder.display()
-    )]
-    OtherCrates {
-        /// The directory of the compiled crates.
-        folder: PathBuf,
-        /// Why a package built against these crates cannot be loaded.
-        refusal: Refusal,
-    },
-    /// The crate does not compile. The text is the compiler's output.
-    #[error("{0}")]
-    Compile(String),
-}
-
-impl BuildError {
-    /// Returns a function that makes a [`BuildError::File`] with this path from an I/O error.
-    fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> BuildError {
-        move |source| BuildError::File { path: path.into(), source }
-    }
-}
-
-/// The version of the compiler that castanet was built with.
-fn own_version() -> String {
-    Header::own().get("compiler").split(' ').nth(1).unwrap_or("").to_string()
 }
 
 /// The contents of a crate's manifest.
@@ -179,30 +106,6 @@ fn identity(folder: &Path, how: &str) -> Result<String, BuildError> {
     Ok(format!("{:032x}", crate::header::checksum(&all)))
 }
 
-/// The command that runs the compiler, without arguments: the program in `RUSTC`, or `rustc`.
-fn rustc() -> Command {
-    Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
-}
-
-fn run(mut command: Command) -> Result<Output, BuildError> {
-    command.output().map_err(|source| BuildError::NoCompiler {
-        program: command.get_program().display().to_string(),
-        source,
-    })
-}
-
-/// Checks that the compiler is the one that castanet was built with.
-fn right_compiler(folder: &Path) -> Result<(), BuildError> {
-    let mut command = rustc();
-    command.arg("-vV").current_dir(folder);
-    let output = run(command)?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).unwrap_or("").trim();
-    let here =
-        format!("{}, commit {}, on {}", text.lines().next().unwrap_or(""), of("commit-hash:"), of("host:"));
-    if here == Header::own().get("compiler") { Ok(()) } else { Err(BuildError::OtherCompiler { here }) }
-}
-
 /// The source of the shared library's root crate.
 fn entry(manifest: &Manifest) -> String {
     let (name, package) = (&manifest.name, manifest.package());
@@ -219,13 +122,6 @@ fn entry(manifest: &Manifest) -> String {
     out
 }
 
-/// The compiler's error codes for compiled crates that do not fit together. The directory may contain several compiled
-/// `castanet-element` crates. After such an error, the build tries the next one.
-const MIXED: [&str; 5] = ["E0460", "E0462", "E0463", "E0464", "E0514"];
-
-/// The compiler's messages about a crate that does not compile.
-struct CompilerOutput(String);
-
 struct Compile<'a> {
     manifest: &'a Manifest,
     folder: &'a Path,
@@ -237,25 +133,9 @@ struct Compile<'a> {
 
 impl Compile<'_> {
     fn rustc(&self, element: &Path) -> Command {
-        let mut c = rustc();
-        c.args(["--edition", &self.manifest.edition, "--cap-lints", "warn"]).args(FLAGS.split_whitespace());
-        // Makes the compiler print file names relative to the crate, wherever the crate's directory is.
-        c.arg(remapped(self.folder)).arg(remapped(self.scratch));
-        c.arg("-C").arg(format!("panic={}", Header::own().get("panic")));
-        c.arg("--target").arg(Header::own().get("target"));
-        match self.release {
-            true => c.args(["-C", "opt-level=3"]),
-            false => {
-                c.args(["-C", "opt-level=0", "-C", "debug-assertions=on", "-C", "debuginfo=line-tables-only"])
-            }
-        };
-        let dependency = |folder: &Path| {
-            let mut word = std::ffi::OsString::from("dependency=");
-            word.push(folder);
-            word
-        };
-        c.arg("-L").arg(dependency(self.sdk.folder())).arg("-L").arg(dependency(self.scratch));
-        c.arg("--extern").arg(with_path("castanet_element", element)).current_dir(self.folder);
+        let mut c = compile(self.folder, self.scratch, self.sdk, self.release);
+        c.args(["--edition", &self.manifest.edition]);
+        c.arg("--extern").arg(with_path("castanet_element", element));
         c
     }
 
@@ -307,19 +187,6 @@ fn offered<'a>(sdk: &'a Sdk, name: &str) -> Option<&'a Path> {
     if CRATES.contains(&name) { sdk.newest(name) } else { None }
 }
 
-fn remapped(folder: &Path) -> std::ffi::OsString {
-    let mut word = std::ffi::OsString::from("--remap-path-prefix=");
-    word.push(folder);
-    word.push("=.");
-    word
-}
-
-fn with_path(name: &str, path: &Path) -> std::ffi::OsString {
-    let mut word = std::ffi::OsString::from(format!("{name}="));
-    word.push(path);
-    word
-}
-
 /// A note about the unsupported dependencies that the compiler's output mentions; empty if it mentions none.
 fn about_dependencies(manifest: &Manifest, sdk: &Sdk, said: &str) -> String {
     let missing = |d: &&String| offered(sdk, d).is_none() && said.contains(d.as_str());
@@ -331,6 +198,14 @@ fn about_dependencies(manifest: &Manifest, sdk: &Sdk, said: &str) -> String {
             some.join(", ")
         ),
     }
+}
+
+/// Returns the name of the package that a crate becomes.
+///
+/// # Errors
+/// The manifest of the crate cannot be read, or is invalid.
+pub fn name(folder: &Path) -> Result<String, BuildError> {
+    Manifest::read(folder).map(|m| m.package().to_string())
 }
 
 /// Builds a package.
@@ -362,16 +237,14 @@ pub fn build(options: &Options) -> Result<Built, BuildError> {
             Ok((bytes, warnings)) => match Library::open(name, &shown, &bytes, |_| None) {
                 Ok((library, _)) => {
                     let classes = library.classes().iter().map(|s| s.name).collect();
-                    write(&file, &bytes).map_err(BuildError::file(&file))?;
+                    write(&file, &bytes, 0o644).map_err(BuildError::file(&file))?;
                     return Ok(Built { file, bytes: bytes.len(), classes, warnings });
                 }
                 Err(refusal) => {
                     failure = BuildError::OtherCrates { folder: sdk.folder().to_path_buf(), refusal };
                 }
             },
-            Err(CompilerOutput(text)) if MIXED.iter().any(|code| text.contains(code)) => {
-                failure = BuildError::Compile(text);
-            }
+            Err(output) if output.is_mixed() => failure = BuildError::Compile(output.0),
             Err(CompilerOutput(text)) => {
                 let note = about_dependencies(&manifest, &sdk, &text);
                 return Err(BuildError::Compile(format!("{}{note}", text.trim_end())));
@@ -379,15 +252,4 @@ pub fn build(options: &Options) -> Result<Built, BuildError> {
         }
     }
     Err(failure)
-}
-
-/// Writes a file atomically, so that a process which loads it finds either the old or the new version.
-fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut part = tempfile::NamedTempFile::new_in(folder)?;
-    io::Write::write_all(&mut part, bytes)?;
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    part.as_file().set_permissions(mode)?;
-    part.persist(file)?;
-    Ok(())
 }

@@ -2,7 +2,7 @@
 //! Packages: crates of classes compiled to shared libraries, loaded and unloaded while a router runs.
 //!
 //! [`build`](mod@build) compiles a crate to a shared library, with the compiler and the compiled crates of this
-//! castanet ([`sdk`]). [`header`] reads the build parameters of a file before any of its code runs. [`library`]
+//! castanet ([`sdk`]). [`driver`] links an executable with some of castanet's own classes in the same way. [`header`] reads the build parameters of a file before any of its code runs. [`library`]
 //! loads a library. [`packages`] manages the loaded libraries, searches for files, and supplies classes to
 //! routers. docs/packages.md explains the design.
 //!
@@ -11,6 +11,8 @@
 //! copied.
 
 pub mod build;
+mod compiler;
+pub mod driver;
 pub mod header;
 mod intern;
 pub mod library;

@@ -63,6 +63,22 @@ pub enum SdkError {
         .0.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
     )]
     Nowhere(Vec<PathBuf>),
+    /// The directory has the compiled crates for packages, but not those of the command line.
+    #[error(
+        "{}: it contains only the compiled crates for packages: copy all with 'castanet sdk --drivers' in the folder in which \
+         castanet was built, or name that folder with --sdk",
+        .0.display()
+    )]
+    PackagesOnly(PathBuf),
+}
+
+/// Which compiled crates to copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Those that packages need: [`CRATES`].
+    Packages,
+    /// All, which minimal drivers need.
+    Drivers,
 }
 
 /// The crate that every package uses.
@@ -133,22 +149,27 @@ impl Sdk {
     }
     /// The files of `castanet-element`, newest first.
     pub fn elements(&self) -> &[PathBuf] {
-        self.files.get(ELEMENT).map_or(&[], Vec::as_slice)
+        self.all(ELEMENT)
+    }
+    /// The files of a crate, by its Rust name, newest first.
+    pub fn all(&self, name: &str) -> &[PathBuf] {
+        self.files.get(name).map_or(&[], Vec::as_slice)
     }
     /// The newest file of a crate, by its Rust name.
     pub fn newest(&self, name: &str) -> Option<&Path> {
         self.files.get(name).and_then(|f| f.first()).map(PathBuf::as_path)
     }
 
-    /// Creates a directory if it is missing, and copies the files that packages need into it. Returns the number of
-    /// bytes copied.
+    /// Creates a directory if it is missing, and copies the files that packages or drivers need into it. Returns the
+    /// number of bytes copied.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn copy(&self, to: &Path) -> std::io::Result<u64> {
+    pub fn copy(&self, to: &Path, extent: Extent) -> std::io::Result<u64> {
         std::fs::create_dir_all(to)?;
         let mut bytes = 0;
-        for path in self.files.iter().filter(|f| CRATES.contains(&f.0.as_str())).flat_map(|f| f.1) {
+        let wanted = |name: &str| extent == Extent::Drivers || CRATES.contains(&name);
+        for path in self.files.iter().filter(|f| wanted(f.0)).flat_map(|f| f.1) {
             if let Some(name) = path.file_name() {
                 // Renaming leaves the old file intact for processes that use it.
                 let part = to.join(format!(".{}.part", name.to_string_lossy()));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench swap`: how long forwarding pauses in a hot swap.
 
-use crate::load::{packages, write_out};
+use crate::classes::BuiltIn;
+use crate::load::write_out;
 use crate::reread::Reader;
 use castanet_bench::swap::{self, Settings};
 use castanet_runtime::swap::Loader;
@@ -34,7 +35,7 @@ fn elements(text: &str) -> Result<usize, String> {
 pub fn main(a: &Swap) -> Result<(), String> {
     let workers = usize::from(a.workers);
     let settings = Settings { elements: a.elements.clone(), workers, swaps: a.swaps };
-    let loader: Arc<dyn Loader> = Reader::new(packages(None), &[], &Default::default());
+    let loader: Arc<dyn Loader> = Reader::new(BuiltIn::all().available(None), &[], &Default::default());
     let rows = swap::run(&settings, &loader)?;
     let text = match a.json {
         true => format!("{:#}\n", swap::json(&rows, workers)),

@@ -3,7 +3,8 @@
 
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
-use crate::load::{Source, elaborate_in, packages, reason};
+use crate::classes::{Available, BuiltIn};
+use crate::load::{Source, elaborate_in, reason};
 use crate::privileges::Privileges;
 use crate::processor::Processors;
 use crate::reread::{NOT_INITIALIZED, Reader};
@@ -13,7 +14,6 @@ use castanet_element::Clock;
 use castanet_graph::Graph;
 use castanet_lang::elaborate::Globals;
 use castanet_lang::{Diagnostic, Sources, Unknown};
-use castanet_package::Packages;
 use castanet_runtime::{Options, Router};
 use castanet_spec::{ArgCx, ArgValue, Names};
 use std::ffi::OsString;
@@ -177,18 +177,18 @@ fn number<N: FromStr>(option: &str, what: &str, text: &str) -> Result<N, Wrong> 
     text.trim().parse().map_err(wrong)
 }
 
-/// Runs as `click`.
-pub fn main(words: Vec<OsString>) -> ExitCode {
+/// Runs as `click`, with the classes in this program.
+pub fn main(words: Vec<OsString>, built_in: BuiltIn) -> ExitCode {
     match settings(words) {
         Ok(Asked::Print(text)) => ExitCode::from(u8::from(!print(ABOUT.name, &text))),
-        Ok(Asked::Run(s)) => ExitCode::from(run(*s)),
+        Ok(Asked::Run(s)) => ExitCode::from(run(*s, built_in)),
         Err(wrong) => ABOUT.complain(&wrong),
     }
 }
 
 /// Builds the router; the error is the exit code.
-fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u8> {
-    let (loaded, sources, classes) = elaborate_in(packages, source, Unknown::Error, Globals::Substitute);
+fn build(s: &Settings, available: &Available, source: &Source) -> Result<Router, u8> {
+    let (loaded, sources, classes) = elaborate_in(available, source, Unknown::Error, Globals::Substitute);
     let (flat, mut diagnostics) = (loaded.flat, loaded.diagnostics);
     let report = |sources: &Sources, mut diagnostics: Vec<Diagnostic>| {
         diagnostics.retain(|d| s.warnings || d.is_error());
@@ -224,7 +224,7 @@ fn build(s: &Settings, packages: &Packages, source: &Source) -> Result<Router, u
     })
 }
 
-fn run(mut s: Settings) -> u8 {
+fn run(mut s: Settings, built_in: BuiltIn) -> u8 {
     if let Err(e) = crate::signals::end_at_once() {
         say(&format!("{}: {e}", ABOUT.name));
         return 1;
@@ -236,7 +236,7 @@ fn run(mut s: Settings) -> u8 {
             return 1;
         }
     };
-    let packages = packages(s.input.clickpath.as_deref());
+    let available = built_in.available(s.input.clickpath.as_deref());
     let held = match Privileges::default().start() {
         Ok(held) => held,
         Err(e) => {
@@ -244,7 +244,7 @@ fn run(mut s: Settings) -> u8 {
             return 1;
         }
     };
-    let mut router = match build(&s, &packages, &source) {
+    let mut router = match build(&s, &available, &source) {
         Ok(router) => router,
         Err(code) => return code,
     };
@@ -269,7 +269,7 @@ fn run(mut s: Settings) -> u8 {
     let start = Times::now();
     if !s.quit {
         let running = router.running().clone();
-        let attended = Reader::classic(packages, &source.defines).attend(&running, s.swaps, None);
+        let attended = Reader::classic(available, &source.defines).attend(&running, s.swaps, None);
         let ran = attended.and_then(|()| router.run());
         if let Err(e) = ran {
             say(&format!("{}: {}", ABOUT.name, reason(&e)));

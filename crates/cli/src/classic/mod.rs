@@ -10,10 +10,12 @@ mod check;
 mod click;
 mod click2xml;
 mod combine;
+pub mod click;
 mod elementmap;
 mod fastclassifier;
 mod flatten;
 mod input;
+mod mindriver;
 mod options;
 mod pretty;
 mod uncombine;
@@ -22,6 +24,7 @@ mod viz;
 mod xform;
 mod xml2click;
 
+use crate::classes::BuiltIn;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -62,13 +65,14 @@ impl Tool {
     /// Runs the tool.
     pub fn main(&self, words: Vec<OsString>) -> ExitCode {
         match self.0 {
-            "click" => click::main(words),
+            "click" => click::main(words, BuiltIn::all()),
             "click-check" => check::main(words),
             "click-flatten" => flatten::main(words),
             "click-buildtool" => buildtool::main(words),
             "click-mkelemmap" => elementmap::main(words),
             "click-fastclassifier" => fastclassifier::main(words),
             "click-align" => align::main(words),
+            "click-mkmindriver" => mindriver::main(words),
             "click-undead" => undead::main(words),
             "click-combine" => combine::main(words),
             "click-uncombine" => uncombine::main(words),

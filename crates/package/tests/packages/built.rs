@@ -4,7 +4,7 @@
 use super::common;
 use castanet_package::build::{Built, Options, build};
 use castanet_package::header::Header;
-use castanet_package::sdk::{CRATES, Sdk, is_bitcode};
+use castanet_package::sdk::{CRATES, Extent, Sdk, is_bitcode};
 use castanet_package::{Packages, header};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ fn a_copied_crate_with_crates_that_were_kept() {
     let _alone = common::alone();
     common::tally();
     let sdk = tempfile::tempdir().unwrap();
-    let bytes = Sdk::find(None).unwrap().copy(&sdk.path().join("kept/here")).unwrap();
+    let bytes = Sdk::find(None).unwrap().copy(&sdk.path().join("kept/here"), Extent::Packages).unwrap();
     assert!(bytes > 1 << 20, "{bytes}");
     let folder = tempfile::tempdir().unwrap();
     copy(&example(), folder.path());

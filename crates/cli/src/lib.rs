@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `castanet` command.
+//! The `castanet` command, and what minimal drivers share with it.
+//!
+//! [`main`] is the command with all classes. [`driver`] is the command line of an executable with some classes, which
+//! `castanet mkmindriver` generates.
 #![forbid(unsafe_code)]
 
 mod align;
 mod args;
 mod bench;
 mod check;
+mod classes;
 mod classic;
 mod combine;
 mod control;
@@ -13,6 +17,7 @@ mod ctl;
 mod doc;
 mod doctor;
 mod draw;
+mod driver;
 mod explain;
 mod fastclassifier;
 mod flatten;
@@ -21,6 +26,7 @@ mod json;
 mod links;
 mod live;
 mod load;
+mod mindriver;
 mod mount;
 mod net;
 mod network;
@@ -40,6 +46,11 @@ mod uncombine;
 mod undead;
 mod xform;
 
+pub use castanet_classes::class;
+pub use castanet_element::ClassDef;
+pub use castanet_element::package::BUILT;
+pub use driver::main as driver;
+
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -50,29 +61,34 @@ fn asks_for_help(words: &[OsString]) -> bool {
     words.len() > 1 && words.first().is_some_and(|w| w == "run") && words.last().is_some_and(|w| w == "-h")
 }
 
-/// Prints the short help of `castanet run`.
-fn help_of_run() -> ExitCode {
-    let mut castanet = args::Castanet::command();
-    castanet.build();
-    let printed = castanet.find_subcommand_mut("run").map(clap::Command::print_help);
+/// Prints the short help of a subcommand.
+fn help_of<Program: CommandFactory>(subcommand: &str) -> ExitCode {
+    let mut program = Program::command();
+    program.build();
+    let printed = program.find_subcommand_mut(subcommand).map(clap::Command::print_help);
     if matches!(printed, Some(Ok(()))) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn main() -> ExitCode {
-    // If the binary is called by the name of a classic tool, it accepts the options of that tool.
+/// Returns the name by which this program was called, without its folder, and the other words of the command line.
+fn called() -> (String, Vec<OsString>) {
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
-    let name =
-        std::path::Path::new(&name).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let words: Vec<OsString> = words.collect();
+    let name = std::path::Path::new(&name).file_name().map(|n| n.to_string_lossy().into_owned());
+    (name.unwrap_or_default(), words.collect())
+}
+
+/// Runs the `castanet` command.
+pub fn main() -> ExitCode {
+    // If the binary is called by the name of a classic tool, it accepts the options of that tool.
+    let (name, words) = called();
     if let Some(classic) = classic::Tool::named(&name) {
         return classic.main(words);
     }
     if asks_for_help(&words) {
-        return help_of_run();
+        return help_of::<args::Castanet>("run");
     }
     match args::Castanet::parse().command {
-        args::Command::Run(a) => run::main(&a),
+        args::Command::Run(a) => run::main(&a, classes::BuiltIn::all()),
         args::Command::Check(a) => check::main(&a),
         args::Command::Flatten(a) => flatten::main(&a),
         args::Command::FastClassifier(a) => fastclassifier::main(&a),
@@ -98,5 +114,6 @@ fn main() -> ExitCode {
         args::Command::Open(a) => privileges::serve(&a),
         args::Command::BuildPackage(a) => package::build(&a),
         args::Command::Sdk(a) => package::sdk(&a),
+        args::Command::Mkmindriver(a) => mindriver::main(&a),
     }
 }
