@@ -187,6 +187,25 @@ fn configurations_print_what_their_comments_say() {
     assert!(kept > 8, "only {kept} configurations say what they print");
 }
 
+#[test]
+fn configurations_with_fast_classifiers_print_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (links, fast) = (folder.path().join("bin"), folder.path().join("fast.click"));
+    let (links, fast) = (links.to_str().unwrap(), fast.to_str().unwrap());
+    assert!(shell(&format!("castanet links '{links}'"), &root()).0);
+    let mut replaced = 0;
+    for file in configurations() {
+        let name = file.strip_prefix(root()).unwrap().to_str().unwrap().to_string();
+        let Some((command, ..)) = promise(&fs::read_to_string(&file).unwrap()) else { continue };
+        let tool = format!("'{links}/click-fastclassifier' -V '{name}' -o '{fast}'");
+        let (good, report) = shell(&tool, &root());
+        assert!(good && command.contains(&name), "{command}\n{report}");
+        replaced += report.lines().filter(|l| l.contains(": now FastClassifier@@")).count();
+        assert_eq!(shell(&command.replace(&name, fast), &root()), shell(&command, &root()), "{command}");
+    }
+    assert!(replaced > 20, "only {replaced} classifiers");
+}
+
 /// A command in a Markdown text, the output shown, and the lines of that output.
 struct Shown {
     command: String,
