@@ -21,6 +21,8 @@ pub(super) struct Facts<'a> {
     graph: &'a Graph,
     /// The elements declared at each position. A position in a compound declares one element for each instance.
     elements: HashMap<(FileId, u32), Vec<usize>>,
+    /// The elements inside the compounds that are declared at each position.
+    compounds: HashMap<(FileId, u32), Vec<usize>>,
     /// The connections by the start of the first element and the end of the second one.
     connections: HashMap<(FileId, u32, u32), Vec<usize>>,
 }
@@ -46,15 +48,19 @@ fn list(all: impl ExactSizeIterator<Item = String>, separator: &str) -> String {
 impl<'a> Facts<'a> {
     pub(super) fn new(graph: &'a Graph) -> Facts<'a> {
         let mut elements: HashMap<_, Vec<usize>> = HashMap::new();
+        let mut compounds: HashMap<_, Vec<usize>> = HashMap::new();
         for (e, element) in graph.flat.elements.iter().enumerate() {
             elements.entry((element.span.file, element.span.start)).or_default().push(e);
+            for origin in &element.origin {
+                compounds.entry((origin.span.file, origin.span.start)).or_default().push(e);
+            }
         }
         let mut connections: HashMap<_, Vec<usize>> = HashMap::new();
         for (c, connection) in graph.flat.connections.iter().enumerate() {
             let span = connection.span;
             connections.entry((span.file, span.start, span.end)).or_default().push(c);
         }
-        Facts { graph, elements, connections }
+        Facts { graph, elements, compounds, connections }
     }
 
     /// Describes an element: declaration, purpose, ports.
@@ -71,9 +77,9 @@ impl<'a> Facts<'a> {
         text
     }
 
-    /// Describes the elements that are declared at a position; `None` if there are none.
+    /// Describes the elements or compounds that are declared at a position; `None` if there are none.
     pub(super) fn at(&self, file: FileId, start: u32) -> Option<String> {
-        let all = self.elements.get(&(file, start))?;
+        let Some(all) = self.elements.get(&(file, start)) else { return self.compound(file, start) };
         let mut text = self.element(*all.first()?);
         if all.len() > 1 {
             let names = list(all.iter().skip(1).map(|&e| self.graph.name(e).to_string()), ", ");
@@ -82,11 +88,29 @@ impl<'a> Facts<'a> {
         Some(text)
     }
 
-    /// Describes a port of the element that is declared at a position.
-    pub(super) fn port(&self, file: FileId, start: u32, side: Side, port: usize) -> Option<String> {
+    /// Lists the elements of the compounds that are declared at a position.
+    fn compound(&self, file: FileId, start: u32) -> Option<String> {
+        let all = self.compounds.get(&(file, start))?;
+        let origins = &self.graph.element(*all.first()?)?.origin;
+        let origin = origins.iter().find(|o| (o.span.file, o.span.start) == (file, start))?;
+        let names = list(all.iter().map(|&e| self.graph.name(e).to_string()), ", ");
+        Some(format!("{} :: {}\ncompound of {names}", origin.instance, origin.class))
+    }
+
+    /// The kind and the description of a port of the element that is declared at a position.
+    pub(super) fn port(
+        &self,
+        file: FileId,
+        start: u32,
+        side: Side,
+        port: usize,
+    ) -> Option<(PortKind, String)> {
         let e = *self.elements.get(&(file, start))?.first()?;
-        let ports = if side == Side::Input { self.graph.inputs(e) } else { self.graph.outputs(e) };
-        (port < ports).then(|| format!("{}: {}", self.graph.name(e), self.of_port(e, side, port)))
+        let (ports, kind) = match side {
+            Side::Input => (self.graph.inputs(e), self.graph.input_kind(e, port)),
+            Side::Output => (self.graph.outputs(e), self.graph.output_kind(e, port)),
+        };
+        (port < ports).then(|| (kind, format!("{}: {}", self.graph.name(e), self.of_port(e, side, port))))
     }
 
     fn of_port(&self, e: usize, side: Side, port: usize) -> String {

@@ -56,6 +56,21 @@ fn beside(arrow: &SyntaxToken, before: bool) -> Option<SyntaxNode> {
     None
 }
 
+/// The first port number on a side of an element in a chain, 0 if none is written. Returns `None` for the `input` and
+/// `output` of a compound.
+fn first_port(element: &SyntaxNode, side: Side) -> Option<usize> {
+    let core = element
+        .children_with_tokens()
+        .position(|p| !matches!(p.kind(), SyntaxKind::Ports) && !p.kind().is_trivia())?;
+    let ports = element
+        .children_with_tokens()
+        .enumerate()
+        .find(|(i, p)| p.kind() == SyntaxKind::Ports && (*i < core) == (side == Side::Input));
+    let Some((_, ports)) = ports else { return Some(0) };
+    let numbers = ports.as_node()?.children_with_tokens().filter_map(|t| t.into_token());
+    numbers.filter(|t| t.kind() == SyntaxKind::Ident).find_map(|t| t.text().parse().ok())
+}
+
 impl Writer<'_> {
     fn token(&mut self, token: &SyntaxToken) {
         let text = token.text();
@@ -123,25 +138,33 @@ impl Writer<'_> {
         let ports = token.parent();
         let element = ports.as_ref().and_then(SyntaxNode::parent);
         let fact = ports.zip(element).and_then(|(ports, element)| {
-            let begin: u32 = element.text_range().start().into();
-            let side = if ports.text_range().start() == element.text_range().start() {
-                Side::Input
-            } else {
-                Side::Output
-            };
-            let declared = *self.names.declared.get(&begin)?;
-            self.facts.port(self.file, declared, side, token.text().parse().ok()?)
+            let first = ports.text_range().start() == element.text_range().start();
+            let side = if first { Side::Input } else { Side::Output };
+            self.facts.port(self.file, self.declared(&element)?, side, token.text().parse().ok()?)
         });
         match fact {
-            Some(fact) => self.described("s-port", &fact, token.text()),
+            Some((_, fact)) => self.described("s-port", &fact, token.text()),
             None => self.out.push_str(&markup::text(token.text())),
         }
     }
 
+    /// The position where an element of a chain is declared.
+    fn declared(&self, element: &SyntaxNode) -> Option<u32> {
+        self.names.declared.get(&element.text_range().start().into()).copied()
+    }
+
+    /// Writes an arrow. A connection through the boundary of a compound is described by the port of the element at
+    /// either end.
     fn arrow(&mut self, token: &SyntaxToken) {
         let ends = beside(token, true).zip(beside(token, false));
         let fact = ends.and_then(|(from, to)| {
-            self.facts.connection(self.file, from.text_range().start().into(), to.text_range().end().into())
+            let (start, end) = (from.text_range().start().into(), to.text_range().end().into());
+            let port = |element: &SyntaxNode, side: Side| {
+                let port = first_port(element, side)?;
+                self.facts.port(self.file, self.declared(element)?, side, port)
+            };
+            let whole = self.facts.connection(self.file, start, end);
+            whole.or_else(|| port(&to, Side::Input)).or_else(|| port(&from, Side::Output))
         });
         match fact {
             Some((PortKind::Push, fact)) => self.described("s-push", &fact, token.text()),

@@ -58,6 +58,10 @@ fn links_and_facts() {
         ":: <a class=\"s-class\">Queue</a>(<span class=\"s-variable\">$x</span>, ",
         "<a class=\"s-ref\" href=\"#f0-77\">a</a>.b)",
         ":: <a class=\"s-class\" href=\"#f0-13\">Queue</a>(1)",
+        // Connections through the boundary of a compound, and the compound itself.
+        "(1) -&gt; { <span class=\"s-pull\" title=\"@3/b: input 0: pull (agnostic), from a/q [0]\">-&gt;</span> ",
+        " } <span class=\"s-pull\" title=\"Sink@4: input 0: pull, from @3/b [0]\">-&gt;</span>",
+        " id=\"f0-77\" title=\"a :: Queue&#10;compound of a/q\">a</a>",
     ] {
         assert!(html.contains(part), "{part}\n{html}");
     }
