@@ -186,7 +186,7 @@ fn addresses_of_devices() {
 
 #[test]
 fn links_from_sinks() {
-    let a = "InfiniteSource(LENGTH 60, LIMIT 5) -> out :: Discard;".to_string();
+    let a = "InfiniteSource(LENGTH 60, LIMIT 5) -> Queue -> Unqueue -> out :: Discard;".to_string();
     let b = "FromDevice(eth0) -> Print(b) -> Discard;".to_string();
     let report = Net::of(&[("A".into(), a), ("B".into(), b)], &["A.out=B.eth0"]).run(&Options::default());
     assert_eq!((report.links[0].sent, report.links[0].received), (5, 5));
