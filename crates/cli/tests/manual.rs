@@ -151,8 +151,7 @@ fn a_class() {
     assert_eq!((ran.err.as_str(), ran.code), ("", 0));
     let want = "DecIPTTL: Decrements the IPv4 time to live.\n\n  DecIPTTL(ACTIVE bool = true, MULTICAST bool = true)\n\nDescription\n";
     assert!(ran.out.starts_with(want), "{}", ran.out);
-    let ports =
-        "Ports\n  input 0   agnostic  ip\n  output 0  agnostic  ip\n  output 1  push      ip  optional\n";
+    let ports = "Ports\n  input 0   agnostic  IP, header marked\n  output 0  agnostic  as input\n  output 1  push      as input           optional\n";
     assert!(ran.out.contains(ports), "{}", ran.out);
     let args = "Arguments\n  ACTIVE     bool  = true  keyword  If false, every packet passes unchanged.\n";
     assert!(ran.out.contains(args), "{}", ran.out);

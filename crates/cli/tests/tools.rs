@@ -252,8 +252,12 @@ fn click_buildtool() {
 
 #[test]
 fn other_tools_say_that_they_are_not_built() {
-    for args in [&["click-xform"][..], &["click-xform", "--help"], &["click-xform", "-p", "x", "y"]] {
-        check(&bench(), &[(args, "", "", "click-xform: not built yet\n", 1)]);
+    for args in [
+        &["click-devirtualize"][..],
+        &["click-devirtualize", "--help"],
+        &["click-devirtualize", "-p", "x", "y"],
+    ] {
+        check(&bench(), &[(args, "", "", "click-devirtualize: not built yet\n", 1)]);
     }
 }
 

@@ -107,9 +107,9 @@ impl Bridge {
              // A device: output 0 has messages of bridges, output 1 all other frames; input 0 has priority.\n\
              elementclass Port {{ $dev |\n    \
              FromDevice($dev, PROMISC true) -> kind :: Classifier(0/0180c2000000, -);\n    \
-             kind[0] -> [0] output;\n    kind[1] -> [1] output;\n    \
-             input[0] -> Queue(50) -> [0] first :: PrioSched -> ToDevice($dev);\n    \
-             input[1] -> Queue -> [1] first;\n\
+             kind [0] -> [0] output;\n    kind [1] -> [1] output;\n    \
+             input [0] -> Queue(50) -> [0] first :: PrioSched -> ToDevice($dev);\n    \
+             input [1] -> Queue -> [1] first;\n\
              }}\n",
             names.collect::<Vec<_>>().join(", "),
             self.priority,
@@ -121,8 +121,8 @@ impl Bridge {
             let _ = write!(
                 out,
                 "\nport{i} :: Port($DEV{i});\n\
-                 port{i}[0] -> [{i}] tree [{i}] -> [0] port{i};\n\
-                 port{i}[1] -> [{i}] in [{i}] -> [{i}] switch [{i}] -> [{i}] out [{i}] -> [1] port{i};\n"
+                 port{i} [0] -> [{i}] tree [{i}] -> [0] port{i};\n\
+                 port{i} [1] -> [{i}] in [{i}] -> [{i}] switch [{i}] -> [{i}] out [{i}] -> [1] port{i};\n"
             );
         }
         out

@@ -108,22 +108,22 @@ impl Firewall {
              // A device: output 0 has IPv4 packets with valid headers, output 1 ARP.\n\
              elementclass Side {{ $dev |\n    \
              FromDevice($dev, PROMISC true) -> kind :: Classifier(12/0800, 12/0806, -);\n    \
-             kind[0] -> CheckIPHeader(OFFSET 14) -> [0] output;\n    \
-             kind[1] -> [1] output;\n    \
-             kind[2] -> other :: Counter -> Discard;\n    \
+             kind [0] -> CheckIPHeader(OFFSET 14) -> [0] output;\n    \
+             kind [1] -> [1] output;\n    \
+             kind [2] -> other :: Counter -> Discard;\n    \
              input -> Queue -> ToDevice($dev);\n\
              }}\n\
              inside :: Side($INSIDE);\n\
              outside :: Side($OUTSIDE);\n\
-             inside[1] -> outside;\n\
-             outside[1] -> inside;\n\n\
+             inside [1] -> outside;\n\
+             outside [1] -> inside;\n\n\
              // The first rule that matches decides. `deny` drops; packets that match no rule go to output 1.\n\
              in_rules :: IPFilter({});\n\
              out_rules :: IPFilter({});\n\n\
-             outside[0] -> in_rules -> in_passed :: Counter -> inside;\n\
-             in_rules[1] -> in_stopped :: Counter -> Discard;\n\
-             inside[0] -> out_rules -> out_passed :: Counter -> outside;\n\
-             out_rules[1] -> out_stopped :: Counter -> Discard;\n",
+             outside [0] -> in_rules -> in_passed :: Counter -> inside;\n\
+             in_rules [1] -> in_stopped :: Counter -> Discard;\n\
+             inside [0] -> out_rules -> out_passed :: Counter -> outside;\n\
+             out_rules [1] -> out_stopped :: Counter -> Discard;\n",
             self.inside,
             self.outside,
             rules(&self.incoming, "1 all"),

@@ -36,18 +36,18 @@ const INTERFACE: &str = include_str!("interface.click");
 /// other packets are dropped.
 const ARRIVALS: [&str; 4] = [
     "12/0800);",
-    "    kind[2] -> Paint($color) -> output;\n",
+    "    kind [2] -> Paint($color) -> output;\n",
     "12/0800 30/e0000002, 12/0800 30/ffffffff,\n                             12/0800);",
-    "    kind[2] -> asked :: Strip(14) -> CheckIPHeader -> IPClassifier(icmp type routersolicit)\n        \
+    "    kind [2] -> asked :: Strip(14) -> CheckIPHeader -> IPClassifier(icmp type routersolicit)\n        \
      -> ICMPRouterAdvertiser($dev:net) -> [0] arp;                        // RFC 1256\n    \
-     kind[3] -> asked;\n    kind[4] -> Paint($color) -> output;\n",
+     kind [3] -> asked;\n    kind [4] -> Paint($color) -> output;\n",
 ];
 /// Largest number of interfaces. Packets carry the number of their interface as paint. Paint is a byte, and 0 means
 /// an unpainted packet.
 const MOST: usize = 255;
 /// The start of the first line in [`INTERFACE`] that does not belong to the receiving device. Further receiving devices
 /// are inserted before this line.
-const BEHIND_FIRST: &str = "    kind[0] -> ";
+const BEHIND_FIRST: &str = "    kind [0] -> ";
 /// Default number of ICMP errors per second.
 const ICMP_ERRORS: u32 = 1000;
 
@@ -230,11 +230,11 @@ impl IpRouter {
         );
         let n = self.interfaces.len();
         for port in 1..=n {
-            let _ = writeln!(out, "sources[{port}] -> CheckPaint({port}) -> right;");
+            let _ = writeln!(out, "sources [{port}] -> CheckPaint({port}) -> right;");
         }
         let _ = writeln!(
             out,
-            "sources[0] -> wrong :: Discard; sources[{}] -> wrong; sources[{}] -> wrong;",
+            "sources [0] -> wrong :: Discard; sources [{}] -> wrong; sources [{}] -> wrong;",
             n + 1,
             n + 2
         );
@@ -369,7 +369,7 @@ impl IpRouter {
             let (port, device) = (i + 1, &own.device);
             let _ = writeln!(
                 out,
-                "routes[{port}] -> interface{port} :: Interface({device}, {port}, {}) -> ip; interface{port}[1] -> errors;",
+                "routes [{port}] -> interface{port} :: Interface({device}, {port}, {}) -> ip; interface{port} [1] -> errors;",
                 self.mtu(device)
             );
         }
@@ -382,18 +382,18 @@ impl IpRouter {
         }
         let _ = write!(
             out,
-            "routes[{nobody}] -> nobody :: Discard;\n\
-             routes[{unreachable}] -> ICMPError({first}:ip, unreachable, net, BADADDRS $HEARD) -> errors;\n\n\
+            "routes [{nobody}] -> nobody :: Discard;\n\
+             routes [{unreachable}] -> ICMPError({first}:ip, unreachable, net, BADADDRS $HEARD) -> errors;\n\n\
              // Packets for the router itself: it answers pings, and all its ports are closed.\n\
-             routes[0] -> Queue -> Unqueue(-1) -> named :: IPGWOptions({first}:ip, OTHERADDRS $OURS, SOURCE_ROUTE $SOURCE_ROUTES)\n    \
+             routes [0] -> Queue -> Unqueue(-1) -> named :: IPGWOptions({first}:ip, OTHERADDRS $OURS, SOURCE_ROUTE $SOURCE_ROUTES)\n    \
              -> ours :: StaticIPLookup({}, 0.0.0.0/0 1) -> whole :: IPReassembler -> ping :: ICMPPingResponder -> routes;\n\
-             ours[1] -> routes;\n\
-             named[1] -> ICMPError({first}:ip, parameterproblem, erroratptr, BADADDRS $HEARD) -> errors;\n\
-             whole[1] -> ICMPError({first}:ip, timeexceeded, reassembly, BADADDRS $HEARD) -> errors;\n\
-             ping[1] -> host :: IPClassifier(udp, icmp, -);\n\
-             host[0] -> ICMPError({first}:ip, unreachable, port, BADADDRS $HEARD) -> errors;\n\
-             host[1] -> nobody;\n\
-             host[2] -> ICMPError({first}:ip, unreachable, protocol, BADADDRS $HEARD) -> errors;\n",
+             ours [1] -> routes;\n\
+             named [1] -> ICMPError({first}:ip, parameterproblem, erroratptr, BADADDRS $HEARD) -> errors;\n\
+             whole [1] -> ICMPError({first}:ip, timeexceeded, reassembly, BADADDRS $HEARD) -> errors;\n\
+             ping [1] -> host :: IPClassifier(udp, icmp, -);\n\
+             host [0] -> ICMPError({first}:ip, unreachable, port, BADADDRS $HEARD) -> errors;\n\
+             host [1] -> nobody;\n\
+             host [2] -> ICMPError({first}:ip, unreachable, protocol, BADADDRS $HEARD) -> errors;\n",
             self.table().first().map_or("", String::as_str)
         );
         out

@@ -155,9 +155,9 @@ impl Nat {
             );
             let _ = write!(patterns, ",\n    pattern - - $SERVER{n} 0 0");
             let _ = write!(choices, "$SERVICE{n}, ");
-            let _ = writeln!(forwarded, "services[{i}] -> [{}] rw;", n + 1);
+            let _ = writeln!(forwarded, "services [{i}] -> [{}] rw;", n + 1);
         }
-        let _ = writeln!(forwarded, "services[{}] -> [1] rw;", self.forwards.len());
+        let _ = writeln!(forwarded, "services [{}] -> [1] rw;", self.forwards.len());
         let mut text = TEXT.to_string();
         for (name, own) in [("$LAN", inside), ("$WAN", outside)] {
             if own.prefix.broadcast().is_none() {

@@ -78,7 +78,7 @@ fn what_is_asked_for_is_written() {
     let more = configuration("a=10.0.0.1/24 b=10.0.1.1/24 --advertise");
     assert_eq!(checked(&more).0, checked(&plain).0 + 2 * 4);
     assert!(more.contains("ip link set b up mtu 1500 allmulticast on\n") && !plain.contains("allmulticast"));
-    assert!(more.contains("kind[4] -> Paint($color) -> output;") && !more.contains("kind[2] -> Paint"));
+    assert!(more.contains("kind [4] -> Paint($color) -> output;") && !more.contains("kind [2] -> Paint"));
 }
 
 #[test]
