@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The `castanet` command, and what minimal drivers share with it.
 //!
-//! [`main`] is the command with all classes. [`driver`] is the command line of an executable with some classes, which
+//! [`main`] is the command with all classes. [`driver()`] is the command line of an executable with some classes, which
 //! `castanet mkmindriver` generates.
 #![forbid(unsafe_code)]
 

@@ -195,6 +195,14 @@ fn needed(wanted: &Wanted<'_>, source: &Source, all: &Available) -> Result<BTree
         return Err(wrong(source));
     }
     let (graph, _) = offload::complete(loaded.graph, loaded.classes.as_ref());
+    let absent = |class: &&str| loaded.classes.spec(class).is_none();
+    for class in graph.flat.elements.iter().map(|e| e.class.as_str()).filter(absent).collect::<BTreeSet<_>>()
+    {
+        (wanted.say)(&format!(
+            "{}: there is no class '{class}' in this castanet; it is left out",
+            source.name
+        ));
+    }
     let own = |name: &str| {
         let (used, own) = (loaded.classes.spec(name)?, all.built_in.registry().get(name)?.spec);
         std::ptr::eq(used, own).then_some(own.name)
