@@ -169,6 +169,23 @@ fn crates_that_were_kept_are_enough() {
     assert!(code == 0 && out.contains("compiler: rustc 1.") && out.trim_end().ends_with("/kept"), "{out}");
 }
 
+#[test]
+fn the_classic_compiler_makes_the_same() {
+    use std::os::unix::process::CommandExt as _;
+    let (folder, castanet) = folder();
+    let compile = |words: &[&str]| {
+        ran(Command::new(castanet).arg0("click-compile").current_dir(folder.path()).args(words))
+    };
+    let (code, out, err) =
+        compile(&["-t", "userlevel", "-p", "other", "-d", "lib", "--cflags=-O2", "src-of-tally"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "lib/other.castanet: CheckSize, TallySwitch\n", ""));
+    write("lib/other.click", example().replace("package tally", "package other"));
+    let words = ["run", "-q", "lib/other.click", "-h", "tally.tally"];
+    assert_eq!(run(&words), (0, "0 0\n1 20\n2 30\n".into(), String::new()));
+    let (code, out, _) = compile(&["src-of-tally"]);
+    assert_eq!((code, out.as_str()), (0, "tally.castanet: CheckSize, TallySwitch\n"));
+}
+
 /// A panic in a class of a package ends the run like a panic in a built-in class, not with a signal.
 #[test]
 fn a_panic_is_an_error_of_the_program() {

@@ -11,6 +11,7 @@ mod click;
 pub mod click;
 mod click2xml;
 mod combine;
+mod compile;
 mod elementmap;
 mod fastclassifier;
 mod flatten;
@@ -72,6 +73,7 @@ impl Tool {
             "click-mkelemmap" => elementmap::main(words),
             "click-fastclassifier" => fastclassifier::main(words),
             "click-align" => align::main(words),
+            "click-compile" => compile::main(words),
             "click-mkmindriver" => mindriver::main(words),
             "click-undead" => undead::main(words),
             "click-combine" => combine::main(words),
