@@ -7,7 +7,6 @@
 mod align;
 mod buildtool;
 mod check;
-mod click;
 pub mod click;
 mod click2xml;
 mod combine;
