@@ -2,7 +2,8 @@
 //! `castanet combine`: prints several routers and their links as one configuration.
 
 use crate::args::any_text;
-use crate::load::{complain, packages, show, write_out};
+use crate::classes::BuiltIn;
+use crate::load::{complain, show, write_out};
 use crate::network::{Network, combined};
 use castanet_graph::network::{Link, Order};
 use castanet_lang::Unknown;
@@ -75,8 +76,8 @@ pub fn main(args: &Combine) -> ExitCode {
 
 fn run(args: &Combine) -> Result<(), Vec<String>> {
     let network = args.routers.read().map_err(|e| vec![e])?;
-    let packages = packages(args.routers.clickpath.as_deref());
+    let available = BuiltIn::all().available(args.routers.clickpath.as_deref());
     let show = |sources: &_, diagnostics: &[_]| show(sources, diagnostics, args.routers.json);
-    let combined = combined(network, &packages, Unknown::Opaque, Order::Kept, show)?;
+    let combined = combined(network, &available, Unknown::Opaque, Order::Kept, show)?;
     write_out(args.output.as_deref(), &castanet_lang::print::driver(&combined.flat)).map_err(|e| vec![e])
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The routers and links of a network, from the command line to one configuration.
 
+use crate::classes::Available;
 use crate::load::{Source, elaborate_in};
 use castanet_graph::network::link::is_router_name;
 use castanet_graph::network::{Component, Link, Order, combine};
 use castanet_lang::elaborate::Globals;
 use castanet_lang::{Diagnostic, Flat, Sources, Unknown};
-use castanet_package::Packages;
+
 use std::path::Path;
-use std::sync::Arc;
 
 /// The routers and the links between them.
 #[derive(Default)]
@@ -69,7 +69,7 @@ pub struct Combined {
 /// The errors of links and names. Empty if a router has errors, which have been shown.
 pub fn combined(
     network: Network,
-    packages: &Packages,
+    available: &Available,
     unknown: Unknown,
     order: Order,
     show: impl Fn(&Sources, &[Diagnostic]),
@@ -80,7 +80,7 @@ pub fn combined(
     // The packages of all routers stay loaded until the classes of the whole network are known.
     let mut held = Vec::new();
     for (name, source) in &network.routers {
-        let (loaded, texts, classes) = elaborate_in(packages, source, unknown, Globals::Substitute);
+        let (loaded, texts, classes) = elaborate_in(available, source, unknown, Globals::Substitute);
         show(&texts, &loaded.diagnostics);
         failed |= loaded.diagnostics.iter().any(Diagnostic::is_error);
         let mut flat = loaded.flat;
@@ -91,7 +91,7 @@ pub fn combined(
     if failed {
         return Err(Vec::new());
     }
-    let classes = packages.classes(Arc::new(castanet_classes::Registry::new()));
+    let classes = available.packages.classes(available.built_in.registry().clone());
     let flat = combine(components, &network.links, &classes, order)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
     Ok(Combined { flat, sources })

@@ -58,7 +58,19 @@ enum Order {
     Backwards,
     /// Some sources get more turns than others.
     Uneven,
+    /// In a random order that depends on the number.
+    Shuffled(u64),
 }
+
+/// The orders in which each configuration is run. If few packets depend on the order, only some orders show it.
+const ORDERS: [Order; 6] = [
+    Order::InTurn,
+    Order::Backwards,
+    Order::Uneven,
+    Order::Shuffled(1),
+    Order::Shuffled(2),
+    Order::Shuffled(3),
+];
 
 /// Returns the configuration with element `e` of a graph, under the name `x`. `puller` is the class of the elements that
 /// pull from its outputs.
@@ -80,8 +92,13 @@ fn text(graph: &Graph, e: usize, order: Order, puller: &str) -> String {
 /// Returns `count` sources, which send to the elements `i0`, `i1` and so on. `inputs` is the number of these elements.
 fn sources(count: usize, inputs: usize, order: Order) -> String {
     let mut all: Vec<usize> = (0..count).collect();
-    if matches!(order, Order::Backwards) {
-        all.reverse();
+    match order {
+        Order::InTurn | Order::Uneven => {}
+        Order::Backwards => all.reverse(),
+        Order::Shuffled(seed) => {
+            let mut random = Random::new(seed, "order");
+            all.sort_by_cached_key(|_| random.below(u64::MAX));
+        }
     }
     all.into_iter().fold(String::new(), |mut text, n| {
         let _ = writeln!(text, "n{n} :: Noise({n}, {PACKETS}) -> i{};", n % inputs);
@@ -226,9 +243,8 @@ fn compare(
     text: impl Fn(Order, &'static str) -> String,
 ) -> Result<Found, String> {
     let _watchdog = castanet_testkit::Watchdog::arm();
-    let orders = [Order::InTurn, Order::Backwards, Order::Uneven];
     let mut all = Vec::new();
-    for order in orders {
+    for order in ORDERS {
         all.push(one_worker(&text(order, "Drain"))?);
     }
     let independent = all.windows(2).all(|pair| pair[0] == pair[1]) && !timed;

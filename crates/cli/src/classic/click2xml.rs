@@ -3,7 +3,8 @@
 
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
-use crate::load::{Source, elaborate_in, packages};
+use crate::classes::BuiltIn;
+use crate::load::{Source, elaborate_in};
 use castanet_graph::{Graph, markup, xml};
 use castanet_lang::elaborate::{Globals, structure};
 use castanet_lang::library::SearchPath;
@@ -70,8 +71,8 @@ fn run(words: Vec<OsString>) -> Result<bool, Wrong> {
 
 /// Returns the configuration as XML, or `None` if it has errors, which have been printed.
 fn convert(source: &Source, clickpath: Option<&str>, flatten: bool) -> Option<String> {
-    let packages = packages(clickpath);
-    let (loaded, sources, classes) = elaborate_in(&packages, source, Unknown::Opaque, Globals::Substitute);
+    let available = BuiltIn::all().available(clickpath);
+    let (loaded, sources, classes) = elaborate_in(&available, source, Unknown::Opaque, Globals::Substitute);
     show(&sources, &loaded.diagnostics);
     if loaded.diagnostics.iter().any(Diagnostic::is_error) {
         return None;
@@ -90,7 +91,7 @@ fn convert(source: &Source, clickpath: Option<&str>, flatten: bool) -> Option<St
     // The files are read again in the same order, so positions in both sets of sources are the same.
     let mut own = Sources::new();
     let file = own.add(sources.name(graph.flat.file), sources.text(graph.flat.file));
-    let library = SearchPath::new(packages.clickpath());
+    let library = SearchPath::new(available.packages.clickpath());
     let options = Options {
         classes: classes.as_ref(),
         defines: &source.defines,

@@ -4,7 +4,8 @@
 use super::flatten::tool_text;
 use super::input::{print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
-use crate::load::{Source, packages};
+use crate::classes::BuiltIn;
+use crate::load::Source;
 use crate::network::{Network, combined};
 use castanet_graph::network::{ELEMENT_MAP, Order};
 use castanet_lang::Unknown;
@@ -83,7 +84,8 @@ fn run(words: Vec<OsString>) -> Result<bool, Wrong> {
 
 /// Writes the combined configuration. `alone` leaves out the other members of the archive.
 fn write_combined(network: Network, output: Option<&str>, alone: bool) -> bool {
-    let combined = combined(network, &packages(None), Unknown::Opaque, Order::Forgotten, show);
+    let combined =
+        combined(network, &BuiltIn::all().available(None), Unknown::Opaque, Order::Forgotten, show);
     let done = combined.and_then(|mut c| {
         c.flat.archive.push((ELEMENT_MAP.into(), ELEMENTS.into()));
         if alone {

@@ -4,8 +4,9 @@
 mod check;
 mod run;
 
+use crate::classes::BuiltIn;
 use crate::combine::Routers;
-use crate::load::{Source, elaborate_in, packages, show};
+use crate::load::{Source, elaborate_in, show};
 use crate::network::combined;
 use castanet_classes::Registry;
 use castanet_graph::network::{Component, Order, ROUTER_LINK, combine, link::is_router_name};
@@ -65,11 +66,12 @@ struct Loaded {
 /// What is wrong with the links. Empty if all errors have been printed.
 fn load(routers: &Routers) -> Result<Loaded, Vec<String>> {
     let print = |sources: &Sources, diagnostics: &[Diagnostic]| show(sources, diagnostics, routers.json);
-    let packages = packages(routers.clickpath.as_deref());
+    let available = BuiltIn::all().available(routers.clickpath.as_deref());
     let (flat, sources) = match routers.words.as_slice() {
         [file] if !file.contains('=') && routers.links.is_empty() => {
             let source = Source::file(file, Vec::new()).map_err(|e| vec![e])?;
-            let (loaded, sources, _) = elaborate_in(&packages, &source, Unknown::Opaque, Globals::Substitute);
+            let (loaded, sources, _) =
+                elaborate_in(&available, &source, Unknown::Opaque, Globals::Substitute);
             print(&sources, &loaded.diagnostics);
             if loaded.diagnostics.iter().any(Diagnostic::is_error) {
                 return Err(Vec::new());
@@ -85,11 +87,11 @@ fn load(routers: &Routers) -> Result<Loaded, Vec<String>> {
         }
         _ => {
             let network = routers.read().map_err(|e| vec![e])?;
-            let all = combined(network, &packages, Unknown::Error, Order::Kept, print)?;
+            let all = combined(network, &available, Unknown::Error, Order::Kept, print)?;
             (all.flat, all.sources)
         }
     };
-    let routers = packages.classes(Arc::new(Registry::new())).used_by(&flat);
+    let routers = available.packages.classes(available.built_in.registry().clone()).used_by(&flat);
     let classes = Arc::new(NetClasses::new(Arc::new(routers)));
     let (graph, mut diagnostics) = Graph::new(flat, classes.as_ref());
     let links: Vec<_> =
