@@ -91,6 +91,17 @@ fn routers_with_replacements_do_the_same() {
     assert!(applied > 500, "{applied} replacements");
 }
 
+#[test]
+fn a_variable_in_the_place_of_a_positional_argument_is_no_keyword_argument() {
+    let patterns = "elementclass P { $x | input -> CheckIPHeader($x) -> output }
+        elementclass P_Replacement { $x | input -> MarkIPHeader($x) -> output }";
+    for (config, matches) in [("14", true), ("OFFSET 14", true), ("VERBOSE true", false), ("", false)] {
+        let text = format!("Idle -> CheckIPHeader({config}) -> Discard");
+        let (_, outcome) = transformed(&text, patterns, Direction::Forward);
+        assert_eq!(outcome.applied.len(), usize::from(matches), "{config}");
+    }
+}
+
 fn shipped(name: &str) -> &'static str {
     Shipped::named(name).unwrap().text
 }

@@ -42,7 +42,7 @@ pub(super) struct Done {
     pub added: Vec<String>,
     /// The new elements.
     pub new: Vec<usize>,
-    /// The other elements that have other connections than before, or that take part in the match.
+    /// The other elements that have other connections than before.
     pub touched: BTreeSet<usize>,
 }
 
@@ -189,7 +189,6 @@ impl Edit {
             let span = net.node(to.element).map(|n| n.element.span).unwrap_or_default();
             net.connect(Link { from, to, kind: link.kind, place: link.place, span });
         }
-        touched.extend(self.stay.values());
         touched.retain(|&e| net.node(e).is_some() && !new.contains(&e));
         Done { removed, added, new, touched }
     }

@@ -184,6 +184,33 @@ fn several_ports_of_one_side() {
 }
 
 #[test]
+fn all_connections_of_a_pattern_must_be_there() {
+    let patterns =
+        "elementclass P { input -> t :: Tee -> Strip -> j :: Joined -> output; t [1] -> Print -> [1] j }
+        elementclass P_Replacement { input -> Check -> output }";
+    let text = |ports: [usize; 4]| {
+        let [a, b, c, d] = ports;
+        format!(
+            "Source -> t :: Tee; t [{a}] -> Strip -> [{b}] j :: Joined; t [{c}] -> Print -> [{d}] j; j -> Discard"
+        )
+    };
+    assert_eq!(run(&text([0, 0, 1, 1]), patterns).applied.len(), 1);
+    for other in [[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0]] {
+        assert!(run(&text(other), patterns).applied.is_empty(), "{other:?}");
+    }
+    // Two such parts with crossed connections.
+    let crossed = "Source -> t :: Tee; Source -> u :: Tee; j :: Joined -> Discard; k :: Joined -> Discard;
+        t -> Strip -> j; t [1] -> Print -> [1] k; u -> Strip -> k; u [1] -> Print -> [1] j";
+    assert!(run(crossed, patterns).applied.is_empty());
+    assert_eq!(
+        run(&crossed.replace("[1] k", "[1] x").replace("[1] j", "[1] k").replace("[1] x", "[1] j"), patterns)
+            .applied
+            .len(),
+        2
+    );
+}
+
+#[test]
 fn a_replacement_without_elements() {
     let patterns =
         "elementclass P { input -> Strip -> output } elementclass P_Replacement { input -> output }";
