@@ -5,7 +5,8 @@
 //! [`Graph::new`], [`context`] (flow-based router context), [`Graph::back_edges`] (connections that close push
 //! cycles), [`placement`] (tasks and elements on workers), [`batch`] (tasks that must move one packet at a
 //! time), [`packets`] (packet types), [`drawing`] (pictures), [`pretty`] (HTML pages), [`xml`] (configurations as XML),
-//! [`markup`] (text in XML and HTML).
+//! [`markup`] (text in XML and HTML), [`network`] (several routers as one configuration), and the passes of the tools:
+//! [`undead`], [`xform`], [`fastclassifier`], [`align`].
 //!
 //! INVARIANT: everything here is computed from the flat configuration and the class declarations. No element is
 //! run.
