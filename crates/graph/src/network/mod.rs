@@ -2,7 +2,7 @@
 //! Several routers and the links between them as one configuration ("Programming language optimizations for modular
 //! router configurations", ASPLOS 2002, section 7.2).
 //!
-//! [`combine`] prefixes the names of each router's elements with the name of the router, and replaces the devices at
+//! [`combine()`] prefixes the names of each router's elements with the name of the router, and replaces the devices at
 //! the two ends of a link by a `RouterLink`. [`uncombine()`] takes one router out again. [`link`] reads the links that
 //! users give, and [`router_link`] the configuration string of a `RouterLink`.
 //!
