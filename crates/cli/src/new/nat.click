@@ -51,7 +51,7 @@ from_wan [0] -> nobody;
 from_wan [1] -> [1] ping;
 from_wan [2] -> icmp;
 from_wan [3] -> services :: IPClassifier(@CHOICES@-);
-@FORWARDED@;
+@FORWARDED@
 // Packets of inner hosts to the outer address are translated twice and reach the same server as from outside (RFC 4787, section 6).
 rw [0] -> routes :: StaticIPLookup(
     $WAN:ip 0, $LAN:net 1, $WAN:net 2, 0.0.0.0/0 $GATEWAY 2,

@@ -35,7 +35,7 @@ impl Bench {
             "click-check",
             "click-flatten",
             "click-buildtool",
-            "click-xform",
+            "click-devirtualize",
             "click2xml",
             "xml2click",
         ] {

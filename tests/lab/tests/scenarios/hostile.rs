@@ -61,8 +61,8 @@ fn configuration(host: &Host) -> String {
     let mut text = router::configuration(host, castanet(), &ports(1500, 1500), &[], &[]);
     for (old, new) in [
         ("cut :: IPFragmenter($mtu)", "whole :: Counter -> cut :: IPFragmenter($mtu) -> cuts :: Counter"),
-        ("back[1] ->", "back[1] -> copies :: Counter ->"),
-        ("requests[1] ->", "requests[1] -> asks :: Counter ->"),
+        ("back [1] ->", "back [1] -> copies :: Counter ->"),
+        ("requests [1] ->", "requests [1] -> asks :: Counter ->"),
     ] {
         assert_eq!(text.matches(old).count(), 1, "{old} in\n{text}");
         text = text.replace(old, new);

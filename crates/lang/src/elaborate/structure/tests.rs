@@ -69,7 +69,7 @@ fn structures() {
         ("elementclass A { a } elementclass A { b || ... }", "#0=A[0/0|a@1::a();];#1=A[0/0|b@1::b();]#0;"),
         // Groups are dissolved.
         ("a -> (-> b ->) -> c", "a@1::a();b@2::b();c@3::c();b@2[0]->[0]c@3;a@1[0]->[0]b@2;"),
-        ("{ -> (-> a ->) -> }", "#0=?[1/1|a@1::a();input[0]->[0]a@1;a@1[0]->[0]output;];@1::#0();"),
+        ("{ -> (-> a ->) -> }", "#0=?[1/1|a@1::a();a@1[0]->[0]output;input[0]->[0]a@1;];@1::#0();"),
         // Variables are substituted, except parameters.
         (
             "define($g 1, $x 2); elementclass A { $x | define($d $g$x); B($g $x $d ${x-3} ${u-4} $u \"$x\") } C($x, $d)",
