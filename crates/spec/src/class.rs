@@ -109,7 +109,7 @@ pub struct ClassSpec {
     /// The packet type code, such as `ip/same` (see [`packets`](crate::packets)).
     pub packets: &'static str,
     /// Other packet type codes, each with the condition on an element's arguments under which it applies in place of
-    /// `packets` (see [`holds`](crate::packets::holds)). The first condition that holds decides.
+    /// `packets` (see [`crate::packets::holds`]). The first condition that holds decides.
     pub packets_if: &'static [(&'static str, &'static str)],
     /// The alignment code, such as `4 0` (see [`alignment`](crate::alignment)). Empty if the alignment of packets that
     /// leave follows from `packets`.

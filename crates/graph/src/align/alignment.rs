@@ -6,7 +6,7 @@ const LARGEST: u32 = 64;
 
 /// A set of addresses: those that leave the remainder `offset` when divided by `modulus`.
 ///
-/// INVARIANT: the modulus is a power of two of at most [`LARGEST`], and the offset is less than the modulus.
+/// INVARIANT: the modulus is a power of two of at most `LARGEST`, and the offset is less than the modulus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alignment {
     modulus: u32,

@@ -120,7 +120,7 @@ pub(super) const fn words(phrase: &'static [u8]) -> [&'static [u8]; 3] {
     out
 }
 
-/// Whether [`PacketCode::parse`] accepts a code. For checks at compile time.
+/// Whether `PacketCode::parse` accepts a code. For checks at compile time.
 pub const fn packets_are_valid(code: &'static str) -> bool {
     let mut slashes = 0;
     let mut i = 0;
