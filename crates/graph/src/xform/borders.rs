@@ -331,13 +331,15 @@ impl<'a> Borders<'a> {
     }
 }
 
-/// Whether the connections that lead out of the match at a port of the pattern stay: the element stays, and the port
-/// still belongs to the same input or output. `new` are the ports of the replacement that belong to it.
+/// Whether a replacement keeps the connections that cross the border of the match at `port`, a port of the pattern. It
+/// keeps them if the element with this port stays, and if the port is among `new`: the ports of the replacement at the
+/// same input or output of the pattern.
 fn stays(at: &Site<'_>, port: PortRef, new: &[PortRef]) -> bool {
     at.staying(port).is_some_and(|port| new.contains(&port))
 }
 
-/// Whether a port of the replacement has belonged to the same input or output before, and its element stays.
+/// Whether the element of a port of the replacement stays, and the port was already at the same input or output of the
+/// pattern. `old` are the ports of the pattern there.
 fn is_old(at: &Site<'_>, port: PortRef, old: &[PortRef]) -> bool {
     old.iter().any(|&p| at.staying(p) == Some(port))
 }

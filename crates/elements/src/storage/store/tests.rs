@@ -152,7 +152,7 @@ fn a_source_is_not_misled_by_a_late_notifier() {
         cx.set_note(full);
         assert_eq!(cx.room(&signal, 5, false), Err(Turn::Sleep));
         assert!(!cx.is_set(full), "the source is woken when the next packet is pulled");
-        // Bursts are limited to the room in the queue, even if they have begun already.
+        // A burst is limited to the room in the queue. A burst that has begun (`true`) waits if there is no room.
         let mut pulled = Batch::new();
         s.pull(2, &mut pulled, cx);
         assert_eq!((cx.room(&signal, 5, false), cx.room(&signal, 1, false)), (Ok(2), Ok(1)));
