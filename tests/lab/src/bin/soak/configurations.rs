@@ -82,9 +82,9 @@ pub fn first(kind: RouterKind, host: &Host, castanet: &'static Path) -> String {
             let routes = [("198.51.100.0/24", "203.0.113.2")];
             let text = router::configuration(host, castanet, &ports, &routes, &[]);
             // Packets that arrive from the firewall are also written to a trace file on a small disk.
-            let traced = "1500) -> copy :: Tee -> ip; copy[1] -> copies :: Queue(500) -> Unqueue \
-                -> trace :: ToDump(/mnt/trace0.pcap); interface1[1]";
-            replaced(&text, "1500) -> ip; interface1[1]", traced)
+            let traced = "1500) -> copy :: Tee -> ip; copy [1] -> copies :: Queue(500) -> Unqueue \
+                -> trace :: ToDump(/mnt/trace0.pcap); interface1 [1]";
+            replaced(&text, "1500) -> ip; interface1 [1]", traced)
         }
         RouterKind::RootSwitch => bridge(&["p0", "p1", "p2", "--priority", "0x1000"]),
         RouterKind::Switch => bridge(&["q0", "q1", "q2", "q3", "--priority", "0x2000"]),
