@@ -32,6 +32,7 @@ mod net;
 mod network;
 mod new;
 mod package;
+mod pass;
 mod pretty;
 mod privileges;
 mod processor;

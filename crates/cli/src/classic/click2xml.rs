@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `click2xml`: writes a configuration as XML.
 
-use super::input::{Input, print, say, show, write};
-use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
+use super::filter::{CLICKPATH, DRIVER, EXPRESSION, FILE, OUTPUT, run};
+use super::input::{say, show, write};
+use super::options::{About, HELP, Opt, VERSION, Value};
 use crate::classes::BuiltIn;
 use crate::load::{Source, elaborate_in};
 use castanet_graph::{Graph, markup, xml};
@@ -12,17 +13,15 @@ use castanet_lang::{Diagnostic, Options, Sources, Unknown};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-const DRIVER: &str = "accepted for old scripts; there is one driver";
-
 const ABOUT: About = About {
     name: "click2xml",
     usage: "[OPTION]... [ROUTERFILE]",
     summary: "Writes a configuration as XML.",
     options: &[
-        Opt::new(&["file"], "f", Value::Required("FILE"), "read the configuration from FILE"),
-        Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
-        Opt::new(&["output"], "o", Value::Required("FILE"), "write to FILE"),
-        Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
+        FILE,
+        EXPRESSION,
+        OUTPUT,
+        CLICKPATH,
         Opt::new(&["flatten"], "F", Value::None, "expand compound elements"),
         Opt::new(&["linuxmodule"], "l", Value::None, DRIVER),
         Opt::new(&["bsdmodule"], "b", Value::None, DRIVER),
@@ -35,37 +34,11 @@ const ABOUT: About = About {
 
 /// Runs as `click2xml`.
 pub fn main(words: Vec<OsString>) -> ExitCode {
-    match run(words) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(wrong) => ABOUT.complain(&wrong),
-    }
-}
-
-fn run(words: Vec<OsString>) -> Result<bool, Wrong> {
-    let (mut input, mut output, mut flatten) = (Input::default(), None, false);
-    for word in ABOUT.read(words)? {
-        match word {
-            Word::Plain(w) => input.word(w)?,
-            Word::Option("file", v, _) => input.file(v)?,
-            Word::Option("expression", v, _) => input.text(v)?,
-            Word::Option("output", v, _) => output = v,
-            Word::Option("clickpath", v, _) => input.clickpath = v,
-            Word::Option("flatten", ..) => flatten = true,
-            Word::Option("version", ..) => return Ok(print(ABOUT.name, &ABOUT.version())),
-            Word::Option("help", ..) => return Ok(print(ABOUT.name, &ABOUT.help())),
-            Word::Option(..) => {}
-        }
-    }
-    Ok(match input.read() {
-        Ok(source) => match convert(&source, input.clickpath.as_deref(), flatten) {
-            Some(xml) => write(ABOUT.name, output.as_deref(), xml.as_bytes()),
-            None => false,
-        },
-        Err(e) => {
-            say(&e);
-            false
-        }
+    let own = |flatten: &mut bool, name: &str, _, _| *flatten |= name == "flatten";
+    run(&ABOUT, words, false, own, |mut given, flatten| {
+        let source = given.input.read()?;
+        let xml = convert(&source, given.input.clickpath.as_deref(), flatten);
+        Ok(xml.is_some_and(|xml| write(ABOUT.name, given.output.as_deref(), xml.as_bytes())))
     })
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `click-combine`: joins several routers and the links between them to one configuration.
 
+use super::filter::OUTPUT;
 use super::flatten::tool_text;
 use super::input::{print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
@@ -22,7 +23,7 @@ const ABOUT: About = About {
         Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as a router"),
         Opt::new(&["name"], "n", Value::Required("NAME"), "the name of the next router"),
         Opt::new(&["link"], "l", Value::Required("LINK"), "add a link, as in A.eth0=B.eth1"),
-        Opt::new(&["output"], "o", Value::Required("FILE"), "write to FILE"),
+        OUTPUT,
         Opt::new(&["config"], "c", Value::None, "write only the configuration, not an archive"),
         HELP,
         VERSION,
@@ -38,10 +39,7 @@ const ELEMENTS: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?
 
 /// Runs as `click-combine`.
 pub fn main(words: Vec<OsString>) -> ExitCode {
-    match run(words) {
-        Ok(well) => ExitCode::from(u8::from(!well)),
-        Err(wrong) => ABOUT.complain(&wrong),
-    }
+    ABOUT.exit(run(words))
 }
 
 fn run(words: Vec<OsString>) -> Result<bool, Wrong> {

@@ -31,11 +31,7 @@ const ABOUT: About = About {
 
 /// Runs as `click-compile`.
 pub fn main(words: Vec<OsString>) -> ExitCode {
-    match run(words) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(wrong) => ABOUT.complain(&wrong),
-    }
+    ABOUT.exit(run(words))
 }
 
 fn run(words: Vec<OsString>) -> Result<bool, Wrong> {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `click-flatten`: prints the configuration with all compounds expanded, or its classes, names or declarations.
 
-use super::input::{Input, print, say, show, write};
-use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
+use super::filter::{CLICKPATH, EXPRESSION, FILE, Given, OUTPUT, run};
+use super::input::{show, write};
+use super::options::{About, HELP, Opt, VERSION, Value};
 use crate::flatten::{Listing, definitions};
-use crate::load::{Source, archived, elaborate_with};
+use crate::load::{archived, elaborate_with};
 use castanet_lang::bytes::encode;
 use castanet_lang::elaborate::{Globals, Loaded};
 use castanet_lang::{Diagnostic, Sources, Unknown, print as printed};
@@ -16,10 +17,10 @@ const ABOUT: About = About {
     usage: "[OPTION]... [ROUTERFILE]",
     summary: "Expands the compound elements of a configuration.",
     options: &[
-        Opt::new(&["file"], "f", Value::Required("FILE"), "read the configuration from FILE"),
-        Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
-        Opt::new(&["output"], "o", Value::Required("FILE"), "write to FILE"),
-        Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
+        FILE,
+        EXPRESSION,
+        OUTPUT,
+        CLICKPATH,
         Opt::new(&["classes"], "c", Value::None, "print the classes used").negatable(),
         Opt::new(&["names", "elements"], "n", Value::None, "print the names of elements").negatable(),
         Opt::new(&["declarations", "decls"], "d", Value::None, "print the elements with their classes")
@@ -52,35 +53,12 @@ pub fn tool_printer(given: &[(String, String)]) -> impl Fn(&Loaded, &Sources) ->
 
 /// Runs as `click-flatten`.
 pub fn main(words: Vec<OsString>) -> ExitCode {
-    match run(words) {
-        Ok(code) => code,
-        Err(wrong) => ABOUT.complain(&wrong),
-    }
-}
-
-fn run(words: Vec<OsString>) -> Result<ExitCode, Wrong> {
-    let (mut input, mut output, mut what, mut expand) = (Input::default(), None, Listing::Config, false);
-    for word in ABOUT.read(words)? {
-        match word {
-            Word::Plain(w) => input.word(w)?,
-            Word::Option("file", v, _) => input.file(v)?,
-            Word::Option("expression", v, _) => input.text(v)?,
-            Word::Option("output", v, _) => output = v,
-            Word::Option("clickpath", v, _) => input.clickpath = v,
-            Word::Option("expand-vars", _, on) => expand = on,
-            Word::Option("version", ..) => return Ok(done(print(ABOUT.name, &ABOUT.version()))),
-            Word::Option("help", ..) => return Ok(done(print(ABOUT.name, &ABOUT.help()))),
-            Word::Option(name, _, on) => what = selected(what, name, on),
-        }
-    }
-    let source = match input.read() {
-        Ok(s) => s,
-        Err(e) => {
-            say(&e);
-            return Ok(ExitCode::FAILURE);
-        }
+    // What to print, and whether variables are expanded.
+    let own = |(what, expand): &mut (Listing, bool), name: &str, _, on| match name {
+        "expand-vars" => *expand = on,
+        _ => *what = selected(*what, name, on),
     };
-    Ok(done(flatten(&source, input.clickpath.as_deref(), output.as_deref(), what, expand)))
+    run(&ABOUT, words, (Listing::Config, false), own, |given, (what, expand)| flatten(given, what, expand))
 }
 
 /// Returns what is to be printed after the option `name`, or after its opposite if `on` is false.
@@ -99,32 +77,19 @@ fn selected(before: Listing, name: &str, on: bool) -> Listing {
     }
 }
 
-fn done(well: bool) -> ExitCode {
-    if well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn flatten(
-    source: &Source,
-    clickpath: Option<&str>,
-    output: Option<&str>,
-    what: Listing,
-    expand: bool,
-) -> bool {
+fn flatten(mut given: Given, what: Listing, expand: bool) -> Result<bool, String> {
+    let source = given.input.read()?;
     let globals = if expand { Globals::Substitute } else { Globals::Keep };
-    let (loaded, sources, _) = elaborate_with(source, clickpath, Unknown::Opaque, globals);
+    let (loaded, sources, _) =
+        elaborate_with(&source, given.input.clickpath.as_deref(), Unknown::Opaque, globals);
     show(&sources, &loaded.diagnostics);
     if loaded.diagnostics.iter().any(Diagnostic::is_error) {
-        return false;
+        return Ok(false);
     }
     let text = match what.lines(&loaded.flat) {
-        None => tool_text(&loaded, &source.defines, &sources, !expand),
-        Some(lines) => Ok(encode(&lines).into_owned()),
+        None => tool_text(&loaded, &source.defines, &sources, !expand)
+            .map_err(|e| format!("{}: {e}", ABOUT.name))?,
+        Some(lines) => encode(&lines).into_owned(),
     };
-    match text {
-        Ok(text) => write(ABOUT.name, output, &text),
-        Err(e) => {
-            say(&format!("{}: {e}", ABOUT.name));
-            false
-        }
-    }
+    Ok(write(ABOUT.name, given.output.as_deref(), &text))
 }

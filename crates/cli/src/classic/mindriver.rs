@@ -48,11 +48,7 @@ const ALIGN: [&str; 2] = ["Align", "AlignmentInfo"];
 
 /// Runs as `click-mkmindriver`.
 pub fn main(words: Vec<OsString>) -> ExitCode {
-    match run(words) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(wrong) => ABOUT.complain(&wrong),
-    }
+    ABOUT.exit(run(words))
 }
 
 /// A configuration of the command line.

@@ -13,6 +13,7 @@ mod combine;
 mod compile;
 mod elementmap;
 mod fastclassifier;
+mod filter;
 mod flatten;
 mod input;
 mod mindriver;

@@ -123,6 +123,15 @@ impl About {
         ExitCode::FAILURE
     }
 
+    /// Returns the exit code of a tool that has ended well or not. Prints an error in the command line.
+    pub fn exit(&self, ended: Result<bool, Wrong>) -> ExitCode {
+        match ended {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(wrong) => self.complain(&wrong),
+        }
+    }
+
     /// Returns the output of `--help`.
     pub fn help(&self) -> String {
         let mut out = format!("{}\n\nUsage: {} {}\n\nOptions:\n", self.summary, self.name, self.usage);

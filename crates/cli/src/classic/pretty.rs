@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `click-pretty`: shows a configuration as an HTML page, or describes its graph for other programs.
 
-use super::input::{Input, print, say, show, write};
-use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
+use super::filter::{CLICKPATH, DRIVER, EXPRESSION, FILE, Given, OUTPUT, run};
+use super::input::{say, show, write};
+use super::options::{About, HELP, Opt, VERSION, Value};
 use crate::load::{Source, load};
 use crate::pretty::{DocsOptions, TemplateOptions, html};
 use castanet_graph::{Drawing, Fold};
@@ -11,16 +12,14 @@ use castanet_lang::bytes::encode;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-const DRIVER: &str = "accepted for old scripts; there is one driver";
-
 const ABOUT: About = About {
     name: "click-pretty",
     usage: "[OPTION]... [ROUTERFILE]",
     summary: "Shows a configuration as an HTML page.",
     options: &[
-        Opt::new(&["file"], "f", Value::Required("FILE"), "read the configuration from FILE"),
-        Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
-        Opt::new(&["output"], "o", Value::Required("FILE"), "write to FILE"),
+        FILE,
+        EXPRESSION,
+        OUTPUT,
         Opt::new(&["template"], "t", Value::Required("FILE"), "use FILE as the template"),
         Opt::new(&["template-text"], "T", Value::Required("TEXT"), "use TEXT as the template"),
         Opt::new(&["define"], "d", Value::Required("NAME=TEXT"), "let the tag <? NAME ?> stand for TEXT"),
@@ -34,55 +33,43 @@ const ABOUT: About = About {
         Opt::new(&["bsdmodule"], "b", Value::None, DRIVER),
         Opt::new(&["kernel"], "k", Value::None, DRIVER),
         Opt::new(&["userlevel"], "", Value::None, DRIVER),
-        Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
+        CLICKPATH,
         HELP,
         VERSION,
     ],
 };
 
-/// Runs as `click-pretty`.
-pub fn main(words: Vec<OsString>) -> ExitCode {
-    match run(words) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(wrong) => ABOUT.complain(&wrong),
-    }
+/// The options of the tool.
+struct Settings {
+    form: &'static str,
+    template: TemplateOptions,
+    docs: DocsOptions,
 }
 
-fn run(words: Vec<OsString>) -> Result<bool, Wrong> {
-    let (mut input, mut output, mut form) = (Input::default(), None, "html");
-    let (mut template, mut docs) = (TemplateOptions::default(), DocsOptions::default());
-    for word in ABOUT.read(words)? {
-        match word {
-            Word::Plain(w) => input.word(w)?,
-            Word::Option("file", v, _) => input.file(v)?,
-            Word::Option("expression", v, _) => input.text(v)?,
-            Word::Option("output", v, _) => output = v,
-            Word::Option("clickpath", v, _) => input.clickpath = v,
-            Word::Option("template", v, _) => (template.template, template.template_text) = (v, None),
-            Word::Option("template-text", v, _) => template.template_text = v,
-            Word::Option("define", v, _) => template.defines.extend(v),
-            Word::Option("class-docs", v, _) => docs.class_docs = v,
-            Word::Option("package-docs", v, _) => docs.package_docs.extend(v),
-            Word::Option("version", ..) => return Ok(print(ABOUT.name, &ABOUT.version())),
-            Word::Option("help", ..) => return Ok(print(ABOUT.name, &ABOUT.help())),
-            Word::Option(name @ ("write-template" | "dot" | "gml" | "graphml"), ..) => form = name,
-            Word::Option(..) => {}
-        }
-    }
-    let text = match form {
-        "write-template" => template.text().map(|text| (text, true)),
-        form => {
-            input.read().and_then(|source| page(&source, input.clickpath.as_deref(), form, &template, &docs))
-        }
+/// Runs as `click-pretty`.
+pub fn main(words: Vec<OsString>) -> ExitCode {
+    let settings =
+        Settings { form: "html", template: TemplateOptions::default(), docs: DocsOptions::default() };
+    let own = |s: &mut Settings, name: &'static str, v: Option<String>, _| match name {
+        "template" => (s.template.template, s.template.template_text) = (v, None),
+        "template-text" => s.template.template_text = v,
+        "define" => s.template.defines.extend(v),
+        "class-docs" => s.docs.class_docs = v,
+        "package-docs" => s.docs.package_docs.extend(v),
+        "write-template" | "dot" | "gml" | "graphml" => s.form = name,
+        _ => {}
     };
-    Ok(match text {
-        Ok((text, well)) => write(ABOUT.name, output.as_deref(), &encode(&text)) && well,
-        Err(e) => {
-            say(&format!("{}: {e}", ABOUT.name));
-            false
-        }
+    run(&ABOUT, words, settings, own, |given, s| {
+        show_as(given, &s).map_err(|e| format!("{}: {e}", ABOUT.name))
     })
+}
+
+fn show_as(mut given: Given, s: &Settings) -> Result<bool, String> {
+    let (text, well) = match s.form {
+        "write-template" => (s.template.text()?, true),
+        form => page(&given.input.read()?, given.input.clickpath.as_deref(), form, &s.template, &s.docs)?,
+    };
+    Ok(write(ABOUT.name, given.output.as_deref(), &encode(&text)) && well)
 }
 
 /// Returns the page or the description of the graph, and whether the configuration has no errors.

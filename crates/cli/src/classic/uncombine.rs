@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `click-uncombine`: takes one router out of a combined configuration.
 
+use super::filter::OUTPUT;
 use super::flatten::tool_text;
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
@@ -18,7 +19,7 @@ const ABOUT: About = About {
     options: &[
         Opt::new(&["file"], "f", Value::Required("FILE"), "read the combined configuration from FILE"),
         Opt::new(&["name"], "n", Value::Required("NAME"), "the name of the router"),
-        Opt::new(&["output"], "o", Value::Required("FILE"), "write to FILE"),
+        OUTPUT,
         HELP,
         VERSION,
     ],
@@ -26,10 +27,7 @@ const ABOUT: About = About {
 
 /// Runs as `click-uncombine`.
 pub fn main(words: Vec<OsString>) -> ExitCode {
-    match run(words) {
-        Ok(well) => ExitCode::from(u8::from(!well)),
-        Err(wrong) => ABOUT.complain(&wrong),
-    }
+    ABOUT.exit(run(words))
 }
 
 fn run(words: Vec<OsString>) -> Result<bool, Wrong> {

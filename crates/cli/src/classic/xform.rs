@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `click-xform`: replaces parts of a configuration, as patterns say. `click-ipopt`: the same with the patterns for IP routers.
 
+use super::filter::{CLICKPATH, EXPRESSION, FILE, OUTPUT};
 use super::flatten::tool_text;
 use super::input::{Input, print, say, show, write};
 use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
@@ -14,12 +15,12 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 const OPTIONS: &[Opt] = &[
-    Opt::new(&["file"], "f", Value::Required("FILE"), "read the configuration from FILE"),
-    Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the configuration"),
-    Opt::new(&["output"], "o", Value::Required("FILE"), "write to FILE"),
+    FILE,
+    EXPRESSION,
+    OUTPUT,
     Opt::new(&["patterns"], "p", Value::Required("FILE"), "read patterns from FILE; may be repeated"),
     Opt::new(&["reverse"], "r", Value::None, "replace replacements by their patterns"),
-    Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH").own(),
+    CLICKPATH.own(),
     Opt::new(&["verbose"], "V", Value::None, "print the replacements").own(),
     HELP,
     VERSION,
@@ -41,20 +42,12 @@ const IPOPT: About = About {
 
 /// Runs as `click-xform`.
 pub fn main(words: Vec<OsString>) -> ExitCode {
-    exit(&XFORM, run(&XFORM, None, words))
+    XFORM.exit(run(&XFORM, None, words))
 }
 
 /// Runs as `click-ipopt`.
 pub fn ipopt(words: Vec<OsString>) -> ExitCode {
-    exit(&IPOPT, run(&IPOPT, Shipped::named("ip"), words))
-}
-
-fn exit(about: &About, result: Result<bool, Wrong>) -> ExitCode {
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(wrong) => about.complain(&wrong),
-    }
+    IPOPT.exit(run(&IPOPT, Shipped::named("ip"), words))
 }
 
 /// The command line, apart from the configuration.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `xml2click`: reads a configuration from XML, and writes it in the configuration language.
 
-use super::input::{Input, print, say, show, write};
-use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
+use super::filter::{OUTPUT, run};
+use super::input::{show, write};
+use super::options::{About, HELP, Opt, VERSION, Value};
 use crate::load::{Source, elaborate};
 use castanet_graph::xml;
 use castanet_lang::bytes::{decode, encode};
@@ -17,7 +18,7 @@ const ABOUT: About = About {
     options: &[
         Opt::new(&["file"], "f", Value::Required("FILE"), "read the XML from FILE"),
         Opt::new(&["expression"], "e", Value::Required("TEXT"), "take TEXT as the XML"),
-        Opt::new(&["output"], "o", Value::Required("FILE"), "write to FILE"),
+        OUTPUT,
         Opt::new(
             &["clickpath"],
             "C",
@@ -32,35 +33,11 @@ const ABOUT: About = About {
 
 /// Runs as `xml2click`.
 pub fn main(words: Vec<OsString>) -> ExitCode {
-    match run(words) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(wrong) => ABOUT.complain(&wrong),
-    }
-}
-
-fn run(words: Vec<OsString>) -> Result<bool, Wrong> {
-    let (mut input, mut output, mut flatten) = (Input::default(), None, false);
-    for word in ABOUT.read(words)? {
-        match word {
-            Word::Plain(w) => input.word(w)?,
-            Word::Option("file", v, _) => input.file(v)?,
-            Word::Option("expression", v, _) => input.text(v)?,
-            Word::Option("output", v, _) => output = v,
-            Word::Option("clickpath", v, _) => input.clickpath = v,
-            Word::Option("flatten", ..) => flatten = true,
-            Word::Option("version", ..) => return Ok(print(ABOUT.name, &ABOUT.version())),
-            Word::Option(..) => return Ok(print(ABOUT.name, &ABOUT.help())),
-        }
-    }
-    let text = input.read().and_then(|source| convert(&source, input.clickpath.as_deref(), flatten));
-    Ok(match text {
-        Ok(Some(text)) => write(ABOUT.name, output.as_deref(), &encode(&text)),
-        Ok(None) => false,
-        Err(e) => {
-            say(&e);
-            false
-        }
+    let own = |flatten: &mut bool, name: &str, _, _| *flatten |= name == "flatten";
+    run(&ABOUT, words, false, own, |mut given, flatten| {
+        let source = given.input.read()?;
+        let text = convert(&source, given.input.clickpath.as_deref(), flatten)?;
+        Ok(text.is_some_and(|text| write(ABOUT.name, given.output.as_deref(), &encode(&text))))
     })
 }
 
