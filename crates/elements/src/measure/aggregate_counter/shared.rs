@@ -83,7 +83,9 @@ impl Shared {
     /// Calls `f` with the state, after all counts have been moved to the main table.
     pub fn main<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.state.lock();
-        if self.apart.swap(false, Ordering::AcqRel) {
+        // The flag changes only while the state is locked. All workers read it, so it is written only if it changes.
+        if self.apart.load(Ordering::Relaxed) {
+            self.apart.store(false, Ordering::Release);
             for table in &self.tables {
                 state.counts.take_from(&mut table.lock());
             }
