@@ -271,7 +271,7 @@ pub struct Flatten {
 }
 
 impl Flatten {
-    /// What is to be printed.
+    /// Returns the part of the configuration to print.
     pub fn listing(&self) -> Listing {
         match (self.classes, self.names, self.declarations) {
             (true, ..) => Listing::Classes,

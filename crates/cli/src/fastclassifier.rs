@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// The member of the archive that holds the original configuration.
 const ORIGINAL: &str = "fastclassifier.original";
 
-/// What was replaced.
+/// The classifiers that were replaced, and those that stay.
 #[derive(Default)]
 pub struct Report {
     /// The classifiers that were replaced.

@@ -8,7 +8,7 @@ use castanet_lang::{Diagnostic, Flat, Unknown, print};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// What is printed of a flat configuration.
+/// The part of a flat configuration that is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// The configuration.

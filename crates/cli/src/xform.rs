@@ -19,7 +19,7 @@ pub const NO_PATTERNS: &str = "warning: no patterns read";
 pub struct Rules {
     /// The rules, in order.
     pub rules: Vec<Rule>,
-    /// What the files require.
+    /// The requirements of the files.
     pub requirements: Vec<(String, String)>,
     /// Whether there was an error.
     pub failed: bool,

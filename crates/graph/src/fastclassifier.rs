@@ -22,7 +22,7 @@ const MOST_STEPS: usize = 4096;
 /// For each element, its decision tree, or why it has none. None if the element is not a classifier.
 pub type Trees = Vec<Option<Result<Program, String>>>;
 
-/// What is replaced.
+/// The settings of the pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Whether adjacent classifiers are combined.

@@ -16,7 +16,7 @@ pub struct Part<'a> {
     pub exits: Vec<Exit>,
 }
 
-/// What follows an output of a [`Part`].
+/// The successor of an output of a [`Part`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Another part, by its index. It must come later in the list of parts.

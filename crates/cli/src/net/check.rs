@@ -38,7 +38,7 @@ pub struct Check {
 /// Checks the network. Returns whether nothing was found.
 ///
 /// # Errors
-/// What is wrong with the links or the options. Empty if all errors have been printed.
+/// The errors in the links or the options; none if all errors have been printed.
 pub fn main(args: &Check) -> Result<bool, Vec<String>> {
     let loaded = super::load(&args.routers)?;
     let options = Options { hosts: args.host.clone(), ..Options::default() };

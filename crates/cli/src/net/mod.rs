@@ -26,7 +26,7 @@ pub struct Net {
     what: What,
 }
 
-/// What to do with a network.
+/// The subcommands for networks.
 #[derive(Subcommand)]
 enum What {
     /// Run a network in simulated time, with hosts at the devices that no link reaches.
@@ -63,7 +63,7 @@ struct Loaded {
 /// Reads a network: a combined configuration, or routers and the links between them. Prints its diagnostics.
 ///
 /// # Errors
-/// What is wrong with the links. Empty if all errors have been printed.
+/// The errors in the links; none if all errors have been printed.
 fn load(routers: &Routers) -> Result<Loaded, Vec<String>> {
     let print = |sources: &Sources, diagnostics: &[Diagnostic]| show(sources, diagnostics, routers.json);
     let available = BuiltIn::all().available(routers.clickpath.as_deref());

@@ -141,7 +141,7 @@ impl Run {
 /// Runs the network, and prints the report. Returns whether all pings were answered.
 ///
 /// # Errors
-/// What is wrong with the network or the options. Empty if all errors have been printed.
+/// The errors in the network or the options; none if all errors have been printed.
 pub fn main(args: &Run) -> Result<bool, Vec<String>> {
     let loaded = super::load(&args.routers)?;
     let options = args.options();

@@ -17,7 +17,7 @@ struct State {
     included: u64,
 }
 
-/// What one worker has counted since the router was built. Only that worker adds to it, so the worker needs no atomic
+/// The count of one worker since the router was built. Only that worker adds to it, so the worker needs no atomic
 /// addition, and the cache line moves to another processor only when the average is updated. Overflow wraps.
 type Counter = Arc<CachePadded<AtomicU64>>;
 

@@ -25,7 +25,7 @@ pub(crate) const ALIGN: &str = "Align";
 /// The class that only checks whether packets are aligned.
 const CHECK: &str = "CheckAlign";
 
-/// What was changed, in the order of the elements.
+/// The changes, in the order of the elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// The elements that were inserted, and the alignment that each makes or checks: `name :: Class(MODULUS, OFFSET)`.

@@ -74,7 +74,7 @@ pub enum CombineError {
         link: String,
         /// The declaration of the element.
         element: String,
-        /// What the element was to do: send or receive.
+        /// The task of the element in the link: send or receive.
         role: &'static str,
         /// The ports that the element should have.
         wanted: &'static str,

@@ -178,7 +178,8 @@ pub fn uncombine(flat: &Flat, name: &str) -> Result<Flat, UncombineError> {
         owner.get(e).copied().flatten().is_some_and(|o| o == Owner::All || o == Owner::One(wanted))
     };
     let mut names = Names(HashSet::new());
-    // What stays, with its old index; then what links replaced, with its port and its place.
+    // The elements that stay, each with its old index; then the elements that links had replaced, each with its port and
+    // its place.
     let mut elements: Vec<(Element, Source)> = Vec::new();
     let mut added: Vec<(Option<usize>, Element, Source)> = Vec::new();
     for (i, e) in flat.elements.iter().enumerate().filter(|(i, _)| is_ours(*i)) {
@@ -235,7 +236,7 @@ pub fn uncombine(flat: &Flat, name: &str) -> Result<Flat, UncombineError> {
     })
 }
 
-/// What an element of the router was in the combined configuration.
+/// The origin of an element of the router in the combined configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Source {
     /// An element, by index.
