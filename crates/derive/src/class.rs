@@ -220,6 +220,7 @@ fn class_impl(ident: &Ident, attr: &Attr, checked: &Checked<'_>, parts: &Parts<'
                 name: #name,
                 aliases: &[#(#aliases),*],
                 module: module_path!(),
+                type_name: stringify!(#ident),
                 doc: #doc,
                 ports: #ports,
                 processing: #processing,

@@ -6,7 +6,7 @@
 //! cycles), [`placement`] (tasks and elements on workers), [`batch`] (tasks that must move one packet at a
 //! time), [`packets`] (packet types), [`drawing`] (pictures), [`pretty`] (HTML pages), [`xml`] (configurations as XML),
 //! [`markup`] (text in XML and HTML), [`network`] (several routers as one configuration), and the passes of the tools:
-//! [`undead`], [`xform`], [`fastclassifier`], [`align`].
+//! [`undead`], [`xform`], [`fastclassifier`], [`devirtualize`], [`align`].
 //!
 //! INVARIANT: everything here is computed from the flat configuration and the class declarations. No element is
 //! run.
@@ -20,6 +20,7 @@ mod check;
 pub mod context;
 mod csr;
 mod cycles;
+pub mod devirtualize;
 pub mod drawing;
 pub mod fastclassifier;
 mod flow;

@@ -15,6 +15,7 @@ const BASE: ClassSpec = ClassSpec {
     name: "",
     aliases: &[],
     module: module_path!(),
+    type_name: "Test",
     doc: "",
     ports: "1/1",
     processing: "a/a",

@@ -54,11 +54,11 @@ impl Nodes {
             let mut taken = Taken::new(n, body);
             let out = match &mut taken.body {
                 Body::Element(e) | Body::Reaching(e, _) => {
-                    Some(f(e.as_mut(), &mut Cx::new(&mut outbox, core, Some(nodes), element, 0)))
+                    Some(f(&mut **e, &mut Cx::new(&mut outbox, core, Some(nodes), element, 0)))
                 }
                 Body::Chain(members) => members
                     .get_mut(member)
-                    .map(|m| f(m.action.as_mut(), &mut Cx::new(&mut outbox, core, Some(nodes), element, 1))),
+                    .map(|m| f(&mut *m.action, &mut Cx::new(&mut outbox, core, Some(nodes), element, 1))),
                 Body::Locked(..) | Body::Busy => None,
             };
             nodes.put_back(n, taken.back(), 0);

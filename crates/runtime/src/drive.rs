@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Calls elements from the run loop, and moves the packets that they emit.
 
-use crate::node::Body;
+use crate::node::{Body, is_all};
 use crate::nodes::Nodes;
 use crate::pull::Direct;
-use crate::push::{is_all, pass, walk};
+use crate::push::{start, walk};
 use crate::reach::deliver;
 use crate::unwind::blamed;
 use castanet_element::run_loop::{Core, EdgeRange, Internals as _};
@@ -30,14 +30,16 @@ impl Nodes {
     ) -> Option<R> {
         let n = self.places.get(element as usize)?.0 as usize;
         let single = core.limit() == 1;
-        let Nodes { nodes, edges, rest, .. } = self;
+        let Nodes { nodes, edges, rest, stack, compiled, .. } = self;
+        // Compiled code takes no notice of packets that wait on edges.
+        let compiled = compiled.as_ref().filter(|_| stack.is_empty());
         let node = nodes.get_mut(n)?;
         let (out, all) = match &mut node.body {
             Body::Element(e) => {
                 let place = EdgeRange { me: node.me, base: node.base, count: node.count, skip: node.mains };
                 let mut cx = Cx::over(edges, core, None, place, single);
-                let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
-                (out, blamed(&mut cx, |cx| walk(nodes, cx, n, rest)))
+                let out = blamed(&mut cx, |cx| f(&mut **e, cx));
+                (out, blamed(&mut cx, |cx| walk(nodes, compiled, cx, n, rest)))
             }
             Body::Reaching(..) | Body::Locked(..) => match node.direct {
                 Some((up, port)) => {
@@ -47,7 +49,7 @@ impl Nodes {
                     let mut reach = Direct { node: upstream, outbox, port: port as usize, left: false };
                     let (out, emitted, touched) = {
                         let mut cx = Cx::over(edges, core, Some(&mut reach), place, single);
-                        let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
+                        let out = blamed(&mut cx, |cx| f(&mut **e, cx));
                         (out, cx.outputs().take_slot(), cx.outputs().touched())
                     };
                     if reach.left {
@@ -76,11 +78,13 @@ impl Nodes {
     /// edges in `rest`. Returns true if nothing is left to move.
     #[inline(always)]
     fn go(&mut self, core: &mut Core, n: usize, emitted: Option<(usize, Packet)>, touched: u64) -> bool {
-        let Nodes { nodes, edges, rest, .. } = self;
+        let Nodes { nodes, edges, rest, stack, compiled, .. } = self;
+        // Compiled code takes no notice of packets that wait on edges.
+        let compiled = compiled.as_ref().filter(|_| stack.is_empty());
         match emitted {
             Some((x, p)) => {
                 let mut cx = Cx::over(edges, core, None, EdgeRange::default(), false);
-                blamed(&mut cx, |cx| pass(nodes, cx, x, p, rest))
+                blamed(&mut cx, |cx| start(nodes, compiled, cx, x, p, rest))
             }
             None => is_all(n, touched, rest),
         }

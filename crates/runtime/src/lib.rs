@@ -2,6 +2,7 @@
 //! The runtime: builds and links elements, moves packets, runs tasks and timers, and answers handler calls.
 //!
 //! Each file uses only files that come before it in this list:
+//! - `lock`, `node`, `unwind`, [`compiled`]: the nodes of the run loop, and code that was compiled for a configuration.
 //! - [`options`], `errors`, [`ledger`], `session`: the options of a router, the diagnostics of its errors, its ledger,
 //!   and the state that hot swaps keep, such as the listeners to messages.
 //! - [`tasks`], `sleep`, `mail`, `barrier`: what a worker runs next, how it sleeps, how workers send requests to each
@@ -9,11 +10,11 @@
 //! - `build_state`, [`driver_elements`], [`shared`]: the data of one configuration, and the elements that the driver
 //!   adds to it. [`handlers`] and [`global_handlers`] have the handlers that no class declares. `replicas` decides
 //!   which workers get a handler call, and combines their answers.
-//! - `lock`, `node`, `unwind`, `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
+//! - `nodes`, `accounts`, `reach`, `visit`, `push`, `pull`, `drive`: the elements of one
 //!   worker, and how packets move among them.
 //! - `task_handlers`, `dispatch` answer reads and writes. `worker` is the run loop of tasks, timers and mail.
 //! - `pairs` decides which element of a new configuration replaces which element of the old one.
-//! - `assembly` is all workers of one configuration. `prepare`, `link`, `initialise` and `assemble` make it from a
+//! - `assembly` is all workers of one configuration. `link`, `prepare`, `initialise` and `assemble` make it from a
 //!   checked graph. `reconfigure` replaces one element of it, and `panics` handles panics of elements.
 //! - `swap::error`, `swap::loader`, `swap::plan`, `swap::candidate`, `swap::slot`: the errors of hot swaps, how hot
 //!   swaps read configurations, the plan of a swap, and the new configuration that waits to be committed. [`running`]
@@ -28,6 +29,7 @@ mod assemble;
 mod assembly;
 mod barrier;
 mod build_state;
+pub mod compiled;
 mod dispatch;
 mod drive;
 pub mod driver_elements;
@@ -69,11 +71,12 @@ pub use castanet_element::class::Classes;
 pub use driver_elements::DriverElement;
 pub use ledger::Ledger;
 pub use options::{OnPanic, Options};
-pub use prepare::{check, check_arguments, place, portable_names};
+pub use prepare::{check, check_arguments, place, portable_names, units};
 pub use router::{Router, build};
 pub use running::Running;
 pub use shared::Shared;
 pub use text::TextError;
+pub use unwind::panic_began;
 
 #[cfg(test)]
 mod tests;

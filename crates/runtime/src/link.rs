@@ -2,15 +2,18 @@
 //! Links the elements of one worker: maximal runs of actions become chains, and each other element becomes a node of
 //! its own.
 
+use crate::compiled::Compiled;
 use crate::lock::Locked;
 use crate::node::{Body, Member, NONE, Node};
 use crate::nodes::Nodes;
 use crate::shared::Shared;
 use castanet_element::run_loop::Edge;
 use castanet_element::{Action, Instance};
+use castanet_graph::devirtualize::{Unit, UnitKind};
 use castanet_graph::{Graph, PortKind};
 use castanet_lang::PortRef;
 use castanet_spec::Effects;
+use castanet_typed::Typed;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -35,6 +38,22 @@ pub(crate) fn link(
     effects: &[Effects],
 ) -> Nodes {
     let graph = &shared.graph;
+    let (nodes, edges, places) = nodes(graph, instances, locked, back, effects);
+    let compiled = shared.code.as_deref().map(|code| Compiled::new(code, &edges, &places));
+    Nodes::new(nodes, edges, places, compiled, shared.clone())
+}
+
+/// For each element, its node, and its index in the node's chain.
+type Places = Vec<(u32, u32)>;
+
+/// Makes the nodes and edges of one worker.
+fn nodes(
+    graph: &Graph,
+    instances: Vec<(usize, Instance)>,
+    locked: Vec<Arc<Locked>>,
+    back: &[bool],
+    effects: &[Effects],
+) -> (Vec<Node>, Vec<Edge>, Places) {
     let order: Vec<usize> = instances.iter().map(|i| i.0).collect();
     let mut linker = Linker::new(graph, instances, back, effects);
     let follows = linker.followers(&order);
@@ -43,7 +62,7 @@ pub(crate) fn link(
     let (later, first): (Vec<usize>, Vec<usize>) = order.into_iter().partition(|e| follows.contains(e));
     for e in first.into_iter().chain(later) {
         match linker.take(e) {
-            Some(Instance::Element(body)) => linker.add_element(e, Body::Element(body), false),
+            Some(Instance::Element(body)) => linker.add_element(e, Body::Element(Typed::new(body)), false),
             Some(Instance::Action(action)) => linker.add_chain(e, action),
             None => {}
         }
@@ -56,7 +75,32 @@ pub(crate) fn link(
     }
     let Linker { mut nodes, mut edges, places, .. } = linker;
     resolve(graph, &mut nodes, &mut edges, &places, effects);
-    Nodes::new(nodes, edges, places, shared.clone())
+    (nodes, edges, places)
+}
+
+/// Returns the units of a configuration with one worker: its elements as the run loop runs them.
+pub(crate) fn units(graph: &Graph, instances: Vec<(usize, Instance)>, effects: &[Effects]) -> Vec<Unit> {
+    let (nodes, _, places) = nodes(graph, instances, Vec::new(), &graph.back_edges(), effects);
+    let mut units: Vec<Unit> = nodes
+        .iter()
+        .map(|node| {
+            let kind = match node.body {
+                Body::Chain(_) => UnitKind::Chain,
+                Body::Element(_) => UnitKind::Element,
+                Body::Reaching(..) | Body::Locked(..) | Body::Busy => UnitKind::Reaching,
+            };
+            Unit { elements: Vec::new(), kind }
+        })
+        .collect();
+    let mut members: Vec<(u32, u32, usize)> =
+        places.iter().enumerate().map(|(e, &(node, member))| (node, member, e)).collect();
+    members.sort_unstable();
+    for (node, _, e) in members {
+        if let Some(unit) = units.get_mut(node as usize) {
+            unit.elements.push(e);
+        }
+    }
+    units
 }
 
 /// The nodes and edges that have been made, and the elements that are not linked yet.
@@ -70,7 +114,7 @@ struct Linker<'a> {
     nodes: Vec<Node>,
     edges: Vec<Edge>,
     /// For each element, its node, and its index in the node's chain.
-    places: Vec<(u32, u32)>,
+    places: Places,
 }
 
 impl<'a> Linker<'a> {
@@ -174,7 +218,14 @@ impl<'a> Linker<'a> {
         for (i, (e, action)) in chain.into_iter().enumerate() {
             self.place(e, i);
             let resume = self.resume(first, e, i);
-            members.push(Member { action, me: e as u32, base: 0, count: 0, skip: 0, resume });
+            members.push(Member {
+                action: Typed::new(action),
+                me: e as u32,
+                base: 0,
+                count: 0,
+                skip: 0,
+                resume,
+            });
         }
         let mains = self.edges.len() as u32 - base;
         for m in &mut members {

@@ -2,9 +2,10 @@
 //! The nodes that a worker runs. A node is a single element or a chain of actions.
 
 use crate::lock::Locked;
-use castanet_element::run_loop::{Edge, EdgeRange};
-use castanet_element::{Action, AnyElement};
+use castanet_element::run_loop::{Edge, EdgeRange, Internals as _};
+use castanet_element::{Cx, Verdict};
 use castanet_packet::Packet;
+use castanet_typed::{TypedAction, TypedElement};
 use std::sync::Arc;
 
 /// Stands for "no edge" or "no node".
@@ -20,7 +21,7 @@ pub(crate) struct Member {
     pub count: u32,
     /// The number of edges of the node that come before the edges of the action's side outputs.
     pub skip: u32,
-    pub action: Box<dyn Action>,
+    pub action: TypedAction,
     /// The index of the edge that leads to the next action of the chain. The packets of the chain wait on this edge in
     /// two cases. If the action has emitted copies, the packets wait until the copies have moved. If the action has
     /// added packets to the batch ([`Verdict::Several`](castanet_element::Verdict::Several)), the packets wait because
@@ -33,10 +34,10 @@ pub(crate) enum Body {
     /// The actions of a chain, in order.
     Chain(Box<[Member]>),
     /// An element that neither pulls nor calls handlers, so that it needs no access to other elements.
-    Element(Box<dyn AnyElement>),
+    Element(TypedElement),
     /// An element that pulls or calls handlers, so that it needs access to other elements while it runs. The edges are
     /// its outbox: packets that it emits wait there until it has returned.
-    Reaching(Box<dyn AnyElement>, Box<[Edge]>),
+    Reaching(TypedElement, Box<[Edge]>),
     /// A locked element, which several workers share. The edges are its outbox: packets that it emits wait there until
     /// it has returned.
     Locked(Arc<Locked>, Box<[Edge]>),
@@ -81,7 +82,7 @@ pub(crate) enum Rest {
 
 impl Body {
     /// Makes the body of an element that needs access to other elements. `outputs` is its number of outputs.
-    pub(crate) fn reaching(element: Box<dyn AnyElement>, outputs: u32) -> Body {
+    pub(crate) fn reaching(element: TypedElement, outputs: u32) -> Body {
         Body::Reaching(element, outbox(outputs))
     }
     /// Makes the body of a locked element. `outputs` is its number of outputs.
@@ -106,5 +107,28 @@ impl Node {
     #[inline(always)]
     pub(crate) fn edges(&self) -> EdgeRange {
         EdgeRange { me: self.me, base: self.base, count: self.count, skip: self.mains }
+    }
+}
+
+/// Ends the single-packet path at node `n`. `touched` has a bit for each edge on which the node has put packets.
+/// Returns true if there are none. Otherwise stores them in `rest` and returns false.
+// The edges are stored in memory, because a return value would occupy registers on the whole path.
+#[inline(always)]
+pub(crate) fn is_all(n: usize, touched: u64, rest: &mut Option<Rest>) -> bool {
+    if touched != 0 {
+        std::hint::cold_path();
+        *rest = Some(Rest::Touched(n, touched));
+        return false;
+    }
+    true
+}
+
+/// Carries out a verdict that ends the single-packet path. `resume` is the edge that leads to the next action.
+#[inline(never)]
+pub(crate) fn leave(verdict: Verdict, p: Packet, resume: u32, cx: &mut Cx<'_>) {
+    match verdict {
+        Verdict::Next | Verdict::Several => cx.park_one(resume as usize, p),
+        Verdict::Out(port) => cx.emit(port as usize, p),
+        Verdict::Drop(reason) => cx.drop(p, reason),
     }
 }

@@ -6,6 +6,7 @@
 //! packets, and puts the other outputs on a stack. So everything downstream of output 0 runs before everything
 //! downstream of output 1, in the same order as if packets were pushed one by one.
 
+use crate::compiled::Compiled;
 use crate::mail::Mail;
 use crate::node::{Body, NONE, Node, Rest};
 use crate::shared::Shared;
@@ -29,6 +30,8 @@ pub struct Nodes {
     /// For each element of the router, its node, and its index in the node's chain. The node is `u32::MAX` if the
     /// element is not on this worker.
     pub(crate) places: Vec<(u32, u32)>,
+    /// The code that was compiled for the configuration.
+    pub(crate) compiled: Option<Compiled>,
     /// The edges on which packets wait. The last one is followed first.
     pub(crate) stack: Vec<u32>,
     /// The packets that [`Nodes::suspend`] has taken away, with their edges: one list for each call of `suspend`. The
@@ -70,6 +73,7 @@ impl Nodes {
         nodes: Vec<Node>,
         edges: Vec<Edge>,
         places: Vec<(u32, u32)>,
+        compiled: Option<Compiled>,
         shared: Arc<Shared>,
     ) -> Nodes {
         let tasks = Tasks::new(places.len());
@@ -77,6 +81,7 @@ impl Nodes {
             nodes,
             edges,
             places,
+            compiled,
             stack: Vec::with_capacity(64),
             suspended: Vec::new(),
             parked: Vec::new(),

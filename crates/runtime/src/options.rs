@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The options with which a router is built and run.
 
+use crate::compiled::LoadCode;
 use castanet_element::{Clock, Seed};
 use castanet_spec::Origin;
 use std::io::Write as _;
@@ -52,6 +53,8 @@ pub struct Options {
     pub report_undefined: bool,
     /// A function that each worker's thread calls first, for example to bind itself to a processor.
     pub on_start: Option<ThreadStart>,
+    /// Loads the compiled code in the archives of configurations. If there is no loader, the code is not used.
+    pub code: Option<Arc<dyn LoadCode>>,
 }
 
 impl Default for Options {
@@ -68,6 +71,7 @@ impl Default for Options {
             client_files: None,
             report_undefined: false,
             on_start: None,
+            code: None,
             on_panic: OnPanic::default(),
         }
     }
@@ -93,6 +97,8 @@ pub(crate) struct Settings {
     /// Whether scripts show a message about variables that are not defined.
     pub report_undefined: bool,
     pub on_start: Option<ThreadStart>,
+    /// The loader of compiled code.
+    pub code: Option<Arc<dyn LoadCode>>,
     pub on_panic: OnPanic,
 }
 
@@ -119,6 +125,7 @@ impl Options {
             client_files,
             report_undefined,
             on_start,
+            code,
             ..
         } = self;
         let folder = client_files.map(Arc::from);
@@ -138,6 +145,7 @@ impl Options {
             folder,
             report_undefined,
             on_start,
+            code,
         };
         (settings, printer, config)
     }

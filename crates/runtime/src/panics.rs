@@ -15,6 +15,7 @@ use castanet_element::{
 };
 use castanet_packet::{Batch, Packet, pool};
 use castanet_spec::{HandlerFlags, Reason};
+use castanet_typed::Typed;
 use std::any::Any;
 use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
@@ -150,11 +151,11 @@ impl Nodes {
             return;
         }
         let instance = match self.instance_mut(element) {
-            Some(InstanceMut::Element(e)) => {
-                Instance::Element(std::mem::replace(e, Box::new(Disabled { inputs })))
-            }
+            Some(InstanceMut::Element(e)) => Instance::Element(
+                std::mem::replace(e, Typed::new(Box::new(Disabled { inputs }))).into_inner(),
+            ),
             Some(InstanceMut::Action(a)) => {
-                Instance::Action(std::mem::replace(a, Box::new(Disabled { inputs })))
+                Instance::Action(std::mem::replace(a, Typed::new(Box::new(Disabled { inputs }))).into_inner())
             }
             None => return,
         };

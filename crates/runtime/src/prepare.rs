@@ -5,6 +5,7 @@
 use crate::barrier::Barrier;
 use crate::build_state::BuildState;
 use crate::errors::{explain, failed};
+use crate::link;
 use crate::mail::{Inbox, Mail};
 use crate::options::{Options, Settings};
 use crate::session::Session;
@@ -13,6 +14,7 @@ use crate::sleep::Sleeper;
 use castanet_element::build::Shared as Replicas;
 use castanet_element::class::{ClassDef, Classes};
 use castanet_element::{BuildCx, Clock, ConfigError, Info, Instance, Seed};
+use castanet_graph::devirtualize::Unit;
 use castanet_graph::offload;
 use castanet_graph::placement::Placement;
 use castanet_graph::{Graph, PortKind};
@@ -204,18 +206,49 @@ fn place_named(graph: &Graph, names: &Names, workers: usize) -> Placement {
 
 /// Builds the elements of a graph, and returns all errors and warnings. Does not initialise the elements.
 pub fn check(graph: Graph, classes: Arc<dyn Classes>, options: &Options) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    built(graph, classes.as_ref(), options, &mut diagnostics);
+    diagnostics
+}
+
+/// Returns the graph of a configuration with the elements that the router inserts, and its units: the elements as the
+/// run loop of a single worker runs them. For `castanet devirtualize`.
+///
+/// # Errors
+/// The configuration cannot run.
+pub fn units(graph: Graph, classes: &dyn Classes) -> Result<(Graph, Vec<Unit>), Vec<Diagnostic>> {
+    let mut diagnostics = Vec::new();
+    let built = built(graph, classes, &Options::default(), &mut diagnostics);
+    match built {
+        Some((graph, built)) if !failed(&diagnostics) => {
+            let instances = built.workers.into_iter().flatten().collect();
+            let units = link::units(&graph, instances, &built.effects);
+            Ok((graph, units))
+        }
+        _ => Err(diagnostics),
+    }
+}
+
+/// Builds the elements of a graph, and those that the router inserts.
+fn built(
+    graph: Graph,
+    classes: &dyn Classes,
+    options: &Options,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<(Graph, Built)> {
     // If the class of an element cannot handle offloaded packets (super-packets, missing checksums), insert elements
     // upstream that complete the offloads.
-    let (graph, mut diagnostics) = offload::complete(graph, classes.as_ref());
-    if failed(&diagnostics) {
-        return diagnostics;
+    let (graph, more) = offload::complete(graph, classes);
+    diagnostics.extend(more);
+    if failed(diagnostics) {
+        return None;
     }
-    let mut names = names_of(&graph, classes.as_ref(), Some(options.workers), &mut diagnostics);
+    let mut names = names_of(&graph, classes, Some(options.workers), diagnostics);
     names.trust_devices();
     names.set_origin(Origin::Operator);
     let placement = place_named(&graph, &names, options.workers);
-    build_elements(&graph, classes.as_ref(), &names, &placement, options.seed(), &mut diagnostics);
-    diagnostics
+    let built = build_elements(&graph, classes, &names, &placement, options.seed(), diagnostics);
+    Some((graph, built))
 }
 
 /// Returns the errors in the arguments of all elements. In contrast to [`check`], this function accepts a graph whose
@@ -298,7 +331,7 @@ pub(crate) fn prepare(
         names.set_seed(None);
     }
     let tasks = tasks_of(&graph);
-    let Settings { workers, batch, seed, clock, .. } = settings;
+    let Settings { workers, batch, seed, clock, origin, code: loader, .. } = settings;
     let placement = place_named(&graph, &names, workers);
     if failed(&diagnostics) {
         return Err(diagnostics);
@@ -315,6 +348,12 @@ pub(crate) fn prepare(
     let compact = graph.flat.requirements.iter().any(|r| r.0 == "compact_config");
     let config = if compact { castanet_lang::print::compact(&graph.flat) } else { config };
     let held = held(&graph, &built);
+    // Code comes from the operator only.
+    let loader = loader.filter(|_| origin == Origin::Operator);
+    let code = loader.and_then(|loader| {
+        let refused = |why| diagnostics.push(Diagnostic::warning(why, Span::default()));
+        loader.load(&graph).map_err(refused).ok()?
+    });
     let build_state = BuildState::new(&graph, &tasks, (seed, batch), built.effects.clone(), &built.replicas);
     let info = infos(&graph, sources);
     // Drop these references, so that shared state is freed with the last element that uses it.
@@ -330,6 +369,7 @@ pub(crate) fn prepare(
         driver: built.driver,
         signals: std::mem::take(&mut built.signals),
         classes,
+        code,
         inboxes,
         requests: AtomicU32::new(0),
         halted: AtomicBool::new(false),

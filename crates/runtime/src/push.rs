@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Moves packets by push: batches, and also single packets, which need no batch.
 
+use crate::compiled::Compiled;
 use crate::lock::Purpose;
-use crate::node::{Body, Member, NONE, Node, Rest};
+use crate::node::{Body, Member, NONE, Node, Rest, is_all, leave};
 use crate::nodes::Nodes;
 use crate::unwind::blamed;
 use castanet_element::run_loop::{Core, Edge, EdgeRange, Internals as _};
@@ -197,24 +198,35 @@ impl Nodes {
 /// element without a batch, as long as each element emits exactly one packet. Returns true if nothing is left to move.
 /// If something is left, it is in `rest`.
 #[inline(always)]
-pub(crate) fn walk(nodes: &mut [Node], cx: &mut Cx<'_>, n: usize, rest: &mut Option<Rest>) -> bool {
+pub(crate) fn walk(
+    nodes: &mut [Node],
+    compiled: Option<&Compiled>,
+    cx: &mut Cx<'_>,
+    n: usize,
+    rest: &mut Option<Rest>,
+) -> bool {
     match cx.outputs().take_slot() {
-        Some((x, p)) => pass(nodes, cx, x, p, rest),
+        Some((x, p)) => start(nodes, compiled, cx, x, p, rest),
         None => is_all(n, cx.outputs().touched(), rest),
     }
 }
 
-/// Ends the single-packet path at node `n`. `touched` has a bit for each edge on which the node has put packets.
-/// Returns true if there are none. Otherwise stores them in `rest` and returns false.
-// The edges are stored in memory, because a return value would occupy registers on the whole path.
+/// Like [`pass`], but runs compiled code if there is any.
 #[inline(always)]
-pub(crate) fn is_all(n: usize, touched: u64, rest: &mut Option<Rest>) -> bool {
-    if touched != 0 {
-        std::hint::cold_path();
-        *rest = Some(Rest::Touched(n, touched));
-        return false;
+pub(crate) fn start(
+    nodes: &mut [Node],
+    compiled: Option<&Compiled>,
+    cx: &mut Cx<'_>,
+    x: usize,
+    p: Packet,
+    rest: &mut Option<Rest>,
+) -> bool {
+    if let Some(compiled) = compiled
+        && let Some(code) = compiled.ahead(cx, x)
+    {
+        return compiled.run(code, nodes, cx, p, rest);
     }
-    true
+    pass(nodes, cx, x, p, rest)
 }
 
 /// Like [`walk`], but starts with packet `p`, which must cross edge `x`.
@@ -269,16 +281,6 @@ pub(crate) fn pass(
                 return false;
             }
         }
-    }
-}
-
-/// Carries out a verdict that ends the single-packet path. `resume` is the edge that leads to the next action.
-#[inline(never)]
-fn leave(verdict: Verdict, p: Packet, resume: u32, cx: &mut Cx<'_>) {
-    match verdict {
-        Verdict::Next | Verdict::Several => cx.park_one(resume as usize, p),
-        Verdict::Out(port) => cx.emit(port as usize, p),
-        Verdict::Drop(reason) => cx.drop(p, reason),
     }
 }
 

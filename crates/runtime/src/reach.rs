@@ -35,7 +35,7 @@ impl Nodes {
         if let Body::Locked(..) = node.body {
             let reached =
                 self.visit(core, n, Purpose::Turn, single, |state, cx| match &mut state.instance {
-                    Instance::Element(e) => Some(f(e.as_mut(), cx)),
+                    Instance::Element(e) => Some(f(&mut **e, cx)),
                     Instance::Action(_) => None,
                 })?;
             return reached.out.map(|out| Reached {
@@ -51,7 +51,7 @@ impl Nodes {
         let Body::Reaching(e, outbox) = &mut taken.body else { return None };
         let own = EdgeRange { me, base: 0, count: outbox.len() as u32, skip: 0 };
         let mut cx = Cx::over(outbox, core, Some(self), own, single);
-        let out = blamed(&mut cx, |cx| f(e.as_mut(), cx));
+        let out = blamed(&mut cx, |cx| f(&mut **e, cx));
         let emitted = cx.outputs().take_slot().map(|(i, p)| (i + base, p));
         let touched = cx.outputs().touched();
         self.put_back(n, taken.back(), touched);

@@ -14,11 +14,11 @@ use crate::shared::Shared;
 use castanet_element::count::move_counts;
 use castanet_element::run_loop::{self, Core, Internals as _};
 use castanet_element::{
-    Action, AnyElement, Busy, CallError, ConfigError, Cx, HandlerError, Instance, Messages as _, Missing,
-    Object,
+    Busy, CallError, ConfigError, Cx, HandlerError, Instance, Messages as _, Missing, Object,
 };
 use castanet_spec::arg::{ArgCx, with_value};
 use castanet_spec::{Effects, Reconfigure};
+use castanet_typed::{Typed, TypedAction, TypedElement};
 
 impl Shared {
     /// Whether an element can be reconfigured while the router runs.
@@ -80,8 +80,8 @@ impl Shared {
 
 /// A reference to the instance of an element inside its node.
 pub(crate) enum InstanceMut<'a> {
-    Action(&'a mut Box<dyn Action>),
-    Element(&'a mut Box<dyn AnyElement>),
+    Action(&'a mut TypedAction),
+    Element(&'a mut TypedElement),
 }
 
 /// Moves the counts and the state of one element to another. After an error, moves them back.
@@ -170,8 +170,8 @@ impl Nodes {
             // Drop the old element without cleanup. The new element now has its open resources and the state that
             // replicas share.
             match (self.instance_mut(element), new) {
-                (Some(InstanceMut::Action(instance)), Instance::Action(new)) => *instance = new,
-                (Some(InstanceMut::Element(instance)), Instance::Element(new)) => *instance = new,
+                (Some(InstanceMut::Action(instance)), Instance::Action(new)) => *instance = Typed::new(new),
+                (Some(InstanceMut::Element(instance)), Instance::Element(new)) => *instance = Typed::new(new),
                 _ => {
                     return Err(
                         HandlerError::Failed(format!("'{name}' cannot be configured while it runs")).into()

@@ -3,6 +3,7 @@
 
 use crate::barrier::Barrier;
 use crate::build_state::BuildState;
+use crate::compiled::Code;
 use crate::driver_elements::DriverElement;
 use crate::mail::{Inbox, Mail};
 use crate::session::{DEFAULT, Session};
@@ -78,6 +79,8 @@ pub struct Shared {
     pub(crate) build_state: BuildState,
     /// The classes that the configuration may use.
     pub classes: Arc<dyn Classes>,
+    /// The code that was compiled for the configuration.
+    pub(crate) code: Option<Arc<dyn Code>>,
     pub(crate) inboxes: Vec<Inbox>,
     pub(crate) requests: AtomicU32,
     /// True when the workers must return: the router has ended, or another configuration is about to replace this one.

@@ -56,6 +56,14 @@ fn begin(info: &PanicHookInfo<'_>) {
     }
 }
 
+/// Called when a panic begins in a shared library, before the stack unwinds there. The panic hook of this program does not
+/// run for such a panic.
+pub fn panic_began() {
+    if WATCHED.try_with(Cell::get) == Ok(true) {
+        note(|t| *t = PanicReport { dropped: Some(pool::dropped()), ..PanicReport::default() });
+    }
+}
+
 /// Calls `f`. If it panics, returns the report and the payload of the panic. The panic hook that was set before still
 /// handles the panics of other threads.
 pub(crate) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, (PanicReport, Box<dyn Any + Send>)> {
@@ -93,13 +101,7 @@ pub(crate) fn blamed<'a, R>(cx: &mut Cx<'a>, f: impl FnOnce(&mut Cx<'a>) -> R) -
         #[inline(never)]
         fn drop(&mut self) {
             let me = self.0.me();
-            // If the panic was in a package, the panic hook has not run (see `caught`). Unwinding reaches this stack
-            // frame before all others of this program, so read the number of dropped packets here.
-            let dropped = pool::dropped();
-            note(|t| {
-                t.culprit = t.culprit.or(Some(me));
-                t.dropped = t.dropped.or(Some(dropped));
-            });
+            note(|t| t.culprit = t.culprit.or(Some(me)));
         }
     }
     let guard = Guard(cx);

@@ -98,6 +98,8 @@ pub struct ClassSpec {
     pub aliases: &'static [&'static str],
     /// The Rust module that declares the class.
     pub module: &'static str,
+    /// The name of the Rust type in this module.
+    pub type_name: &'static str,
     /// The documentation comment: a summary line, then Markdown.
     pub doc: &'static str,
     /// The port count code, such as `1/1-2`.

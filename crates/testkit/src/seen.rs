@@ -2,6 +2,7 @@
 //! The observable results of a run, to compare a configuration with a transformed one.
 
 use crate::{simulated, try_router};
+use castanet_runtime::Options;
 use std::collections::BTreeMap;
 
 /// The observable results of a run.
@@ -18,7 +19,12 @@ pub struct Seen {
 impl Seen {
     /// Runs a configuration with random elements under simulated time.
     pub fn of(text: &str, batch: usize) -> Seen {
-        let (options, log) = simulated(batch);
+        Seen::with(text, batch, |_| {})
+    }
+    /// Like [`Seen::of`], with options that `change` has changed.
+    pub fn with(text: &str, batch: usize, change: impl FnOnce(&mut Options)) -> Seen {
+        let (mut options, log) = simulated(batch);
+        change(&mut options);
         let mut r = try_router(text, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
         r.run().unwrap();
         r.ledger().check();

@@ -8,6 +8,7 @@ use castanet_element::prelude::*;
 use castanet_element::remote::Remote;
 use castanet_element::{CallError, Messages as _};
 use castanet_lang::{Diagnostic, Sources};
+use castanet_runtime::compiled::{Code, LoadCode};
 use castanet_runtime::swap::{Loaded, Loader, Style, SwapError};
 use castanet_runtime::{Options, Router, Running};
 use castanet_testkit::*;
@@ -467,4 +468,42 @@ fn a_change_of_a_device_has_the_configuration_read_again() {
             std::thread::yield_now();
         }
     });
+}
+
+/// Counts the configurations whose code it is asked for.
+struct Asked(std::sync::atomic::AtomicUsize);
+
+impl LoadCode for Asked {
+    fn load(&self, _: &castanet_graph::Graph) -> Result<Option<Arc<dyn Code>>, String> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Err("no code".into())
+    }
+}
+
+#[test]
+fn only_the_operators_configurations_bring_code() {
+    let _watchdog = Watchdog::arm();
+    let asked = Arc::new(Asked(0.into()));
+    let (options, log) = real(1);
+    let mut r = swappable("Idle -> Discard", Options { code: Some(asked.clone()), ..options });
+    let count = || asked.0.load(Ordering::SeqCst);
+    assert_eq!(count(), 1);
+    let running = r.running().clone();
+    std::thread::scope(|s| {
+        let thread = s.spawn(|| r.run().unwrap());
+        for (origin, n) in [
+            (Origin::User, 1),
+            (Origin::Authorised, 1),
+            (Origin::Anonymous, 1),
+            (Origin::Network, 1),
+            (Origin::Operator, 2),
+        ] {
+            running.swap(origin, "config", "Idle -> Counter -> Discard").unwrap();
+            assert_eq!(count(), n, "{origin:?}");
+        }
+        running.current().unwrap().end();
+        thread.join().unwrap();
+    });
+    // Code that cannot be used is a warning.
+    assert!(log.lines().iter().any(|l| l.contains("no code")), "{:?}", log.lines());
 }
