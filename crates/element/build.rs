@@ -14,30 +14,7 @@ use std::{env, fs};
 /// The crates that define the types which packages and castanet share.
 const API: [&str; 7] = ["derive", "element", "lang", "packet", "spec", "tables", "wire"];
 
-/// A 128-bit FNV-1a hash. No hasher of the standard library promises the same result in later versions.
-struct Hash(u128);
-
-impl Hash {
-    fn add(&mut self, bytes: &[u8]) {
-        for b in bytes.iter().chain(&[0xff]) {
-            self.0 = (self.0 ^ u128::from(*b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-        }
-    }
-}
-
-/// Appends the paths of all Rust files in `folder` and its subfolders to `into`, in a fixed order.
-fn files(folder: &Path, into: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let mut entries: Vec<_> = entries.flatten().map(|e| e.path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            files(&path, into);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            into.push(path);
-        }
-    }
-}
+include!("build/hash.rs");
 
 /// One package of a `Cargo.lock` file: name, version, dependencies as `NAME` or `NAME VERSION`.
 type Locked<'a> = (&'a str, &'a str, Vec<&'a str>);
@@ -80,19 +57,8 @@ fn dependencies(lock: &str) -> BTreeSet<String> {
 fn main() {
     let variable = |name: &str| env::var(name).unwrap_or_default();
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
-    let mut hash = Hash(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
-    for name in API {
-        // In the repository, the folders of the API crates are next to the folder of this crate, so their source is
-        // hashed. Outside the repository, there is no such source, and only the version and the lock file are hashed.
-        let folder = here.join("..").join(name);
-        println!("cargo:rerun-if-changed={}", folder.display());
-        let mut all = Vec::new();
-        files(&folder.join("src"), &mut all);
-        for path in all {
-            hash.add(path.strip_prefix(&folder).unwrap_or(&path).to_string_lossy().as_bytes());
-            hash.add(&fs::read(&path).unwrap_or_default());
-        }
-    }
+    let mut hash = Hash::new();
+    add_sources(&mut hash, &here, &API);
     let lock = here.join("../../Cargo.lock");
     println!("cargo:rerun-if-changed={}", lock.display());
     for name in dependencies(&fs::read_to_string(lock).unwrap_or_default()) {

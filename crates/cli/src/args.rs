@@ -83,6 +83,9 @@ pub enum Command {
         castanet fastclassifier --reverse fast.click"
     )]
     FastClassifier(FastClassifier),
+    /// Compile code for a configuration, which moves packets from element to element by direct calls.
+    #[command(after_help = crate::devirtualize::EXAMPLES)]
+    Devirtualize(crate::devirtualize::Devirtualize),
     /// Replace parts of a configuration by others that do the same, as patterns say.
     #[command(
         after_help = "A pattern file has a compound class X for each pattern, and a class X_Replacement for its replacement. \
@@ -206,6 +209,9 @@ pub struct Run {
     pub allow_reconfigure: bool,
     #[command(flatten)]
     pub from_clients: crate::control::FromClients,
+    /// Run the code in the archive of the configuration that 'castanet devirtualize' has put there.
+    #[arg(long)]
+    pub allow_code: bool,
     /// What to do when an element panics on a packet, in its task or in a timer. `stop`: an orderly stop.
     /// `disable`: continue without the element, which then drops its packets. `continue`: continue with the
     /// element, although its state may be wrong.

@@ -14,6 +14,7 @@ mod classic;
 mod combine;
 mod control;
 mod ctl;
+mod devirtualize;
 mod doc;
 mod doctor;
 mod draw;
@@ -93,6 +94,7 @@ pub fn main() -> ExitCode {
         args::Command::Check(a) => check::main(&a),
         args::Command::Flatten(a) => flatten::main(&a),
         args::Command::FastClassifier(a) => fastclassifier::main(&a),
+        args::Command::Devirtualize(a) => devirtualize::main(&a),
         args::Command::Fmt(a) => fmt::main(&a),
         args::Command::Pretty(a) => pretty::main(&a),
         args::Command::Align(a) => align::main(&a),

@@ -3,6 +3,7 @@
 
 use crate::args::Run;
 use crate::classes::BuiltIn;
+use crate::devirtualize::Loader;
 use crate::load::{Loaded, Source, complain, load_in, show};
 use crate::processor::Processors;
 use crate::reread::{Reader, reread};
@@ -11,6 +12,7 @@ use crate::{live, requests, summary};
 use castanet_element::{Classes, Clock};
 use castanet_graph::Graph;
 use castanet_lang::{Diagnostic, Sources, Unknown};
+use castanet_runtime::compiled::LoadCode;
 use castanet_runtime::{Options, Router, Running};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -48,7 +50,7 @@ pub fn build(
     router
 }
 
-fn options(args: &Run, text: &str) -> Result<Options, String> {
+fn options(args: &Run, name: &str, text: &str) -> Result<Options, String> {
     let clock = match &args.simtime {
         Some(t) => Clock::simulated(simulated(t)?),
         None => Clock::real(),
@@ -75,6 +77,7 @@ fn options(args: &Run, text: &str) -> Result<Options, String> {
         client_files: args.from_clients.library_path.clone(),
         report_undefined: true,
         on_panic: args.on_panic.into(),
+        code: args.allow_code.then(|| -> Arc<dyn LoadCode> { Arc::new(Loader { name: name.to_string() }) }),
         printer: Box::new(|text| {
             let _ = std::io::stderr().lock().write_all(&castanet_lang::bytes::line(text));
         }),
@@ -114,7 +117,7 @@ fn run(args: &Run, built_in: BuiltIn) -> Result<ExitCode, String> {
         complain(&format!("{}: the configuration has no elements, there is nothing to run", source.name));
         return Ok(ExitCode::SUCCESS);
     }
-    let options = options(args, &loaded.text)?;
+    let options = options(args, &source.name, &loaded.text)?;
     let held = args.privileges.start()?;
     let Loaded { sources, graph, mut diagnostics, classes, .. } = loaded;
     // Click runs configurations with wrong packet types, and its users' configurations have to run here.

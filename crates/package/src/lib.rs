@@ -11,6 +11,7 @@
 //! copied.
 
 pub mod build;
+pub mod code;
 mod compiler;
 pub mod driver;
 pub mod header;

@@ -3,6 +3,7 @@
 
 use crate::header::{Header, Refusal, check};
 use crate::intern;
+use castanet_devirtualized::{CODE_SYMBOL, Exported};
 use castanet_element::class::{Inform, Make};
 use castanet_element::package::{Host, PACKAGE_SYMBOL, Package, Wrap, Wrapped, types};
 use castanet_element::{BuildCx, ClassDef, ConfigError, Instance};
@@ -83,6 +84,7 @@ fn raise(text: String) -> ! {
 
 /// Prints a panic message of a library in the format of the standard library.
 fn report(text: &str) {
+    castanet_runtime::panic_began();
     let thread = std::thread::current();
     let line = format!("\nthread '{}': {text}\n", thread.name().unwrap_or("<unnamed>"));
     // If standard error is closed, the message is lost.
@@ -160,6 +162,17 @@ impl Library {
         });
         *content.link.lock() = Arc::downgrade(&library);
         Ok((library, content))
+    }
+
+    /// The compiled code of a configuration, if this library has it. The library stays loaded from now on.
+    pub(crate) fn code(self: &Arc<Self>) -> Option<&'static Exported> {
+        // SAFETY: `code::build` writes the crate that exports this symbol with this type. The name in the header, which
+        // `code::load` has checked, states that both sides have the same source of the type.
+        let exported = unsafe { self._code.get::<*const Exported>(CODE_SYMBOL.as_bytes()) }.ok()?;
+        std::mem::forget(self.clone());
+        // SAFETY: the pointer is the address of a static of the library. The library is never unloaded, because a
+        // reference to it was leaked.
+        unsafe { (*exported).as_ref() }
     }
 
     /// The package name that configurations require.

@@ -6,6 +6,7 @@ use super::options::{About, HELP, Opt, VERSION, Value, Word, Wrong};
 use crate::provides::{self, Kinds};
 use castanet_classes::Registry;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 const ABOUT: About = About {
@@ -22,7 +23,7 @@ const ABOUT: About = About {
     ],
 };
 
-/// Commands of Click's click-buildtool that are not implemented here.
+/// Commands of Click's click-buildtool for classes written in C++.
 const OTHERS: &[&str] = &[
     "shortensyms",
     "compile-shortensyms",
@@ -31,15 +32,23 @@ const OTHERS: &[&str] = &[
     "elem2package",
     "elem2export",
     "quietlink",
-    "prefix",
 ];
 
 /// Runs as `click-buildtool`.
 pub fn main(mut words: Vec<OsString>) -> ExitCode {
     let first = words.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
     if OTHERS.contains(&first.as_str()) {
-        say(&format!("{} {first}: not built yet", ABOUT.name));
+        say(&format!(
+            "{} {first}: it is for classes written in C++; 'castanet build-package DIR' builds classes written in Rust",
+            ABOUT.name
+        ));
         return ExitCode::FAILURE;
+    }
+    if first == "prefix" {
+        // The folder above that of the program, below which packages are installed.
+        let exe = std::env::current_exe().unwrap_or_default();
+        let prefix = exe.parent().and_then(Path::parent).unwrap_or(Path::new("/usr/local"));
+        return ExitCode::from(u8::from(!print(ABOUT.name, &format!("{}\n", prefix.display()))));
     }
     let provides = first == "provides";
     if provides {

@@ -66,7 +66,12 @@ const ABOUT: About = About {
         )
         .own(),
         Opt::new(&["clickpath"], "C", Value::Required("PATH"), "look for libraries along PATH"),
-        Opt::unbuilt(&["dpdk"], "", Value::None),
+        Opt::new(
+            &["dpdk"],
+            "",
+            Value::None,
+            "accepted with its arguments up to --; devices are opened by the kernel's drivers",
+        ),
         HELP,
         VERSION,
     ],
@@ -179,11 +184,21 @@ fn number<N: FromStr>(option: &str, what: &str, text: &str) -> Result<N, Wrong> 
 
 /// Runs as `click`, with the classes in this program.
 pub fn main(words: Vec<OsString>, built_in: BuiltIn) -> ExitCode {
-    match settings(words) {
+    match settings(without_dpdk(words)) {
         Ok(Asked::Print(text)) => ExitCode::from(u8::from(!print(ABOUT.name, &text))),
         Ok(Asked::Run(s)) => ExitCode::from(run(*s, built_in)),
         Err(wrong) => ABOUT.complain(&wrong),
     }
+}
+
+/// Removes `--dpdk` and the words that follow it, up to `--`. FastClick passes them to DPDK, which is not used here.
+fn without_dpdk(mut words: Vec<OsString>) -> Vec<OsString> {
+    if let Some(first) = words.iter().position(|w| w == "--dpdk") {
+        say("warning: --dpdk: devices are opened by the kernel's drivers");
+        let end = words.iter().skip(first).position(|w| w == "--").map_or(words.len(), |n| first + n + 1);
+        words.drain(first..end);
+    }
+    words
 }
 
 /// Builds the router; the error is the exit code.

@@ -11,6 +11,7 @@ pub mod click;
 mod click2xml;
 mod combine;
 mod compile;
+mod devirtualize;
 mod elementmap;
 mod fastclassifier;
 mod filter;
@@ -73,6 +74,7 @@ impl Tool {
             "click-mkelemmap" => elementmap::main(words),
             "click-fastclassifier" => fastclassifier::main(words),
             "click-align" => align::main(words),
+            "click-devirtualize" => devirtualize::main(words),
             "click-compile" => compile::main(words),
             "click-mkmindriver" => mindriver::main(words),
             "click-undead" => undead::main(words),

@@ -35,7 +35,7 @@ impl Bench {
             "click-check",
             "click-flatten",
             "click-buildtool",
-            "click-devirtualize",
+            "click-install",
             "click2xml",
             "xml2click",
         ] {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The crates that the code of `castanet devirtualize` is compiled against, in the versions that belong together.
+#![forbid(unsafe_code)]
+
+pub use castanet_element;
+pub use castanet_elements;
+pub use castanet_packet;
+pub use castanet_runtime;
+
+use castanet_runtime::compiled::Entry;
+
+/// A hash of the source of the classes and of the run loop.
+pub const SOURCE: &str = env!("CASTANET_SOURCE");
+
+/// The symbol of the [`Exported`] in a shared library.
+pub const CODE_SYMBOL: &str = "CASTANET_CODE";
+
+/// The code that a shared library exports.
+pub struct Exported {
+    /// The inputs that the code pushes packets to: element and input.
+    pub doors: &'static [(u32, u32)],
+    /// The functions with which packets start, and their doors.
+    pub entries: &'static [(u32, Entry)],
+}
+
+/// Whether two texts are the same, for assertions at compile time.
+pub const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
