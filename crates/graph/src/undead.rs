@@ -165,6 +165,15 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Whether a connection from or to an Idle can be removed, because the port at its other end has other connections.
+    fn is_idle(&self, c: &Connection) -> bool {
+        let g = self.graph;
+        let idle = |e: usize| g.spec(e).is_some_and(|s| s.name == "Idle");
+        let others = |all: &[PortRef]| all.iter().any(|p| !idle(p.element));
+        let free = |e: usize| idle(e) && !self.named.get(e).copied().unwrap_or(true);
+        free(c.from.element) && others(g.upstream(c.to)) || free(c.to.element) && others(g.downstream(c.from))
+    }
+
     /// The input and the output between which an element passes all packets on unchanged. None if it does more, or if
     /// its name occurs in a configuration string.
     fn passage(&self, e: usize) -> Option<(usize, usize)> {
@@ -208,7 +217,8 @@ impl<'a> Pass<'a> {
             }
         }
         let is_gone = |gone: &[bool], e: usize| gone.get(e).copied().unwrap_or(true);
-        let mut links = Links::new(&g.flat, |e| is_gone(&gone, e));
+        let mut links =
+            Links::new(&g.flat, |c| is_gone(&gone, c.from.element) || is_gone(&gone, c.to.element) || self.is_idle(c));
         for e in 0..g.len() {
             if is_gone(&gone, e) {
                 continue;
@@ -232,10 +242,10 @@ struct Links {
 }
 
 impl Links {
-    /// Makes the list from the connections of `flat`, without those from or to elements that are gone.
-    fn new(flat: &Flat, gone: impl Fn(usize) -> bool) -> Links {
+    /// Makes the list from the connections of `flat`, without those that are gone.
+    fn new(flat: &Flat, gone: impl Fn(&Connection) -> bool) -> Links {
         let mut links = Links { all: Vec::new(), of: HashMap::new() };
-        for c in flat.connections.iter().filter(|c| !gone(c.from.element) && !gone(c.to.element)) {
+        for c in flat.connections.iter().filter(|c| !gone(c)) {
             links.add(*c);
         }
         links

@@ -4,11 +4,17 @@
 
 mod common;
 
+use castanet_classes::Registry;
+use castanet_graph::network::uncombine;
+use castanet_graph::undead::undead;
+use castanet_graph::xform::{Direction, Rule, Shipped, xform};
+use castanet_lang::elaborate::load_fragments;
+use castanet_lang::{Flat, NoLibrary, Options as LangOptions, Sources, Unknown, print};
 use castanet_net::options::HostOption;
 use castanet_net::report::PingReport;
 use castanet_net::{Options, Report, Topology};
-use castanet_spec::Prefix;
-use common::{Net, ring, shared_wire};
+use castanet_spec::{ClassSpecs, Prefix};
+use common::{Net, ip_router, ring, shared_wire};
 
 fn pings(all: &[(&str, &str)]) -> Options {
     Options { pings: all.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect(), ..Options::default() }
@@ -56,6 +62,54 @@ fn latency_and_bandwidth() {
     assert!((0.1010..0.1011).contains(&min), "{min}");
     // The first request also waits for ARP replies.
     assert!((0.2..0.3).contains(&max), "{max}");
+}
+
+/// Applies the patterns that come with the program under this name.
+fn transformed(flat: Flat, patterns: &str, classes: &dyn ClassSpecs) -> Flat {
+    let options = LangOptions { classes: &Registry::new(), defines: &[], library: &NoLibrary, unknown: Unknown::Opaque };
+    let text = Shipped::named(patterns).unwrap().text;
+    let fragments = load_fragments(&mut Sources::new(), patterns, text.as_bytes(), &options).fragments;
+    let (rules, wrong) = Rule::read(&fragments, Direction::Forward);
+    assert!(wrong.is_empty(), "{wrong:?}");
+    xform(flat, &rules, classes).unwrap().flat
+}
+
+#[test]
+fn links_without_arp() {
+    let router = |devices: &[&str], routes: &[&str], own: &str| ip_router(devices, routes).replace("eth1:eth", own);
+    let (a, b) = ("2:0:0:0:1:1", "2:0:0:0:1:2");
+    let texts = [
+        (
+            "A".to_string(),
+            router(&["eth0 10.0.1.1/24", &format!("eth1 10.0.0.1/30 {a}")], &["10.0.2.0/24 10.0.0.2 2"], a),
+        ),
+        (
+            "B".to_string(),
+            router(&["eth0 10.0.2.1/24", &format!("eth1 10.0.0.2/30 {b}")], &["10.0.1.0/24 10.0.0.1 2"], b),
+        ),
+    ];
+    let net = || Net::of(&texts, &["A.eth1==B.eth1"]);
+    let mut without = net();
+    without.flat = transformed(without.flat, "arp", without.classes.as_ref());
+    let options = Options { ping_all: true, ..Options::default() };
+    let (before, after) = (net().run(&options), without.run(&options));
+    assert_eq!(results(&before), [(3, 3, 0, 0); 2], "{}", before.text());
+    assert_eq!(results(&after), results(&before), "{}", after.text());
+    // The request and the reply of each router.
+    assert_eq!(before.links[0].sent - after.links[0].sent, 2, "{}", after.text());
+    for (router, own, other) in [("A", a, b), ("B", b, a)] {
+        let flat = uncombine(&without.flat, router).unwrap();
+        let (flat, _) = undead(flat, without.classes.as_ref());
+        let text = print::driver(&flat);
+        assert!(text.contains(&format!("arp1 :: EtherEncap(0x0800, {own}, {other});")), "{text}");
+        // Those of eth0, where hosts are.
+        for class in ["ARPQuerier", "ARPResponder"] {
+            assert_eq!(flat.elements.iter().filter(|e| e.class == class).count(), 1, "{class}: {text}");
+        }
+        for class in ["Idle", "AnsweredBy", "NoRequests", "RouterLink"] {
+            assert!(flat.elements.iter().all(|e| e.class != class), "{class}: {text}");
+        }
+    }
 }
 
 #[test]

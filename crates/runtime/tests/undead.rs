@@ -48,6 +48,12 @@ fn what_is_removed() {
             "InfiniteSource@1 :: InfiniteSource;\nw :: Switch;\nDiscard@3 :: Discard;\nIdle@undead@1 :: Idle;\n\nInfiniteSource@1 -> w\n    -> Discard@3;\nw [1] -> Idle@undead@1;\n",
             &[("c :: Counter", NoEnd)],
         ),
+        // An Idle at ports that have other connections.
+        (
+            "s :: InfiniteSource -> q :: Queue -> u :: Unqueue -> d :: Discard; i :: Idle -> q; q -> i;",
+            "s :: InfiniteSource;\nq :: Queue;\nu :: Unqueue;\nd :: Discard;\n\ns -> q\n    -> u\n    -> d;\n",
+            &[],
+        ),
         // Elements whose names occur in other configuration strings are not removed, and neither are elements that
         // print.
         (
