@@ -101,20 +101,26 @@ pub fn count(
     const SHORT: u64 = 1;
     const LONG: u64 = 4;
     let packet = |contestant| {
-        let total = |rounds| collected(program, arguments, Run { contestant, traffic, batch, rounds });
+        let total = |rounds| {
+            let run = Run { contestant, traffic, batch, rounds }.text();
+            collected(program, arguments.iter().copied().chain([run.as_str()]))
+        };
         let difference = total(LONG)?.saturating_sub(total(SHORT)?);
         Ok::<f64, String>(difference as f64 / ((LONG - SHORT) * 2 * PACKETS) as f64)
     };
     Ok(Instructions { castanet: packet(Contestant::Castanet)?, monolith: packet(Contestant::Monolith)? })
 }
 
-fn collected(program: &Path, arguments: &[&str], run: Run) -> Result<u64, String> {
+/// Returns the number of instructions of a program that callgrind runs.
+///
+/// # Errors
+/// callgrind or the program fails.
+pub(crate) fn collected<'a>(
+    program: &Path,
+    arguments: impl IntoIterator<Item = &'a str>,
+) -> Result<u64, String> {
     let mut valgrind = Command::new("valgrind");
-    valgrind
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .args(arguments)
-        .arg(run.text());
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program).args(arguments);
     let out = valgrind.stdin(Stdio::null()).output().map_err(|e| format!("valgrind: {e}"))?;
     let text = String::from_utf8_lossy(&out.stderr);
     let number = text.lines().find_map(|l| l.split_once("Collected :")?.1.trim().parse().ok());

@@ -8,12 +8,15 @@
 //!
 //! [`control`] measures how much clients of a control socket slow down a router.
 //!
+//! [`aspl`] reproduces the figures of the papers on optimisation passes and on the cost of elements.
+//!
 //! [`scale`] measures the cost of sharing elements between workers, and predicts the throughput with more workers.
 //!
 //! [`veth`] compares a router between real devices with the kernel's router; [`swap`] measures hot swaps.
 //! [`curves`] reproduces curves of the papers: the behaviour of configurations over a range of loads.
 #![forbid(unsafe_code)]
 
+pub mod aspl;
 mod chart;
 pub mod control;
 pub mod curves;

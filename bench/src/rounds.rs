@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashSet;
 
 /// The CPU time of this thread, in nanoseconds.
-fn thread_time() -> i64 {
+pub(crate) fn thread_time() -> i64 {
     let t = clock_gettime(ClockId::ThreadCPUTime);
     t.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec)
 }

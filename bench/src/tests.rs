@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #![allow(clippy::unwrap_used)]
+use crate::aspl::collect::Collect;
 use crate::fig8::{self, Results, Row, Spread};
 use crate::frames::{Traffic, frames};
 use crate::instructions::Run;
@@ -9,41 +10,6 @@ use castanet_element::prelude::*;
 use castanet_element::{Clock, element};
 use castanet_io::CaptureReader;
 use std::collections::BTreeSet;
-use std::fmt::Write;
-
-/// Collects frames as text.
-///
-/// # Ports
-/// Input 0: packets.
-///
-/// # Example
-/// ```click
-/// MemSource(LIMIT 1) -> Collect;
-/// ```
-#[derive(Class)]
-#[class(name = "Collect", ports = "1/0", processing = "h/h", packets = "any/", workers = exclusive, handlers)]
-#[class(drops(Consumed), ends(Consumed))]
-struct Collect {
-    text: String,
-}
-
-#[handlers]
-impl Collect {
-    /// The frames in hexadecimal, one per line.
-    #[read]
-    fn frames(&self) -> Table {
-        Table(self.text.clone())
-    }
-}
-
-impl Element for Collect {
-    fn push(&mut self, _: usize, batch: &mut Batch, cx: &mut Cx<'_>) {
-        for p in batch.drain() {
-            writeln!(self.text, "{}", hex(p.data())).unwrap();
-            cx.drop(p, Reason::Consumed);
-        }
-    }
-}
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |s, b| format!("{s}{b:02x}"))

@@ -12,7 +12,7 @@ pub mod generator;
 pub mod part;
 mod plot;
 pub mod report;
-mod world;
+pub(crate) mod world;
 
 pub use generator::Generator;
 pub use plot::svg;

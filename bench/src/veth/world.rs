@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hosts of a measurement: a sender, two routers, and a receiver behind both.
 
-use super::generator::{Arrivals, Generator};
+use super::generator::{Arrivals, Generator, Load};
 use super::{Settings, WHO};
 use crate::launch::{Launcher, PATIENCE};
 use crate::process::Process;
@@ -28,14 +28,126 @@ pub const ADDRESSES: [(&str, &str); 2] = [("in", "10.0.0.1/24"), ("out", "10.0.1
 
 /// The processes of a measurement.
 pub struct World {
-    generators: [Process; 2],
-    arrivals: [Arrivals; 2],
+    streams: [Stream; 2],
     router: Process,
     _hosts: Vec<Process>,
     /// The method of packet generation.
     pub generator: Generator,
     /// The reason why live frames are not used; `None` if they are used, or if another method was requested.
     pub fallback: Option<String>,
+}
+
+/// The addresses of the packets through all routers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flow<'a> {
+    /// The CPU of the generator.
+    pub processor: &'a str,
+    /// The frame length in bytes.
+    pub length: usize,
+    /// The source IP address.
+    pub from: &'a str,
+    /// The destination IP address.
+    pub to: &'a str,
+}
+
+/// Connects the devices `in` and `out` of a router to the sender and the receiver. Both call their devices `name`.
+///
+/// # Errors
+/// The kernel does not permit it.
+pub(crate) fn join(
+    launcher: &Launcher,
+    router: &Process,
+    (number, name): (usize, &str),
+    [sender, receiver]: [&Process; 2],
+) -> Result<(), String> {
+    for (link, end, device) in [(1, sender, "in"), (2, receiver, "out")] {
+        let make = format!(
+            "link add name {name} address {} type veth peer name {device} address {} netns {}",
+            ether(number, link, 2),
+            ether(number, link, 1),
+            router.id()
+        );
+        launcher.ip(end, &[make, format!("link set {name} up")])?;
+    }
+    launcher.ip(router, &["link set in up".into(), "link set out up".into()])
+}
+
+/// The packets through one router: the process that sends them, and the device at which they arrive.
+pub(crate) struct Stream {
+    generator: Process,
+    arrivals: Arrivals,
+}
+
+impl Stream {
+    /// Starts the generator for the router with this number. `name` is the device of sender and receiver, and `worker` says
+    /// what the cost of the packets is, as for [`super::part::run`].
+    ///
+    /// # Errors
+    /// The kernel does not permit this method of generation.
+    pub fn start(
+        launcher: &Launcher,
+        how: Generator,
+        (number, name): (usize, &str),
+        [sender, receiver, router]: [&Process; 3],
+        flow: Flow<'_>,
+        (kind, worker): (&str, &str),
+    ) -> Result<Stream, String> {
+        let [from, to] = [ether(number, 1, 2), ether(number, 1, 1)];
+        let (sender, at) = (sender.id().to_string(), receiver.id().to_string());
+        let length = flow.length.to_string();
+        let words = ["send", &sender, flow.processor, how.name(), name, &length, &from, &to, flow.from, flow.to];
+        let watched = [&at, name, kind, worker];
+        let all: Vec<&str> = words.into_iter().chain(watched).collect();
+        let generator = launcher.part("generator", &all)?;
+        generator.line(PATIENCE)?;
+        if how == Generator::Live {
+            let words = ["napi", &router.id().to_string(), "in"];
+            launcher.part("live frames cannot be received", &words)?.wait(PATIENCE)?;
+        }
+        Ok(Stream { generator, arrivals: Arrivals { receiver: receiver.id(), device: name.into() } })
+    }
+
+    /// Sends packets, and waits until no more of them arrive. Returns the generator's counts and times of the trial, and the
+    /// number of packets that arrived.
+    ///
+    /// # Errors
+    /// A process has ended.
+    pub fn send(&mut self, rate: f64, time: Duration) -> Result<(Load, u64), String> {
+        self.generator.tell(&format!("{rate} {}", time.as_millis()))?;
+        let line = self.generator.line(time + PATIENCE)?;
+        let load = Load::parse(&line).ok_or_else(|| format!("generator: '{line}'"))?;
+        let (mut last, mut moved) = (self.arrivals.count()?, Instant::now());
+        let deadline = moved + DRAIN;
+        while last < load.before.saturating_add(load.all)
+            && moved.elapsed() < STILL
+            && Instant::now() < deadline
+        {
+            std::thread::sleep(Duration::from_millis(5));
+            let now = self.arrivals.count()?;
+            if now != last {
+                (last, moved) = (now, Instant::now());
+            }
+        }
+        Ok((load, last.saturating_sub(load.before)))
+    }
+}
+
+/// Starts the streams of several routers. Without a requested method, uses live frames if the kernel permits them for all.
+/// Returns the streams, the method, and the reason why live frames are not used.
+///
+/// # Errors
+/// The kernel does not permit the method.
+pub(crate) fn start_all(
+    requested: Option<Generator>,
+    start: impl Fn(Generator) -> Result<Vec<Stream>, String>,
+) -> Result<(Vec<Stream>, Generator, Option<String>), String> {
+    match requested {
+        Some(how) => Ok((start(how)?, how, None)),
+        None => match start(Generator::Live) {
+            Ok(streams) => Ok((streams, Generator::Live, None)),
+            Err(why) => Ok((start(Generator::Packet)?, Generator::Packet, Some(why))),
+        },
+    }
 }
 
 impl World {
@@ -49,17 +161,8 @@ impl World {
         let [sender, castanet, receiver] = [(); 3].map(|()| launcher.host(Some(kernel.id())));
         let (sender, castanet, receiver) = (sender?, castanet?, receiver?);
         let routers = [&kernel, &castanet];
-        for (i, (router, name)) in routers.iter().zip(WHO).enumerate() {
-            for (link, end, device) in [(1, &sender, "in"), (2, &receiver, "out")] {
-                let make = format!(
-                    "link add name {name} address {} type veth peer name {device} address {} netns {}",
-                    ether(i, link, 2),
-                    ether(i, link, 1),
-                    router.id()
-                );
-                launcher.ip(end, &[make, format!("link set {name} up")])?;
-            }
-            launcher.ip(router, &["link set in up".into(), "link set out up".into()])?;
+        for (router, name) in routers.iter().zip(WHO.into_iter().enumerate()) {
+            join(&launcher, router, name, [&sender, &receiver])?;
         }
         let mut lines = Vec::new();
         for (device, address) in ADDRESSES {
@@ -85,45 +188,17 @@ impl World {
             (false, 0) => ("self", "0".into()),
             (false, _) => ("pid", router.id().to_string()),
         };
-        let arrivals = WHO.map(|name| Arrivals { receiver: receiver.id(), device: name.into() });
-        let start = |how: Generator, i: usize| -> Result<Process, String> {
-            let name = WHO.get(i).copied().unwrap_or_default();
-            let [from, to] = [ether(i, 1, 2), ether(i, 1, 1)];
-            let words = [
-                &sender.id().to_string(),
-                &cpu[0],
-                how.name(),
-                name,
-                &settings.length.to_string(),
-                &from,
-                &to,
-                SENDER,
-                RECEIVER,
-            ];
-            let (kind, worker) = worker(i);
-            let watched = [&receiver.id().to_string(), name, kind, &worker];
-            let all: Vec<&str> = ["send"].into_iter().chain(words).chain(watched).collect();
-            let process = launcher.part("generator", &all)?;
-            process.line(PATIENCE)?;
-            Ok(process)
-        };
-        let both = |how: Generator| -> Result<[Process; 2], String> {
-            let generators = [start(how, 0)?, start(how, 1)?];
-            for router in routers.iter().filter(|_| how == Generator::Live) {
-                let words = ["napi", &router.id().to_string(), "in"];
-                launcher.part("live frames cannot be received", &words)?.wait(PATIENCE)?;
-            }
-            Ok(generators)
-        };
-        let (generators, generator, fallback) = match settings.generator {
-            Some(how) => (both(how)?, how, None),
-            None => match both(Generator::Live) {
-                Ok(generators) => (generators, Generator::Live, None),
-                Err(why) => (both(Generator::Packet)?, Generator::Packet, Some(why)),
-            },
-        };
+        let flow = Flow { processor: &cpu[0], length: settings.length, from: SENDER, to: RECEIVER };
+        let (streams, generator, fallback) = start_all(settings.generator, |how| {
+            let start = |(number, (name, host)): (usize, (&str, &&Process))| {
+                let (kind, worker) = worker(number);
+                Stream::start(&launcher, how, (number, name), [&sender, &receiver, host], flow, (kind, &worker))
+            };
+            WHO.into_iter().zip(&routers).enumerate().map(start).collect()
+        })?;
+        let streams = <[Stream; 2]>::try_from(streams).map_err(|_| "a router is missing")?;
         let hosts = vec![kernel, sender, castanet, receiver];
-        let mut world = World { generators, arrivals, router, _hosts: hosts, generator, fallback };
+        let mut world = World { streams, router, _hosts: hosts, generator, fallback };
         for (i, name) in WHO.into_iter().enumerate() {
             world.await_router(i, name)?;
         }
@@ -149,33 +224,12 @@ impl World {
     ///
     /// # Errors
     /// A process has ended.
-    pub fn send(
-        &mut self,
-        who: usize,
-        rate: f64,
-        time: Duration,
-    ) -> Result<(super::generator::Load, u64), String> {
-        let (Some(generator), Some(arrivals)) = (self.generators.get_mut(who), self.arrivals.get(who)) else {
-            return Err("no such router".into());
-        };
-        generator.tell(&format!("{rate} {}", time.as_millis()))?;
-        let line = generator.line(time + PATIENCE)?;
-        let load = super::generator::Load::parse(&line).ok_or_else(|| format!("generator: '{line}'"))?;
-        let (mut last, mut moved) = (arrivals.count()?, Instant::now());
-        let deadline = moved + DRAIN;
-        while last < load.before.saturating_add(load.all)
-            && moved.elapsed() < STILL
-            && Instant::now() < deadline
-        {
-            std::thread::sleep(Duration::from_millis(5));
-            let now = arrivals.count()?;
-            if now != last {
-                (last, moved) = (now, Instant::now());
-            }
-        }
+    pub fn send(&mut self, who: usize, rate: f64, time: Duration) -> Result<(Load, u64), String> {
+        let stream = self.streams.get_mut(who).ok_or("no such router")?;
+        let done = stream.send(rate, time)?;
         if self.router.has_ended() {
             return Err(format!("the router castanet has ended: {}", self.router.complaints()));
         }
-        Ok((load, last.saturating_sub(load.before)))
+        Ok(done)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet bench`: measures forwarding rates and behaviour under load.
 
+mod aspl;
 mod control;
 mod curves;
 mod results;
@@ -27,6 +28,9 @@ pub struct Bench {
 pub enum What {
     /// The forwarding path of TOCS 2000, Figure 8, against a hand-written forwarder that sends the same bytes.
     Fig8(Fig8),
+    /// What the passes of the tools do for a router, and what its elements cost (ASPLOS 2002, TOCS 2000).
+    #[command(long_about = aspl::ABOUT, after_help = aspl::EXAMPLES)]
+    Aspl(Box<aspl::Aspl>),
     /// Forwarded rate against offered rate, for a router between two devices and for the kernel's router.
     #[command(long_about = veth::ABOUT, after_help = veth::EXAMPLES)]
     Veth(veth::Veth),
@@ -104,6 +108,7 @@ pub fn main(arguments: &Bench) -> ExitCode {
             Some(run) => run.run(),
             None => measure(fig8),
         },
+        What::Aspl(arguments) => aspl::main(arguments),
         What::Veth(arguments) => {
             warn();
             veth::main(arguments)

@@ -96,7 +96,7 @@ fn percent(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "expected a number from 0 to 100".to_string())
 }
 
-fn processors(text: &str) -> Result<[usize; 2], String> {
+pub(super) fn processors(text: &str) -> Result<[usize; 2], String> {
     let both = text.split_once(',').and_then(|(a, b)| Some([a.parse().ok()?, b.parse().ok()?]));
     both.filter(|p| p.iter().all(|n| *n < 1024)).ok_or_else(|| "expected two numbers, as in 0,1".to_string())
 }

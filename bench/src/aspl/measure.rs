@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measures configurations alternately, in time and in instructions.
+
+use super::router::{self, ClassesOf, MEASURED};
+use crate::fig8::{PACKETS, Spread};
+use crate::frames::{Traffic, frames};
+use crate::instructions::{Contestant, Run, collected};
+use crate::monolith::Monolith;
+use crate::rounds::thread_time;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The number of rounds of one turn of a configuration. The median counts.
+const INNER: u64 = 4;
+/// The rounds of the two runs under callgrind. The difference does not include the start of the program.
+const COUNTED: [u64; 2] = [1, 4];
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A configuration or archive.
+    Configuration(Vec<u8>),
+    /// The hand-written forwarder.
+    Monolith,
+}
+
+/// The cost of a packet.
+#[derive(Clone, Debug, Default)]
+pub struct Cost {
+    /// Nanoseconds in each turn.
+    pub turns: Vec<f64>,
+    /// Instructions, if counted.
+    pub instructions: Option<f64>,
+}
+
+impl Cost {
+    /// The additional cost compared with `other`, which was measured in the same turns.
+    pub fn minus(&self, other: &Cost) -> Cost {
+        Cost {
+            turns: self.turns.iter().zip(&other.turns).map(|(a, b)| a - b).collect(),
+            instructions: self.instructions.zip(other.instructions).map(|(a, b)| a - b),
+        }
+    }
+    /// The nanoseconds.
+    pub fn ns(&self) -> Spread {
+        Spread::of(self.turns.iter().copied())
+    }
+    /// The cost divided by `other`, which was measured in the same turns: of nanoseconds, and of instructions.
+    pub fn ratio(&self, other: &Cost) -> (Spread, Option<f64>) {
+        let turns = self.turns.iter().zip(&other.turns).filter(|(_, b)| **b != 0.0).map(|(a, b)| a / b);
+        let instructions = self.instructions.zip(other.instructions).filter(|(_, b)| *b != 0.0);
+        (Spread::of(turns), instructions.map(|(a, b)| a / b))
+    }
+}
+
+/// One turn of the hand-written forwarder: nanoseconds per packet.
+fn monolith(batch: usize) -> f64 {
+    let (f0, f1) = (frames(Traffic::One, 0), frames(Traffic::One, 1));
+    let mut m = Monolith::new([&f0, &f1], false, Traffic::One.colors());
+    let mut round = || {
+        let started = thread_time();
+        (0..PACKETS.div_ceil(batch as u64)).for_each(|_| m.turn(batch));
+        (thread_time() - started) as f64 / (2 * PACKETS) as f64
+    };
+    // A warm-up.
+    round();
+    Spread::of((0..INNER).map(|_| round())).median
+}
+
+/// Returns the configurations with the statements that measure them.
+fn prepared(subjects: &[Subject]) -> Result<Vec<Subject>, String> {
+    let one = |subject: &Subject| match subject {
+        Subject::Configuration(bytes) => router::with_text(bytes, MEASURED).map(Subject::Configuration),
+        Subject::Monolith => Ok(Subject::Monolith),
+    };
+    subjects.iter().map(one).collect()
+}
+
+fn turn(subject: &Subject, batch: usize, classes: &ClassesOf<'_>) -> Result<f64, String> {
+    match subject {
+        Subject::Monolith => Ok(monolith(batch)),
+        Subject::Configuration(bytes) => Ok(Spread::of(router::run(bytes, batch, INNER, classes)?).median),
+    }
+}
+
+/// Measures the time of all subjects for `seconds`. They take turns; each time around, another one begins.
+///
+/// # Errors
+/// A configuration does not run.
+pub fn times(
+    subjects: &[Subject],
+    batch: usize,
+    seconds: f64,
+    classes: &ClassesOf<'_>,
+) -> Result<Vec<Cost>, String> {
+    let subjects = prepared(subjects)?;
+    let mut costs = vec![Cost::default(); subjects.len()];
+    let (started, mut turns) = (Instant::now(), 0);
+    while turns < 3 || started.elapsed().as_secs_f64() < seconds {
+        let mut around = vec![0.0; subjects.len()];
+        for i in 0..subjects.len() {
+            let next = (i + turns) % subjects.len();
+            if let (Some(subject), Some(ns)) = (subjects.get(next), around.get_mut(next)) {
+                *ns = turn(subject, batch, classes)?;
+            }
+        }
+        costs.iter_mut().zip(around).for_each(|(cost, ns)| cost.turns.push(ns));
+        turns += 1;
+    }
+    Ok(costs)
+}
+
+/// A run of a configuration, for callgrind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    batch: usize,
+    rounds: u64,
+    file: PathBuf,
+}
+
+impl Counted {
+    /// Formats the run as `BATCH,ROUNDS,FILE`.
+    fn text(&self) -> String {
+        format!("{},{},{}", self.batch, self.rounds, self.file.display())
+    }
+    /// Parses a text that `text` returned.
+    pub fn parse(text: &str) -> Option<Counted> {
+        let (batch, rest) = text.split_once(',')?;
+        let (rounds, file) = rest.split_once(',')?;
+        let batch = batch.parse().ok().filter(|b| (1..=256).contains(b))?;
+        Some(Counted { batch, rounds: rounds.parse().ok()?, file: file.into() })
+    }
+    /// Executes the run.
+    ///
+    /// # Errors
+    /// The file cannot be read, or its configuration does not run.
+    pub fn run(&self, classes: &ClassesOf<'_>) -> Result<(), String> {
+        let bytes = std::fs::read(&self.file).map_err(|e| format!("{}: {e}", self.file.display()))?;
+        router::run(&bytes, self.batch, self.rounds, classes).map(drop)
+    }
+}
+
+/// Counts the instructions of each subject. `program` is this program; with `arguments` and the text of a [`Counted`], it
+/// must execute that run.
+///
+/// # Errors
+/// callgrind fails, or a configuration does not run.
+pub fn instructions(
+    subjects: &[Subject],
+    batch: usize,
+    program: &Path,
+    arguments: &[&str],
+) -> Result<Vec<f64>, String> {
+    let folder = tempfile::tempdir().map_err(|e| format!("a temporary folder: {e}"))?;
+    let file = folder.path().join("configuration");
+    let mut counts = Vec::new();
+    for subject in prepared(subjects)? {
+        let mut totals = [0, 0];
+        for (total, rounds) in totals.iter_mut().zip(COUNTED) {
+            *total = match &subject {
+                Subject::Configuration(bytes) => {
+                    std::fs::write(&file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+                    let run = Counted { batch, rounds, file: file.clone() }.text();
+                    collected(program, arguments.iter().copied().chain([run.as_str()]))?
+                }
+                Subject::Monolith => {
+                    let run = Run { contestant: Contestant::Monolith, traffic: Traffic::One, batch, rounds };
+                    collected(program, ["bench", "fig8", "--count", &run.text()])?
+                }
+            };
+        }
+        let [short, long] = totals;
+        let packets = (COUNTED[1] - COUNTED[0]) * 2 * PACKETS;
+        counts.push(long.saturating_sub(short) as f64 / packets as f64);
+    }
+    Ok(counts)
+}
