@@ -166,15 +166,6 @@ pub fn prefix(n: usize, batch: usize) -> Result<String, String> {
     let mut text = format!("{VARIABLES}rest :: Discard; end :: Discard;\n");
     // The connections of the outputs that these packets do not take.
     let mut sides = String::new();
-    let next = if n > BEFORE_IP { "ip" } else { "end" };
-    for (i, source) in SOURCES.into_iter().enumerate() {
-        let own = [format!("kind{i} :: Classifier({kinds}) [2]"), format!("Paint($COLOR{i})")];
-        let elements = own.iter().take(n).fold(String::new(), |text, e| text + e + " -> ");
-        let _ = writeln!(text, "{source} -> {elements}{next};");
-        if n > 0 {
-            let _ = writeln!(sides, "kind{i} [0] -> rest; kind{i} [1] -> rest; kind{i} [3] -> rest;");
-        }
-    }
     if n > BEFORE_IP {
         let check = format!("CheckIPHeader({}", part("-> CheckIPHeader(", "\n")?);
         let shared = ["Strip(14)", &check, "GetIPAddress(16)"];
@@ -188,6 +179,15 @@ pub fn prefix(n: usize, batch: usize) -> Result<String, String> {
             }
         } else {
             text += "end;\n";
+        }
+    }
+    let next = if n > BEFORE_IP { "ip" } else { "end" };
+    for (i, source) in SOURCES.into_iter().enumerate() {
+        let own = [format!("kind{i} :: Classifier({kinds}) [2]"), format!("Paint($COLOR{i})")];
+        let elements = own.iter().take(n).fold(String::new(), |text, e| text + e + " -> ");
+        let _ = writeln!(text, "{source} -> {elements}{next};");
+        if n > 0 {
+            let _ = writeln!(sides, "kind{i} [0] -> rest; kind{i} [1] -> rest; kind{i} [3] -> rest;");
         }
     }
     flat(&(text + &sides), batch)

@@ -115,8 +115,8 @@ pub fn check(rows: &[Row], batch: usize, passes: &[Pass], classes: &ClassesOf<'_
         return Err("the router sends nothing on one of its interfaces".into());
     }
     for row in rows.iter().filter(|row| !row.passes.is_empty()) {
-        let Some(configuration) = made(row, &base, passes) else { continue };
-        let got = router::sent(&configuration?, batch, classes).map_err(|e| format!("{}: {e}", row.name))?;
+        let Some(configuration) = made(row, &base, passes).transpose()? else { continue };
+        let got = router::sent(&configuration, batch, classes).map_err(|e| format!("{}: {e}", row.name))?;
         if got != want {
             return Err(format!("{} does not send the same frames as {BASE}", row.name));
         }

@@ -10,8 +10,9 @@ use castanet_graph::align::{Changes, align};
 use castanet_lang::print::driver;
 use castanet_lang::{Connection, Element, Flat, PortRef};
 use castanet_runtime::swap::Loaded;
+use castanet_spec::Reason;
 use castanet_testkit::random_graph::{Configuration, Wish};
-use castanet_testkit::simulated;
+use castanet_testkit::{simulated, try_router};
 use packet_paths::{WITNESS, load, random_configuration};
 use std::collections::BTreeMap;
 
@@ -134,6 +135,15 @@ fn assertions_and_unknown_classes() {
     let (flat, changes) = align(loaded.graph.flat, loaded.classes.as_ref(), true);
     assert_eq!(changes.inserted, ["CheckAlign@click_align@5 :: CheckAlign(4, 0)"]);
     assert!(flat.find("AlignmentInfo@click_align@6").is_some(), "{}", driver(&flat));
+    // The result runs, and a second transformation inserts nothing.
+    let text = driver(&flat);
+    let loaded = load(&text);
+    assert_eq!(align(loaded.graph.flat, loaded.classes.as_ref(), true).1, Changes::default(), "{text}");
+    let (options, _) = simulated(32);
+    let mut router = try_router(&text.replace(":: InfiniteSource", ":: InfiniteSource(LIMIT 5, STOP true)"), options).unwrap();
+    router.run().unwrap();
+    let drops: Vec<_> = router.drops().into_iter().map(|((_, reason), n)| (reason, n)).collect();
+    assert_eq!(drops, [(Reason::Misaligned, 5)], "{text}");
 }
 
 #[test]

@@ -206,9 +206,9 @@ fn arp_is_removed_between_two_routers() {
 fn routers_answer_where_requests_may_come() {
     // Another source of packets in the queue of router a.
     let text = two_routers("Unqueue", "").replacen(
-        "s :: TimedSource",
+        "input -> kind",
         "TimedSource(LIMIT 1, DATA \\<ffffffffffff 020000000001 0806 0001080006040001 020000000001 0a000001 000000000000 0a000002>) -> q;
-        s :: TimedSource",
+        input -> kind",
         1,
     );
     let (after, outcome) = transformed(&text, shipped("arp"), Direction::Forward);

@@ -144,6 +144,8 @@ reasons! {
     BadCrc = "bad-crc",
     /// The element panicked while it had the packet, or is disabled because it panicked.
     Panicked = "panicked",
+    /// The data was not at an address with the alignment checked for.
+    Misaligned = "misaligned",
 }
 
 impl Reason {

@@ -18,9 +18,11 @@ use world::{Subject, World};
 /// What every part receives.
 const RECEIVE: &str = "receive only";
 /// The number of trials without a rate limit that determine the maximum sending rate.
-const FLOODS: usize = 5;
+const FLOODS: usize = 10;
 /// The time that a trial takes in addition to its measurement, in seconds.
 const AROUND: f64 = 0.08;
+/// The largest acceptable share of a trial's time that other programs take on the CPU of the generator or of the router.
+const CALM: f64 = 0.03;
 /// The largest share of lost packets at which a rate counts as loss-free.
 const TOLERANCE: f64 = 0.001;
 
@@ -56,6 +58,8 @@ pub struct Outcome {
     pub received: f64,
     /// Processor time of the router for each packet that it received, in nanoseconds.
     pub ns: f64,
+    /// The share of time in which other programs occupied the CPU of generator or router.
+    pub disturbed: f64,
 }
 
 /// The outcomes of each router at one input rate.
@@ -127,7 +131,13 @@ fn rows(settings: &All<'_>) -> Vec<Row> {
     [[BASE, BASE], ["All", "XF+FC"], ["MR+All", "MR+XF+FC"]].into_iter().filter_map(named).collect()
 }
 
+/// Combines the trials that other programs did not disturb. If fewer than a third of all trials were undisturbed, combines the
+/// least disturbed third.
 fn median(trials: &[Outcome]) -> Outcome {
+    let mut trials = trials.to_vec();
+    trials.sort_by(|a, b| a.disturbed.total_cmp(&b.disturbed));
+    let calm = trials.partition_point(|o| o.disturbed <= CALM);
+    trials.truncate(calm.max(trials.len().div_ceil(3)));
     let of = |value: fn(&Outcome) -> f64| Spread::of(trials.iter().map(value)).median;
     Outcome {
         input: of(|o| o.input),
@@ -137,6 +147,7 @@ fn median(trials: &[Outcome]) -> Outcome {
         device: of(|o| o.device),
         received: of(|o| o.received),
         ns: of(|o| o.ns),
+        disturbed: of(|o| o.disturbed),
     }
 }
 
@@ -195,7 +206,15 @@ pub fn run(settings: &All<'_>, seconds: f64) -> Result<(Vec<Line>, Results), Str
         asked,
         outcomes: row.iter().map(|trials| median(trials)).collect(),
     });
+    let points: Vec<Point> = points.collect();
     let mut notes = Vec::new();
+    let disturbed = points.iter().flat_map(|p| &p.outcomes).map(|o| o.disturbed).fold(0.0, f64::max);
+    if disturbed > CALM {
+        notes.push(format!(
+            "other programs had the processors for up to {:.0}% of the time, so rates are too low",
+            (disturbed * 100.0).min(100.0)
+        ));
+    }
     if processors[0] == processors[1] {
         notes.push("generator and routers share one processor".to_string());
     }
@@ -205,7 +224,7 @@ pub fn run(settings: &All<'_>, seconds: f64) -> Result<(Vec<Line>, Results), Str
     }
     let results = Results {
         routers: subjects.iter().skip(1).map(|s| s.name.clone()).collect(),
-        points: points.collect(),
+        points,
         rounds: own.rounds.max(1),
         trial: trial.as_secs_f64(),
         generator: world.generator.name(),
@@ -218,10 +237,14 @@ pub fn run(settings: &All<'_>, seconds: f64) -> Result<(Vec<Line>, Results), Str
 /// The lines of Figure 8: receiving is the cost of the router that drops what it receives, transmitting is what the simplest router
 /// needs in addition, and forwarding what the router needs in addition to that.
 fn breakdown(subjects: &[Subject], floods: &[Vec<Outcome>]) -> Vec<Line> {
+    // The first trial is a warm-up. Of the others, the half in which other programs disturbed the routers least.
+    let disturbed = |i: &usize| floods.iter().filter_map(|all| all.get(*i)).map(|o| o.disturbed).sum::<f64>();
+    let mut calm: Vec<usize> = (1..FLOODS).collect();
+    calm.sort_by(|a, b| disturbed(a).total_cmp(&disturbed(b)));
+    calm.truncate(FLOODS.div_ceil(2));
     let of = |name: &str| {
-        let at = subjects.iter().position(|s| s.name == name)?;
-        // The first trial is a warm-up.
-        floods.get(at).map(|all| all.iter().skip(1).map(|o| o.ns).collect::<Vec<f64>>())
+        let all = floods.get(subjects.iter().position(|s| s.name == name)?)?;
+        Some(calm.iter().filter_map(|i| all.get(*i)).map(|o| o.ns).collect::<Vec<f64>>())
     };
     let (Some(receive), Some(simple), Some(base)) = (of(RECEIVE), of(SIMPLE), of(BASE)) else { return Vec::new() };
     let minus = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<f64>>();

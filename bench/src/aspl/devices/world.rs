@@ -166,6 +166,7 @@ impl World {
             device: rate(after.device - before.device),
             received: rate(received),
             ns: busy / received.max(1) as f64,
+            disturbed: load.waited.as_secs_f64() / second,
         })
     }
 }

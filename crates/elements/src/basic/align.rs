@@ -22,7 +22,7 @@ pub struct Align {
     args: Args,
 }
 
-/// Arguments of Align.
+/// Arguments of Align and CheckAlign.
 #[derive(Args)]
 pub struct Args {
     /// The alignment in bytes, a power of two of at most 64.
@@ -31,28 +31,35 @@ pub struct Args {
     offset: i32,
 }
 
-impl Build for Align {
-    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
-        if !args.modulus.is_power_of_two() || args.modulus > 64 {
+impl Args {
+    /// Returns the arguments if they are in range.
+    pub(super) fn checked(self) -> Result<Args, ConfigError> {
+        if !self.modulus.is_power_of_two() || self.modulus > 64 {
             return Err("MODULUS: must be a power of two, 64 at most".into());
         }
-        if u32::try_from(args.offset).is_ok_and(|o| o < args.modulus) {
-            Ok(Align { args })
+        if u32::try_from(self.offset).is_ok_and(|o| o < self.modulus) {
+            Ok(self)
         } else {
-            Err(format!("OFFSET: must be between 0 and {}", args.modulus - 1).into())
+            Err(format!("OFFSET: must be between 0 and {}", self.modulus - 1).into())
         }
+    }
+
+    /// Returns the number of bytes by which the address of the data must increase to be aligned.
+    #[inline]
+    pub(super) fn missing(&self, p: &Packet) -> usize {
+        let mask = self.modulus as usize - 1;
+        // `checked` makes sure that the offset is not negative.
+        (self.offset as usize).wrapping_sub(p.data().as_ptr() as usize) & mask
+    }
+}
+
+impl Build for Align {
+    fn build(args: Args, _: &mut BuildCx<'_>) -> Result<Self, ConfigError> {
+        Ok(Align { args: args.checked()? })
     }
 }
 
 impl Align {
-    /// Returns the number of bytes by which the address of the data must increase to be aligned.
-    #[inline]
-    fn missing(&self, p: &Packet) -> usize {
-        let mask = self.args.modulus as usize - 1;
-        // `build` has checked that the offset is not negative.
-        (self.args.offset as usize).wrapping_sub(p.data().as_ptr() as usize) & mask
-    }
-
     /// Returns an aligned copy of a packet, with `before` bytes of its headroom, so that Unstrip can restore them.
     fn copied(&self, p: &mut Packet, before: usize) -> Option<Packet> {
         let mut new = Packet::new(p.len().checked_add(before)?.checked_add(self.args.modulus as usize)?)?;
@@ -62,7 +69,7 @@ impl Align {
         let len = p.len();
         // The byte at `before` is the one to be aligned.
         new.strip(before);
-        let missing = self.missing(&new);
+        let missing = self.args.missing(&new);
         new.unstrip(before);
         // An Unstrip downstream must not show what the buffer held before.
         new.data_mut().get_mut(..missing)?.fill(0);
@@ -92,7 +99,7 @@ impl Align {
 impl Action for Align {
     #[inline]
     fn action(&mut self, p: &mut Packet, _: &mut Cx<'_>) -> Verdict {
-        if self.missing(p) != 0 {
+        if self.args.missing(p) != 0 {
             match self.moved(p) {
                 Some(new) => *p = new,
                 None => return Verdict::Drop(Reason::NoBuffer),

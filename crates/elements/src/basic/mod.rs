@@ -4,6 +4,7 @@
 use castanet_element::{ClassDef, action, element};
 
 pub mod align;
+pub mod check_align;
 pub mod check_length;
 pub mod check_paint;
 pub mod clipboard;
@@ -37,6 +38,7 @@ pub mod unstrip;
 /// The classes of this family.
 pub const CLASSES: &[ClassDef] = &[
     action::<align::Align>(),
+    action::<check_align::CheckAlign>(),
     action::<check_paint::CheckPaint>(),
     element::<discard::Discard>(),
     element::<error::Error>(),

@@ -2,6 +2,7 @@
 //! Computes how packet data is aligned at each point of a configuration: a forward data-flow analysis.
 
 use super::alignment::Alignment;
+use super::{ALIGN, CHECK};
 use crate::Graph;
 use crate::flow::Side;
 use crate::packets::{Data, Types};
@@ -21,6 +22,8 @@ pub(super) struct Flow<'a> {
     types: &'a Types,
     /// By element: the arguments of an Align.
     aligns: Vec<Option<Alignment>>,
+    /// By element: the arguments of a CheckAlign.
+    checks: Vec<Option<Alignment>>,
     /// By point: the alignment; `None` where no packets come.
     at: Vec<Option<Alignment>>,
     /// By point: the alignment that the element wants on this input.
@@ -32,9 +35,10 @@ impl<'a> Flow<'a> {
     /// before the input.
     pub(super) fn new(graph: &'a Graph, types: &'a Types) -> Flow<'a> {
         let points = &graph.points;
-        let aligns = (0..graph.len()).map(|e| align_of(graph, e)).collect();
+        let [aligns, checks] =
+            [ALIGN, CHECK].map(|class| (0..graph.len()).map(|e| arguments(graph, e, class)).collect());
         let none = vec![None; points.len()];
-        let mut flow = Flow { graph, types, aligns, at: none.clone(), wanted: none };
+        let mut flow = Flow { graph, types, aligns, checks, at: none.clone(), wanted: none };
         for e in 0..points.elements() {
             for input in points.inputs(e) {
                 let wanted = flow.wants(e, points.port(input));
@@ -85,6 +89,10 @@ impl<'a> Flow<'a> {
         let e = points.owner(output);
         if let Some(align) = self.align(e) {
             return Some(align);
+        }
+        // Other packets leave on output 1.
+        if let Some(check) = self.checks.get(e).copied().flatten().filter(|_| points.port(output) == 0) {
+            return Some(check);
         }
         let gives = self.types.code(e).output(points.port(output));
         let own_headroom = || {
@@ -174,9 +182,10 @@ fn alignment_code(graph: &Graph, e: usize) -> AlignmentCode {
     code.unwrap_or(AlignmentCode::Passed)
 }
 
-/// The alignment that an Align makes; `None` if the element is no Align, or if its arguments are not valid.
-fn align_of(graph: &Graph, e: usize) -> Option<Alignment> {
-    let spec = graph.spec(e).filter(|s| s.name == super::ALIGN)?;
+/// The alignment in the arguments of an Align or CheckAlign; `None` if the element is not of this class, or if its arguments are not
+/// valid.
+fn arguments(graph: &Graph, e: usize, class: &str) -> Option<Alignment> {
+    let spec = graph.spec(e).filter(|s| s.name == class)?;
     let given = Given::new(&graph.element(e)?.config, spec.args);
     let number = |name| u32::try_from(given.number(name)?).ok();
     Alignment::new(number("MODULUS")?, number("OFFSET")?)
