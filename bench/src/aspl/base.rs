@@ -64,7 +64,11 @@ fn flat(text: &str, batch: usize) -> Result<String, String> {
 
 /// Returns the text with a part replaced.
 fn replaced(text: &str, old: &str, new: &str) -> Result<String, String> {
-    if text.contains(old) { Ok(text.replace(old, new)) } else { Err(format!("the configuration lacks '{old}'")) }
+    if text.contains(old) {
+        Ok(text.replace(old, new))
+    } else {
+        Err(format!("the configuration lacks '{old}'"))
+    }
 }
 
 /// The Figure 8 router.
@@ -77,14 +81,20 @@ pub fn router(ends: Ends, batch: usize) -> Result<Base, String> {
     match ends {
         Ends::Memory => {}
         Ends::Kept => {
-            text = replaced(&text, "elementclass Sink { input -> Discard; }", "elementclass Sink { input -> Collect; }")?;
+            text = replaced(
+                &text,
+                "elementclass Sink { input -> Discard; }",
+                "elementclass Sink { input -> Collect; }",
+            )?;
             for (sends, _) in &mut names {
                 *sends = sends.replace("Discard", "Collect");
             }
         }
         Ends::Devices => {
             for (i, device) in ["in", "out"].into_iter().enumerate() {
-                let source = format!("source{i} :: MemSource($FRAMES{i}, LIMIT $LIMIT, BURST $BURST, RANDOM $RANDOM, STOP true)");
+                let source = format!(
+                    "source{i} :: MemSource($FRAMES{i}, LIMIT $LIMIT, BURST $BURST, RANDOM $RANDOM, STOP true)"
+                );
                 text = replaced(&text, &source, &format!("from{i} :: FromDevice({device}, SNIFFER false)"))?;
                 let sink = format!("Unqueue($BURST) -> out{i} :: Sink");
                 text = replaced(&text, &sink, &format!("to{i} :: ToDevice({device})"))?;
@@ -116,7 +126,8 @@ const VARIABLES: &str = "define($FRAMES0 x, $FRAMES1 x, $LIMIT 1, $BURST 1, $COL
 pub fn simple(batch: usize, queues: bool) -> Result<String, String> {
     let mut text = VARIABLES.to_string();
     for (i, source) in SOURCES.into_iter().enumerate() {
-        let queue = if queues { format!("queue{i} :: Queue(1000) -> Unqueue($BURST) -> ") } else { String::new() };
+        let queue =
+            if queues { format!("queue{i} :: Queue(1000) -> Unqueue($BURST) -> ") } else { String::new() };
         let _ = writeln!(text, "{source} -> {queue}out{i} :: Discard;");
     }
     flat(&text, batch)
@@ -163,7 +174,10 @@ fn part(after: &str, before: &str) -> Result<&'static str, String> {
 /// The configuration has errors.
 pub fn prefix(n: usize, batch: usize) -> Result<String, String> {
     let kinds = part("kind0 :: Classifier(", ");")?;
-    let mut text = format!("{VARIABLES}rest :: Discard; end :: Discard;\n");
+    let mut text = format!("{VARIABLES}end :: Discard;\n");
+    if n > 0 {
+        text += "rest :: Discard;\n";
+    }
     // The connections of the outputs that these packets do not take.
     let mut sides = String::new();
     if n > BEFORE_IP {

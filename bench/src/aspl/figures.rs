@@ -47,7 +47,9 @@ impl Figure {
             Figure::Tasks => "TOCS Table I, memory to memory: shares of the total",
             Figure::Elements => "TOCS Table II: shares of the subtotal",
             Figure::Modularity => "TOCS section 6.4, forwarding path: ratios to Base",
-            Figure::Devices => "ASPLOS Figure 8, between devices (processor time of the router's process): shares of the total",
+            Figure::Devices => {
+                "ASPLOS Figure 8, between devices (processor time of the router's process): shares of the total"
+            }
         }
     }
 }

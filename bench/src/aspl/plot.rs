@@ -56,7 +56,9 @@ fn bars(out: &mut String, top: f64, group: &[Line]) -> f64 {
     legend(out, (LEFT + 160.0, y - 18.0), OURS[1], "ratio in the paper, ns");
     for l in group {
         text(out, (LEFT - 8.0, y + BAR), "end", &l.name);
-        for (k, (value, color)) in [(Some(ours(l)), OURS[0]), (l.paper_ratio, OURS[1])].into_iter().enumerate() {
+        for (k, (value, color)) in
+            [(Some(ours(l)), OURS[0]), (l.paper_ratio, OURS[1])].into_iter().enumerate()
+        {
             let Some(value) = value else { continue };
             let at = y + BAR * k as f64;
             let width = (WIDTH - LEFT - 130.0) * (value / most).clamp(0.0, 1.0);
@@ -88,7 +90,8 @@ fn rates(out: &mut String, top: f64, d: &Devices) -> f64 {
     let all = || (0..d.routers.len()).flat_map(|i| d.of(i));
     let across = all().map(|o| o.input / 1e3).fold(1.0, f64::max) * 1.02;
     let up = all().map(|o| o.sent / 1e3).fold(1.0, f64::max) * 1.08;
-    let chart = frame(out, top, "ASPLOS Figure 10", (across, up), "forwarded (thousands of packets a second)");
+    let chart =
+        frame(out, top, "ASPLOS Figure 10", (across, up), "forwarded (thousands of packets a second)");
     for (i, (name, color)) in d.routers.iter().zip(COLORS).enumerate() {
         let mut points: Vec<(f64, f64)> = d.of(i).map(|o| (o.input / 1e3, o.sent / 1e3)).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -110,7 +113,8 @@ fn outcomes(out: &mut String, top: f64, d: &Devices, router: usize) -> f64 {
     let mut points: Vec<_> = d.of(router).collect();
     points.sort_by(|a, b| a.input.total_cmp(&b.input));
     for (i, ((outcome, _), color)) in OUTCOMES.into_iter().zip(COLORS.into_iter().skip(1)).enumerate() {
-        let sum = |o: &super::devices::Outcome| OUTCOMES.iter().take(i + 1).map(|(_, value)| value(o)).sum::<f64>();
+        let sum =
+            |o: &super::devices::Outcome| OUTCOMES.iter().take(i + 1).map(|(_, value)| value(o)).sum::<f64>();
         let line = points.iter().map(|o| (o.input / 1e3, sum(o) / 1e3));
         let style = if i == 0 { "stroke-width=\"2\"" } else { "stroke-dasharray=\"5 3\"" };
         chart.line(out, line, &format!("stroke=\"{color}\" {style}"));

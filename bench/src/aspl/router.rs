@@ -111,7 +111,8 @@ pub fn sent(configuration: &[u8], batch: usize, classes: &ClassesOf<'_>) -> Resu
     let base = base::router(Ends::Kept, batch)?;
     let mut frames = [Vec::new(), Vec::new()];
     for (i, (interface, frames)) in base.interfaces.iter().zip(&mut frames).enumerate() {
-        let length = router.read(router.find(&format!("queue{i}")), "length", "").map_err(|e| e.to_string())?;
+        let length =
+            router.read(router.find(&format!("queue{i}")), "length", "").map_err(|e| e.to_string())?;
         if length.trim() != "0" {
             return Err(format!("queue{i} still holds {length} packets"));
         }

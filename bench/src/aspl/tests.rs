@@ -91,7 +91,10 @@ fn results() -> Results {
         ns: 900.0,
         ..Outcome::default()
     };
-    let point = |asked, input, sent| Point { asked, outcomes: vec![outcome(input, sent), outcome(input, sent * 0.9)] };
+    let point = |asked, input, sent| Point {
+        asked,
+        outcomes: vec![outcome(input, sent), outcome(input, sent * 0.9)],
+    };
     let devices = Devices {
         routers: vec![SIMPLE.into(), BASE.into()],
         points: vec![point(5e5, 5e5, 5e5), point(1e6, 1e6, 8e5), point(0.0, 1.5e6, 7e5)],
@@ -139,7 +142,9 @@ fn nothing_measured_gives_no_lines() {
 #[test]
 fn tables_align() {
     let text = report::table(&results());
-    for title in ["ASPLOS Figure 9, forwarding path: ratios to Base; batch 32", "TOCS Table II", "TOCS section 6.4"] {
+    for title in
+        ["ASPLOS Figure 9, forwarding path: ratios to Base; batch 32", "TOCS Table II", "TOCS section 6.4"]
+    {
         assert!(text.contains(title), "{text}");
     }
     for block in text.split("\n\n").filter(|b| b.contains("ns a packet, median")) {
@@ -192,7 +197,11 @@ fn pictures_show_everything() {
     let picture = svg(&r);
     assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
     for line in &r.lines {
-        assert!(picture.contains(line.figure.title()) && picture.contains(&format!(">{}<", line.name)), "{}", line.name);
+        assert!(
+            picture.contains(line.figure.title()) && picture.contains(&format!(">{}<", line.name)),
+            "{}",
+            line.name
+        );
     }
     // The ideal line and one for each router in Figure 10; the ideal line and five outcomes in each of two Figures 11.
     assert_eq!(picture.matches("<polyline").count(), 3 + 2 * 6);
@@ -204,7 +213,10 @@ fn pictures_show_everything() {
 
 #[test]
 fn runs_as_text() {
-    assert_eq!(format!("{:?}", Counted::parse("32,4,/a,b").unwrap()), "Counted { batch: 32, rounds: 4, file: \"/a,b\" }");
+    assert_eq!(
+        format!("{:?}", Counted::parse("32,4,/a,b").unwrap()),
+        "Counted { batch: 32, rounds: 4, file: \"/a,b\" }"
+    );
     for text in ["", "32", "32,4", "0,4,x", "257,4,x", "32,x,y"] {
         assert!(Counted::parse(text).is_none(), "{text}");
     }
@@ -233,7 +245,8 @@ fn configurations_are_measured_in_turn() {
         },
     };
     let r = run_all(&settings).unwrap();
-    let names = |figure| r.lines.iter().filter(|l| l.figure == figure).map(|l| l.name.as_str()).collect::<Vec<_>>();
+    let names =
+        |figure| r.lines.iter().filter(|l| l.figure == figure).map(|l| l.name.as_str()).collect::<Vec<_>>();
     assert_eq!(names(Figure::Path), ["Base", "FC", "Simple", "monolith"]);
     assert_eq!(names(Figure::Modularity), ["Base"]);
     assert_eq!(names(Figure::Elements).len(), 14);

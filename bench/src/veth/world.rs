@@ -95,7 +95,8 @@ impl Stream {
         let [from, to] = [ether(number, 1, 2), ether(number, 1, 1)];
         let (sender, at) = (sender.id().to_string(), receiver.id().to_string());
         let length = flow.length.to_string();
-        let words = ["send", &sender, flow.processor, how.name(), name, &length, &from, &to, flow.from, flow.to];
+        let words =
+            ["send", &sender, flow.processor, how.name(), name, &length, &from, &to, flow.from, flow.to];
         let watched = [&at, name, kind, worker];
         let all: Vec<&str> = words.into_iter().chain(watched).collect();
         let generator = launcher.part("generator", &all)?;
@@ -192,7 +193,14 @@ impl World {
         let (streams, generator, fallback) = start_all(settings.generator, |how| {
             let start = |(number, (name, host)): (usize, (&str, &&Process))| {
                 let (kind, worker) = worker(number);
-                Stream::start(&launcher, how, (number, name), [&sender, &receiver, host], flow, (kind, &worker))
+                Stream::start(
+                    &launcher,
+                    how,
+                    (number, name),
+                    [&sender, &receiver, host],
+                    flow,
+                    (kind, &worker),
+                )
             };
             WHO.into_iter().zip(&routers).enumerate().map(start).collect()
         })?;

@@ -217,8 +217,9 @@ impl<'a> Pass<'a> {
             }
         }
         let is_gone = |gone: &[bool], e: usize| gone.get(e).copied().unwrap_or(true);
-        let mut links =
-            Links::new(&g.flat, |c| is_gone(&gone, c.from.element) || is_gone(&gone, c.to.element) || self.is_idle(c));
+        let mut links = Links::new(&g.flat, |c| {
+            is_gone(&gone, c.from.element) || is_gone(&gone, c.to.element) || self.is_idle(c)
+        });
         for e in 0..g.len() {
             if is_gone(&gone, e) {
                 continue;

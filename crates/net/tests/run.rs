@@ -66,7 +66,12 @@ fn latency_and_bandwidth() {
 
 /// Applies the patterns that come with the program under this name.
 fn transformed(flat: Flat, patterns: &str, classes: &dyn ClassSpecs) -> Flat {
-    let options = LangOptions { classes: &Registry::new(), defines: &[], library: &NoLibrary, unknown: Unknown::Opaque };
+    let options = LangOptions {
+        classes: &Registry::new(),
+        defines: &[],
+        library: &NoLibrary,
+        unknown: Unknown::Opaque,
+    };
     let text = Shipped::named(patterns).unwrap().text;
     let fragments = load_fragments(&mut Sources::new(), patterns, text.as_bytes(), &options).fragments;
     let (rules, wrong) = Rule::read(&fragments, Direction::Forward);
@@ -76,7 +81,8 @@ fn transformed(flat: Flat, patterns: &str, classes: &dyn ClassSpecs) -> Flat {
 
 #[test]
 fn links_without_arp() {
-    let router = |devices: &[&str], routes: &[&str], own: &str| ip_router(devices, routes).replace("eth1:eth", own);
+    let router =
+        |devices: &[&str], routes: &[&str], own: &str| ip_router(devices, routes).replace("eth1:eth", own);
     let (a, b) = ("2:0:0:0:1:1", "2:0:0:0:1:2");
     let texts = [
         (

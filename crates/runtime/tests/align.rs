@@ -140,7 +140,9 @@ fn assertions_and_unknown_classes() {
     let loaded = load(&text);
     assert_eq!(align(loaded.graph.flat, loaded.classes.as_ref(), true).1, Changes::default(), "{text}");
     let (options, _) = simulated(32);
-    let mut router = try_router(&text.replace(":: InfiniteSource", ":: InfiniteSource(LIMIT 5, STOP true)"), options).unwrap();
+    let mut router =
+        try_router(&text.replace(":: InfiniteSource", ":: InfiniteSource(LIMIT 5, STOP true)"), options)
+            .unwrap();
     router.run().unwrap();
     let drops: Vec<_> = router.drops().into_iter().map(|((_, reason), n)| (reason, n)).collect();
     assert_eq!(drops, [(Reason::Misaligned, 5)], "{text}");

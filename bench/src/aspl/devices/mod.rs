@@ -202,10 +202,10 @@ pub fn run(settings: &All<'_>, seconds: f64) -> Result<(Vec<Line>, Results), Str
             }
         }
     }
-    let points = rates.into_iter().zip(all).map(|(asked, row)| Point {
-        asked,
-        outcomes: row.iter().map(|trials| median(trials)).collect(),
-    });
+    let points = rates
+        .into_iter()
+        .zip(all)
+        .map(|(asked, row)| Point { asked, outcomes: row.iter().map(|trials| median(trials)).collect() });
     let points: Vec<Point> = points.collect();
     let mut notes = Vec::new();
     let disturbed = points.iter().flat_map(|p| &p.outcomes).map(|o| o.disturbed).fold(0.0, f64::max);
@@ -246,7 +246,9 @@ fn breakdown(subjects: &[Subject], floods: &[Vec<Outcome>]) -> Vec<Line> {
         let all = floods.get(subjects.iter().position(|s| s.name == name)?)?;
         Some(calm.iter().filter_map(|i| all.get(*i)).map(|o| o.ns).collect::<Vec<f64>>())
     };
-    let (Some(receive), Some(simple), Some(base)) = (of(RECEIVE), of(SIMPLE), of(BASE)) else { return Vec::new() };
+    let (Some(receive), Some(simple), Some(base)) = (of(RECEIVE), of(SIMPLE), of(BASE)) else {
+        return Vec::new();
+    };
     let minus = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<f64>>();
     let line = |name: &str, ns: &[f64], paper: f64| Line {
         figure: Figure::Devices,

@@ -77,11 +77,13 @@ impl World {
         for (i, subject) in subjects.iter().enumerate() {
             let host = launcher.host(Some(sender.id()))?;
             join(&launcher, &host, (i, &format!("r{i}")), [&sender, &receiver])?;
-            let (file, socket) = (folder.path().join(format!("r{i}.click")), folder.path().join(format!("r{i}.sock")));
+            let (file, socket) =
+                (folder.path().join(format!("r{i}.click")), folder.path().join(format!("r{i}.sock")));
             std::fs::write(&file, &subject.configuration).map_err(|e| format!("{}: {e}", file.display()))?;
             let (file, place) = (file.to_string_lossy(), socket.to_string_lossy());
             let mut process = launcher.castanet(&host, Some(processor), &["--unix-socket", &place, &file])?;
-            let client = connect(&mut process, &socket).map_err(|e| format!("the router {}: {e}", subject.name))?;
+            let client =
+                connect(&mut process, &socket).map_err(|e| format!("the router {}: {e}", subject.name))?;
             hosts.push(host);
             processes.push((process, client));
         }
@@ -95,11 +97,8 @@ impl World {
             };
             hosts.iter().zip(&processes).enumerate().map(start).collect()
         })?;
-        let router = |((stream, (process, client)), subject): ((Stream, (Process, Client)), &Subject)| Router {
-            stream,
-            process,
-            client,
-            name: subject.name.clone(),
+        let router = |((stream, (process, client)), subject): ((Stream, (Process, Client)), &Subject)| {
+            Router { stream, process, client, name: subject.name.clone() }
         };
         let routers = streams.into_iter().zip(processes).zip(subjects).map(router).collect();
         hosts.extend([sender, receiver]);

@@ -69,9 +69,6 @@ mod tests {
                 assert_eq!(without.dropped(Reason::Misaligned), dropped + u64::from(!aligned));
             }
         }
-        assert_eq!(
-            Kit::<CheckAlign>::new("4, 4").err().unwrap(),
-            ["OFFSET: must be between 0 and 3"]
-        );
+        assert_eq!(Kit::<CheckAlign>::new("4, 4").err().unwrap(), ["OFFSET: must be between 0 and 3"]);
     }
 }

@@ -122,7 +122,9 @@ fn without_arp(configuration: &[u8], base: &Base) -> Result<Vec<u8>, String> {
     }
     let available = BuiltIn::all().available(None);
     let errors = RefCell::new(Vec::new());
-    let show = |sources: &Sources, diagnostics: &[Diagnostic]| errors.borrow_mut().extend(first_error(sources, diagnostics).err());
+    let show = |sources: &Sources, diagnostics: &[Diagnostic]| {
+        errors.borrow_mut().extend(first_error(sources, diagnostics).err())
+    };
     let combined = combined(network, &available, Unknown::Opaque, Order::Kept, show);
     let combined = combined.map_err(|more| [errors.take(), more].concat().join("\n"))?;
     let classes = available.packages.classes(available.built_in.registry().clone());
@@ -177,7 +179,10 @@ mod tests {
     fn passes_do_what_their_names_say() {
         for ends in [Ends::Memory, Ends::Kept, Ends::Devices] {
             let base = classes_of("Base", ends);
-            assert_eq!([base("ARPQuerier"), base("ARPResponder"), base("IPInputCombo"), base("Null")], [2, 2, 0, 0]);
+            assert_eq!(
+                [base("ARPQuerier"), base("ARPResponder"), base("IPInputCombo"), base("Null")],
+                [2, 2, 0, 0]
+            );
             let mr = classes_of("MR", ends);
             assert_eq!([mr("ARP"), mr("EtherEncap"), mr("Idle"), mr("RouterLink")], [0, 2, 0, 0]);
             let xf = classes_of("XF", ends);
