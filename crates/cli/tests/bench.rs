@@ -143,3 +143,66 @@ fn scale_measures_and_predicts() {
 
     assert_eq!(b.run("castanet", &["bench", "scale", "--numa-factor", "0.5"], "").code, 2);
 }
+
+#[test]
+fn aspl_measures_the_papers_figures() {
+    let b = Bench::new();
+    let short = ["bench", "aspl", "--seconds", "0", "--batch", "32", "--csv", "a.csv", "--svg", "a.svg"];
+    let ran = b.run("castanet", &short, "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for text in [
+        "ASPLOS Figure 8, memory to memory: shares of the total; batch 32",
+        "ASPLOS Figure 9, forwarding path: ratios to Base; batch 32",
+        "TOCS Table I, memory to memory: shares of the total; batch 32",
+        "TOCS Table II: shares of the subtotal; batch 32",
+        "TOCS section 6.4, forwarding path: ratios to Base; batch 32",
+        "\nMR+XF+FC ",
+        "\ncombination elements and 8 no-ops ",
+        "\nARPQuerier ",
+    ] {
+        assert!(ran.out.contains(text), "{text}: {}", ran.out);
+    }
+    let csv = std::fs::read_to_string(b.path("a.csv")).unwrap();
+    let columns = |line: &str| line.matches(',').count();
+    assert!(csv.lines().all(|l| columns(l) == columns(csv.lines().next().unwrap())), "{csv}");
+    assert!(csv.contains("\nasplos-9-path,32,\"Base\",") && csv.contains(",1657.000,1.000,,,\n"), "{csv}");
+    assert!(std::fs::read_to_string(b.path("a.svg")).unwrap().starts_with("<svg"));
+
+    let ran = b.run("castanet", &["bench", "aspl", "modularity", "--seconds", "0", "--batch", "8", "--json"], "");
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let lines = json["aspl"]["lines"].as_array().unwrap();
+    assert!(lines.len() == 3 && lines.iter().all(|l| l["figure"] == "tocs-6.4" && l["batch"] == 8), "{}", ran.out);
+    let ran = b.run("castanet", &["bench", "aspl", "figures"], "");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("expected one of passes, elements, modularity, devices"), "{}", ran.err);
+}
+
+#[test]
+fn aspl_measures_routers_between_devices() {
+    let b = Bench::new();
+    let words = ["bench", "aspl", "devices", "--points", "1", "--rounds", "1", "--seconds", "1", "--json"];
+    let ran = b.run("castanet", &words, "");
+    if ran.err.contains("a host for the measurement cannot be made") || ran.err.contains("iproute2") {
+        println!("SKIP: {}", ran.err.trim_end());
+        return;
+    }
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let lines = json["aspl"]["lines"].as_array().unwrap();
+    assert!(lines.len() == 4 && lines.iter().all(|l| l["figure"] == "asplos-8-devices"), "{}", ran.out);
+    let routers = json["aspl"]["devices"]["routers"].as_array().unwrap();
+    let names: Vec<&str> = routers.iter().map(|r| r["name"].as_str().unwrap()).collect();
+    assert_eq!(names[..2], ["Simple", "Base"]);
+    assert_eq!(names.len(), 4);
+    for router in routers {
+        // One input rate, and the highest that the generator can send.
+        let points = router["points"].as_array().unwrap();
+        assert_eq!(points.len(), 2);
+        for p in points {
+            let outcomes = p["outcomes"].as_object().unwrap();
+            let known: f64 = outcomes.values().map(|v| v.as_f64().unwrap()).sum();
+            // A few packets may be counted late.
+            assert!(known <= p["input"].as_f64().unwrap() * 1.1 + 1e4, "{p}");
+        }
+    }
+}
