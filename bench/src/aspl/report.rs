@@ -7,8 +7,11 @@ use crate::fig8::Spread;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
+/// One of the outcomes of a trial, in packets per second.
+type Rate = fn(&Outcome) -> f64;
+
 /// The outcomes of packets, with their names in results, in the order in which Figure 11 adds them up.
-pub(super) const OUTCOMES: [(&str, fn(&Outcome) -> f64); 5] = [
+pub(super) const OUTCOMES: [(&str, Rate); 5] = [
     ("sent", |o| o.sent),
     ("device drop", |o| o.device),
     ("queue drop", |o| o.queue),

@@ -151,7 +151,7 @@ fn tables_align() {
         let widths: Vec<usize> = block.trim_start().lines().skip(1).map(|l| l.chars().count()).collect();
         assert!(widths.windows(2).all(|w| w[0] == w[1]), "{block}");
     }
-    let peak = text.lines().filter(|l| l.starts_with("Base ")).next_back().unwrap();
+    let peak = text.lines().rfind(|l| l.starts_with("Base ")).unwrap();
     assert_eq!(peak.split_whitespace().collect::<Vec<_>>(), ["Base", "720.0", "0.0", "-", "630.0", "357"]);
     assert!(text.ends_with("note: mind the gap\n"));
 }
