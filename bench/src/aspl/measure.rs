@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures configurations alternately, in time and in instructions.
 
-use super::router::{self, ClassesOf, MEASURED};
+use super::router::{self, Loader, MEASURED};
 use crate::fig8::{PACKETS, Spread};
 use crate::frames::{Traffic, frames};
 use crate::instructions::{Contestant, Run, collected};
@@ -76,10 +76,10 @@ fn prepared(subjects: &[Subject]) -> Result<Vec<Subject>, String> {
     subjects.iter().map(one).collect()
 }
 
-fn turn(subject: &Subject, batch: usize, classes: &ClassesOf<'_>) -> Result<f64, String> {
+fn turn(subject: &Subject, batch: usize, code: Option<&Loader>) -> Result<f64, String> {
     match subject {
         Subject::Monolith => Ok(monolith(batch)),
-        Subject::Configuration(bytes) => Ok(Spread::of(router::run(bytes, batch, INNER, classes)?).median),
+        Subject::Configuration(bytes) => Ok(Spread::of(router::run(bytes, batch, INNER, code)?).median),
     }
 }
 
@@ -91,7 +91,7 @@ pub fn times(
     subjects: &[Subject],
     batch: usize,
     seconds: f64,
-    classes: &ClassesOf<'_>,
+    code: Option<&Loader>,
 ) -> Result<Vec<Cost>, String> {
     let subjects = prepared(subjects)?;
     let mut costs = vec![Cost::default(); subjects.len()];
@@ -101,7 +101,7 @@ pub fn times(
         for i in 0..subjects.len() {
             let next = (i + turns) % subjects.len();
             if let (Some(subject), Some(ns)) = (subjects.get(next), around.get_mut(next)) {
-                *ns = turn(subject, batch, classes)?;
+                *ns = turn(subject, batch, code)?;
             }
         }
         costs.iter_mut().zip(around).for_each(|(cost, ns)| cost.turns.push(ns));
@@ -134,9 +134,9 @@ impl Counted {
     ///
     /// # Errors
     /// The file cannot be read, or its configuration does not run.
-    pub fn run(&self, classes: &ClassesOf<'_>) -> Result<(), String> {
+    pub fn run(&self, code: Option<&Loader>) -> Result<(), String> {
         let bytes = std::fs::read(&self.file).map_err(|e| format!("{}: {e}", self.file.display()))?;
-        router::run(&bytes, self.batch, self.rounds, classes).map(drop)
+        router::run(&bytes, self.batch, self.rounds, code).map(drop)
     }
 }
 

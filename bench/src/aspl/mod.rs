@@ -21,7 +21,7 @@ pub mod router;
 pub use base::{Base, Ends};
 pub use figures::{Figure, Line};
 pub use plot::svg;
-pub use router::{ClassesOf, classes};
+pub use router::{Loader, classes};
 
 use base::ELEMENTS;
 use figures::{BASE, Costs, ENDS, MODULARITY, MONOLITH, ROWS, Row, SIMPLE, prefix_name};
@@ -75,8 +75,8 @@ pub struct Settings<'a> {
     pub counted: Option<Vec<&'static str>>,
     /// The passes.
     pub passes: &'a [Pass],
-    /// The classes of a configuration.
-    pub classes: &'a ClassesOf<'a>,
+    /// Loads compiled code.
+    pub code: Option<&'a Loader>,
     /// Options of the measurement between devices.
     pub devices: devices::Settings,
 }
@@ -108,15 +108,15 @@ pub fn made(row: &Row, base: &Base, passes: &[Pass]) -> Option<Result<Vec<u8>, S
 ///
 /// # Errors
 /// A configuration behaves otherwise, or does not run.
-pub fn check(rows: &[Row], batch: usize, passes: &[Pass], classes: &ClassesOf<'_>) -> Result<(), String> {
+pub fn check(rows: &[Row], batch: usize, passes: &[Pass], code: Option<&Loader>) -> Result<(), String> {
     let base = base::router(Ends::Kept, batch)?;
-    let want = router::sent(base.text.as_bytes(), batch, classes)?;
+    let want = router::sent(base.text.as_bytes(), batch, code)?;
     if want.frames.iter().any(Vec::is_empty) {
         return Err("the router sends nothing on one of its interfaces".into());
     }
     for row in rows.iter().filter(|row| !row.passes.is_empty()) {
         let Some(configuration) = made(row, &base, passes).transpose()? else { continue };
-        let got = router::sent(&configuration, batch, classes).map_err(|e| format!("{}: {e}", row.name))?;
+        let got = router::sent(&configuration, batch, code).map_err(|e| format!("{}: {e}", row.name))?;
         if got != want {
             return Err(format!("{} does not send the same frames as {BASE}", row.name));
         }
@@ -158,7 +158,7 @@ fn subjects(settings: &Settings<'_>, batch: usize) -> Result<Vec<(String, Subjec
 /// Measures at one batch size, from memory to memory.
 fn measure(settings: &Settings<'_>, batch: usize, seconds: f64) -> Result<Vec<Line>, String> {
     let (names, subjects): (Vec<String>, Vec<Subject>) = subjects(settings, batch)?.into_iter().unzip();
-    let mut costs = measure::times(&subjects, batch, seconds, settings.classes)?;
+    let mut costs = measure::times(&subjects, batch, seconds, settings.code)?;
     if let Some(counted) = &settings.counted {
         let counts = measure::instructions(&subjects, batch, &settings.program, counted)?;
         costs.iter_mut().zip(counts).for_each(|(cost, n)| cost.instructions = Some(n));
@@ -189,7 +189,7 @@ pub fn run_all(settings: &Settings<'_>) -> Result<Results, String> {
     let devices = settings.parts.contains(&Part::Devices);
     if in_memory {
         let rows: Vec<Row> = ROWS.into_iter().chain(MODULARITY).collect();
-        check(&rows, settings.batches.first().copied().unwrap_or(32), settings.passes, settings.classes)?;
+        check(&rows, settings.batches.first().copied().unwrap_or(32), settings.passes, settings.code)?;
         // Half of the time is for the devices, if they are measured too.
         let shares = settings.batches.len().max(1) * (1 + usize::from(devices));
         for &batch in &settings.batches {

@@ -8,8 +8,9 @@ use crate::path::{self, GATEWAYS};
 use crate::rounds::Rounds;
 use castanet_classes::Registry;
 use castanet_element::spec::Reason;
-use castanet_element::{Classes, Clock, element};
+use castanet_element::{Clock, element};
 use castanet_lang::archive;
+use castanet_runtime::compiled::LoadCode;
 use castanet_runtime::swap::Loaded;
 use castanet_runtime::{Options, Router};
 use std::collections::BTreeMap;
@@ -18,9 +19,8 @@ use std::sync::Arc;
 /// The member of an archive that is the text of the configuration.
 const CONFIG: &str = "config";
 
-/// The classes of a configuration: those of the router, and those of a library in the archive if it has one. The first
-/// argument has the classes of the router and of the benchmark.
-pub type ClassesOf<'a> = dyn Fn(Registry, &[u8]) -> Result<Arc<dyn Classes>, String> + 'a;
+/// Loads the compiled code in the archives of configurations.
+pub type Loader = Arc<dyn LoadCode>;
 
 /// The classes of the router and of the benchmark.
 pub fn classes() -> Registry {
@@ -52,11 +52,10 @@ pub fn build(
     configuration: &[u8],
     defines: &path::Defines,
     batch: usize,
-    classes: &ClassesOf<'_>,
+    code: Option<&Loader>,
 ) -> Result<Router, String> {
-    let known = classes(self::classes(), configuration)?;
-    let loaded = Loaded::from_text("aspl", configuration, defines, known);
-    let options = Options { batch, clock: Clock::real(), ..Options::default() };
+    let loaded = Loaded::from_text("aspl", configuration, defines, Arc::new(classes()));
+    let options = Options { batch, clock: Clock::real(), code: code.cloned(), ..Options::default() };
     let built = loaded.and_then(|(loaded, _)| loaded.build(options));
     let (mut router, _) = built.map_err(|e| e.to_string())?;
     for (i, gateways) in GATEWAYS.into_iter().enumerate() {
@@ -80,10 +79,10 @@ pub fn run(
     configuration: &[u8],
     batch: usize,
     rounds: u64,
-    classes: &ClassesOf<'_>,
+    code: Option<&Loader>,
 ) -> Result<Vec<f64>, String> {
     let defines = vec![("ROUNDS".to_string(), rounds.to_string())];
-    let mut router = build(configuration, &defines, batch, classes)?;
+    let mut router = build(configuration, &defines, batch, code)?;
     router.run().map_err(|e| e.to_string())?;
     let times = router.read(router.find("rounds"), "times", "").map_err(|e| e.to_string())?;
     let round = |line: &str| line.trim().parse::<f64>().ok().map(|ns| ns / (2 * PACKETS) as f64);
@@ -103,10 +102,10 @@ pub struct Sent {
 ///
 /// # Errors
 /// The configuration does not run, or packets are still in a queue.
-pub fn sent(configuration: &[u8], batch: usize, classes: &ClassesOf<'_>) -> Result<Sent, String> {
+pub fn sent(configuration: &[u8], batch: usize, code: Option<&Loader>) -> Result<Sent, String> {
     // The last source keeps the router running until the queues are empty.
     let text = "after :: MemSource(LIMIT 5000, BURST 1, STOP true) -> Discard;\nrounds :: Rounds(source0+source1 after);\n";
-    let mut router = build(&with_text(configuration, text)?, &Vec::new(), batch, classes)?;
+    let mut router = build(&with_text(configuration, text)?, &Vec::new(), batch, code)?;
     router.run().map_err(|e| e.to_string())?;
     let base = base::router(Ends::Kept, batch)?;
     let mut frames = [Vec::new(), Vec::new()];

@@ -5,21 +5,14 @@ use super::figures::{DV, FC};
 use super::measure::{Cost, Counted};
 use super::*;
 use crate::fig8::Spread;
-use castanet_classes::Registry;
-use castanet_element::Classes;
 use castanet_element::spec::Reason;
-use std::sync::Arc;
-
-fn known(registry: Registry, _: &[u8]) -> Result<Arc<dyn Classes>, String> {
-    Ok(Arc::new(registry))
-}
 
 #[test]
 fn the_first_elements_pass_all_packets() {
     for n in 0..=ELEMENTS.len() {
         let text = base::prefix(n, 32).unwrap();
         let measured = router::with_text(text.as_bytes(), router::MEASURED).unwrap();
-        let mut router = router::build(&measured, &Vec::new(), 32, &known).unwrap();
+        let mut router = router::build(&measured, &Vec::new(), 32, None).unwrap();
         router.run().unwrap();
         // All packets of the warm-up and of one round reach the end, and none is dropped elsewhere.
         let packets = 4 * crate::fig8::PACKETS;
@@ -39,7 +32,7 @@ fn simple_routers_pass_all_packets() {
         let text = base::simple(8, queues).unwrap();
         assert_eq!(text.matches(":: Queue").count(), if queues { 2 } else { 0 });
         let measured = router::with_text(text.as_bytes(), router::MEASURED).unwrap();
-        assert_eq!(router::run(&measured, 8, 3, &known).unwrap().len(), 3);
+        assert_eq!(router::run(&measured, 8, 3, None).unwrap().len(), 3);
     }
     for sends in [false, true] {
         let text = base::simple_devices(sends);
@@ -235,7 +228,7 @@ fn configurations_are_measured_in_turn() {
         program: PathBuf::new(),
         counted: None,
         passes: &passes,
-        classes: &known,
+        code: None,
         devices: devices::Settings {
             part: Vec::new(),
             points: 1,

@@ -18,7 +18,11 @@ pub struct BuiltIn {
 impl BuiltIn {
     /// Returns all classes that come with the router.
     pub fn all() -> BuiltIn {
-        BuiltIn { classes: Arc::new(Registry::new()), minimal: false }
+        BuiltIn::of(Registry::new())
+    }
+    /// Returns the classes of a registry.
+    pub fn of(registry: Registry) -> BuiltIn {
+        BuiltIn { classes: Arc::new(registry), minimal: false }
     }
     /// Returns these classes only: those of a minimal driver.
     pub fn only(classes: &[ClassDef]) -> BuiltIn {

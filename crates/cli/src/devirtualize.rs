@@ -287,7 +287,20 @@ pub struct Loader {
 
 impl LoadCode for Loader {
     fn load(&self, graph: &Graph) -> Result<Option<Arc<dyn compiled::Code>>, String> {
-        let Some((_, library)) = graph.flat.archive.iter().find(|m| m.0 == MEMBER) else { return Ok(None) };
-        code::load(&self.name, library, fingerprint(graph)).map(Some).map_err(|e| e.to_string())
+        load(&self.name, graph, Some(fingerprint(graph)))
     }
+}
+
+/// Loads the code in the archive of a graph. `name` is the file in messages. Without a fingerprint, code for another
+/// configuration is loaded too; it does nothing wrong, but may be of no use.
+///
+/// # Errors
+/// The code cannot be used.
+pub fn load(
+    name: &str,
+    graph: &Graph,
+    fingerprint: Option<u128>,
+) -> Result<Option<Arc<dyn compiled::Code>>, String> {
+    let Some((_, library)) = graph.flat.archive.iter().find(|m| m.0 == MEMBER) else { return Ok(None) };
+    code::load(name, library, fingerprint).map(Some).map_err(|e| e.to_string())
 }

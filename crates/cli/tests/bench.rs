@@ -168,10 +168,15 @@ fn aspl_measures_the_papers_figures() {
     assert!(csv.contains("\nasplos-9-path,32,\"Base\",") && csv.contains(",1657.000,1.000,,,\n"), "{csv}");
     assert!(std::fs::read_to_string(b.path("a.svg")).unwrap().starts_with("<svg"));
 
-    let ran = b.run("castanet", &["bench", "aspl", "modularity", "--seconds", "0", "--batch", "8", "--json"], "");
+    let ran =
+        b.run("castanet", &["bench", "aspl", "modularity", "--seconds", "0", "--batch", "8", "--json"], "");
     let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     let lines = json["aspl"]["lines"].as_array().unwrap();
-    assert!(lines.len() == 3 && lines.iter().all(|l| l["figure"] == "tocs-6.4" && l["batch"] == 8), "{}", ran.out);
+    assert!(
+        lines.len() == 3 && lines.iter().all(|l| l["figure"] == "tocs-6.4" && l["batch"] == 8),
+        "{}",
+        ran.out
+    );
     let ran = b.run("castanet", &["bench", "aspl", "figures"], "");
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("expected one of passes, elements, modularity, devices"), "{}", ran.err);

@@ -123,7 +123,7 @@ impl Many {
              pub const ENTRIES: &[(u32, Entry)] = &joined::<_, {{ total(B) }}>(B, (0, |_, _| true));\n"
         );
         let library = code::build(&all, 0, None).unwrap_or_else(|e| panic!("{e}"));
-        Many { code: code::load("test", &library, 0).unwrap_or_else(|e| panic!("{e}")), doors }
+        Many { code: code::load("test", &library, Some(0)).unwrap_or_else(|e| panic!("{e}")), doors }
     }
     /// The code of a configuration.
     fn one(&self, i: usize) -> Arc<Give> {
@@ -216,7 +216,7 @@ fn the_types_of_all_classes_can_be_named() {
     }
     assert!(n > 150, "{n} classes");
     let library = code::build(&text, 7, None).unwrap_or_else(|e| panic!("{e}"));
-    assert!(code::load("test", &library, 7).unwrap_or_else(|e| panic!("{e}")).doors().is_empty());
+    assert!(code::load("test", &library, Some(7)).unwrap_or_else(|e| panic!("{e}")).doors().is_empty());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn code_of_another_configuration_is_refused() {
     let text = "pub const DOORS: &[(u32, u32)] = &[];\npub const ENTRIES: &[(u32, castanet_runtime::compiled::Entry)] = &[];\n";
     let library = code::build(text, 1, None).unwrap_or_else(|e| panic!("{e}"));
     let refused = |bytes: &[u8], print| {
-        code::load("a.click", bytes, print).err().map(|e| e.message).unwrap_or_default()
+        code::load("a.click", bytes, Some(print)).err().map(|e| e.message).unwrap_or_default()
     };
     assert_eq!(refused(&library, 1), "");
     assert_eq!(

@@ -81,7 +81,11 @@ impl World {
                 (folder.path().join(format!("r{i}.click")), folder.path().join(format!("r{i}.sock")));
             std::fs::write(&file, &subject.configuration).map_err(|e| format!("{}: {e}", file.display()))?;
             let (file, place) = (file.to_string_lossy(), socket.to_string_lossy());
-            let mut process = launcher.castanet(&host, Some(processor), &["--unix-socket", &place, &file])?;
+            let mut process = launcher.castanet(
+                &host,
+                Some(processor),
+                &["--allow-code", "--unix-socket", &place, &file],
+            )?;
             let client =
                 connect(&mut process, &socket).map_err(|e| format!("the router {}: {e}", subject.name))?;
             hosts.push(host);

@@ -10,11 +10,8 @@ use castanet_bench::aspl::measure::Counted;
 use castanet_bench::aspl::{PARTS, Part, Settings, report, run_all, svg};
 use castanet_bench::instructions;
 use castanet_bench::veth::Generator;
-use castanet_classes::Registry;
-use castanet_element::Classes;
 use clap::Args;
 use passes::PASSES;
-use std::sync::Arc;
 
 /// Introductory text of `--help`.
 pub const ABOUT: &str = "Measures what the passes of the tools do for a router, and what its elements cost.
@@ -22,8 +19,8 @@ pub const ABOUT: &str = "Measures what the passes of the tools do for a router, 
 The router is that of `castanet bench fig8`. Each pass is applied to it in this process, and all configurations take turns with each \
 other and with the hand-written forwarder. Before that, each is checked: it must send the same frames as the router without passes.
 
-  passes      ASPLOS 2002, Figures 8 and 9: the router without passes (Base), with fast classifiers (FC), combination elements (XF), \
-and without ARP on links between routers (MR); the simplest router (Simple)
+  passes      ASPLOS 2002, Figures 8 and 9: the router without passes (Base), with fast classifiers (FC), compiled code (DV), combination \
+elements (XF), and without ARP on links between routers (MR); the simplest router (Simple)
   elements    TOCS 2000, Tables I and II: the cost of each element, as what it adds to the elements before it
   modularity  TOCS 2000, section 6.4: combination elements, and with them eight different elements that do nothing
   devices     ASPLOS 2002, Figures 8, 10 and 11: routers between devices (veth), as for `castanet bench veth`
@@ -80,15 +77,10 @@ fn counted(text: &str) -> Result<Counted, String> {
     Counted::parse(text).ok_or_else(|| "expected BATCH,ROUNDS,FILE".to_string())
 }
 
-/// The classes of a configuration.
-fn classes(registry: Registry, _: &[u8]) -> Result<Arc<dyn Classes>, String> {
-    Ok(Arc::new(registry))
-}
-
 /// Runs the benchmark, then prints the results and writes the requested files.
 pub fn main(a: &Aspl) -> Result<(), String> {
     if let Some(run) = &a.count {
-        return run.run(&classes);
+        return run.run(Some(&passes::loader()));
     }
     super::warn();
     let is_counted = a.instructions && instructions::available();
@@ -103,7 +95,7 @@ pub fn main(a: &Aspl) -> Result<(), String> {
         program: std::env::current_exe().map_err(|e| format!("this program: {e}"))?,
         counted: is_counted.then(|| vec!["bench", "aspl", "--count"]),
         passes: &PASSES,
-        classes: &classes,
+        code: Some(&passes::loader()),
         devices: devices::Settings {
             part: ["bench", "veth-part"].map(str::to_string).into(),
             points: a.points.into(),

@@ -2,28 +2,33 @@
 //! The passes that `castanet bench aspl` applies: the tools, from one configuration or archive to another.
 
 use crate::classes::BuiltIn;
+use crate::devirtualize::{self, Choice};
 use crate::fastclassifier::forward;
-use crate::load::{Source, archived, elaborate, elaborate_with};
+use crate::load::{Source, archived, elaborate, elaborate_with, load_in};
 use crate::network::{Network, combined};
 use crate::uncombine::router_of;
 use crate::xform::Rules;
 use castanet_bench::aspl::base::Interface;
-use castanet_bench::aspl::figures::{FC, MR, NO_OPS, XF};
-use castanet_bench::aspl::{Base, NO_OP_PATTERNS, Pass};
+use castanet_bench::aspl::figures::{DV, FC, MR, NO_OPS, XF};
+use castanet_bench::aspl::{Base, Loader, NO_OP_PATTERNS, Pass, classes};
 use castanet_element::Classes;
+use castanet_graph::Graph;
 use castanet_graph::fastclassifier::Options;
 use castanet_graph::network::Order;
 use castanet_graph::undead::undead;
 use castanet_graph::xform::{Direction, Shipped};
 use castanet_lang::elaborate::Globals;
 use castanet_lang::{Diagnostic, Flat, Sources, Unknown, print};
+use castanet_runtime::compiled::{self, LoadCode};
 use std::cell::RefCell;
+use std::sync::Arc;
 
 /// All passes.
-pub const PASSES: [Pass; 4] = [
+pub const PASSES: [Pass; 5] = [
     Pass { name: MR, apply: without_arp },
     Pass { name: XF, apply: combination_elements },
     Pass { name: FC, apply: fast_classifiers },
+    Pass { name: DV, apply: devirtualized },
     Pass { name: NO_OPS, apply: no_ops },
 ];
 
@@ -97,6 +102,38 @@ fn fast_classifiers(configuration: &[u8], _: &Base) -> Result<Vec<u8>, String> {
     written(&loaded.flat)
 }
 
+/// Compiles code for a configuration, as `castanet devirtualize` does.
+fn devirtualized(configuration: &[u8], _: &Base) -> Result<Vec<u8>, String> {
+    let available = BuiltIn::of(classes()).available(None);
+    let loaded = load_in(&available, &source(configuration), Unknown::Error);
+    first_error(&loaded.sources, &loaded.diagnostics)?;
+    let flat = loaded.graph.flat;
+    let text = print::driver(&flat);
+    let failed = RefCell::new(Ok(()));
+    let tell = |sources: &Sources, diagnostics: &[Diagnostic]| {
+        *failed.borrow_mut() = first_error(sources, diagnostics);
+    };
+    let made = devirtualize::source(&available, text, flat.archive, &[], Choice::default(), &tell)?;
+    match made {
+        Some(made) => made.compile(&loaded.text, None),
+        None => Err(failed.into_inner().err().unwrap_or_default()),
+    }
+}
+
+/// Loads the code that [`devirtualized`] has put into archives. The benchmark adds elements to configurations, so their
+/// fingerprints are not checked.
+pub fn loader() -> Loader {
+    Arc::new(Code)
+}
+
+struct Code;
+
+impl LoadCode for Code {
+    fn load(&self, graph: &Graph) -> Result<Option<Arc<dyn compiled::Code>>, String> {
+        devirtualize::load("the archive", graph, None)
+    }
+}
+
 /// The router at the other end of a link.
 fn neighbour(interface: &Interface) -> String {
     let Interface { address, ether, .. } = interface;
@@ -139,12 +176,6 @@ mod tests {
     use super::*;
     use castanet_bench::aspl::figures::{MODULARITY, ROWS, Row};
     use castanet_bench::aspl::{Ends, base, check, made, router};
-    use castanet_classes::Registry;
-    use std::sync::Arc;
-
-    fn known(registry: Registry, _: &[u8]) -> Result<Arc<dyn Classes>, String> {
-        Ok(Arc::new(registry))
-    }
 
     fn all() -> impl Iterator<Item = Row> {
         ROWS.into_iter().chain(MODULARITY)
@@ -154,7 +185,7 @@ mod tests {
     fn configurations_send_the_same_frames() {
         for batch in [1, 32] {
             let rows: Vec<Row> = all().collect();
-            check(&rows, batch, &PASSES, &known).unwrap_or_else(|e| panic!("batch {batch}: {e}"));
+            check(&rows, batch, &PASSES, Some(&loader())).unwrap_or_else(|e| panic!("batch {batch}: {e}"));
         }
         // A pass that changes frames is found.
         fn other_ttl(configuration: &[u8], _: &Base) -> Result<Vec<u8>, String> {
@@ -162,7 +193,7 @@ mod tests {
             Ok(text.replace(":: DecIPTTL", ":: DecIPTTL(ACTIVE false)").into_bytes())
         }
         let wrong = [Pass { name: "XF", apply: other_ttl }];
-        let error = check(&MODULARITY, 32, &wrong, &known).unwrap_err();
+        let error = check(&MODULARITY, 32, &wrong, None).unwrap_err();
         assert_eq!(error, "combination elements does not send the same frames as Base");
     }
 
@@ -215,7 +246,7 @@ mod tests {
         let configuration = made(&row, &base, &PASSES).unwrap().unwrap();
         assert!(castanet_lang::archive::is_archive(&configuration));
         let longer = router::with_text(&configuration, router::MEASURED).unwrap();
-        assert_eq!(router::run(&longer, 8, 2, &known).unwrap().len(), 2);
+        assert_eq!(router::run(&longer, 8, 2, None).unwrap().len(), 2);
         assert!(router::with_text(b"!<arch>\nx", "").is_err());
     }
 }
