@@ -17,10 +17,10 @@ pub const CODE_SYMBOL: &str = "CASTANET_CODE";
 
 /// The code that a shared library exports.
 pub struct Exported {
-    /// The inputs that the code pushes packets to: element and input.
-    pub doors: &'static [(u32, u32)],
-    /// The functions with which packets start, and their doors.
-    pub entries: &'static [(u32, Entry)],
+    /// The elements that the code pushes packets to.
+    pub sites: &'static [u32],
+    /// The functions with which packets start: site, input, function.
+    pub entries: &'static [(u32, u32, Entry)],
 }
 
 /// Whether two texts are the same, for assertions at compile time.

@@ -41,8 +41,8 @@ pub struct Source {
     pub units: usize,
     /// The number of functions for them.
     pub functions: usize,
-    /// The number of doors.
-    pub doors: usize,
+    /// The number of sites.
+    pub sites: usize,
 }
 
 /// The crate whose classes can be called directly.
@@ -244,8 +244,8 @@ impl<'a> Functions<'a> {
         Some(self.call(to, input, &index))
     }
 
-    /// Writes a function. Its first unit has the door with number `door`.
-    fn write(&self, f: usize, input: usize, door: usize, out: &mut String) {
+    /// Writes a function. Its first unit is the site with number `site`.
+    fn write(&self, f: usize, input: usize, site: usize, out: &mut String) {
         let Some(signature) = self.all.get(f) else { return };
         let shared = self.shared.get(f).map_or(&[][..], Vec::as_slice);
         let names = |u: &usize| {
@@ -259,13 +259,13 @@ impl<'a> Functions<'a> {
             let _ = writeln!(out, "/// and {} more", shared.len() - 8);
         }
         let name = self.name(f, input);
-        let (argument, door) =
-            if self.is_shared(f) { ("i: usize, ", format!("{door} + i")) } else { ("", door.to_string()) };
+        let (argument, site) =
+            if self.is_shared(f) { ("i: usize, ", format!("{site} + i")) } else { ("", site.to_string()) };
         let _ = writeln!(out, "fn {name}(w: &mut Walk<'_, '_>, {argument}p: Packet) -> bool {{");
         match signature.kind {
             UnitKind::Chain => {
                 let n = signature.elements.len();
-                let _ = writeln!(out, "    match w.chain({door}, p, |chain: &mut Chain<'_, {n}>, p, cx| {{");
+                let _ = writeln!(out, "    match w.chain({site}, p, |chain: &mut Chain<'_, {n}>, p, cx| {{");
                 for (i, (class, direct, ..)) in signature.elements.iter().enumerate() {
                     let last = if i + 1 == n { "" } else { "?;" };
                     let _ = match direct {
@@ -278,9 +278,9 @@ impl<'a> Functions<'a> {
             UnitKind::Element | UnitKind::Reaching => {
                 let _ = match signature.elements.first() {
                     Some((class, true, ..)) => {
-                        writeln!(out, "    match w.element::<{class}>({door}, {input}, p) {{")
+                        writeln!(out, "    match w.element::<{class}>({site}, {input}, p) {{")
                     }
-                    _ => writeln!(out, "    match w.any_element({door}, {input}, p) {{"),
+                    _ => writeln!(out, "    match w.any_element({site}, {input}, p) {{"),
                 };
             }
         }
@@ -317,9 +317,9 @@ impl<'a> Functions<'a> {
 }
 
 /// Writes the source for a configuration. `units` are its elements as the run loop runs them. Elements of classes for
-/// which `direct` is false are called as usual; so are elements of packages. `first_door` is the number of the first door. It
-/// is above 0 if the doors of other configurations precede.
-pub fn source(graph: &Graph, units: &[Unit], direct: &dyn Fn(&str) -> bool, first_door: usize) -> Source {
+/// which `direct` is false are called as usual; so are elements of packages. `first_site` is the number of the first site. It
+/// is above 0 if the sites of other configurations precede.
+pub fn source(graph: &Graph, units: &[Unit], direct: &dyn Fn(&str) -> bool, first_site: usize) -> Source {
     let functions = Functions::new(graph, units, direct);
     let mut text = String::from(
         "#[allow(unused_imports)]\n\
@@ -329,30 +329,32 @@ pub fn source(graph: &Graph, units: &[Unit], direct: &dyn Fn(&str) -> bool, firs
          #[allow(unused_imports)]\n\
          use castanet_runtime::compiled::{Chain, Entry, Step, Walk};\n\n",
     );
-    let (mut doors, mut first) = (Vec::new(), HashMap::new());
+    let (mut sites, mut first) = (Vec::new(), vec![0; functions.all.len()]);
     for f in (0..functions.all.len()).rev() {
-        for input in functions.inputs(f) {
-            let door = first_door + doors.len();
-            first.insert((f, input), door);
-            functions.write(f, input, door, &mut text);
-            let head = |u: &usize| units.get(*u)?.elements.first().copied();
-            doors.extend(functions.shared.get(f).into_iter().flatten().filter_map(head).map(|e| (e, input)));
+        let site = first_site + sites.len();
+        if let Some(first) = first.get_mut(f) {
+            *first = site;
         }
+        for input in functions.inputs(f) {
+            functions.write(f, input, site, &mut text);
+        }
+        let head = |u: &usize| units.get(*u)?.elements.first().copied();
+        sites.extend(functions.shared.get(f).into_iter().flatten().filter_map(head));
     }
-    text.push_str("/// The inputs that packets are pushed to: element and input.\npub const DOORS: &[(u32, u32)] = &[\n");
-    for (e, input) in &doors {
-        let _ = writeln!(text, "    ({e}, {input}),");
+    text.push_str("/// The elements that packets are pushed to.\npub const SITES: &[u32] = &[");
+    for e in &sites {
+        let _ = write!(text, "{e}, ");
     }
-    text.push_str("];\n\n/// The functions with which packets start, and their doors.\npub const ENTRIES: &[(u32, Entry)] = &[\n");
+    text.push_str("];\n\n/// The functions with which packets start: site, input, function.\npub const ENTRIES: &[(u32, u32, Entry)] = &[\n");
     for (u, input) in functions.starts() {
         if let Some((f, index)) = functions.function(u)
-            && let Some(door) = first.get(&(f, input))
+            && let Some(site) = first.get(f)
         {
             let call = functions.call(f, input, &index.to_string());
-            let _ = writeln!(text, "    ({}, |w, p| Guard.call(|| {call})),", door + index);
+            let _ = writeln!(text, "    ({}, {input}, |w, p| Guard.call(|| {call})),", site + index);
         }
     }
     text.push_str("];\n");
     let units = functions.of.iter().flatten().count();
-    Source { text, units, functions: functions.all.len(), doors: doors.len() }
+    Source { text, units, functions: functions.all.len(), sites: sites.len() }
 }

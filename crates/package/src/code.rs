@@ -80,7 +80,7 @@ pub fn build(source: &str, fingerprint: u128, sdk: Option<&Path>) -> Result<Vec<
          #[unsafe(no_mangle)]\n\
          pub static CASTANET_PACKAGE: Package = Package::new(&[], true);\n\
          #[unsafe(no_mangle)]\n\
-         pub static CASTANET_CODE: Exported = Exported {{ doors: code::DOORS, entries: code::ENTRIES }};\n",
+         pub static CASTANET_CODE: Exported = Exported {{ sites: code::SITES, entries: code::ENTRIES }};\n",
         name = name(fingerprint, level),
     );
     let code = format!(
@@ -138,10 +138,10 @@ fn library(
 struct Loaded(&'static Exported);
 
 impl Code for Loaded {
-    fn doors(&self) -> &[(u32, u32)] {
-        self.0.doors
+    fn sites(&self) -> &[u32] {
+        self.0.sites
     }
-    fn entries(&self) -> &[(u32, Entry)] {
+    fn entries(&self) -> &[(u32, u32, Entry)] {
         self.0.entries
     }
 }

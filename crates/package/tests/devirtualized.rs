@@ -20,21 +20,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The code of several configurations, in one library.
 struct Many {
     code: Arc<dyn Code>,
-    /// The doors of each configuration.
-    doors: Vec<std::ops::Range<usize>>,
+    /// The sites of each configuration.
+    sites: Vec<std::ops::Range<usize>>,
 }
 
 /// The code of one configuration of a library.
 struct One {
-    code: Arc<dyn Code>,
-    entries: Vec<(u32, Entry)>,
+    sites: Vec<u32>,
+    entries: Vec<(u32, u32, Entry)>,
 }
 
 impl Code for One {
-    fn doors(&self) -> &[(u32, u32)] {
-        self.code.doors()
+    fn sites(&self) -> &[u32] {
+        &self.sites
     }
-    fn entries(&self) -> &[(u32, Entry)] {
+    fn entries(&self) -> &[(u32, u32, Entry)] {
         &self.entries
     }
 }
@@ -91,7 +91,7 @@ impl Many {
     }
     /// Like [`Many::compile`], with a change of the source.
     fn changed(texts: &[String], change: impl Fn(String) -> String) -> Many {
-        let (mut all, mut doors, mut first) = (String::new(), Vec::new(), 0);
+        let (mut all, mut sites, mut first) = (String::new(), Vec::new(), 0);
         let (mut lists, mut entries) = (String::new(), String::new());
         for (i, text) in texts.iter().enumerate() {
             let Loaded { graph, classes, .. } =
@@ -103,9 +103,9 @@ impl Many {
                 "mod c{i} {{ use super::{{castanet_element, castanet_elements, castanet_packet, castanet_runtime}};\n{}\n}}\n",
                 change(made.text)
             );
-            doors.push(first..first + made.doors);
-            first += made.doors;
-            let _ = write!(lists, "c{i}::DOORS, ");
+            sites.push(first..first + made.sites);
+            first += made.sites;
+            let _ = write!(lists, "c{i}::SITES, ");
             let _ = write!(entries, "c{i}::ENTRIES, ");
         }
         let _ = write!(
@@ -117,19 +117,23 @@ impl Many {
                  all
              }}
              use castanet_runtime::compiled::Entry;
-             const A: &[&[(u32, u32)]] = &[{lists}];
-             const B: &[&[(u32, Entry)]] = &[{entries}];
-             pub const DOORS: &[(u32, u32)] = &joined::<_, {{ total(A) }}>(A, (0, 0));
-             pub const ENTRIES: &[(u32, Entry)] = &joined::<_, {{ total(B) }}>(B, (0, |_, _| true));\n"
+             const A: &[&[u32]] = &[{lists}];
+             const B: &[&[(u32, u32, Entry)]] = &[{entries}];
+             pub const SITES: &[u32] = &joined::<_, {{ total(A) }}>(A, 0);
+             pub const ENTRIES: &[(u32, u32, Entry)] = &joined::<_, {{ total(B) }}>(B, (0, 0, |_, _| true));\n"
         );
         let library = code::build(&all, 0, None).unwrap_or_else(|e| panic!("{e}"));
-        Many { code: code::load("test", &library, Some(0)).unwrap_or_else(|e| panic!("{e}")), doors }
+        Many { code: code::load("test", &library, Some(0)).unwrap_or_else(|e| panic!("{e}")), sites }
     }
     /// The code of a configuration.
     fn one(&self, i: usize) -> Arc<Give> {
-        let here = |e: &&(u32, Entry)| self.doors[i].contains(&(e.0 as usize));
+        let range = self.sites[i].clone();
+        let here = |e: &&(u32, u32, Entry)| range.contains(&(e.0 as usize));
         let entries = self.code.entries().iter().filter(here).copied().collect();
-        Arc::new(Give(Arc::new(One { code: self.code.clone(), entries }), AtomicUsize::new(0)))
+        // The sites of the other configurations are no elements of this one.
+        let of = |(site, element): (usize, &u32)| if range.contains(&site) { *element } else { u32::MAX };
+        let sites = self.code.sites().iter().enumerate().map(of).collect();
+        Arc::new(Give(Arc::new(One { sites, entries }), AtomicUsize::new(0)))
     }
 }
 
@@ -207,7 +211,7 @@ fn the_types_of_all_classes_can_be_named() {
     let registry = castanet_classes::Registry::new();
     let own = registry.classes().into_iter().filter(|s| s.module.starts_with("castanet_elements::"));
     let mut text = String::from(
-        "pub const DOORS: &[(u32, u32)] = &[];\npub const ENTRIES: &[(u32, castanet_runtime::compiled::Entry)] = &[];\n",
+        "pub const SITES: &[u32] = &[];\npub const ENTRIES: &[(u32, u32, castanet_runtime::compiled::Entry)] = &[];\n",
     );
     let mut n = 0;
     for spec in own {
@@ -216,12 +220,12 @@ fn the_types_of_all_classes_can_be_named() {
     }
     assert!(n > 150, "{n} classes");
     let library = code::build(&text, 7, None).unwrap_or_else(|e| panic!("{e}"));
-    assert!(code::load("test", &library, Some(7)).unwrap_or_else(|e| panic!("{e}")).doors().is_empty());
+    assert!(code::load("test", &library, Some(7)).unwrap_or_else(|e| panic!("{e}")).sites().is_empty());
 }
 
 #[test]
 fn code_of_another_configuration_is_refused() {
-    let text = "pub const DOORS: &[(u32, u32)] = &[];\npub const ENTRIES: &[(u32, castanet_runtime::compiled::Entry)] = &[];\n";
+    let text = "pub const SITES: &[u32] = &[];\npub const ENTRIES: &[(u32, u32, castanet_runtime::compiled::Entry)] = &[];\n";
     let library = code::build(text, 1, None).unwrap_or_else(|e| panic!("{e}"));
     let refused = |bytes: &[u8], print| {
         code::load("a.click", bytes, Some(print)).err().map(|e| e.message).unwrap_or_default()

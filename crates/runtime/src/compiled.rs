@@ -9,7 +9,7 @@
 //! ordinary step: an element may have been reconfigured or disabled, or may be locked. So code for another configuration
 //! has the same results, but brings nothing.
 
-use crate::node::{Body, Member, NONE, Node, Rest, is_all, leave};
+use crate::node::{Body, Member, Node, Rest, is_all, leave};
 use crate::unwind::blamed;
 use castanet_element::run_loop::{Edge, EdgeRange, Internals as _};
 use castanet_element::{Action, Cx, Element, Verdict};
@@ -27,11 +27,11 @@ pub type Entry = fn(&mut Walk<'_, '_>, Packet) -> bool;
 
 /// The compiled code of a configuration.
 pub trait Code: Send + Sync {
-    /// The inputs that the code pushes packets to: the numbers of an element and of its input. The code calls an input by
-    /// its index in this list, its door.
-    fn doors(&self) -> &[(u32, u32)];
-    /// The functions that the run loop calls, each with the door that it begins at.
-    fn entries(&self) -> &[(u32, Entry)];
+    /// The elements that the code pushes packets to, and the first elements of the chains. The code calls an element by its
+    /// index in this list, its site.
+    fn sites(&self) -> &[u32];
+    /// The functions that the run loop calls, each with the site and the input that it begins at.
+    fn entries(&self) -> &[(u32, u32, Entry)];
 }
 
 /// Loads the code in the archive of a configuration.
@@ -43,49 +43,29 @@ pub trait LoadCode: Send + Sync {
     fn load(&self, graph: &Graph) -> Result<Option<Arc<dyn Code>>, String>;
 }
 
-/// Where a door is on a worker.
-#[derive(Clone, Copy)]
-struct Door {
-    /// The node of the element.
-    node: u32,
-    /// An edge that leads to the input.
-    edge: u32,
-}
-
 /// The code of a configuration, for one worker.
+// INVARIANT: the first nodes of the worker are those of the sites, in the order of the code.
 pub(crate) struct Compiled {
-    doors: Box<[Door]>,
-    /// The code for each input of each node that packets start at.
+    /// An edge that leads to each input of each site, by site and input.
+    doors: HashMap<(u32, u32), u32>,
+    /// The code for each input of each site that packets start at.
     entries: Box<[Box<[Option<Entry>]>]>,
 }
 
 impl Compiled {
-    /// Finds the doors among the edges of a worker. `places` has the node of each element.
-    pub fn new(code: &dyn Code, edges: &[Edge], places: &[(u32, u32)]) -> Compiled {
-        let leading = edges.iter().zip(0..).map(|(e, i)| ((e.node, e.port), i));
-        let leading: HashMap<(u32, u32), u32> = leading.collect();
-        let door = |&(element, input): &(u32, u32)| {
-            let node = places.get(element as usize).map_or(NONE, |p| p.0);
-            Door { node, edge: leading.get(&(node, input)).copied().unwrap_or(NONE) }
-        };
-        let doors: Box<[Door]> = code.doors().iter().map(door).collect();
-        let mut entries: Vec<Vec<Option<Entry>>> = Vec::new();
-        for &(d, entry) in code.entries() {
-            let (Some(door), Some(&(_, input))) = (doors.get(d as usize), code.doors().get(d as usize))
-            else {
-                continue;
-            };
-            let (node, input) = (door.node as usize, input as usize);
-            // An input without an edge is not on this worker.
-            if door.edge == NONE {
-                continue;
-            }
-            if entries.len() <= node {
-                entries.resize(node + 1, Vec::new());
-            }
-            if let Some(of_node) = entries.get_mut(node) {
-                of_node.resize(of_node.len().max(input + 1), None);
-                if let Some(e) = of_node.get_mut(input) {
+    /// Returns the order in which the nodes of a worker must be. `node` returns the node of an element. Sites of which the
+    /// worker has no node are none.
+    pub fn order(code: &dyn Code, node: impl Fn(u32) -> Option<u32>) -> Vec<Option<u32>> {
+        code.sites().iter().map(|&element| node(element)).collect()
+    }
+    /// Prepares the code for a worker whose nodes are in the order of the code.
+    pub fn new(code: &dyn Code, edges: &[Edge]) -> Compiled {
+        let doors = edges.iter().zip(0..).map(|(e, i)| ((e.node, e.port), i)).collect();
+        let mut entries: Vec<Vec<Option<Entry>>> = vec![Vec::new(); code.sites().len()];
+        for &(site, input, entry) in code.entries() {
+            if let Some(of_site) = entries.get_mut(site as usize) {
+                of_site.resize(of_site.len().max(input as usize + 1), None);
+                if let Some(e) = of_site.get_mut(input as usize) {
                     *e = Some(entry);
                 }
             }
@@ -110,7 +90,7 @@ impl Compiled {
         p: Packet,
         rest: &mut Option<Rest>,
     ) -> bool {
-        let mut walk = Walk { nodes, doors: &self.doors, cx, rest, calls: CALLS, panic: None };
+        let mut walk = Walk { nodes, doors: &self.doors, cx, rest, calls: &CALLS, panic: None };
         let all = code(&mut walk, p);
         if let Some(panic) = walk.panic {
             resume_unwind(panic);
@@ -131,7 +111,7 @@ struct Calls {
     action: fn(&mut TypedAction, &mut Packet, &mut Cx<'_>) -> Result<Verdict, Panic>,
 }
 
-const CALLS: Calls = Calls {
+static CALLS: Calls = Calls {
     push_one: |e, input, p, cx| returned(cx, |cx| e.push_one(input, p, cx)),
     action: |a, p, cx| returned(cx, |cx| a.action(p, cx)),
 };
@@ -146,10 +126,10 @@ fn returned<R>(cx: &mut Cx<'_>, f: impl FnOnce(&mut Cx<'_>) -> R) -> Result<R, P
 /// between the elements.
 pub struct Walk<'w, 'a> {
     nodes: &'w mut [Node],
-    doors: &'w [Door],
+    doors: &'w HashMap<(u32, u32), u32>,
     cx: &'w mut Cx<'a>,
     rest: &'w mut Option<Rest>,
-    calls: Calls,
+    calls: &'static Calls,
     panic: Option<Panic>,
 }
 
@@ -222,37 +202,34 @@ fn any(
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Pushes the packet to an element outside chains, by a direct call if its class is `E`. `input` is the input that the
-    /// door leads to.
+    /// Pushes the packet to an element outside chains, by a direct call if its class is `E`.
     #[inline(always)]
-    pub fn element<E: Element + Any>(&mut self, door: usize, input: usize, p: Packet) -> Step {
-        let Some(&Door { node: n, .. }) = self.doors.get(door) else { return self.through(door, p) };
-        let Some(node) = self.nodes.get_mut(n as usize) else { return self.through(door, p) };
+    pub fn element<E: Element + Any>(&mut self, site: usize, input: usize, p: Packet) -> Step {
+        let Some(node) = self.nodes.get_mut(site) else { return self.through(site, input, p) };
         let own = EdgeRange { me: node.me, base: node.base, count: node.count, skip: node.mains };
-        let Body::Element(e) = &mut node.body else { return self.through(door, p) };
-        let Some(e) = e.downcast_mut::<E>() else { return self.through(door, p) };
+        let Body::Element(e) = &mut node.body else { return self.through(site, input, p) };
+        let Some(e) = e.downcast_mut::<E>() else { return self.through(site, input, p) };
         self.cx.outputs().enter_single(own);
         e.push_one(input, p, self.cx);
-        self.emitted(n as usize, own.base)
+        self.emitted(site, own.base)
     }
     /// Pushes the packet to an element outside chains, whatever its class.
-    pub fn any_element(&mut self, door: usize, input: usize, p: Packet) -> Step {
-        let Some(&Door { node: n, .. }) = self.doors.get(door) else { return self.through(door, p) };
-        let Some(node) = self.nodes.get_mut(n as usize) else { return self.through(door, p) };
+    pub fn any_element(&mut self, site: usize, input: usize, p: Packet) -> Step {
+        let Some(node) = self.nodes.get_mut(site) else { return self.through(site, input, p) };
         let own = EdgeRange { me: node.me, base: node.base, count: node.count, skip: node.mains };
-        let Body::Element(e) = &mut node.body else { return self.through(door, p) };
+        let Body::Element(e) = &mut node.body else { return self.through(site, input, p) };
         self.cx.outputs().enter_single(own);
         match (self.calls.push_one)(e, input, p, self.cx) {
-            Ok(()) => self.emitted(n as usize, own.base),
+            Ok(()) => self.emitted(site, own.base),
             Err(panic) => self.panicked(panic),
         }
     }
-    /// The step of node `n` after its element has run. `base` is its first edge.
+    /// The step of a site after its element has run. `base` is its first edge.
     #[inline(always)]
-    fn emitted(&mut self, n: usize, base: u32) -> Step {
+    fn emitted(&mut self, site: usize, base: u32) -> Step {
         match self.cx.outputs().take_slot() {
             Some((edge, p)) => Step::Out(edge.wrapping_sub(base as usize), edge, p),
-            None => Step::End(is_all(n, self.cx.outputs().touched(), self.rest)),
+            None => Step::End(is_all(site, self.cx.outputs().touched(), self.rest)),
         }
     }
 
@@ -260,15 +237,16 @@ impl<'a> Walk<'_, 'a> {
     #[inline(always)]
     pub fn chain<const N: usize>(
         &mut self,
-        door: usize,
+        site: usize,
         mut p: Packet,
         run: impl FnOnce(&mut Chain<'_, N>, &mut Packet, &mut Cx<'a>) -> Result<(), Left>,
     ) -> Step {
-        let Some(&Door { node: n, .. }) = self.doors.get(door) else { return self.through(door, p) };
-        let Some(node) = self.nodes.get_mut(n as usize) else { return self.through(door, p) };
+        let Some(node) = self.nodes.get_mut(site) else { return self.through(site, 0, p) };
         let base = node.base as usize;
-        let Body::Chain(members) = &mut node.body else { return self.through(door, p) };
-        let Ok(members) = <&mut [Member; N]>::try_from(&mut **members) else { return self.through(door, p) };
+        let Body::Chain(members) = &mut node.body else { return self.through(site, 0, p) };
+        let Ok(members) = <&mut [Member; N]>::try_from(&mut **members) else {
+            return self.through(site, 0, p);
+        };
         let mut chain = Chain { members, any: self.calls.action };
         match run(&mut chain, &mut p, self.cx) {
             Ok(()) if self.cx.outputs().touched() == 0 => return Step::Out(0, base, p),
@@ -279,7 +257,7 @@ impl<'a> Walk<'_, 'a> {
             Err(Left(Ok((verdict, resume)))) => leave(verdict, p, resume, self.cx),
             Err(Left(Err(panic))) => return self.panicked(panic),
         }
-        Step::End(is_all(n as usize, self.cx.outputs().touched(), self.rest))
+        Step::End(is_all(site, self.cx.outputs().touched(), self.rest))
     }
 
     #[cold]
@@ -287,13 +265,13 @@ impl<'a> Walk<'_, 'a> {
         self.panic = Some(panic);
         Step::End(false)
     }
-    /// Leaves the packet to the run loop, which moves it through a door.
+    /// Leaves the packet to the run loop, which pushes it to an input.
     #[cold]
     #[inline(never)]
-    fn through(&mut self, door: usize, p: Packet) -> Step {
-        Step::End(match self.doors.get(door) {
-            Some(door) if door.edge != NONE => self.pass(door.edge as usize, p),
-            _ => {
+    fn through(&mut self, site: usize, input: usize, p: Packet) -> Step {
+        Step::End(match self.doors.get(&(site as u32, input as u32)) {
+            Some(&edge) => self.pass(edge as usize, p),
+            None => {
                 *self.rest = Some(Rest::Nowhere(self.cx.me()));
                 false
             }

@@ -38,9 +38,41 @@ pub(crate) fn link(
     effects: &[Effects],
 ) -> Nodes {
     let graph = &shared.graph;
-    let (nodes, edges, places) = nodes(graph, instances, locked, back, effects);
-    let compiled = shared.code.as_deref().map(|code| Compiled::new(code, &edges, &places));
+    let (mut nodes, mut edges, mut places) = nodes(graph, instances, locked, back, effects);
+    let compiled = shared.code.as_deref().map(|code| {
+        let node = |e: u32| places.get(e as usize).map(|p| p.0).filter(|n| *n != NONE);
+        let order = Compiled::order(code, node);
+        reorder(&mut nodes, &mut edges, &mut places, &order);
+        Compiled::new(code, &edges)
+    });
     Nodes::new(nodes, edges, places, compiled, shared.clone())
+}
+
+/// Moves nodes to the front, in the given order. Where the order has none, an empty node is inserted, which nothing leads
+/// to.
+fn reorder(nodes: &mut Vec<Node>, edges: &mut [Edge], places: &mut Places, order: &[Option<u32>]) {
+    let mut old: Vec<Option<Node>> = std::mem::take(nodes).into_iter().map(Some).collect();
+    let rest = (0..old.len() as u32).map(Some);
+    // The new number of each node.
+    let mut number = vec![NONE; old.len()];
+    for (i, from) in order.iter().copied().chain(rest).enumerate() {
+        let moved = from.and_then(|n| old.get_mut(n as usize)?.take());
+        if let (Some(n), true) = (from.and_then(|n| number.get_mut(n as usize)), moved.is_some()) {
+            *n = nodes.len() as u32;
+        }
+        match moved {
+            Some(node) => nodes.push(node),
+            None if i < order.len() => nodes.push(Node::empty()),
+            None => {}
+        }
+    }
+    let renumber = |n: &mut u32| *n = number.get(*n as usize).copied().unwrap_or(NONE);
+    edges.iter_mut().for_each(|e| renumber(&mut e.node));
+    places.iter_mut().for_each(|p| renumber(&mut p.0));
+    for node in nodes {
+        node.sources.iter_mut().for_each(|s| renumber(&mut s.0));
+        node.direct.iter_mut().for_each(|d| renumber(&mut d.0));
+    }
 }
 
 /// For each element, its node, and its index in the node's chain.

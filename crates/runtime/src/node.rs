@@ -103,6 +103,20 @@ impl Member {
 }
 
 impl Node {
+    /// A node without an element.
+    pub(crate) fn empty() -> Node {
+        Node {
+            body: Body::Busy,
+            me: NONE,
+            base: 0,
+            count: 0,
+            mains: 0,
+            loses: false,
+            descending: false,
+            sources: Box::default(),
+            direct: None,
+        }
+    }
     /// The range of edges of an element that is not in a chain.
     #[inline(always)]
     pub(crate) fn edges(&self) -> EdgeRange {
