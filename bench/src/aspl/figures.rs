@@ -2,8 +2,7 @@
 //! The figures: which configurations they compare, and the values of the papers.
 
 use super::base::ELEMENTS;
-use super::measure::Cost;
-use crate::fig8::Spread;
+use super::measure::{Cost, Quartiles};
 use std::collections::HashMap;
 
 /// A figure or table.
@@ -64,9 +63,9 @@ pub struct Line {
     /// What was measured.
     pub name: String,
     /// Nanoseconds per packet.
-    pub ns: Spread,
+    pub ns: Quartiles,
     /// The ratio to the line that the figure compares with, in nanoseconds.
-    pub ratio: Spread,
+    pub ratio: Quartiles,
     /// Instructions per packet, if counted.
     pub instructions: Option<f64>,
     /// The ratio in instructions.

@@ -24,6 +24,29 @@ pub enum Subject {
     Monolith,
 }
 
+/// The distribution of a quantity over the turns. A single turn that other programs disturbed does not show in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Quartiles {
+    /// A quarter of the values is smaller.
+    pub lower: f64,
+    /// The median.
+    pub median: f64,
+    /// A quarter of the values is larger.
+    pub upper: f64,
+}
+
+impl Quartiles {
+    /// Computes the distribution of some values; zeros if there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Quartiles {
+        let mut all: Vec<f64> = values.into_iter().collect();
+        all.sort_by(f64::total_cmp);
+        let at = |quarter: usize| {
+            all.get((all.len().saturating_sub(1) * quarter + 2) / 4).copied().unwrap_or_default()
+        };
+        Quartiles { lower: at(1), median: Spread::of(all.iter().copied()).median, upper: at(3) }
+    }
+}
+
 /// The cost of a packet.
 #[derive(Clone, Debug, Default)]
 pub struct Cost {
@@ -42,14 +65,14 @@ impl Cost {
         }
     }
     /// The nanoseconds.
-    pub fn ns(&self) -> Spread {
-        Spread::of(self.turns.iter().copied())
+    pub fn ns(&self) -> Quartiles {
+        Quartiles::of(self.turns.iter().copied())
     }
     /// The cost divided by `other`, which was measured in the same turns: of nanoseconds, and of instructions.
-    pub fn ratio(&self, other: &Cost) -> (Spread, Option<f64>) {
+    pub fn ratio(&self, other: &Cost) -> (Quartiles, Option<f64>) {
         let turns = self.turns.iter().zip(&other.turns).filter(|(_, b)| **b != 0.0).map(|(a, b)| a / b);
         let instructions = self.instructions.zip(other.instructions).filter(|(_, b)| *b != 0.0);
-        (Spread::of(turns), instructions.map(|(a, b)| a / b))
+        (Quartiles::of(turns), instructions.map(|(a, b)| a / b))
     }
 }
 

@@ -2,8 +2,9 @@
 //! Formats results as a table, CSV or JSON.
 
 use super::devices::{self, Outcome};
+use super::measure::Quartiles;
 use super::{Line, Results};
-use crate::fig8::Spread;
+
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -23,8 +24,8 @@ fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or("-".into(), |v| format!("{v:.decimals$}"))
 }
 
-fn spread(s: Spread, decimals: usize) -> String {
-    format!("{:.decimals$} ({:.decimals$} to {:.decimals$})", s.median, s.min, s.max)
+fn quartiles(q: Quartiles, decimals: usize) -> String {
+    format!("{:.decimals$} ({:.decimals$} to {:.decimals$})", q.median, q.lower, q.upper)
 }
 
 /// The results as tables.
@@ -37,15 +38,15 @@ pub fn table(r: &Results) -> String {
         let _ = writeln!(out, "{}{batch}", first.figure.title());
         let _ = writeln!(
             out,
-            "{:<34}  {:>26}  {:>6}  {:>7}  {:>6}  {:>8}  {:>6}",
-            "", "ns a packet, median (range)", "ratio", "instr.", "ratio", "paper ns", "ratio"
+            "{:<34}  {:>27}  {:>6}  {:>7}  {:>6}  {:>8}  {:>6}",
+            "", "ns a packet (quartiles)", "ratio", "instr.", "ratio", "paper ns", "ratio"
         );
         for l in group {
             let _ = writeln!(
                 out,
                 "{:<34}  {:>27}  {:>6.2}  {:>7}  {:>6}  {:>8}  {:>6}",
                 l.name,
-                spread(l.ns, 1),
+                quartiles(l.ns, 1),
                 l.ratio.median,
                 number(l.instructions, 0),
                 number(l.instruction_ratio, 2),
@@ -112,7 +113,7 @@ fn devices_table(out: &mut String, d: &devices::Results) {
 /// packets per second in the column `rate`, and in the column `input` the rate at which packets were sent to the router.
 pub fn csv(r: &Results) -> String {
     let mut out = String::from(
-        "figure,batch,name,ns,ns_min,ns_max,ratio,instructions,instruction_ratio,paper_ns,paper_ratio,input,outcome,rate\n",
+        "figure,batch,name,ns,ns_lower,ns_upper,ratio,instructions,instruction_ratio,paper_ns,paper_ratio,input,outcome,rate\n",
     );
     let optional = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.3}"));
     for l in &r.lines {
@@ -123,8 +124,8 @@ pub fn csv(r: &Results) -> String {
             l.batch,
             l.name,
             l.ns.median,
-            l.ns.min,
-            l.ns.max,
+            l.ns.lower,
+            l.ns.upper,
             l.ratio.median,
             optional(l.instructions),
             optional(l.instruction_ratio),
@@ -151,14 +152,14 @@ pub fn csv(r: &Results) -> String {
 
 /// The results as JSON.
 pub fn json(r: &Results) -> Value {
-    let spread = |s: Spread| json!({ "median": s.median, "min": s.min, "max": s.max });
+    let quartiles = |q: Quartiles| json!({ "lower": q.lower, "median": q.median, "upper": q.upper });
     let line = |l: &Line| {
         json!({
             "figure": l.figure.name(),
             "batch": l.batch,
             "name": l.name,
-            "ns": spread(l.ns),
-            "ratio": spread(l.ratio),
+            "ns": quartiles(l.ns),
+            "ratio": quartiles(l.ratio),
             "instructions": l.instructions,
             "instruction_ratio": l.instruction_ratio,
             "paper": { "ns": l.paper, "ratio": l.paper_ratio },

@@ -2,9 +2,8 @@
 #![allow(clippy::unwrap_used)]
 use super::devices::{Outcome, Point, Results as Devices};
 use super::figures::{DV, FC};
-use super::measure::{Cost, Counted};
+use super::measure::{Cost, Counted, Quartiles};
 use super::*;
-use crate::fig8::Spread;
 use castanet_element::spec::Reason;
 
 #[test]
@@ -53,8 +52,16 @@ fn costs_are_compared_turn_by_turn() {
     let (a, b) = (cost([30.0, 60.0, 90.0], 300.0), cost([10.0, 20.0, 30.0], 150.0));
     assert_eq!(a.minus(&b).turns, [20.0, 40.0, 60.0]);
     assert_eq!(a.minus(&b).instructions, Some(150.0));
-    assert_eq!(a.ratio(&b), (Spread { median: 3.0, min: 3.0, max: 3.0 }, Some(2.0)));
-    assert_eq!(a.ratio(&Cost::default()), (Spread::default(), None));
+    assert_eq!(a.ratio(&b), (Quartiles { lower: 3.0, median: 3.0, upper: 3.0 }, Some(2.0)));
+    assert_eq!(a.ratio(&Cost::default()), (Quartiles::default(), None));
+}
+
+#[test]
+fn quartiles() {
+    assert_eq!(Quartiles::of([]), Quartiles::default());
+    assert_eq!(Quartiles::of([7.0]), Quartiles { lower: 7.0, median: 7.0, upper: 7.0 });
+    let of_nine = Quartiles::of([9.0, 1.0, 8.0, 2.0, 7.0, 3.0, 6.0, 4.0, 1000.0]);
+    assert_eq!(of_nine, Quartiles { lower: 3.0, median: 6.0, upper: 8.0 });
 }
 
 /// Results with every figure. The path of a configuration takes ten times its number.
@@ -140,7 +147,7 @@ fn tables_align() {
     {
         assert!(text.contains(title), "{text}");
     }
-    for block in text.split("\n\n").filter(|b| b.contains("ns a packet, median")) {
+    for block in text.split("\n\n").filter(|b| b.contains("ns a packet (quartiles)")) {
         let widths: Vec<usize> = block.trim_start().lines().skip(1).map(|l| l.chars().count()).collect();
         assert!(widths.windows(2).all(|w| w[0] == w[1]), "{block}");
     }

@@ -9,6 +9,7 @@ mod world;
 
 use super::base::{self, Ends};
 use super::figures::{BASE, Figure, Line, ROWS, Row, SIMPLE};
+use super::measure::Quartiles;
 use super::{Settings as All, made};
 use crate::fig8::Spread;
 use crate::veth::Generator;
@@ -254,8 +255,8 @@ fn breakdown(subjects: &[Subject], floods: &[Vec<Outcome>]) -> Vec<Line> {
         figure: Figure::Devices,
         batch: 0,
         name: name.into(),
-        ns: Spread::of(ns.iter().copied()),
-        ratio: Spread::of(ns.iter().zip(&base).filter(|(_, b)| **b > 0.0).map(|(a, b)| a / b)),
+        ns: Quartiles::of(ns.iter().copied()),
+        ratio: Quartiles::of(ns.iter().zip(&base).filter(|(_, b)| **b > 0.0).map(|(a, b)| a / b)),
         instructions: None,
         instruction_ratio: None,
         paper: Some(paper),
