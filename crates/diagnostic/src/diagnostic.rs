@@ -5,7 +5,7 @@ use crate::source::Span;
 use std::borrow::Cow;
 
 /// At most this many errors are reported one by one. Further ones are only counted.
-pub(crate) const MAX_ERRORS: usize = 500;
+pub const MAX_ERRORS: usize = 500;
 
 /// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -149,7 +149,7 @@ impl Diagnostic {
         self.severity == Severity::Error
     }
     /// The summary line for `count` diagnostics that are not shown.
-    pub(crate) fn more(count: usize, severity: Severity) -> Diagnostic {
+    pub fn more(count: usize, severity: Severity) -> Diagnostic {
         let word = match (severity, count) {
             (Severity::Error, 1) => "error",
             (Severity::Error, _) => "errors",
