@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Grammar of expressions, by operator precedence.
+
+use super::MAX_NESTING;
+use super::ast::{BinOp, Binding, Expr, ExprKind, Hint, Name, Path, UnOp};
+use super::items::unquoted;
+use super::kind::SyntaxKind::{
+    self, Arrow, Comma, Dot, End, Ident, LBrace, LBracket, LParen, MinusMinus, Number, PlusPlus, RBrace, RBracket,
+    RParen, Semicolon, Text, ThenArrow,
+};
+use super::members::BUILTIN;
+use super::parser::{Mark, Parser};
+use castanet_diagnostic::Diagnostic;
+
+/// Binding strengths, weakest first. Sequences (`,`) bind weaker than all of them.
+const THEN: u8 = 1;
+const ASSIGN: u8 = 2;
+const COND: u8 = 3;
+const DEFAULT: u8 = 4;
+const OR: u8 = 5;
+const AND: u8 = 6;
+
+/// The binary operators that take two values, and their binding strengths.
+fn binary(kind: SyntaxKind) -> Option<(u8, BinOp)> {
+    use SyntaxKind as K;
+    Some(match kind {
+        K::Or => (7, BinOp::Or),
+        K::Caret => (8, BinOp::Xor),
+        K::And => (9, BinOp::And),
+        K::EqEq => (10, BinOp::Eq),
+        K::NotEq => (10, BinOp::Ne),
+        K::Less => (11, BinOp::Lt),
+        K::LessEq => (11, BinOp::Le),
+        K::More => (11, BinOp::Gt),
+        K::MoreEq => (11, BinOp::Ge),
+        K::Shl => (12, BinOp::Shl),
+        K::Shr => (12, BinOp::Shr),
+        K::Plus => (13, BinOp::Add),
+        K::Minus => (13, BinOp::Sub),
+        K::Star => (14, BinOp::Mul),
+        K::Slash => (14, BinOp::Div),
+        K::Percent => (14, BinOp::Rem),
+        _ => return None,
+    })
+}
+
+fn assignment(kind: SyntaxKind) -> Option<Option<BinOp>> {
+    use SyntaxKind as K;
+    Some(match kind {
+        K::Eq => None,
+        K::PlusEq => Some(BinOp::Add),
+        K::MinusEq => Some(BinOp::Sub),
+        K::StarEq => Some(BinOp::Mul),
+        K::SlashEq => Some(BinOp::Div),
+        K::PercentEq => Some(BinOp::Rem),
+        K::AndEq => Some(BinOp::And),
+        K::OrEq => Some(BinOp::Or),
+        K::CaretEq => Some(BinOp::Xor),
+        K::ShlEq => Some(BinOp::Shl),
+        K::ShrEq => Some(BinOp::Shr),
+        K::MaxEq => Some(BinOp::Max),
+        K::MinEq => Some(BinOp::Min),
+        _ => return None,
+    })
+}
+
+/// The height of an expression with these operands.
+fn above(operands: &[&Expr]) -> u16 {
+    operands.iter().map(|e| e.height).max().unwrap_or(0).saturating_add(1)
+}
+
+impl Parser<'_> {
+    /// Parses the body of a method, which may be empty.
+    pub(super) fn body_expr(&mut self) -> Expr {
+        if self.at(Semicolon) {
+            return Expr { kind: ExprKind::Empty, span: self.here(), height: 1 };
+        }
+        self.sequence()
+    }
+
+    /// Parses `EXPR {, EXPR}`.
+    fn sequence(&mut self) -> Expr {
+        let mark = self.mark();
+        let first = self.expr(THEN);
+        if !self.at(Comma) {
+            return first;
+        }
+        let mut all = vec![first];
+        while self.eat(Comma) {
+            all.push(self.expr(THEN));
+        }
+        let height = above(&all.iter().collect::<Vec<_>>());
+        self.finish(mark, SyntaxKind::Binary, ExprKind::Seq(all), height)
+    }
+
+    fn finish(&mut self, mark: Mark, node: SyntaxKind, kind: ExprKind, height: u16) -> Expr {
+        self.wrap(mark, node);
+        Expr { kind, span: self.since(mark.start), height }
+    }
+
+    fn missing(&self) -> Expr {
+        Expr { kind: ExprKind::Missing, span: self.here(), height: 1 }
+    }
+
+    /// Whether a chain of operators has become too high. Reports it.
+    fn too_high(&mut self, left: &Expr) -> bool {
+        let yes = left.height >= MAX_NESTING;
+        if yes {
+            let d = Diagnostic::error(format!("more than {MAX_NESTING} operators in a chain"), self.here());
+            self.error(d.at("too many operators").help("name a part of the expression by a method of its own"));
+        }
+        yes
+    }
+
+    /// Parses an expression of operators that bind at least this strongly.
+    fn expr(&mut self, least: u8) -> Expr {
+        if !self.enter() {
+            self.skip_expr();
+            return self.missing();
+        }
+        let mark = self.mark();
+        let mut left = self.unary();
+        while !self.too_high(&left) {
+            match self.infix(mark, left, least) {
+                Ok(e) => left = e,
+                Err(e) => {
+                    left = e;
+                    break;
+                }
+            }
+        }
+        self.leave();
+        left
+    }
+
+    /// Skips what a reported expression has left.
+    fn skip_expr(&mut self) {
+        let mark = self.mark();
+        while !matches!(self.kind, End | Semicolon | RBrace) {
+            self.bump();
+        }
+        self.wrap(mark, SyntaxKind::Error);
+    }
+
+    /// Extends `left` by one infix operator. Returns `Err(left)` if none of sufficient strength follows.
+    fn infix(&mut self, mark: Mark, left: Expr, least: u8) -> Result<Expr, Expr> {
+        let kind = self.kind;
+        let op: Option<(u8, u8)> = match kind {
+            ThenArrow => Some((THEN, THEN)),
+            SyntaxKind::Question => Some((COND, COND)),
+            SyntaxKind::Default => Some((DEFAULT, DEFAULT)),
+            SyntaxKind::OrOr => Some((OR, OR + 1)),
+            SyntaxKind::AndAnd => Some((AND, AND + 1)),
+            _ if assignment(kind).is_some() => Some((ASSIGN, ASSIGN)),
+            _ => binary(kind).map(|(strength, _)| (strength, strength + 1)),
+        };
+        let Some((strength, right_strength)) = op.filter(|(s, _)| *s >= least) else { return Err(left) };
+        self.bump();
+        if kind == SyntaxKind::Question {
+            let yes = self.expr(ASSIGN);
+            self.expect(SyntaxKind::Colon, "':'");
+            let no = self.expr(COND);
+            let height = above(&[&left, &yes, &no]);
+            let kind = ExprKind::Cond(Box::new(left), Box::new(yes), Box::new(no));
+            return Ok(self.finish(mark, SyntaxKind::Binary, kind, height));
+        }
+        let right = self.expr(right_strength);
+        let height = above(&[&left, &right]);
+        let (l, r) = (Box::new(left), Box::new(right));
+        let kind = match kind {
+            ThenArrow => ExprKind::Then(l, r),
+            SyntaxKind::Default => ExprKind::Default(l, r),
+            SyntaxKind::OrOr => ExprKind::OrOr(l, r),
+            SyntaxKind::AndAnd => ExprKind::AndAnd(l, r),
+            kind => match (binary(kind), strength) {
+                (Some((_, op)), s) if s > AND => ExprKind::Binary(op, l, r),
+                _ => ExprKind::Assign(assignment(kind).flatten(), l, r),
+            },
+        };
+        Ok(self.finish(mark, SyntaxKind::Binary, kind, height))
+    }
+
+    fn unary(&mut self) -> Expr {
+        use SyntaxKind as K;
+        let hint = match (self.kind, self.token_text()) {
+            (Ident, "inline") => Some(Hint::Inline),
+            (Ident, "noinline") => Some(Hint::NoInline),
+            (Ident, "pathinline") => Some(Hint::PathInline),
+            (Ident, "outline") => Some(Hint::Outline),
+            _ => None,
+        };
+        let op = match self.kind {
+            K::Minus => Some(UnOp::Neg),
+            K::Not => Some(UnOp::Not),
+            K::Tilde => Some(UnOp::BitNot),
+            K::Star => Some(UnOp::Deref),
+            K::And => Some(UnOp::AddressOf),
+            PlusPlus => Some(UnOp::PreInc),
+            MinusMinus => Some(UnOp::PreDec),
+            _ => None,
+        };
+        let delete = self.at_word("delete");
+        if hint.is_none() && op.is_none() && !delete {
+            return self.postfix();
+        }
+        let mark = self.mark();
+        self.bump();
+        if !self.enter() {
+            self.skip_expr();
+            return self.missing();
+        }
+        let operand = self.unary();
+        self.leave();
+        let height = above(&[&operand]);
+        let operand = Box::new(operand);
+        let kind = match (hint, op) {
+            (Some(hint), _) => ExprKind::Hint(hint, operand),
+            (_, Some(op)) => ExprKind::Unary(op, operand),
+            _ => ExprKind::Delete(operand),
+        };
+        self.finish(mark, SyntaxKind::Unary, kind, height)
+    }
+
+    fn postfix(&mut self) -> Expr {
+        let mark = self.mark();
+        let mut e = self.primary();
+        while !self.too_high(&e) {
+            let (node, kind, height) = match self.kind {
+                LParen => {
+                    let args = self.args();
+                    let height = above(&args.iter().chain([&e]).collect::<Vec<_>>());
+                    (SyntaxKind::Call, ExprKind::Call { callee: Box::new(e), args }, height)
+                }
+                Dot | Arrow => {
+                    let arrow = self.kind == Arrow;
+                    self.bump();
+                    let constructor = self.at_word("constructor");
+                    let name = match constructor {
+                        true => Some(Name { text: "constructor".into(), span: self.bump() }),
+                        false => self.name("the name of a member"),
+                    };
+                    let Some(name) = name else { return e };
+                    let height = above(&[&e]);
+                    (SyntaxKind::Member, ExprKind::Member { base: Box::new(e), name, arrow }, height)
+                }
+                LBracket => {
+                    self.bump();
+                    let index = self.sequence();
+                    self.expect(RBracket, "']'");
+                    let height = above(&[&e, &index]);
+                    (SyntaxKind::Postfix, ExprKind::Index { base: Box::new(e), index: Box::new(index) }, height)
+                }
+                PlusPlus | MinusMinus => {
+                    let up = self.kind == PlusPlus;
+                    self.bump();
+                    let height = above(&[&e]);
+                    (SyntaxKind::Postfix, ExprKind::Postfix(up, Box::new(e)), height)
+                }
+                Ident if self.at_word("as") => {
+                    self.bump();
+                    let ty = self.ty();
+                    let height = above(&[&e]);
+                    (SyntaxKind::Postfix, ExprKind::Cast(ty, Box::new(e)), height)
+                }
+                _ => break,
+            };
+            e = self.finish(mark, node, kind, height);
+        }
+        e
+    }
+
+    /// Parses arguments with their parentheses.
+    fn args(&mut self) -> Vec<Expr> {
+        self.bump();
+        let mut all = Vec::new();
+        while !matches!(self.kind, RParen | End | Semicolon | RBrace) {
+            all.push(self.expr(THEN));
+            if !self.eat(Comma) {
+                break;
+            }
+        }
+        self.expect(RParen, "an operator, ',' or ')'");
+        all
+    }
+
+    fn primary(&mut self) -> Expr {
+        let mark = self.mark();
+        let word = if self.kind == Ident { self.token_text() } else { "" };
+        let kind = match (self.kind, word) {
+            (Number, _) => ExprKind::Number(self.number("a number").unwrap_or(0)),
+            (Text, _) => {
+                let text = unquoted(self.token_text());
+                self.bump();
+                ExprKind::Text(text)
+            }
+            (_, "true") => self.atom(ExprKind::Bool(true)),
+            (_, "false") => self.atom(ExprKind::Bool(false)),
+            (_, "none") => self.atom(ExprKind::None),
+            (_, "self") => self.atom(ExprKind::SelfPtr),
+            (_, "super") => self.atom(ExprKind::Super),
+            (_, "let") => return self.let_expr(mark),
+            (_, "try") => return self.try_expr(mark),
+            (_, "new") => {
+                self.bump();
+                let Some(path) = self.path("the name of a module") else { return self.missing() };
+                let args = if self.at(LParen) { self.args() } else { Vec::new() };
+                let height = above(&args.iter().collect::<Vec<_>>());
+                return self.finish(mark, SyntaxKind::Call, ExprKind::New(path, args), height);
+            }
+            (_, "sizeof") => {
+                self.bump();
+                self.expect(LParen, "'(' and a module");
+                let Some(path) = self.path("the name of a module") else { return self.missing() };
+                self.expect(RParen, "')'");
+                return self.finish(mark, SyntaxKind::Call, ExprKind::SizeOf(path), 1);
+            }
+            (LParen, _) => return self.paren(mark),
+            (LBrace, _) => return self.action(mark),
+            (Dot, _) => {
+                self.bump();
+                let Some(name) = self.name("a name") else { return self.missing() };
+                let path = Path { global: true, parts: vec![name], span: self.since(mark.start) };
+                ExprKind::Name(path)
+            }
+            _ if self.at_name() => {
+                let Some(name) = self.name("a name") else { return self.missing() };
+                ExprKind::Name(Path { global: false, span: name.span, parts: vec![name] })
+            }
+            _ => {
+                self.unexpected("an expression");
+                return self.missing();
+            }
+        };
+        self.finish(mark, SyntaxKind::Atom, kind, 1)
+    }
+
+    fn atom(&mut self, kind: ExprKind) -> ExprKind {
+        self.bump();
+        kind
+    }
+
+    /// Parses `( EXPR )`, or the cast `(TYPE) OPERAND` to a built-in type.
+    fn paren(&mut self, mark: Mark) -> Expr {
+        self.bump();
+        if self.kind == Ident && BUILTIN.contains(&self.token_text()) {
+            let ty = self.ty();
+            self.expect(RParen, "')'");
+            let operand = self.unary();
+            let height = above(&[&operand]);
+            return self.finish(mark, SyntaxKind::Unary, ExprKind::Cast(ty, Box::new(operand)), height);
+        }
+        let inner = self.sequence();
+        if !self.eat(RParen) {
+            self.unexpected("an operator or ')'");
+        }
+        let height = above(&[&inner]);
+        self.finish(mark, SyntaxKind::Paren, ExprKind::Paren(Box::new(inner)), height)
+    }
+
+    /// Parses `let NAME [:> TYPE] (= | ?=) VALUE {, …} in EXPR [else EXPR] end`.
+    fn let_expr(&mut self, mark: Mark) -> Expr {
+        self.bump();
+        let mut bindings: Vec<Binding> = Vec::new();
+        loop {
+            let Some(name) = self.name("the name of a variable") else { break };
+            let ty = self.eat(SyntaxKind::TypeMark).then(|| self.ty());
+            let optional = self.at(SyntaxKind::SomeEq);
+            if !optional && !self.at(SyntaxKind::Eq) {
+                self.unexpected("'=' and the value of the variable");
+                break;
+            }
+            self.bump();
+            bindings.push(Binding { name, ty, optional, value: self.expr(THEN) });
+            if !self.eat(Comma) {
+                break;
+            }
+        }
+        if !self.eat_word("in") {
+            self.unexpected("an operator or 'in'");
+        }
+        let body = self.sequence();
+        let otherwise = self.eat_word("else").then(|| Box::new(self.sequence()));
+        self.end_word();
+        let mut parts: Vec<&Expr> = bindings.iter().map(|b| &b.value).collect();
+        parts.push(&body);
+        parts.extend(otherwise.as_deref());
+        // Each binding nests the ones after it.
+        let height = above(&parts).saturating_add(u16::try_from(bindings.len()).unwrap_or(u16::MAX));
+        let kind = ExprKind::Let { bindings, body: Box::new(body), otherwise };
+        self.finish(mark, SyntaxKind::Let, kind, height)
+    }
+
+    fn end_word(&mut self) {
+        if !self.eat_word("end") {
+            self.unexpected("an operator or 'end'");
+        }
+    }
+
+    /// Parses `try EXPR {catch (NAME | all) ==> EXPR} end`.
+    fn try_expr(&mut self, mark: Mark) -> Expr {
+        self.bump();
+        let body = self.sequence();
+        let mut arms = Vec::new();
+        while self.eat_word("catch") {
+            let name = if self.eat_word("all") { None } else { Some(self.path("the name of an exception")) };
+            self.expect(ThenArrow, "'==>'");
+            let arm = self.sequence();
+            match name {
+                Some(None) => {}
+                name => arms.push((name.flatten(), arm)),
+            }
+        }
+        if arms.is_empty() {
+            self.unexpected("an operator or 'catch'");
+        }
+        self.end_word();
+        let height = above(&arms.iter().map(|a| &a.1).chain([&body]).collect::<Vec<_>>());
+        self.finish(mark, SyntaxKind::Try, ExprKind::Try { body: Box::new(body), arms }, height)
+    }
+
+    /// Parses `{ CALL; CALL; … }`.
+    fn action(&mut self, mark: Mark) -> Expr {
+        let opened = self.bump();
+        let (mut calls, mut value) = (Vec::new(), false);
+        while !matches!(self.kind, End | RBrace) {
+            if self.eat(Semicolon) {
+                value = false;
+                continue;
+            }
+            let before = self.start;
+            let call = self.expr(ASSIGN);
+            if self.start == before {
+                break;
+            }
+            if !matches!(call.kind, ExprKind::Call { .. } | ExprKind::Missing) {
+                let d = Diagnostic::error("an action calls host functions", call.span).at("no call");
+                self.error(d.help("write it as an expression, outside the braces"));
+            }
+            calls.push(call);
+            value = true;
+            if !self.at(RBrace) && !self.at(Semicolon) {
+                break;
+            }
+        }
+        if !self.eat(RBrace) {
+            let d = Diagnostic::error("action without an end", self.here()).at("';' or '}' expected");
+            self.error(d.label("the action", opened));
+        }
+        let height = above(&calls.iter().collect::<Vec<_>>());
+        self.finish(mark, SyntaxKind::Action, ExprKind::Action(calls, value), height)
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Grammar of the members of a module, and of types.
+
+use super::ast::{FieldDecl, Member, ModuleExpr, Param, Type, TypeKind};
+use super::kind::SyntaxKind::{
+    self, Colon, Comma, End, Ident, LBrace, LBracket, LParen, Number, Question, RBrace, RBracket, RParen, Semicolon,
+    Star, TypeMark,
+};
+use super::parser::Parser;
+use castanet_diagnostic::{Diagnostic, Span};
+
+/// The names of built-in types, which are reserved.
+pub(super) const BUILTIN: &[&str] = &[
+    "void", "bool", "string", "bytes", "seqint", "int", "uint", "char", "uchar", "short", "ushort", "long", "ulong",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+];
+
+impl Parser<'_> {
+    /// Parses the braces of a module or namespace. `opened` is the position of its name.
+    pub(super) fn body(&mut self, opened: Span) -> Vec<Member> {
+        let mark = self.mark();
+        self.bump();
+        let mut all = Vec::new();
+        if self.enter() {
+            while !matches!(self.kind, End | RBrace) {
+                all.extend(self.member());
+            }
+            self.leave();
+        } else {
+            self.recover();
+        }
+        self.close_brace(opened);
+        self.wrap(mark, SyntaxKind::Body);
+        all
+    }
+
+    /// Parses one member. It always consumes a token.
+    fn member(&mut self) -> Option<Member> {
+        let mark = self.mark();
+        let word = if self.kind == Ident { self.token_text() } else { "" };
+        let (kind, member) = match word {
+            "field" => (SyntaxKind::Field, self.field()),
+            "exception" => (SyntaxKind::Exceptions, self.exceptions()),
+            "module" => {
+                let d = Diagnostic::error("module inside a module", self.here()).at("not allowed here");
+                self.error(d.help("modules are grouped by namespaces: write 'Name.Inner' as the module's name"));
+                self.bump();
+                self.recover();
+                (SyntaxKind::Error, None)
+            }
+            _ if self.at_name() && self.peek() == LBrace => {
+                let name = self.name("a name")?;
+                let members = self.body(name.span);
+                (SyntaxKind::Namespace, Some(Member::Namespace(name, members)))
+            }
+            _ if self.at_name() || matches!(word, "static" | "const" | "constructor") => {
+                (SyntaxKind::Method, self.method(true).map(Member::Method))
+            }
+            _ => {
+                self.unexpected("a method, field or namespace");
+                self.bump();
+                self.recover();
+                (SyntaxKind::Error, None)
+            }
+        };
+        self.wrap(mark, kind);
+        member
+    }
+
+    fn exceptions(&mut self) -> Option<Member> {
+        self.bump();
+        let mut all = Vec::new();
+        loop {
+            all.extend(self.name("the name of an exception"));
+            if !self.eat(Comma) {
+                break;
+            }
+        }
+        self.end_of_item();
+        Some(Member::Exceptions(all))
+    }
+
+    /// Parses `field NAME :> TYPE [at OFFSET] [big | little] [using];`.
+    fn field(&mut self) -> Option<Member> {
+        let start = self.start;
+        self.bump();
+        let Some(name) = self.name("the name of the field") else {
+            self.recover();
+            return None;
+        };
+        if !self.expect(TypeMark, "':>' and the type of the field") {
+            self.recover();
+            return None;
+        }
+        let ty = self.ty();
+        let mut field = FieldDecl { name, ty, at: None, big: None, using: false, span: self.since(start) };
+        while self.kind == Ident {
+            let at = self.here();
+            match self.token_text() {
+                "at" => {
+                    self.bump();
+                    field.at = self.number("the offset in bytes").map(|n| (n, at.to(self.since(start))));
+                }
+                word @ ("big" | "little") => {
+                    self.bump();
+                    field.big = Some((word == "big", at));
+                }
+                "using" => {
+                    self.bump();
+                    field.using = true;
+                }
+                _ => break,
+            }
+        }
+        field.span = self.since(start);
+        if self.kind == Colon {
+            self.unexpected("'at', 'big', 'little', 'using' or ';'");
+            self.recover();
+        } else {
+            self.end_of_item();
+        }
+        Some(Member::Field(field))
+    }
+
+    pub(super) fn number(&mut self, expected: &str) -> Option<u64> {
+        if self.kind != Number {
+            self.unexpected(expected);
+            return None;
+        }
+        let text = self.token_text().replace('_', "");
+        let at = self.here();
+        let value = match text.get(..2) {
+            Some("0x" | "0X") => u64::from_str_radix(text.get(2..).unwrap_or(""), 16),
+            Some("0b" | "0B") => u64::from_str_radix(text.get(2..).unwrap_or(""), 2),
+            _ => text.parse(),
+        };
+        self.bump();
+        match value {
+            Ok(n) => Some(n),
+            Err(_) => {
+                let d = Diagnostic::error(format!("bad number '{text}'"), at).at("not a number of at most 64 bits");
+                self.error(d.help("numbers are decimal, or hexadecimal after 0x, or binary after 0b"));
+                None
+            }
+        }
+    }
+
+    /// Parses parameters with their parentheses, if there are any.
+    pub(super) fn params(&mut self) -> Vec<Param> {
+        let mut all = Vec::new();
+        if !self.at(LParen) {
+            return all;
+        }
+        let mark = self.mark();
+        self.bump();
+        while !matches!(self.kind, RParen | End | Semicolon | RBrace) {
+            let Some(name) = self.name("the name of a parameter") else { break };
+            if !self.expect(TypeMark, "':>' and the type of the parameter") {
+                break;
+            }
+            all.push(Param { name, ty: self.ty() });
+            if !self.eat(Comma) {
+                break;
+            }
+        }
+        if !self.eat(RParen) {
+            self.unexpected("',' or ')'");
+            while !matches!(self.kind, End | Semicolon | RBrace | SyntaxKind::Define | LBrace | RParen) {
+                self.bump();
+            }
+            self.eat(RParen);
+        }
+        self.wrap(mark, SyntaxKind::Params);
+        all
+    }
+
+    pub(super) fn ty(&mut self) -> Type {
+        let mark = self.mark();
+        let kind = if self.enter() {
+            let kind = self.type_kind();
+            self.leave();
+            kind
+        } else {
+            TypeKind::Missing
+        };
+        let mut ty = Type { kind, span: self.since(mark.start) };
+        while self.at(LBracket) {
+            self.bump();
+            let length = self.number("the number of elements").unwrap_or(0);
+            self.expect(RBracket, "']'");
+            ty = Type { kind: TypeKind::Array(Box::new(ty), length), span: self.since(mark.start) };
+        }
+        self.wrap(mark, SyntaxKind::Type);
+        ty
+    }
+
+    fn type_kind(&mut self) -> TypeKind {
+        match self.kind {
+            Star => {
+                self.bump();
+                TypeKind::Pointer(Box::new(self.ty()))
+            }
+            Question => {
+                self.bump();
+                TypeKind::Optional(Box::new(self.ty()))
+            }
+            LParen => {
+                self.bump();
+                let inner = match self.kind {
+                    Ident if !BUILTIN.contains(&self.token_text()) => {
+                        self.module_expr("a type").map_or(TypeKind::Missing, TypeKind::Name)
+                    }
+                    _ => self.ty().kind,
+                };
+                self.expect(RParen, "')'");
+                inner
+            }
+            Ident if BUILTIN.contains(&self.token_text()) => {
+                let mark = self.mark();
+                let text = self.token_text().to_string();
+                let span = self.bump();
+                self.wrap(mark, SyntaxKind::Path);
+                let parts = vec![super::ast::Name { text, span }];
+                let path = super::ast::Path { global: false, parts, span };
+                TypeKind::Name(ModuleExpr { path, ops: Vec::new() })
+            }
+            _ => match self.path("a type") {
+                Some(path) => TypeKind::Name(ModuleExpr { path, ops: Vec::new() }),
+                None => TypeKind::Missing,
+            },
+        }
+    }
+}
