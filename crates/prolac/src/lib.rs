@@ -3,7 +3,47 @@
 //! 1999) and its compiler to Rust. Nothing of the router is in it.
 #![forbid(unsafe_code)]
 
+pub mod arith;
+mod check;
+pub mod load;
+pub mod program;
+mod resolve;
 pub mod syntax;
+pub mod tree;
 
 #[cfg(test)]
 mod random;
+
+use castanet_diagnostic::{Diagnostic, FileId, Sources};
+use load::{Extensions, Files};
+use program::Program;
+
+/// The stack of the thread that types a program. Methods whose result types are inferred nest.
+const STACK: usize = 256 << 20;
+
+/// Runs a function on a stack that is large enough for the recursion over any program.
+pub(crate) fn with_stack<R: Send>(f: impl FnOnce() -> R + Send) -> Option<R> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, f).ok()?;
+        thread.join().ok()
+    })
+}
+
+/// Reads and types the program that begins with the file `main`. The program can be run if no diagnostic is an error.
+pub fn analyse(
+    sources: &mut Sources,
+    main: FileId,
+    files: &(dyn Files + Sync),
+    extensions: &Extensions,
+) -> (Program, Vec<Diagnostic>) {
+    let analysed = with_stack(|| {
+        let loaded = load::load(sources, main, files, extensions);
+        check::check(resolve::resolve(loaded))
+    });
+    let (program, mut diagnostics) = analysed.unwrap_or_else(|| {
+        (Program::default(), vec![Diagnostic::error("the program could not be typed: no memory for a thread", None)])
+    });
+    diagnostics.sort_by_key(|d| (d.span.map(|s| (s.file, s.start)), std::cmp::Reverse(d.severity)));
+    diagnostics.dedup();
+    (program, diagnostics)
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The plain syntax that resolution reads. The parser writes it beside the lossless tree.
 
+pub(crate) use crate::tree::BinOp;
 use castanet_diagnostic::Span;
 
 /// A name at a position.
@@ -155,28 +156,6 @@ pub(crate) enum TypeKind {
     Array(Box<Type>, u64),
     /// Not a type; reported.
     Missing,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum BinOp {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    Shl,
-    Shr,
-    And,
-    Or,
-    Xor,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    Max,
-    Min,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

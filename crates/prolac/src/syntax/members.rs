@@ -10,7 +10,7 @@ use super::parser::Parser;
 use castanet_diagnostic::{Diagnostic, Span};
 
 /// The names of built-in types, which are reserved.
-pub(super) const BUILTIN: &[&str] = &[
+pub(crate) const BUILTIN: &[&str] = &[
     "void", "bool", "string", "bytes", "seqint", "int", "uint", "char", "uchar", "short", "ushort", "long", "ulong",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
 ];

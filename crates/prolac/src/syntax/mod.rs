@@ -13,8 +13,9 @@ mod lexer;
 mod members;
 mod parser;
 
+pub(crate) use members::BUILTIN;
 pub use kind::{Prolac, SyntaxKind, SyntaxNode, SyntaxToken};
-pub(crate) use parser::{Parsed, parse};
+pub(crate) use parser::parse;
 
 use castanet_diagnostic::{Diagnostic, FileId, Sources};
 
@@ -30,7 +31,7 @@ pub fn tree(sources: &Sources, file: FileId) -> (SyntaxNode, Vec<Diagnostic>) {
 
 /// Whether a word is reserved, and so cannot be a name.
 pub fn is_reserved(word: &str) -> bool {
-    items::RESERVED.contains(&word) || members::BUILTIN.contains(&word)
+    items::RESERVED.contains(&word) || BUILTIN.contains(&word)
 }
 
 #[cfg(test)]

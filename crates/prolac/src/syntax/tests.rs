@@ -3,6 +3,7 @@
 
 use super::ast::{ExprKind, Item, Member};
 use super::*;
+use super::parser::Parsed;
 use crate::random::Random;
 
 fn parsed(text: &str) -> Parsed {

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads a program: its files, the files that these include, and the extensions that are switched on.
+
+use crate::syntax::ast::{Item, Name, Text};
+use crate::syntax::parse;
+use castanet_diagnostic::{Diagnostic, FileId, Sources, Span};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Limit on the number of files of a program.
+const MAX_FILES: usize = 1_000;
+
+/// Where the files of a program come from.
+pub trait Files {
+    /// Reads the file that `include` or `hookup` names in the file `from`. Returns a name for messages and the text, or
+    /// the cause of failure. The same file must have the same name each time.
+    fn read(&self, from: &str, name: &str) -> Result<(String, String), String>;
+}
+
+/// No files: a program that consists of one text.
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn read(&self, _: &str, _: &str) -> Result<(String, String), String> {
+        Err("this program cannot include files".into())
+    }
+}
+
+/// The files of a program below a folder. Names are relative to the folder of the file that includes.
+pub struct Folder;
+
+impl Files for Folder {
+    fn read(&self, from: &str, name: &str) -> Result<(String, String), String> {
+        let folder = std::path::Path::new(from).parent().unwrap_or(std::path::Path::new(""));
+        let path = folder.join(name);
+        let text = std::fs::read(&path).map_err(|e| e.to_string())?;
+        Ok((path.to_string_lossy().into_owned(), String::from_utf8_lossy(&text).into_owned()))
+    }
+}
+
+/// The extensions that are switched on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Extensions {
+    /// All that the program declares.
+    All,
+    /// Those with these names.
+    Named(Vec<String>),
+}
+
+impl Extensions {
+    /// No extensions.
+    pub fn none() -> Extensions {
+        Extensions::Named(Vec::new())
+    }
+}
+
+/// The items of all files of a program, in the order of inclusion.
+pub(crate) struct Loaded {
+    pub items: Vec<Item>,
+    pub diagnostics: Vec<Diagnostic>,
+    /// The declared extensions, in order, and whether each is switched on.
+    pub extensions: Vec<(String, bool)>,
+    /// The file of each extension that is switched on.
+    pub extension_files: BTreeSet<FileId>,
+}
+
+struct Loader<'a> {
+    sources: &'a mut Sources,
+    files: &'a dyn Files,
+    extensions: &'a Extensions,
+    out: Loaded,
+    read: BTreeMap<String, FileId>,
+    declared: BTreeMap<String, Span>,
+}
+
+/// Reads a program that begins with the file `main`, which `sources` holds already.
+pub(crate) fn load(sources: &mut Sources, main: FileId, files: &dyn Files, extensions: &Extensions) -> Loaded {
+    let out = Loaded {
+        items: Vec::new(),
+        diagnostics: Vec::new(),
+        extensions: Vec::new(),
+        extension_files: BTreeSet::new(),
+    };
+    let mut loader =
+        Loader { sources, files, extensions, out, read: BTreeMap::new(), declared: BTreeMap::new() };
+    loader.read.insert(loader.sources.name(main).to_string(), main);
+    loader.file(main);
+    loader.unknown_extensions();
+    loader.out
+}
+
+impl Loader<'_> {
+    /// Adds the items of a file. Files are loaded one after the other, not recursively: an inclusion is replaced by the
+    /// items of its file.
+    fn file(&mut self, main: FileId) {
+        let mut open: Vec<Item> = self.parse(main);
+        open.reverse();
+        while let Some(item) = open.pop() {
+            match item {
+                Item::Include(file) => {
+                    if let Some(id) = self.include(&file) {
+                        open.extend(self.parse(id).into_iter().rev());
+                    }
+                }
+                Item::Extension(name, file) => {
+                    if self.switched_on(&name)
+                        && let Some(id) = self.include(&file)
+                    {
+                        self.out.extension_files.insert(id);
+                        open.extend(self.parse(id).into_iter().rev());
+                    }
+                }
+                item => self.out.items.push(item),
+            }
+        }
+    }
+
+    fn parse(&mut self, file: FileId) -> Vec<Item> {
+        let parsed = parse(file, self.sources.text(file));
+        self.out.diagnostics.extend(parsed.diagnostics);
+        parsed.items
+    }
+
+    /// Records an extension and returns whether it is switched on.
+    fn switched_on(&mut self, name: &Name) -> bool {
+        if let Some(first) = self.declared.insert(name.text.clone(), name.span) {
+            let d = Diagnostic::error(format!("extension '{}' is declared twice", name.text), name.span);
+            self.out.diagnostics.push(d.at("declared again").label("first declared here", first));
+            return false;
+        }
+        let on = match self.extensions {
+            Extensions::All => true,
+            Extensions::Named(names) => names.contains(&name.text),
+        };
+        self.out.extensions.push((name.text.clone(), on));
+        on
+    }
+
+    /// Reads an included file. `None` if it was read before or cannot be read.
+    fn include(&mut self, file: &Text) -> Option<FileId> {
+        let from = self.sources.name(file.span.file).to_string();
+        let (name, text) = match self.files.read(&from, &file.text) {
+            Ok(read) => read,
+            Err(e) => {
+                let d = Diagnostic::error(format!("cannot read '{}'", file.text), file.span).at(e);
+                self.out.diagnostics.push(d.help("names of files are relative to the file that includes them"));
+                return None;
+            }
+        };
+        if self.read.contains_key(&name) {
+            return None;
+        }
+        if self.read.len() >= MAX_FILES {
+            let d = Diagnostic::error(format!("more than {MAX_FILES} files"), file.span).at("not read");
+            self.out.diagnostics.push(d);
+            return None;
+        }
+        let id = self.sources.add(name.clone(), text);
+        self.read.insert(name, id);
+        Some(id)
+    }
+
+    fn unknown_extensions(&mut self) {
+        let Extensions::Named(names) = self.extensions else { return };
+        for name in names.iter().filter(|n| !self.declared.contains_key(*n)) {
+            let mut d = Diagnostic::error(format!("unknown extension '{name}'"), None);
+            let declared: Vec<_> = self.declared.keys().map(String::as_str).collect();
+            d = match declared.is_empty() {
+                true => d.help("the program declares no extension; write: hookup NAME \"FILE\";"),
+                false => d.help(format!("the program declares: {}", declared.join(", "))),
+            };
+            self.out.diagnostics.push(d);
+        }
+    }
+}
