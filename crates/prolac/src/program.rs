@@ -349,6 +349,11 @@ impl Program {
             _ => module,
         }
     }
+    /// The module whose methods a pointer runs if it points to no object of `module`: one that objects may have, if there is
+    /// one.
+    pub fn fallback(&self, module: ModuleId, instantiated: &BTreeSet<ModuleId>) -> ModuleId {
+        instantiated.iter().copied().find(|m| self.extends(*m, module)).unwrap_or(module)
+    }
     /// The modules that objects may have: the exported ones, and those that some method creates.
     pub fn instantiated(&self) -> BTreeSet<ModuleId> {
         let mut all: BTreeSet<ModuleId> = self.exports.iter().copied().collect();

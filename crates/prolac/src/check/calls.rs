@@ -69,7 +69,7 @@ impl Checker {
     }
 
     fn call_method(&mut self, scope: &mut Scope, denoted: Denoted, args: &[ast::Expr], span: Span) -> Expr {
-        let Denoted::Method { base, method, hint, view, span: at } = denoted else { return unknown(span) };
+        let Denoted::Method { base, method, hint, view, span: at, .. } = denoted else { return unknown(span) };
         let args = self.args(scope, method, args, span.to(at));
         let ty = self.result(method, at);
         let name = self.program().method(method).name.clone();

@@ -26,7 +26,8 @@ pub(super) enum Base {
 /// What a name denotes.
 pub(super) enum Denoted {
     Value(Expr),
-    Method { base: Base, method: MethodId, hint: Option<Hint>, view: ViewId, span: Span },
+    /// A method, and the namespace that it answers for.
+    Method { base: Base, method: MethodId, hint: Option<Hint>, view: ViewId, span: Span, namespace: Option<String> },
     Exception(ExceptionId, Span),
     /// A namespace inside a module.
     Namespace { base: Base, view: ViewId, key: String },
@@ -61,9 +62,13 @@ impl Checker {
         }
         let mut hidden = Vec::new();
         for namespace in enclosing(&scope.namespace) {
-            match self.program().view(scope.view).find(&joined(namespace, &name.text)) {
+            let asked = joined(namespace, &name.text);
+            match self.program().view(scope.view).find(&asked) {
                 Some(Found::Feature(_, Feature { hidden: Some(by), kind, .. })) => hidden.push((by, kind)),
-                Some(Found::Feature(_, f)) => return self.feature(scope, Base::Own, scope.view, f, name.span),
+                Some(Found::Feature(key, f)) => {
+                    let answers = (key != asked).then_some(asked);
+                    return self.feature(scope, Base::Own, scope.view, f, name.span, answers);
+                }
                 Some(Found::Namespace(key)) => {
                     return Denoted::Namespace { base: Base::Own, view: scope.view, key };
                 }
@@ -128,7 +133,10 @@ impl Checker {
         let kind = ExprKind::Field { base: Box::new(own), field: id, index: None };
         let base = Base::Of(Box::new(Expr::new(pointer, kind, name.span)));
         match found {
-            Found::Feature(_, f) => self.feature(scope, base, view, f, name.span),
+            Found::Feature(key, f) => {
+                let answers = (key != name.text).then(|| name.text.clone());
+                self.feature(scope, base, view, f, name.span, answers)
+            }
             Found::Namespace(key) => Denoted::Namespace { base, view, key },
         }
     }
@@ -198,9 +206,17 @@ impl Checker {
         Expr::new(Type::Pointer(scope.view), ExprKind::SelfPtr, span)
     }
 
-    fn feature(&mut self, scope: &Scope, base: Base, view: ViewId, f: Feature, span: Span) -> Denoted {
+    fn feature(
+        &mut self,
+        scope: &Scope,
+        base: Base,
+        view: ViewId,
+        f: Feature,
+        span: Span,
+        namespace: Option<String>,
+    ) -> Denoted {
         match f.kind {
-            FeatureKind::Method(method) => Denoted::Method { base, method, hint: f.hint, view, span },
+            FeatureKind::Method(method) => Denoted::Method { base, method, hint: f.hint, view, span, namespace },
             FeatureKind::Exception(e) => Denoted::Exception(e, span),
             FeatureKind::Field(field) => {
                 let Some(base) = self.object(scope, base, span, &self.program().field(field).name.clone()) else {
@@ -231,6 +247,11 @@ impl Checker {
         match self.denoted(scope, base) {
             Denoted::Nothing(at) => Denoted::Nothing(at),
             Denoted::Namespace { base, view, key } => self.in_view(scope, base, view, &joined(&key, &name.text), name),
+            Denoted::Method { base, view, namespace: Some(key), .. }
+                if !arrow && self.program().view(view).find(&joined(&key, &name.text)).is_some() =>
+            {
+                self.in_view(scope, base, view, &joined(&key, &name.text), name)
+            }
             Denoted::Super(at) => match self.program().module(scope.module).inherited {
                 Some(view) => self.in_view(scope, Base::Ancestor, view, &name.text, name),
                 None => {
@@ -291,7 +312,10 @@ impl Checker {
                 self.report_hidden(key, name.span, &[(by, kind)]);
                 Denoted::Nothing(name.span)
             }
-            Some(Found::Feature(_, f)) => self.feature(scope, base, view, f, name.span),
+            Some(Found::Feature(found, f)) => {
+                let answers = (found != key).then(|| key.to_string());
+                self.feature(scope, base, view, f, name.span, answers)
+            }
             Some(Found::Namespace(key)) => Denoted::Namespace { base, view, key },
             None => {
                 let v = self.program().view(view);
