@@ -3,6 +3,7 @@
 //! and knows no optimisation.
 
 mod memory;
+pub(crate) use memory::width;
 
 use crate::arith;
 use crate::program::{ExceptionId, FieldId, MethodId, ModuleId, Program, SlotId, Type};

@@ -7,8 +7,10 @@ pub mod arith;
 mod check;
 pub mod interp;
 pub mod load;
+pub mod optimise;
 pub mod program;
 mod resolve;
+pub mod rust;
 pub mod syntax;
 pub mod tree;
 

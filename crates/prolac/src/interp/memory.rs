@@ -182,7 +182,7 @@ fn element(field: &Field, index: u64) -> Option<(&Type, usize)> {
 }
 
 /// The number of bytes of a type.
-pub(super) fn width(ty: &Type) -> usize {
+pub(crate) fn width(ty: &Type) -> usize {
     match ty {
         Type::Int(i) => usize::from(i.bits / 8),
         Type::Bool => 1,

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the compiler does to the typed tree before it prints it: static class hierarchy analysis (Dean, Grove and
+//! Chambers, ECOOP 1995), inlining, path inlining and outlining (Mosberger et al., SIGCOMM 1996).
+
+mod inline;
+mod raises;
+
+use crate::program::{Hint, MethodId, ModuleId, Program, SlotId};
+use crate::tree::{Callee, Expr, ExprKind};
+pub(crate) use raises::Raises;
+use std::collections::BTreeSet;
+
+/// The optimisations, each of which can be switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Optimisations {
+    /// Call the only possible definition directly.
+    pub hierarchy: bool,
+    /// Replace calls by bodies.
+    pub inline: bool,
+    /// Let `pathinline` replace the calls in the body likewise.
+    pub path_inline: bool,
+    /// Move what `outline` marks into functions of its own.
+    pub outline: bool,
+}
+
+impl Optimisations {
+    /// All of them.
+    pub const ALL: Optimisations = Optimisations { hierarchy: true, inline: true, path_inline: true, outline: true };
+    /// None of them.
+    pub const NONE: Optimisations =
+        Optimisations { hierarchy: false, inline: false, path_inline: false, outline: false };
+}
+
+/// A replaced call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inlining {
+    /// The method with the call.
+    pub into: MethodId,
+    /// The method whose body replaced it.
+    pub body: MethodId,
+    /// How deep the call was inside other replaced calls.
+    pub depth: usize,
+}
+
+/// What the optimisations did.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Calls of methods that may have several definitions, and calls in all.
+    pub inlined: Vec<Inlining>,
+}
+
+/// The definitions that a dynamic call may run, by the modules that objects may have.
+pub(crate) fn targets(
+    program: &Program,
+    instantiated: &BTreeSet<ModuleId>,
+    slot: SlotId,
+    module: ModuleId,
+) -> BTreeSet<MethodId> {
+    let table = |m: ModuleId| program.module(m).vtable.get(&slot).copied();
+    let mut all: BTreeSet<MethodId> = BTreeSet::new();
+    if program.module(module).punned.is_some() {
+        all.extend(table(program.punned_object(module)));
+        return all;
+    }
+    all.extend(instantiated.iter().filter(|m| program.extends(**m, module)).filter_map(|m| table(*m)));
+    if all.is_empty() {
+        all.extend(table(program.fallback(module, instantiated)).or_else(|| table(module)));
+    }
+    all
+}
+
+/// Optimises a program. The result runs as before.
+pub fn optimise(program: &Program, optimisations: Optimisations) -> (Program, Report) {
+    let mut out = program.clone();
+    let instantiated = program.instantiated();
+    let mut report = Report::default();
+    for m in &mut out.methods {
+        direct(program, &instantiated, optimisations.hierarchy, &mut m.body);
+        if optimisations.outline {
+            outline(&mut m.body);
+        } else {
+            keep_in_line(&mut m.body);
+        }
+    }
+    if optimisations.inline {
+        inline::inline(&mut out, optimisations.path_inline, &mut report);
+    }
+    (out, report)
+}
+
+/// Makes calls direct that can run one definition only. Calls of bytes always are.
+fn direct(program: &Program, instantiated: &BTreeSet<ModuleId>, hierarchy: bool, e: &mut Expr) {
+    if let ExprKind::Call { callee, .. } = &mut e.kind
+        && let Callee::Dynamic(slot, module) = *callee
+        && (hierarchy || program.module(module).punned.is_some())
+    {
+        let mut all = targets(program, instantiated, slot, module).into_iter();
+        if let (Some(only), None) = (all.next(), all.next()) {
+            *callee = Callee::Direct(only);
+        }
+    }
+    e.operands_mut().into_iter().for_each(|e| direct(program, instantiated, hierarchy, e));
+}
+
+/// Turns calls with the hint `outline` into outlined expressions.
+fn outline(e: &mut Expr) {
+    e.operands_mut().into_iter().for_each(outline);
+    if let ExprKind::Call { hint, .. } = &mut e.kind
+        && *hint == Some(Hint::Outline)
+    {
+        *hint = None;
+        let inner = Expr::new(e.ty.clone(), ExprKind::Seq(Vec::new()), e.span);
+        let call = std::mem::replace(e, inner);
+        let (ty, span) = (call.ty.clone(), call.span);
+        *e = Expr::new(ty, ExprKind::Outline(Box::new(call)), span);
+    }
+}
+
+/// Removes what marks expressions for outlining.
+fn keep_in_line(e: &mut Expr) {
+    e.operands_mut().into_iter().for_each(keep_in_line);
+    match &mut e.kind {
+        ExprKind::Outline(inner) => {
+            let nothing = Expr::new(inner.ty.clone(), ExprKind::Seq(Vec::new()), inner.span);
+            *e = std::mem::replace(inner, nothing);
+        }
+        ExprKind::Call { hint: hint @ Some(Hint::Outline), .. } => *hint = None,
+        _ => {}
+    }
+}
+
+/// The methods that the host calls, and those that they may run, directly or indirectly.
+pub(crate) fn reachable(program: &Program) -> BTreeSet<MethodId> {
+    let instantiated = program.instantiated();
+    let mut open: Vec<MethodId> = Vec::new();
+    for m in &program.exports {
+        open.extend(entries(program, *m));
+    }
+    let mut seen: BTreeSet<MethodId> = BTreeSet::new();
+    while let Some(m) = open.pop() {
+        if !seen.insert(m) {
+            continue;
+        }
+        program.method(m).body.walk(&mut |e| match &e.kind {
+            ExprKind::Call { callee: Callee::Direct(m), .. } => open.push(*m),
+            ExprKind::Call { callee: Callee::Dynamic(slot, module), .. } => {
+                open.extend(targets(program, &instantiated, *slot, *module));
+            }
+            ExprKind::New { constructor, .. } => open.extend(*constructor),
+            _ => {}
+        });
+    }
+    seen
+}
+
+/// The methods of an exported module that the host may call, with the constructor.
+pub(crate) fn entries(program: &Program, module: ModuleId) -> Vec<MethodId> {
+    let m = program.module(module);
+    let view = program.view(m.outer);
+    let visible = view.features.values().filter(|f| f.hidden.is_none());
+    let methods = visible.filter_map(|f| match f.kind {
+        crate::program::FeatureKind::Method(m) => Some(m),
+        _ => None,
+    });
+    methods.chain(m.constructor).collect()
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Prints a program as safe Rust. Expressions look like the source, names are kept, and there are few temporaries.
+//!
+//! Objects are structs of cells in arenas, one struct for each family of modules; pointers are indices; punned modules are
+//! positions in packets; exceptions are results.
+
+mod exprs;
+mod layout;
+mod methods;
+mod names;
+mod numbers;
+mod places;
+mod statements;
+
+use crate::optimise::{Optimisations, Raises, Report, entries, optimise, reachable};
+use crate::program::{FeatureKind, MethodId, MethodKind, ModuleId, Program, SlotId, Type};
+use crate::tree::{Callee, ExprKind, Local, LocalId};
+use names::Names;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// The part that all programs have.
+const RUNTIME: &str = include_str!("rust/runtime.txt");
+
+/// What the function that is being printed returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ret {
+    /// The value itself.
+    Plain,
+    /// A result, because it may raise an exception.
+    Result,
+}
+
+/// A program being printed.
+pub(super) struct Printer<'a> {
+    p: &'a Program,
+    names: Names,
+    raises: Raises,
+    optimisations: Optimisations,
+    instantiated: BTreeSet<ModuleId>,
+    /// The dynamic calls, by the module of the receiver's type.
+    dispatches: BTreeMap<ModuleId, BTreeSet<SlotId>>,
+    /// The families whose objects know their module.
+    kinds: BTreeSet<ModuleId>,
+    /// The variables of the current method.
+    locals: &'a [Local],
+    variables: BTreeMap<LocalId, String>,
+    ret: Ret,
+    /// The name of the current method, and the functions that `outline` takes out of it.
+    current: String,
+    outlined: Vec<String>,
+}
+
+/// A compiled program.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The Rust source.
+    pub text: String,
+    /// What the optimisations did.
+    pub report: Report,
+}
+
+/// Compiles a program without errors to Rust.
+pub fn compile(program: &Program, optimisations: Optimisations) -> Compiled {
+    let compiled = crate::with_stack(|| {
+        let (optimised, report) = optimise(program, optimisations);
+        let text = Printer::new(&optimised, optimisations).program();
+        Compiled { text, report }
+    });
+    compiled.unwrap_or(Compiled { text: String::new(), report: Report::default() })
+}
+
+impl<'a> Printer<'a> {
+    fn new(p: &'a Program, optimisations: Optimisations) -> Printer<'a> {
+        Printer {
+            p,
+            names: Names::new(p),
+            raises: Raises::new(p),
+            optimisations,
+            instantiated: p.instantiated(),
+            dispatches: BTreeMap::new(),
+            kinds: BTreeSet::new(),
+            locals: &[],
+            variables: BTreeMap::new(),
+            ret: Ret::Plain,
+            current: String::new(),
+            outlined: Vec::new(),
+        }
+    }
+
+    fn root(&self, module: ModuleId) -> ModuleId {
+        self.p.module(module).root
+    }
+
+    fn is_punned(&self, module: ModuleId) -> bool {
+        self.p.module(module).punned.is_some()
+    }
+
+    /// The families whose objects are structs, with the modules that objects may have.
+    fn families(&self) -> BTreeMap<ModuleId, Vec<ModuleId>> {
+        let mut all: BTreeMap<ModuleId, Vec<ModuleId>> = BTreeMap::new();
+        for (i, m) in self.p.modules.iter().enumerate() {
+            if m.root == ModuleId(i) && !self.p.family(m.root).iter().all(|m| self.is_punned(*m)) {
+                all.insert(m.root, Vec::new());
+            }
+        }
+        for m in self.instantiated.iter().filter(|m| !self.is_punned(**m)) {
+            all.entry(self.root(*m)).or_default().push(*m);
+        }
+        all
+    }
+
+    fn program(mut self) -> String {
+        let reachable = reachable(self.p);
+        self.find_dispatches(&reachable);
+        let modules = self.modules(&reachable);
+        let mut out = String::from("// Compiled from Prolac by castanet. Changes belong into the Prolac source.\n\n");
+        out.push_str("pub use runtime::*;\npub use std::cell::Cell;\npub use std::convert::Infallible;\n\n");
+        self.host(&mut out);
+        self.exception(&mut out);
+        let families = self.families();
+        for (root, members) in &families {
+            self.family(&mut out, *root, members);
+        }
+        self.state(&mut out, &families);
+        out.push_str(&modules);
+        let mut out = layout::indented(&out);
+        out.push('\n');
+        out.push_str(RUNTIME);
+        out
+    }
+
+    fn find_dispatches(&mut self, reachable: &BTreeSet<MethodId>) {
+        let (mut dispatches, mut kinds) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeSet::new());
+        for m in reachable {
+            self.p.method(*m).body.walk(&mut |e| match &e.kind {
+                ExprKind::Call { callee: Callee::Dynamic(slot, module), .. } => {
+                    dispatches.entry(*module).or_default().insert(*slot);
+                    kinds.insert(self.root(*module));
+                }
+                ExprKind::Downcast(module, _) => {
+                    kinds.insert(self.root(*module));
+                }
+                _ => {}
+            });
+        }
+        (self.dispatches, self.kinds) = (dispatches, kinds);
+    }
+
+    fn host(&self, out: &mut String) {
+        out.push_str("/// The functions that the host provides.\npub trait Host: Sized {\n");
+        for (h, name) in self.p.hosts.iter().zip(&self.names.hosts) {
+            let mut taken: BTreeSet<String> = ["cx".to_string()].into();
+            let params: String = h
+                .params
+                .iter()
+                .map(|(n, ty)| {
+                    format!(", {}: {}", names::unique(&mut taken, names::snake(n)), self.host_type(ty))
+                })
+                .collect();
+            let result = if h.result == Type::Void { String::new() } else { format!(" -> {}", self.ty(&h.result)) };
+            let _ = writeln!(out, "/// `{}`.\nfn {name}(&self, cx: &Cx<'_, Self>{params}){result};", h.name);
+        }
+        out.push_str("}\n\n");
+    }
+
+    /// The type of a parameter of a host function.
+    fn host_type(&self, ty: &Type) -> String {
+        match ty {
+            Type::Text => "&str".into(),
+            ty => self.ty(ty),
+        }
+    }
+
+    fn exception(&self, out: &mut String) {
+        out.push_str("/// The exceptions of the program.\n#[derive(Clone, Copy, Debug, PartialEq, Eq)]\npub enum Exception {\n");
+        for (i, e) in self.p.exceptions.iter().enumerate() {
+            let name = &self.names.exceptions[&crate::program::ExceptionId(i)];
+            let _ = writeln!(out, "/// `{}.{}`.\n{name},", self.p.module(e.module).name, e.name);
+        }
+        out.push_str("}\n\n");
+    }
+
+    /// The struct of a family: the fields of all modules that its objects may have.
+    fn family(&self, out: &mut String, root: ModuleId, members: &[ModuleId]) {
+        let name = &self.names.structs[&root];
+        let of: Vec<ModuleId> = self
+            .p
+            .family(root)
+            .into_iter()
+            .filter(|m| members.is_empty() || members.iter().any(|i| self.p.extends(*i, *m)))
+            .collect();
+        let fields: Vec<_> = of.iter().flat_map(|m| self.p.module(*m).fields.clone()).collect();
+        let list: Vec<_> = of.iter().map(|m| format!("`{}`", self.p.module(*m).name)).collect();
+        let _ = writeln!(out, "/// Objects of {}.\npub struct {name} {{", list.join(", "));
+        let _ = writeln!(out, "/// The pointer to the object itself.\npub id: Cell<Ptr<{name}>>,");
+        out.push_str("/// Whether the object has not ended.\npub live: Cell<bool>,\n");
+        let kinds = self.kinds.contains(&root);
+        if kinds {
+            let _ = writeln!(out, "/// The module.\npub kind: Cell<{name}Kind>,");
+        }
+        for f in &fields {
+            let field = self.p.field(*f);
+            let ty = match &field.ty {
+                Type::Array(element, n) => format!("[Cell<{}>; {n}]", self.ty(element)),
+                ty => format!("Cell<{}>", self.ty(ty)),
+            };
+            let module = &self.p.module(field.module).name;
+            let _ = writeln!(out, "/// `{module}.{}`.\npub {}: {ty},", field.name, self.names.fields[f]);
+        }
+        out.push_str("}\n\n");
+        let _ = writeln!(out, "impl Object for {name} {{\nfn blank() -> {name} {{\n{name} {{");
+        out.push_str("id: Cell::default(),\nlive: Cell::default(),\n");
+        if kinds {
+            out.push_str("kind: Cell::default(),\n");
+        }
+        for f in &fields {
+            let value = match self.p.field(*f).ty {
+                Type::Array(..) => "std::array::from_fn(|_| Cell::default())",
+                _ => "Cell::default()",
+            };
+            let _ = writeln!(out, "{}: {value},", self.names.fields[f]);
+        }
+        out.push_str("}\n}\nfn clear(&self) {\n");
+        for f in &fields {
+            let name = &self.names.fields[f];
+            let _ = match self.p.field(*f).ty {
+                Type::Array(..) => writeln!(out, "self.{name}.iter().for_each(|c| c.set(Default::default()));"),
+                _ => writeln!(out, "self.{name}.set(Default::default());"),
+            };
+        }
+        let _ = writeln!(out, "}}\nfn id(&self) -> &Cell<Ptr<{name}>> {{\n&self.id\n}}");
+        out.push_str("fn live(&self) -> &Cell<bool> {\n&self.live\n}\n}\n\n");
+        if kinds {
+            let _ = writeln!(out, "/// The modules of `{name}`.\n#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]");
+            let _ = writeln!(out, "pub enum {name}Kind {{\n/// None: the object was never created.\n#[default]\nBlank,");
+            for m in members {
+                let _ = writeln!(out, "/// `{}`.\n{},", self.p.module(*m).name, self.names.kinds[m]);
+            }
+            out.push_str("}\n\n");
+        }
+    }
+
+    fn state(&self, out: &mut String, families: &BTreeMap<ModuleId, Vec<ModuleId>>) {
+        out.push_str("/// All objects of a program.\n#[derive(Default)]\npub struct State {\n");
+        for root in families.keys() {
+            let (name, arena) = (&self.names.structs[root], &self.names.arenas[root]);
+            let _ = writeln!(out, "/// Objects of `{name}`.\npub {arena}: Arena<{name}>,");
+        }
+        out.push_str("}\n\n/// What every method can reach: the host, the objects, and the packets of the current call.\n");
+        out.push_str("pub struct Cx<'a, H: Host> {\n/// The host.\npub host: &'a H,\n/// The objects.\npub state: &'a State,\n");
+        out.push_str("/// The packets.\npub packets: Packets<'a>,\n}\n\nimpl<'a, H: Host> Cx<'a, H> {\n");
+        for root in families.keys() {
+            let (name, arena) = (&self.names.structs[root], &self.names.arenas[root]);
+            let _ = writeln!(out, "/// The object that a pointer points to.\n#[inline]");
+            let _ = writeln!(out, "pub fn {arena}(&self, pointer: Ptr<{name}>) -> &'a {name} {{");
+            let _ = writeln!(out, "self.state.{arena}.at(pointer)\n}}");
+        }
+        out.push_str("}\n\n");
+    }
+
+    /// The Rust modules: constants, creation of objects, methods, and choices between definitions.
+    fn modules(&mut self, reachable: &BTreeSet<MethodId>) -> String {
+        let mut out = String::new();
+        for i in 0..self.p.modules.len() {
+            let id = ModuleId(i);
+            let mut constants = String::new();
+            let mut functions = String::new();
+            let own: Vec<MethodId> = reachable.iter().copied().filter(|m| self.p.method(*m).module == id).collect();
+            for m in own {
+                match self.p.method(m).kind {
+                    MethodKind::Constant => self.constant(&mut constants, m),
+                    _ => self.method(&mut functions, m),
+                }
+            }
+            if self.instantiated.contains(&id) && !self.is_punned(id) {
+                self.creation(&mut functions, id);
+            }
+            for slot in self.dispatches.get(&id).cloned().unwrap_or_default() {
+                self.dispatch(&mut functions, id, slot);
+            }
+            if constants.is_empty() && functions.is_empty() {
+                continue;
+            }
+            let name = &self.p.module(id).name;
+            let _ = writeln!(out, "/// The module `{name}`.\npub mod {} {{", self.names.modules[&id]);
+            if !functions.is_empty() {
+                out.push_str("use super::*;\n\n");
+            }
+            out.push_str(&constants);
+            out.push_str(functions.trim_end());
+            out.push_str("\n}\n\n");
+        }
+        out
+    }
+
+    /// A type in Rust.
+    pub(super) fn ty(&self, ty: &Type) -> String {
+        match ty {
+            Type::Never => "Infallible".into(),
+            Type::Void | Type::Unknown | Type::NoneValue => "()".into(),
+            Type::Bool => "bool".into(),
+            Type::Int(i) => format!("{}{}", if i.signed { "i" } else { "u" }, i.bits),
+            Type::Seq => "u32".into(),
+            Type::Text => "&'static str".into(),
+            Type::Bytes => "Bytes".into(),
+            Type::Pointer(view) | Type::Object(view) => {
+                let module = self.p.view(*view).module;
+                match (self.is_punned(module), ty) {
+                    (true, _) => "Bytes".into(),
+                    (_, Type::Pointer(_)) => format!("Ptr<{}>", self.names.structs[&self.root(module)]),
+                    _ => format!("&{}", self.names.structs[&self.root(module)]),
+                }
+            }
+            Type::Optional(inner) => format!("Option<{}>", self.ty(inner)),
+            Type::Array(element, n) => format!("[{}; {n}]", self.ty(element)),
+        }
+    }
+
+    /// Whether the host may call a method.
+    pub(super) fn is_entry(&self, id: MethodId) -> bool {
+        self.p.exports.iter().any(|m| entries(self.p, *m).contains(&id))
+    }
+
+    /// The name by which the most derived definition of a method is called in its module.
+    pub(super) fn visible_name(&self, module: ModuleId, slot: SlotId) -> String {
+        let view = self.p.view(self.p.module(module).inner);
+        let name = view.features.iter().find_map(|(k, f)| match f.kind {
+            FeatureKind::Method(m) if self.p.method(m).slot == slot => Some(k.clone()),
+            _ => None,
+        });
+        names::snake(&name.unwrap_or_else(|| format!("slot{}", slot.0)))
+    }
+}
+
+/// Whether a text has a word.
+pub(super) fn has_word(text: &str, word: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(i, _)| {
+        let before = text.get(..i).and_then(|t| t.chars().next_back());
+        let after = text.get(i + word.len()..).and_then(|t| t.chars().next());
+        !before.is_some_and(is_word) && !after.is_some_and(is_word)
+    })
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fields, elements, bytes and variables: reading them, assigning to them.
+
+use super::Printer;
+use super::exprs::{ATOM, CAST, Code};
+use crate::program::Type;
+use crate::tree::{BinOp, Expr, ExprKind as K};
+
+/// A place whose object and index have been printed.
+enum Target {
+    /// A cell.
+    Cell(String),
+    /// An element of an array of cells.
+    Element { array: String, index: String },
+    /// Bytes of a packet: the position, the offset, the order.
+    Bytes { at: String, offset: String, big: bool },
+}
+
+impl Printer<'_> {
+    /// The target of a place. The statements before it evaluate what may be evaluated only once, if `once`.
+    fn target(&mut self, e: &Expr, once: bool) -> (String, Target) {
+        match &e.kind {
+            K::Local(local) => (String::new(), Target::Cell(self.variables[local].clone())),
+            K::ByteAt(base, index) => {
+                let (at, index) = (self.value(base).text, self.value(index).text);
+                let offset = format!("u64::from({index})");
+                self.bytes(at, offset, true, once, &[base])
+            }
+            K::Field { base, field, index } => {
+                let f = self.p.field(*field).clone();
+                let name = self.names.fields[field].clone();
+                let object = self.object_of(base);
+                match (f.place, index, &f.ty) {
+                    (Some(place), None, _) => {
+                        self.bytes(object, place.offset.to_string(), place.big, once, &[base])
+                    }
+                    (Some(place), Some(index), ty) => {
+                        let (width, count) = match ty {
+                            Type::Array(element, n) => (crate::interp::width(element), *n),
+                            _ => (1, 1),
+                        };
+                        let at = self.index(index);
+                        let offset = format!("runtime::element({}, {width}, {count}, {at})", place.offset);
+                        self.bytes(object, offset, place.big, once, &[base, index])
+                    }
+                    (None, None, _) => {
+                        let cell = format!("{object}.{name}");
+                        match once && !is_simple(base) {
+                            true => (format!("let place = &{cell};\n"), Target::Cell("place".into())),
+                            false => (String::new(), Target::Cell(cell)),
+                        }
+                    }
+                    (None, Some(index), _) => {
+                        let index_text = self.index(index);
+                        let array = format!("&{object}.{name}");
+                        match once && !(is_simple(base) && is_simple(index)) {
+                            true => {
+                                let before = format!("let place = {array};\nlet index = {index_text};\n");
+                                (before, Target::Element { array: "place".into(), index: "index".into() })
+                            }
+                            false => (String::new(), Target::Element { array, index: index_text }),
+                        }
+                    }
+                }
+            }
+            _ => (String::new(), Target::Cell("unreachable".into())),
+        }
+    }
+
+    fn bytes(&mut self, at: String, offset: String, big: bool, once: bool, parts: &[&Expr]) -> (String, Target) {
+        let simple = parts.iter().all(|e| is_simple(e)) && !offset.contains("u64::from");
+        match once && !simple {
+            true => {
+                let before = format!("let place = {at};\nlet index = {offset};\n");
+                (before, Target::Bytes { at: "place".into(), offset: "index".into(), big })
+            }
+            false => (String::new(), Target::Bytes { at, offset, big }),
+        }
+    }
+
+    fn index(&mut self, e: &Expr) -> String {
+        self.bare(e).text
+    }
+
+    fn read(&self, target: &Target, ty: &Type) -> Code {
+        match target {
+            Target::Cell(cell) => Code::atom(format!("{cell}.get()")),
+            Target::Element { array, index } => Code::atom(format!("runtime::load_at({array}, {index})")),
+            Target::Bytes { at, offset, big } => {
+                let load = format!("runtime::load(cx.packets, {at}, {offset})");
+                let order = if *big { "be" } else { "le" };
+                match ty {
+                    Type::Bool => Code::of(CAST - 7, format!("{load} != [0]")),
+                    ty => Code::atom(format!("{}::from_{order}_bytes({load})", self.ty(ty))),
+                }
+            }
+        }
+    }
+
+    /// The statement that writes a value, without its semicolon.
+    fn write(&self, target: &Target, ty: &Type, value: &str) -> String {
+        match target {
+            Target::Cell(cell) => format!("{cell}.set({value})"),
+            Target::Element { array, index } => format!("runtime::store_at({array}, {index}, {value})"),
+            Target::Bytes { at, offset, big } => {
+                let order = if *big { "be" } else { "le" };
+                let bytes = match ty {
+                    Type::Bool => format!("[u8::from({value})]"),
+                    ty => format!("{}::to_{order}_bytes({value})", self.ty(ty)),
+                };
+                format!("runtime::store(cx.packets, {at}, {offset}, {bytes})")
+            }
+        }
+    }
+
+    /// The value of a field, element or byte.
+    pub(super) fn load(&mut self, e: &Expr) -> Code {
+        let (_, target) = self.target(e, false);
+        self.read(&target, &e.ty)
+    }
+
+    /// The new value of an assignment with an operator. The old value is `old`.
+    fn combined(&mut self, op: BinOp, ty: &Type, old: Code, value: &Expr) -> String {
+        let old = OldValue { text: old.at_least(ATOM), ty: ty.clone() };
+        self.combine(op, &old, value)
+    }
+
+    fn combine(&mut self, op: BinOp, old: &OldValue, value: &Expr) -> String {
+        let v = self.bare(value);
+        let text = &old.text;
+        match (&old.ty, op) {
+            (Type::Bytes, BinOp::Add) => format!("{text}.after({})", v.text),
+            (Type::Bytes, _) => format!("{text}.before({})", v.text),
+            (Type::Seq, BinOp::Max) => format!("runtime::seq_max({text}, {})", v.text),
+            (Type::Seq, BinOp::Min) => format!("runtime::seq_min({text}, {})", v.text),
+            (_, BinOp::And) => format!("{text} & {}", v.at_least(CAST)),
+            (_, BinOp::Or) => format!("{text} | {}", v.at_least(CAST)),
+            (_, BinOp::Xor) => format!("{text} ^ {}", v.at_least(CAST)),
+            (_, op) => {
+                let method = match op {
+                    BinOp::Add => "wrapping_add",
+                    BinOp::Sub => "wrapping_sub",
+                    BinOp::Mul => "wrapping_mul",
+                    BinOp::Div => "over",
+                    BinOp::Rem => "modulo",
+                    BinOp::Shl => "left",
+                    BinOp::Shr => "right",
+                    BinOp::Max => "max",
+                    _ => "min",
+                };
+                format!("{text}.{method}({})", v.text)
+            }
+        }
+    }
+
+    /// An assignment, `++` or `--` whose value is not used.
+    pub(super) fn assignment_statement(&mut self, e: &Expr) -> String {
+        let (before, text) = match &e.kind {
+            K::Assign { place, op: None, value } => {
+                let (before, target) = self.target(place, false);
+                let value = self.bare(value).text;
+                (before, self.write(&target, &place.ty, &value))
+            }
+            K::Assign { place, op: Some(op), value } => {
+                let (before, target) = self.target(place, true);
+                let old = self.read(&target, &place.ty);
+                let new = self.combined(*op, &place.ty, old, value);
+                (before, self.write(&target, &place.ty, &new))
+            }
+            K::Step { place, up, .. } => {
+                let (before, target) = self.target(place, true);
+                let old = self.read(&target, &place.ty).at_least(ATOM);
+                let method = if *up { "wrapping_add" } else { "wrapping_sub" };
+                (before, self.write(&target, &place.ty, &format!("{old}.{method}(1)")))
+            }
+            _ => return String::new(),
+        };
+        if before.is_empty() { format!("{text};\n") } else { format!("{{\n{before}{text};\n}}\n") }
+    }
+
+    /// An assignment, `++` or `--` whose value is used.
+    pub(super) fn assignment(&mut self, e: &Expr) -> Code {
+        let (before, target, old, new) = match &e.kind {
+            K::Assign { place, op: None, value } => {
+                let (before, target) = self.target(place, true);
+                (before, target, None, self.bare(value).text)
+            }
+            K::Assign { place, op: Some(op), value } => {
+                let (before, target) = self.target(place, true);
+                let old = self.read(&target, &place.ty);
+                let new = self.combined(*op, &place.ty, old, value);
+                (before, target, None, new)
+            }
+            K::Step { place, up, old } => {
+                let (before, target) = self.target(place, true);
+                let read = self.read(&target, &place.ty);
+                let method = if *up { "wrapping_add" } else { "wrapping_sub" };
+                match old {
+                    true => (before, target, Some(read.text), format!("old.{method}(1)")),
+                    false => (before, target, None, format!("{}.{method}(1)", read.at_least(ATOM))),
+                }
+            }
+            _ => return Code::atom("()"),
+        };
+        let ty = self.ty(&e.ty);
+        match (before.is_empty(), &target, old) {
+            (true, Target::Cell(cell), None) => Code::atom(format!("{cell}.put({new})")),
+            (_, target, None) => {
+                let write = self.write(target, &e.ty, "new");
+                Code::block(format!("{{\n{before}let new: {ty} = {new};\n{write};\nnew\n}}"))
+            }
+            (_, target, Some(old)) => {
+                let write = self.write(target, &e.ty, &new);
+                Code::block(format!("{{\n{before}let old: {ty} = {old};\n{write};\nold\n}}"))
+            }
+        }
+    }
+}
+
+/// A value that an operator changes.
+struct OldValue {
+    text: String,
+    ty: Type,
+}
+
+/// Whether an expression may be evaluated twice: it has no effect, and nothing in the value can change it.
+fn is_simple(e: &Expr) -> bool {
+    match &e.kind {
+        K::SelfPtr | K::Int(_) => true,
+        K::Local(_) => matches!(e.ty, Type::Object(_)),
+        K::Convert(inner) => is_simple(inner),
+        _ => false,
+    }
+}
