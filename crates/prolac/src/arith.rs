@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn every_operation_has_a_result() {
-        let (char, uchar, int) = (Type::Int(Int { bits: 8, signed: true }), Type::Int(Int::UCHAR), Type::Int(Int::INT));
+        let (char, uchar, int) =
+            (Type::Int(Int { bits: 8, signed: true }), Type::Int(Int::UCHAR), Type::Int(Int::INT));
         for (op, ty, a, b, want) in [
             (BinOp::Add, &uchar, 250, 10, 4),
             (BinOp::Div, &uchar, 250, 0, 0),

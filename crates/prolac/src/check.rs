@@ -82,7 +82,8 @@ impl Checker {
         if self.waiting >= MAX_WAITING {
             let method = self.program().method(id);
             let d = Diagnostic::error("too many result types depend on each other", method.span);
-            let d = d.at("not inferred").help(format!("declare the type of the result: {} :> TYPE", method.name));
+            let d =
+                d.at("not inferred").help(format!("declare the type of the result: {} :> TYPE", method.name));
             self.report(d);
             self.states[id.0] = State::Done;
             return;
@@ -163,7 +164,10 @@ impl Checker {
             format!("({}) :> {}", params.join(", "), self.name_of(result))
         };
         let help = format!("it must be {}{}", m.name, show(b, result));
-        let d = Diagnostic::error(format!("the {what} of '{}' differ from the method that it replaces", m.name), m.span);
+        let d = Diagnostic::error(
+            format!("the {what} of '{}' differ from the method that it replaces", m.name),
+            m.span,
+        );
         let (owner, place) = (self.program().module(b.module).name.clone(), b.span);
         let d = d.at("defined here").label(format!("defined by '{owner}'"), place);
         self.report(d.help(help));
@@ -188,7 +192,9 @@ impl Checker {
         });
         if let Some(span) = wrong {
             let d = Diagnostic::error(format!("'{}' is not constant", method.name), span);
-            self.report(d.at("computed at run time").help("make it a static method: write 'static' for 'const'"));
+            self.report(
+                d.at("computed at run time").help("make it a static method: write 'static' for 'const'"),
+            );
         }
     }
 }

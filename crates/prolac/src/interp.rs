@@ -79,7 +79,13 @@ impl<'a> Machine<'a> {
     }
 
     /// Calls a method of an object by its name. `None` if the module has no such method.
-    pub fn call(&mut self, module: ModuleId, name: &str, this: Value, args: Vec<Value>) -> Option<Result<Value, Stop>> {
+    pub fn call(
+        &mut self,
+        module: ModuleId,
+        name: &str,
+        this: Value,
+        args: Vec<Value>,
+    ) -> Option<Result<Value, Stop>> {
         let view = self.program.view(self.program.module(module).inner);
         let Some(crate::program::Found::Feature(_, f)) = view.find(name) else { return None };
         let crate::program::FeatureKind::Method(method) = f.kind else { return None };

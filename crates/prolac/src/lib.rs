@@ -44,7 +44,10 @@ pub fn analyse(
         check::check(resolve::resolve(loaded))
     });
     let (program, mut diagnostics) = analysed.unwrap_or_else(|| {
-        (Program::default(), vec![Diagnostic::error("the program could not be typed: no memory for a thread", None)])
+        (
+            Program::default(),
+            vec![Diagnostic::error("the program could not be typed: no memory for a thread", None)],
+        )
     });
     diagnostics.sort_by_key(|d| (d.span.map(|s| (s.file, s.start)), std::cmp::Reverse(d.severity)));
     diagnostics.dedup();

@@ -73,7 +73,12 @@ struct Loader<'a> {
 }
 
 /// Reads a program that begins with the file `main`, which `sources` holds already.
-pub(crate) fn load(sources: &mut Sources, main: FileId, files: &dyn Files, extensions: &Extensions) -> Loaded {
+pub(crate) fn load(
+    sources: &mut Sources,
+    main: FileId,
+    files: &dyn Files,
+    extensions: &Extensions,
+) -> Loaded {
     let out = Loaded {
         items: Vec::new(),
         diagnostics: Vec::new(),
@@ -142,7 +147,9 @@ impl Loader<'_> {
             Ok(read) => read,
             Err(e) => {
                 let d = Diagnostic::error(format!("cannot read '{}'", file.text), file.span).at(e);
-                self.out.diagnostics.push(d.help("names of files are relative to the file that includes them"));
+                self.out
+                    .diagnostics
+                    .push(d.help("names of files are relative to the file that includes them"));
                 return None;
             }
         };

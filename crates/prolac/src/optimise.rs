@@ -25,7 +25,8 @@ pub struct Optimisations {
 
 impl Optimisations {
     /// All of them.
-    pub const ALL: Optimisations = Optimisations { hierarchy: true, inline: true, path_inline: true, outline: true };
+    pub const ALL: Optimisations =
+        Optimisations { hierarchy: true, inline: true, path_inline: true, outline: true };
     /// None of them.
     pub const NONE: Optimisations =
         Optimisations { hierarchy: false, inline: false, path_inline: false, outline: false };

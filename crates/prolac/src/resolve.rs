@@ -157,7 +157,8 @@ impl Resolver {
                 Item::Namespace(name, items) => self.collect(items, &joined(&context, &name.text), methods),
                 Item::Method(decl) => methods.push(Declared { decl, context }),
                 Item::Export(paths) => {
-                    self.exports.extend(paths.into_iter().map(|decl| Declared { decl, context: context.clone() }));
+                    self.exports
+                        .extend(paths.into_iter().map(|decl| Declared { decl, context: context.clone() }));
                 }
                 Item::Host(decl) => self.hosts.push(Declared { decl, context }),
                 // The loader replaces these by the items of their files.
@@ -191,7 +192,8 @@ impl Resolver {
     fn chain_hookups(&mut self) {
         for index in 0..self.modules.len() {
             let declared = &self.modules[index];
-            let Some(parent) = declared.decl.as_ref().and_then(|d| d.parent.as_ref()).filter(|p| p.hookup) else {
+            let Some(parent) = declared.decl.as_ref().and_then(|d| d.parent.as_ref()).filter(|p| p.hookup)
+            else {
                 continue;
             };
             let (path, context) = (parent.module.path.clone(), declared.context.clone());
@@ -216,7 +218,9 @@ impl Resolver {
             let name = &self.hook_names[hook].decl.name;
             let d = Diagnostic::error(format!("two modules of a file hook up to '{name}'"), path.span);
             let d = d.at("hooked up again").label("hooked up here", first);
-            self.report(d.help("the order within a file has no meaning; extend the first module by name instead"));
+            self.report(
+                d.help("the order within a file has no meaning; extend the first module by name instead"),
+            );
             return;
         }
         self.hook_names[hook].decl.chain.push(module);
@@ -231,7 +235,8 @@ impl Resolver {
                 path.parts.truncate(n);
                 path
             };
-            let found = (1..parts).rev().find_map(|n| self.entity(&method.context, &prefix(n)).map(|e| (n, e)));
+            let found =
+                (1..parts).rev().find_map(|n| self.entity(&method.context, &prefix(n)).map(|e| (n, e)));
             let span = method.decl.path.span;
             match found {
                 Some((n, (_, Entity::Module(module)))) => {
@@ -242,7 +247,9 @@ impl Resolver {
                 }
                 Some((_, (name, _))) => {
                     let d = Diagnostic::error(format!("'{name}' is another name of a module"), span);
-                    self.report(d.at("a method is defined here").help("define the method in the module itself"));
+                    self.report(
+                        d.at("a method is defined here").help("define the method in the module itself"),
+                    );
                 }
                 None if parts == 1 => {
                     let d = Diagnostic::error("method outside a module", span).at("belongs to no module");
@@ -325,7 +332,8 @@ impl Resolver {
             }
         }
         if exports.is_empty() {
-            let leaves = (0..self.program.modules.len()).filter(|m| self.program.modules[*m].children.is_empty());
+            let leaves =
+                (0..self.program.modules.len()).filter(|m| self.program.modules[*m].children.is_empty());
             self.program.exports = leaves.map(ModuleId).collect();
         }
     }

@@ -114,7 +114,8 @@ impl<'a> Printer<'a> {
         let reachable = reachable(self.p);
         self.find_dispatches(&reachable);
         let modules = self.modules(&reachable);
-        let mut out = String::from("// Compiled from Prolac by castanet. Changes belong into the Prolac source.\n\n");
+        let mut out =
+            String::from("// Compiled from Prolac by castanet. Changes belong into the Prolac source.\n\n");
         out.push_str("pub use runtime::*;\npub use std::cell::Cell;\npub use std::convert::Infallible;\n\n");
         self.host(&mut out);
         self.exception(&mut out);
@@ -158,7 +159,8 @@ impl<'a> Printer<'a> {
                     format!(", {}: {}", names::unique(&mut taken, names::snake(n)), self.host_type(ty))
                 })
                 .collect();
-            let result = if h.result == Type::Void { String::new() } else { format!(" -> {}", self.ty(&h.result)) };
+            let result =
+                if h.result == Type::Void { String::new() } else { format!(" -> {}", self.ty(&h.result)) };
             let _ = writeln!(out, "/// `{}`.\nfn {name}(&self, cx: &Cx<'_, Self>{params}){result};", h.name);
         }
         out.push_str("}\n\n");
@@ -225,15 +227,23 @@ impl<'a> Printer<'a> {
         for f in &fields {
             let name = &self.names.fields[f];
             let _ = match self.p.field(*f).ty {
-                Type::Array(..) => writeln!(out, "self.{name}.iter().for_each(|c| c.set(Default::default()));"),
+                Type::Array(..) => {
+                    writeln!(out, "self.{name}.iter().for_each(|c| c.set(Default::default()));")
+                }
                 _ => writeln!(out, "self.{name}.set(Default::default());"),
             };
         }
         let _ = writeln!(out, "}}\nfn id(&self) -> &Cell<Ptr<{name}>> {{\n&self.id\n}}");
         out.push_str("fn live(&self) -> &Cell<bool> {\n&self.live\n}\n}\n\n");
         if kinds {
-            let _ = writeln!(out, "/// The modules of `{name}`.\n#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]");
-            let _ = writeln!(out, "pub enum {name}Kind {{\n/// None: the object was never created.\n#[default]\nBlank,");
+            let _ = writeln!(
+                out,
+                "/// The modules of `{name}`.\n#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]"
+            );
+            let _ = writeln!(
+                out,
+                "pub enum {name}Kind {{\n/// None: the object was never created.\n#[default]\nBlank,"
+            );
             for m in members {
                 let _ = writeln!(out, "/// `{}`.\n{},", self.p.module(*m).name, self.names.kinds[m]);
             }
@@ -266,7 +276,8 @@ impl<'a> Printer<'a> {
             let id = ModuleId(i);
             let mut constants = String::new();
             let mut functions = String::new();
-            let own: Vec<MethodId> = reachable.iter().copied().filter(|m| self.p.method(*m).module == id).collect();
+            let own: Vec<MethodId> =
+                reachable.iter().copied().filter(|m| self.p.method(*m).module == id).collect();
             for m in own {
                 match self.p.method(m).kind {
                     MethodKind::Constant => self.constant(&mut constants, m),

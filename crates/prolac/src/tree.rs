@@ -225,12 +225,20 @@ impl Expr {
     pub fn operands(&self) -> Vec<&Expr> {
         use ExprKind as K;
         match &self.kind {
-            K::Int(_) | K::Bool(_) | K::Text(_) | K::NoneValue | K::Local(_) | K::SelfPtr | K::Raise(_) => vec![],
-            K::Some(a) | K::Length(a) | K::Delete(a) | K::Prefix(_, a) | K::Convert(a) | K::IsSome(a) => vec![a],
+            K::Int(_) | K::Bool(_) | K::Text(_) | K::NoneValue | K::Local(_) | K::SelfPtr | K::Raise(_) => {
+                vec![]
+            }
+            K::Some(a) | K::Length(a) | K::Delete(a) | K::Prefix(_, a) | K::Convert(a) | K::IsSome(a) => {
+                vec![a]
+            }
             K::Downcast(_, a) | K::Outline(a) | K::Step { place: a, .. } => vec![a],
             K::Field { base, index, .. } => std::iter::once(&**base).chain(index.as_deref()).collect(),
-            K::ByteAt(a, b) | K::Binary(_, a, b) | K::Default(a, b) | K::And(a, b) | K::Or(a, b) => vec![a, b],
-            K::Let(_, a, b) | K::LetObject { object: a, body: b, .. } | K::Assign { place: a, value: b, .. } => {
+            K::ByteAt(a, b) | K::Binary(_, a, b) | K::Default(a, b) | K::And(a, b) | K::Or(a, b) => {
+                vec![a, b]
+            }
+            K::Let(_, a, b)
+            | K::LetObject { object: a, body: b, .. }
+            | K::Assign { place: a, value: b, .. } => {
                 vec![a, b]
             }
             K::LetSome(_, a, b, c) | K::Cond(a, b, c) => vec![a, b, c],
@@ -244,12 +252,22 @@ impl Expr {
     pub fn operands_mut(&mut self) -> Vec<&mut Expr> {
         use ExprKind as K;
         match &mut self.kind {
-            K::Int(_) | K::Bool(_) | K::Text(_) | K::NoneValue | K::Local(_) | K::SelfPtr | K::Raise(_) => vec![],
-            K::Some(a) | K::Length(a) | K::Delete(a) | K::Prefix(_, a) | K::Convert(a) | K::IsSome(a) => vec![a],
+            K::Int(_) | K::Bool(_) | K::Text(_) | K::NoneValue | K::Local(_) | K::SelfPtr | K::Raise(_) => {
+                vec![]
+            }
+            K::Some(a) | K::Length(a) | K::Delete(a) | K::Prefix(_, a) | K::Convert(a) | K::IsSome(a) => {
+                vec![a]
+            }
             K::Downcast(_, a) | K::Outline(a) | K::Step { place: a, .. } => vec![a],
-            K::Field { base, index, .. } => std::iter::once(&mut **base).chain(index.as_deref_mut()).collect(),
-            K::ByteAt(a, b) | K::Binary(_, a, b) | K::Default(a, b) | K::And(a, b) | K::Or(a, b) => vec![a, b],
-            K::Let(_, a, b) | K::LetObject { object: a, body: b, .. } | K::Assign { place: a, value: b, .. } => {
+            K::Field { base, index, .. } => {
+                std::iter::once(&mut **base).chain(index.as_deref_mut()).collect()
+            }
+            K::ByteAt(a, b) | K::Binary(_, a, b) | K::Default(a, b) | K::And(a, b) | K::Or(a, b) => {
+                vec![a, b]
+            }
+            K::Let(_, a, b)
+            | K::LetObject { object: a, body: b, .. }
+            | K::Assign { place: a, value: b, .. } => {
                 vec![a, b]
             }
             K::LetSome(_, a, b, c) | K::Cond(a, b, c) => vec![a, b, c],

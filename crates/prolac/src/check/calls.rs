@@ -31,7 +31,9 @@ impl Checker {
             }
             Denoted::Outside(path) => {
                 let d = Diagnostic::error(format!("'{}' is a module", path.text()), path.span).at("no value");
-                self.report(d.help("objects are created by 'new MODULE(…)', or 'let x = MODULE(…) in … end'"));
+                self.report(
+                    d.help("objects are created by 'new MODULE(…)', or 'let x = MODULE(…) in … end'"),
+                );
                 unknown(path.span)
             }
             Denoted::Super(span) => {
@@ -41,7 +43,13 @@ impl Checker {
         }
     }
 
-    pub(super) fn call(&mut self, scope: &mut Scope, callee: &ast::Expr, args: &[ast::Expr], span: Span) -> Expr {
+    pub(super) fn call(
+        &mut self,
+        scope: &mut Scope,
+        callee: &ast::Expr,
+        args: &[ast::Expr],
+        span: Span,
+    ) -> Expr {
         match self.denoted(scope, callee) {
             Denoted::Super(at) => self.super_constructor(scope, args, at, span),
             m @ Denoted::Method { .. } => self.call_method(scope, m, args, span),
@@ -51,7 +59,9 @@ impl Checker {
             }
             Denoted::Outside(path) if self.r.find_module(&scope.context, &path).is_some() => {
                 let d = Diagnostic::error(format!("'{}' is a module", path.text()), path.span).at("called");
-                self.report(d.help("objects are created by 'new MODULE(…)', or 'let x = MODULE(…) in … end'"));
+                self.report(
+                    d.help("objects are created by 'new MODULE(…)', or 'let x = MODULE(…) in … end'"),
+                );
                 unknown(span)
             }
             Denoted::Value(e) if args.is_empty() && matches!(e.ty, Type::Never | Type::Unknown) => e,
@@ -69,7 +79,9 @@ impl Checker {
     }
 
     fn call_method(&mut self, scope: &mut Scope, denoted: Denoted, args: &[ast::Expr], span: Span) -> Expr {
-        let Denoted::Method { base, method, hint, view, span: at, .. } = denoted else { return unknown(span) };
+        let Denoted::Method { base, method, hint, view, span: at, .. } = denoted else {
+            return unknown(span);
+        };
         let args = self.args(scope, method, args, span.to(at));
         let ty = self.result(method, at);
         let name = self.program().method(method).name.clone();
@@ -119,7 +131,8 @@ impl Checker {
         let parent = self.program().module(scope.module).parent;
         let constructor = parent.and_then(|p| self.program().module(p).constructor);
         if !scope.is_constructor {
-            let d = Diagnostic::error("'super(…)' outside a constructor", at).at("calls the parent's constructor");
+            let d = Diagnostic::error("'super(…)' outside a constructor", at)
+                .at("calls the parent's constructor");
             self.report(d.help("write 'super.METHOD' to call a method of the parent"));
             return unknown(span);
         }
@@ -137,7 +150,13 @@ impl Checker {
     }
 
     /// The creation of an object.
-    pub(super) fn creation(&mut self, scope: &mut Scope, module: ModuleId, args: &[ast::Expr], span: Span) -> Expr {
+    pub(super) fn creation(
+        &mut self,
+        scope: &mut Scope,
+        module: ModuleId,
+        args: &[ast::Expr],
+        span: Span,
+    ) -> Expr {
         let m = self.program().module(module);
         if m.punned.is_some() {
             let d = Diagnostic::error(format!("objects of '{}' are bytes of a packet", m.name), span);
@@ -232,10 +251,13 @@ impl Checker {
         let hosts = &self.program().hosts;
         let Some(id) = hosts.iter().position(|h| h.name.replace('-', "_") == name) else {
             let known: Vec<String> = hosts.iter().map(|h| h.name.replace('-', "_")).collect();
-            let d = Diagnostic::error(format!("unknown host function '{name}'"), callee.span).at("not declared");
+            let d =
+                Diagnostic::error(format!("unknown host function '{name}'"), callee.span).at("not declared");
             let d = match nearest(&name, known.iter().map(String::as_str)) {
                 Some(near) => d.did_you_mean(near),
-                None => d.help("an action calls functions that the program declares: host NAME(PARAMETERS) :> TYPE;"),
+                None => d.help(
+                    "an action calls functions that the program declares: host NAME(PARAMETERS) :> TYPE;",
+                ),
             };
             self.report(d);
             return unknown(span);

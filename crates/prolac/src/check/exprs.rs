@@ -141,7 +141,13 @@ impl Checker {
         Expr::new(ty, K::Default(Box::new(a), Box::new(b)), span)
     }
 
-    fn sequence(&mut self, scope: &mut Scope, all: &[ast::Expr], expected: Option<&Type>, span: Span) -> Expr {
+    fn sequence(
+        &mut self,
+        scope: &mut Scope,
+        all: &[ast::Expr],
+        expected: Option<&Type>,
+        span: Span,
+    ) -> Expr {
         let mut out: Vec<Expr> = Vec::new();
         for (i, e) in all.iter().enumerate() {
             if let Some(last) = out.last().filter(|e| e.ty == Type::Never) {
@@ -175,17 +181,22 @@ impl Checker {
             self.value_type(ty, t.span, "a variable")
         });
         if let (false, Some(module)) = (first.optional, self.created(scope, &first.value)) {
-            return self.let_object(scope, module, first, |c, s| c.bindings(s, rest, body, otherwise, expected, span));
+            return self.let_object(scope, module, first, |c, s| {
+                c.bindings(s, rest, body, otherwise, expected, span)
+            });
         }
         let value = self.expr(scope, &first.value, declared.as_ref());
         if !first.optional {
             if otherwise.is_some() && !bindings.iter().any(|b| b.optional) {
                 let d = Diagnostic::error("'else' without an optional value", span).at("no '?='");
-                self.report(d.help("'let x ?= VALUE in … else … end' distinguishes whether there is a value"));
+                self.report(
+                    d.help("'let x ?= VALUE in … else … end' distinguishes whether there is a value"),
+                );
             }
             let value = self.coerce_binding(value, declared);
             let ty = value.ty.clone();
-            let local = scope.declare(&first.name.text, if ty == Type::Never { Type::Unknown } else { ty.clone() });
+            let local =
+                scope.declare(&first.name.text, if ty == Type::Never { Type::Unknown } else { ty.clone() });
             let inner = self.bindings(scope, rest, body, otherwise, expected, span);
             scope.forget(1);
             return match value.ty {
@@ -216,7 +227,9 @@ impl Checker {
         let ty = if inner.ty == Type::Never { otherwise.ty.clone() } else { inner.ty.clone() };
         match value.ty {
             Type::Never => value,
-            _ => Expr::new(ty, K::LetSome(local, Box::new(value), Box::new(inner), Box::new(otherwise)), span),
+            _ => {
+                Expr::new(ty, K::LetSome(local, Box::new(value), Box::new(inner), Box::new(otherwise)), span)
+            }
         }
     }
 
@@ -271,7 +284,8 @@ impl Checker {
     }
 
     fn exception(&mut self, scope: &mut Scope, path: &Path) -> Option<crate::program::ExceptionId> {
-        let mut e = ast::Expr { kind: A::Name(Path { parts: vec![], ..path.clone() }), span: path.span, height: 1 };
+        let mut e =
+            ast::Expr { kind: A::Name(Path { parts: vec![], ..path.clone() }), span: path.span, height: 1 };
         for (i, name) in path.parts.iter().enumerate() {
             let kind = match i {
                 0 => A::Name(Path { global: path.global, parts: vec![name.clone()], span: name.span }),
@@ -290,7 +304,8 @@ impl Checker {
                     .filter(|(_, f)| matches!(f.kind, FeatureKind::Exception(_)))
                     .map(|(k, _)| format!("'{k}'"))
                     .collect();
-                let d = Diagnostic::error(format!("'{}' is no exception", path.text()), path.span).at("not declared so");
+                let d = Diagnostic::error(format!("'{}' is no exception", path.text()), path.span)
+                    .at("not declared so");
                 let help = if all.is_empty() {
                     "declare it: exception NAME;".to_string()
                 } else {
@@ -316,7 +331,9 @@ impl Checker {
             Some(size) => Expr::new(Type::Int(Int::UINT), K::Int(size as u64), span),
             None => {
                 let d = Diagnostic::error(format!("'{}' has no size in bytes", m.name), path.span);
-                let d = d.at("not laid out over bytes").help("give its fields offsets: field NAME :> TYPE at OFFSET;");
+                let d = d
+                    .at("not laid out over bytes")
+                    .help("give its fields offsets: field NAME :> TYPE at OFFSET;");
                 self.report(d);
                 unknown(span)
             }

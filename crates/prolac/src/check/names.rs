@@ -4,7 +4,9 @@
 
 use super::Checker;
 use super::scope::Scope;
-use crate::program::{ExceptionId, Feature, FeatureKind, Found, Hint, MethodId, MethodKind, ModuleId, Type, ViewId};
+use crate::program::{
+    ExceptionId, Feature, FeatureKind, Found, Hint, MethodId, MethodKind, ModuleId, Type, ViewId,
+};
 use crate::resolve::{enclosing, joined, nearest};
 use crate::syntax::ast::{self, Name, Path};
 use crate::tree::{Expr, ExprKind};
@@ -27,10 +29,21 @@ pub(super) enum Base {
 pub(super) enum Denoted {
     Value(Expr),
     /// A method, and the namespace that it answers for.
-    Method { base: Base, method: MethodId, hint: Option<Hint>, view: ViewId, span: Span, namespace: Option<String> },
+    Method {
+        base: Base,
+        method: MethodId,
+        hint: Option<Hint>,
+        view: ViewId,
+        span: Span,
+        namespace: Option<String>,
+    },
     Exception(ExceptionId, Span),
     /// A namespace inside a module.
-    Namespace { base: Base, view: ViewId, key: String },
+    Namespace {
+        base: Base,
+        view: ViewId,
+        key: String,
+    },
     /// A module, or a namespace of modules.
     Outside(Path),
     /// `super`.
@@ -155,20 +168,26 @@ impl Checker {
         }
         let d = Diagnostic::error(format!("unknown name '{text}'"), name.span).at("not found");
         let module = &self.program().module(scope.module).name;
-        let fields_text: Vec<_> =
-            fields.iter().map(|(n, id, _)| format!("'{n}' ({})", self.name_of(&self.program().field(*id).ty))).collect();
+        let fields_text: Vec<_> = fields
+            .iter()
+            .map(|(n, id, _)| format!("'{n}' ({})", self.name_of(&self.program().field(*id).ty)))
+            .collect();
         let searched = match fields_text.is_empty() {
             true if scope.is_static => format!("searched: module '{module}'; a static method has no fields"),
             true => format!("searched: module '{module}', which has no field marked 'using'"),
-            false => format!("searched: module '{module}', and the fields marked 'using': {}", fields_text.join(", ")),
+            false => format!(
+                "searched: module '{module}', and the fields marked 'using': {}",
+                fields_text.join(", ")
+            ),
         };
         let d = d.note(searched, None);
-        let known = |part: &str| {
-            scope.find(part).is_some() || self.program().view(scope.view).find(part).is_some()
-        };
-        if let Some((a, b)) = text.match_indices('-').map(|(i, _)| text.split_at(i)).find(|(a, b)| {
-            known(a) && b.get(1..).is_some_and(known)
-        }) {
+        let known =
+            |part: &str| scope.find(part).is_some() || self.program().view(scope.view).find(part).is_some();
+        if let Some((a, b)) = text
+            .match_indices('-')
+            .map(|(i, _)| text.split_at(i))
+            .find(|(a, b)| known(a) && b.get(1..).is_some_and(known))
+        {
             let d = d.help(format!("a hyphen belongs to the name; to subtract, write '{a} - {}'", &b[1..]));
             self.report(d);
             return;
@@ -191,9 +210,13 @@ impl Checker {
         for (by, kind) in hidden {
             let (module, place) = self.r.declared_by(*kind);
             let owner = self.program().module(module).name.clone();
-            d = d.label("hidden by this operator", *by).label(format!("the hidden '{name}', of '{owner}'"), place);
+            d = d
+                .label("hidden by this operator", *by)
+                .label(format!("the hidden '{name}', of '{owner}'"), place);
         }
-        self.report(d.help(format!("write 'show {name}' after the name of the module to make it accessible")));
+        self.report(
+            d.help(format!("write 'show {name}' after the name of the module to make it accessible")),
+        );
     }
 
     /// The pointer to the object of the method.
@@ -216,10 +239,13 @@ impl Checker {
         namespace: Option<String>,
     ) -> Denoted {
         match f.kind {
-            FeatureKind::Method(method) => Denoted::Method { base, method, hint: f.hint, view, span, namespace },
+            FeatureKind::Method(method) => {
+                Denoted::Method { base, method, hint: f.hint, view, span, namespace }
+            }
             FeatureKind::Exception(e) => Denoted::Exception(e, span),
             FeatureKind::Field(field) => {
-                let Some(base) = self.object(scope, base, span, &self.program().field(field).name.clone()) else {
+                let Some(base) = self.object(scope, base, span, &self.program().field(field).name.clone())
+                else {
                     return Denoted::Nothing(span);
                 };
                 let ty = self.program().field(field).ty.clone();
@@ -243,10 +269,19 @@ impl Checker {
     }
 
     /// Looks up `base.name` or `base->name`.
-    fn member(&mut self, scope: &mut Scope, base: &ast::Expr, name: &Name, arrow: bool, span: Span) -> Denoted {
+    fn member(
+        &mut self,
+        scope: &mut Scope,
+        base: &ast::Expr,
+        name: &Name,
+        arrow: bool,
+        span: Span,
+    ) -> Denoted {
         match self.denoted(scope, base) {
             Denoted::Nothing(at) => Denoted::Nothing(at),
-            Denoted::Namespace { base, view, key } => self.in_view(scope, base, view, &joined(&key, &name.text), name),
+            Denoted::Namespace { base, view, key } => {
+                self.in_view(scope, base, view, &joined(&key, &name.text), name)
+            }
             Denoted::Method { base, view, namespace: Some(key), .. }
                 if !arrow && self.program().view(view).find(&joined(&key, &name.text)).is_some() =>
             {
@@ -257,7 +292,9 @@ impl Checker {
                 None => {
                     let module = self.program().module(scope.module).name.clone();
                     let d = Diagnostic::error(format!("'{module}' extends no module"), at);
-                    self.report(d.at("there is no 'super'").help("name the parent: module NAME :> PARENT { … }"));
+                    self.report(
+                        d.at("there is no 'super'").help("name the parent: module NAME :> PARENT { … }"),
+                    );
                     Denoted::Nothing(at)
                 }
             },
@@ -277,9 +314,11 @@ impl Checker {
         match &e.ty {
             Type::Never => Denoted::Value(e),
             Type::Unknown => Denoted::Nothing(e.span),
-            Type::Bytes if name.text == "length" => {
-                Denoted::Value(Expr::new(Type::Int(crate::program::Int::UINT), ExprKind::Length(Box::new(e)), span))
-            }
+            Type::Bytes if name.text == "length" => Denoted::Value(Expr::new(
+                Type::Int(crate::program::Int::UINT),
+                ExprKind::Length(Box::new(e)),
+                span,
+            )),
             Type::Pointer(view) | Type::Object(view) => {
                 let (view, object) = (*view, matches!(e.ty, Type::Object(_)));
                 if object == arrow {
@@ -321,7 +360,8 @@ impl Checker {
                 let v = self.program().view(view);
                 let module = self.program().module(v.module).name.clone();
                 let near = nearest(key, v.features.keys().map(String::as_str)).map(str::to_string);
-                let d = Diagnostic::error(format!("module '{module}' has no '{key}'"), name.span).at("not found");
+                let d =
+                    Diagnostic::error(format!("module '{module}' has no '{key}'"), name.span).at("not found");
                 let d = match near {
                     Some(near) => match near.rsplit_once('.') {
                         Some(_) => d.help(format!("did you mean '{near}'?")),
@@ -352,10 +392,13 @@ impl Checker {
             return self.in_view(scope, base, view, &name.text, name);
         }
         let longer = self.longer(&path, name);
-        if self.r.find_module(&scope.context, &longer).is_some() || self.r.is_namespace(&scope.context, &longer) {
+        if self.r.find_module(&scope.context, &longer).is_some()
+            || self.r.is_namespace(&scope.context, &longer)
+        {
             return Denoted::Outside(longer);
         }
-        let d = Diagnostic::error(format!("unknown module '{}'", longer.text()), longer.span).at("not declared");
+        let d =
+            Diagnostic::error(format!("unknown module '{}'", longer.text()), longer.span).at("not declared");
         self.report(d);
         Denoted::Nothing(longer.span)
     }

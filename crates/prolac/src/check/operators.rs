@@ -25,7 +25,14 @@ fn pair(op: BinOp, ty: Type, a: Expr, b: Expr, span: Span) -> Expr {
 }
 
 impl Checker {
-    pub(super) fn binary(&mut self, scope: &mut Scope, op: BinOp, a: &ast::Expr, b: &ast::Expr, span: Span) -> Expr {
+    pub(super) fn binary(
+        &mut self,
+        scope: &mut Scope,
+        op: BinOp,
+        a: &ast::Expr,
+        b: &ast::Expr,
+        span: Span,
+    ) -> Expr {
         let (a, b) = (self.expr(scope, a, None), self.expr(scope, b, None));
         self.operation(op, a, b, span)
     }
@@ -45,8 +52,12 @@ impl Checker {
                 let b = self.convert_int(b, &Type::Int(Int::UINT));
                 pair(op, Type::Bytes, a, b, span)
             }
-            (Type::Optional(_), Type::NoneValue) if matches!(op, BinOp::Eq | BinOp::Ne) => self.is_none(op, a, span),
-            (Type::NoneValue, Type::Optional(_)) if matches!(op, BinOp::Eq | BinOp::Ne) => self.is_none(op, b, span),
+            (Type::Optional(_), Type::NoneValue) if matches!(op, BinOp::Eq | BinOp::Ne) => {
+                self.is_none(op, a, span)
+            }
+            (Type::NoneValue, Type::Optional(_)) if matches!(op, BinOp::Eq | BinOp::Ne) => {
+                self.is_none(op, b, span)
+            }
             (Type::Pointer(_), Type::Pointer(_))
                 if matches!(op, BinOp::Eq | BinOp::Ne)
                     && (self.points_to(&a.ty, &b.ty) || self.points_to(&b.ty, &a.ty)) =>
@@ -68,7 +79,8 @@ impl Checker {
     fn bad_operands(&mut self, op: BinOp, a: &Expr, b: &Expr, span: Span) -> Expr {
         let d = Diagnostic::error(format!("no '{}' for these types", symbol(op)), span);
         let (x, y) = (self.name_of(&a.ty), self.name_of(&b.ty));
-        let d = d.at("not defined").label(format!("of type {x}"), a.span).label(format!("of type {y}"), b.span);
+        let d =
+            d.at("not defined").label(format!("of type {x}"), a.span).label(format!("of type {y}"), b.span);
         let d = match (&a.ty, &b.ty) {
             (Type::Bool, Type::Int(_) | Type::Seq) | (Type::Int(_) | Type::Seq, Type::Bool) => {
                 d.help("write 'CONDITION ? 1 : 0' for a number")
@@ -76,7 +88,9 @@ impl Checker {
             (Type::Optional(_), _) | (_, Type::Optional(_)) => {
                 d.help("take the value out: 'VALUE ?? OTHER', or 'let x ?= VALUE in … end'")
             }
-            (Type::Void, _) | (_, Type::Void) => d.help("an action without value follows '==>' or '||' or stands in a list"),
+            (Type::Void, _) | (_, Type::Void) => {
+                d.help("an action without value follows '==>' or '||' or stands in a list")
+            }
             _ => d,
         };
         self.report(d);
@@ -174,19 +188,27 @@ impl Checker {
         }
         // A negative literal may have a type that has no such positive number.
         let operand = match (&inner.kind, op) {
-            (ast::ExprKind::Number(n), UnOp::Neg) => Expr::new(Type::Int(Int::ULONG), ExprKind::Int(*n), inner.span),
+            (ast::ExprKind::Number(n), UnOp::Neg) => {
+                Expr::new(Type::Int(Int::ULONG), ExprKind::Int(*n), inner.span)
+            }
             _ => self.expr(scope, inner, expected),
         };
         let ty = match &operand.ty {
             Type::Never | Type::Unknown => return operand,
-            Type::Int(_) if literal(&operand).is_some() && op == UnOp::Neg => return self.negative(operand, expected, span),
+            Type::Int(_) if literal(&operand).is_some() && op == UnOp::Neg => {
+                return self.negative(operand, expected, span);
+            }
             Type::Int(i) if i.bits < 32 => Type::Int(Int::INT),
             Type::Int(i) => Type::Int(*i),
             Type::Seq => Type::Int(Int::UINT),
             ty => {
                 let d = Diagnostic::error("this operator needs a number", operand.span);
                 let d = d.at(format!("of type {}", self.name_of(ty)));
-                self.report(if *ty == Type::Bool { d.help("write '!' for the opposite of a condition") } else { d });
+                self.report(if *ty == Type::Bool {
+                    d.help("write '!' for the opposite of a condition")
+                } else {
+                    d
+                });
                 return unknown(span);
             }
         };
@@ -243,7 +265,9 @@ impl Checker {
             (Type::Bytes, Type::Bytes) => e,
             (Type::Bytes, Type::Pointer(_)) if punned(self, &to) => convert(e, &to),
             (Type::Pointer(_), Type::Bytes) if punned(self, &e.ty) => convert(e, &to),
-            (Type::Pointer(_), Type::Pointer(_)) if punned(self, &e.ty) && punned(self, &to) => convert(e, &to),
+            (Type::Pointer(_), Type::Pointer(_)) if punned(self, &e.ty) && punned(self, &to) => {
+                convert(e, &to)
+            }
             (Type::Pointer(_), Type::Pointer(_)) if self.points_to(&e.ty, &to) => convert(e, &to),
             (Type::Pointer(_), Type::Pointer(view)) if self.points_to(&to, &e.ty) => {
                 let module = self.program().view(*view).module;

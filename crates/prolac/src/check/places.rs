@@ -18,7 +18,10 @@ impl Checker {
             (_, Type::Unknown | Type::Never) => None,
             (_, Type::Object(_) | Type::Array(..)) => {
                 let d = Diagnostic::error("this cannot be assigned to", place.span);
-                self.report(d.at(format!("of type {}", self.name_of(&place.ty))).help("assign to its fields or elements"));
+                self.report(
+                    d.at(format!("of type {}", self.name_of(&place.ty)))
+                        .help("assign to its fields or elements"),
+                );
                 None
             }
             (ExprKind::Local(local), _) => {
@@ -28,7 +31,8 @@ impl Checker {
             }
             (ExprKind::Field { .. } | ExprKind::ByteAt(..), _) => Some(place),
             _ => {
-                let d = Diagnostic::error("this cannot be assigned to", place.span).at("no field or variable");
+                let d =
+                    Diagnostic::error("this cannot be assigned to", place.span).at("no field or variable");
                 let d = match place.kind {
                     ExprKind::Call { .. } => d.help("it is a method; methods compute values"),
                     _ => d,
@@ -102,7 +106,14 @@ impl Checker {
         Expr::new(ty.clone(), ExprKind::Convert(Box::new(least)), span)
     }
 
-    pub(super) fn step(&mut self, scope: &mut Scope, place: &ast::Expr, up: bool, old: bool, span: Span) -> Expr {
+    pub(super) fn step(
+        &mut self,
+        scope: &mut Scope,
+        place: &ast::Expr,
+        up: bool,
+        old: bool,
+        span: Span,
+    ) -> Expr {
         let Some(place) = self.place(scope, place) else { return unknown(span) };
         if !matches!(place.ty, Type::Int(_) | Type::Seq) {
             let d = Diagnostic::error("'++' and '--' need a number", place.span);
@@ -112,7 +123,13 @@ impl Checker {
         Expr::new(place.ty.clone(), ExprKind::Step { place: Box::new(place), up, old }, span)
     }
 
-    pub(super) fn index(&mut self, scope: &mut Scope, base: &ast::Expr, index: &ast::Expr, span: Span) -> Expr {
+    pub(super) fn index(
+        &mut self,
+        scope: &mut Scope,
+        base: &ast::Expr,
+        index: &ast::Expr,
+        span: Span,
+    ) -> Expr {
         let base = self.expr(scope, base, None);
         let index = self.expr(scope, index, Some(&Type::Int(Int::UINT)));
         let index = self.coerce(index, &Type::Int(Int::UINT), "the index");

@@ -104,7 +104,8 @@ impl Checker {
             let name = decl.name.text.replace('-', "_");
             if let Some(first) = self.program().hosts.iter().find(|h| h.name.replace('-', "_") == name) {
                 let place = first.span;
-                let d = Diagnostic::error(format!("host function '{name}' is declared twice"), decl.name.span);
+                let d =
+                    Diagnostic::error(format!("host function '{name}' is declared twice"), decl.name.span);
                 self.report(d.at("declared again").label("first declared here", place));
                 continue;
             }
@@ -124,7 +125,9 @@ impl Checker {
                 TypeKind::Missing => Type::Unknown,
                 _ => {
                     let d = Diagnostic::error("pointer to something that is no module", ty.span);
-                    self.report(d.at("only modules are pointed to").help("the type of packet data is 'bytes'"));
+                    self.report(
+                        d.at("only modules are pointed to").help("the type of packet data is 'bytes'"),
+                    );
                     Type::Unknown
                 }
             },
@@ -227,8 +230,13 @@ impl Checker {
             std::iter::successors(parent, |m| self.program().module(*m).parent).collect();
         let parent_has_fields = ancestors.iter().any(|m| !self.program().module(*m).fields.is_empty());
         if inherited.is_none() && parent_has_fields {
-            let d = Diagnostic::error("a module over bytes extends a module with fields", self.program().module(id).span);
-            self.report(d.at("its fields have offsets").help("give the fields of the parent offsets as well"));
+            let d = Diagnostic::error(
+                "a module over bytes extends a module with fields",
+                self.program().module(id).span,
+            );
+            self.report(
+                d.at("its fields have offsets").help("give the fields of the parent offsets as well"),
+            );
             return;
         }
         let mut end = inherited.unwrap_or(0);
@@ -246,8 +254,13 @@ impl Checker {
             let (Some(n), Some(align)) = (self.field_width(f), self.alignment(&ty)) else {
                 if ty != Type::Unknown {
                     let name = self.name_of(&ty);
-                    let d = Diagnostic::error(format!("a field over bytes cannot be of type {name}"), decl.ty.span);
-                    self.report(d.at("not stored in bytes").help("such fields are numbers, truth values and arrays"));
+                    let d = Diagnostic::error(
+                        format!("a field over bytes cannot be of type {name}"),
+                        decl.ty.span,
+                    );
+                    self.report(
+                        d.at("not stored in bytes").help("such fields are numbers, truth values and arrays"),
+                    );
                 }
                 continue;
             };
@@ -298,7 +311,8 @@ impl Checker {
     pub(super) fn signature(&self, id: MethodId) -> String {
         let (m, source) = (self.program().method(id), &self.r.sources[id.0]);
         let params = source.decl.params.iter().zip(&m.params);
-        let params: Vec<_> = params.map(|(p, ty)| format!("{} :> {}", p.name.text, self.name_of(ty))).collect();
+        let params: Vec<_> =
+            params.map(|(p, ty)| format!("{} :> {}", p.name.text, self.name_of(ty))).collect();
         format!("{}({})", m.name, params.join(", "))
     }
 }

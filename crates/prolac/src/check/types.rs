@@ -97,7 +97,9 @@ impl Checker {
         let d = d.at(format!("this is of type {found}"));
         let d = match (&e.ty, to) {
             (Type::Bool, Type::Int(_)) => d.help("write 'CONDITION ? 1 : 0'"),
-            (Type::Optional(_), _) => d.help("take the value out: 'VALUE ?? OTHER', or 'let x ?= VALUE in … end'"),
+            (Type::Optional(_), _) => {
+                d.help("take the value out: 'VALUE ?? OTHER', or 'let x ?= VALUE in … end'")
+            }
             (Type::Object(_), Type::Pointer(_)) => d.help("write '&' before it for a pointer to the object"),
             (Type::Bytes, Type::Pointer(_)) => d.help("write 'BYTES as *MODULE'"),
             (Type::Pointer(_), Type::Pointer(_)) if self.points_to(to, &e.ty) => {
@@ -114,7 +116,8 @@ impl Checker {
         if let Some(n) = literal(&e) {
             if !fits(n, to) {
                 let name = self.name_of(to);
-                let d = Diagnostic::warning(format!("{n} does not fit into {name}"), span).at("its low bits are used");
+                let d = Diagnostic::warning(format!("{n} does not fit into {name}"), span)
+                    .at("its low bits are used");
                 self.report(d.help(format!("write a cast, '({name}) {n}', if that is meant")));
             }
             let kept = ExprKind::Int(crate::arith::truncate(n as u64, to));
@@ -134,10 +137,15 @@ impl Checker {
             }
             Type::Optional(_) => Expr::new(Type::Bool, ExprKind::IsSome(Box::new(e)), span),
             ty => {
-                let d = Diagnostic::error("this is no condition", span).at(format!("of type {}", self.name_of(ty)));
+                let d = Diagnostic::error("this is no condition", span)
+                    .at(format!("of type {}", self.name_of(ty)));
                 let d = match ty {
-                    Type::Void => d.help("'CONDITION ==> ACTION' and 'CONDITION || ACTION' take an action without value"),
-                    Type::Pointer(_) => d.help("a pointer always points to an object; one that may not is of type ?*M"),
+                    Type::Void => d.help(
+                        "'CONDITION ==> ACTION' and 'CONDITION || ACTION' take an action without value",
+                    ),
+                    Type::Pointer(_) => {
+                        d.help("a pointer always points to an object; one that may not is of type ?*M")
+                    }
                     _ => d,
                 };
                 self.report(d);

@@ -73,7 +73,9 @@ impl Memory {
 
     /// Creates an object without running its constructor.
     pub(super) fn allocate(&mut self, program: &Program, module: ModuleId) -> Value {
-        let Some(family) = self.families.get_mut(&program.module(module).root) else { return Value::Pointer(0) };
+        let Some(family) = self.families.get_mut(&program.module(module).root) else {
+            return Value::Pointer(0);
+        };
         let object = Object { module: Some(module), fields: BTreeMap::new(), live: true };
         let index = match family.free.pop() {
             Some(index) => index,
@@ -134,7 +136,9 @@ impl Memory {
         let Some((element, index)) = element(field, index) else { return Value::Number(0) };
         if let Some(place) = field.place {
             let n = width(element);
-            let Some(bytes) = self.range(base, (place.offset + index * n) as u64, n) else { return Value::Number(0) };
+            let Some(bytes) = self.range(base, (place.offset + index * n) as u64, n) else {
+                return Value::Number(0);
+            };
             let value = ordered(place, bytes).fold(0u64, |n, b| n << 8 | u64::from(b));
             // A truth value is any byte but 0.
             return Value::Number(if *element == Type::Bool { u64::from(value != 0) } else { value });

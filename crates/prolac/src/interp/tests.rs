@@ -37,7 +37,8 @@ fn run(text: &str) -> (String, Vec<String>) {
     let ty = |e: &ExceptionId| program.exceptions[e.0].name.clone();
     let shown = match &result {
         Ok(Value::Number(n)) => {
-            let main = program.methods.iter().find(|m| m.name == "main").map_or(Type::Void, |m| m.result.clone());
+            let main =
+                program.methods.iter().find(|m| m.name == "main").map_or(Type::Void, |m| m.result.clone());
             arith::signed(*n, &main).to_string()
         }
         Ok(other) => format!("{other:?}"),
@@ -208,7 +209,8 @@ fn layout_over_bytes() {
 
 #[test]
 fn static_methods_and_constants() {
-    let text = "module F { const ack ::= 1 << 3; const both :> uint ::= ack | 1; static twice(n :> int) ::= 2 * n; }
+    let text =
+        "module F { const ack ::= 1 << 3; const both :> uint ::= ack | 1; static twice(n :> int) ::= 2 * n; }
         module Main { main ::= F.both + F.twice(F.ack) + C.x; } C { module M { } }
         module C { const x ::= 1; }";
     assert_eq!(result(text), "26");
@@ -226,5 +228,8 @@ fn hide_show_and_rename() {
 #[test]
 fn recursion_is_bounded() {
     assert_eq!(result("module Main { main :> int ::= main; }"), "limit");
-    assert_eq!(result("module Main { main ::= f(10); f(n :> int) :> int ::= n == 0 ? 0 : n + f(n - 1); }"), "55");
+    assert_eq!(
+        result("module Main { main ::= f(10); f(n :> int) :> int ::= n == 0 ? 0 : n + f(n - 1); }"),
+        "55"
+    );
 }

@@ -79,7 +79,8 @@ impl Inliner<'_> {
                     Type::Pointer(view) | Type::Object(view) => *view,
                     _ => self.program.module(m.module).inner,
                 };
-                let name = self.program.module(m.module).name.rsplit('.').next().unwrap_or("object").to_string();
+                let name =
+                    self.program.module(m.module).name.rsplit('.').next().unwrap_or("object").to_string();
                 let local = LocalId(self.locals.len());
                 self.locals.push(Local { name, ty: Type::Object(view), assigned: false });
                 (K::Local(local), Some((local, *base)))

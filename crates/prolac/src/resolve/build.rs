@@ -3,8 +3,8 @@
 
 use super::{Entity, MethodSource, Resolver, State, flatten, new_exception, new_field};
 use crate::program::{
-    ExceptionId, Feature, FeatureKind, FieldId, Method, MethodId, MethodKind, Module, ModuleId, SlotId, Type, View,
-    ViewId,
+    ExceptionId, Feature, FeatureKind, FieldId, Method, MethodId, MethodKind, Module, ModuleId, SlotId, Type,
+    View, ViewId,
 };
 use crate::syntax::ast::{self, Member, MethodDecl, Operator, Parent};
 use crate::tree::{Expr, ExprKind};
@@ -133,10 +133,13 @@ impl Resolver {
             self.report(d.label("first defined here", first));
             return;
         }
-        let mut feature = Feature { kind: FeatureKind::Field(FieldId(0)), hidden: None, using: false, hint: None };
+        let mut feature =
+            Feature { kind: FeatureKind::Field(FieldId(0)), hidden: None, using: false, hint: None };
         feature.kind = match member {
             Member::Method(decl) => {
-                let Some((method, hint)) = self.method(id, name, decl, context, inherited.as_ref()) else { return };
+                let Some((method, hint)) = self.method(id, name, decl, context, inherited.as_ref()) else {
+                    return;
+                };
                 if is_constructor {
                     self.program.modules[id.0].constructor = Some(method);
                     return;
@@ -175,7 +178,9 @@ impl Resolver {
         match kind {
             FeatureKind::Method(m) => (self.program.method(m).module, self.program.method(m).span),
             FeatureKind::Field(f) => (self.program.field(f).module, self.program.field(f).span),
-            FeatureKind::Exception(e) => (self.program.exceptions[e.0].module, self.program.exceptions[e.0].span),
+            FeatureKind::Exception(e) => {
+                (self.program.exceptions[e.0].module, self.program.exceptions[e.0].span)
+            }
         }
     }
 
@@ -213,9 +218,12 @@ impl Resolver {
                 let before = self.program.method(*old);
                 if before.kind != kind {
                     let place = before.span;
-                    let d = Diagnostic::error(format!("'{name}' is inherited as another kind of method"), span);
+                    let d =
+                        Diagnostic::error(format!("'{name}' is inherited as another kind of method"), span);
                     let d = d.at("defined differently here").label("inherited from here", place);
-                    self.report(d.help("static methods, constants and methods of objects do not replace each other"));
+                    self.report(
+                        d.help("static methods, constants and methods of objects do not replace each other"),
+                    );
                     return None;
                 }
                 slot = before.slot;
@@ -226,7 +234,9 @@ impl Resolver {
                 let place = self.program.method(*old).span;
                 let d = Diagnostic::warning(format!("'{name}' does not replace the hidden method"), span);
                 let d = d.at("a new method").label("hidden here", *hidden).label("the hidden method", place);
-                self.report(d.help(format!("to replace it, write 'show {name}' after the module that is extended")));
+                self.report(
+                    d.help(format!("to replace it, write 'show {name}' after the module that is extended")),
+                );
             }
             feature => self.replaces(id, name, span, feature),
         }
@@ -277,10 +287,21 @@ impl Resolver {
         let inner = self.program.module(id).inner;
         let outer = self.with_operators(inner, after);
         // `using` concerns the module's own methods too, so the marks of the outer view hold inside.
-        let marked: Vec<String> =
-            self.program.view(outer).features.iter().filter(|(_, f)| f.using).map(|(k, _)| k.clone()).collect();
-        let hints: Vec<_> =
-            self.program.view(outer).features.iter().filter_map(|(k, f)| f.hint.map(|h| (k.clone(), h))).collect();
+        let marked: Vec<String> = self
+            .program
+            .view(outer)
+            .features
+            .iter()
+            .filter(|(_, f)| f.using)
+            .map(|(k, _)| k.clone())
+            .collect();
+        let hints: Vec<_> = self
+            .program
+            .view(outer)
+            .features
+            .iter()
+            .filter_map(|(k, f)| f.hint.map(|h| (k.clone(), h)))
+            .collect();
         for key in marked {
             if let Some(f) = self.inner(id).features.get_mut(&key) {
                 f.using = true;

@@ -57,7 +57,13 @@ impl Resolver {
         self.report(d);
     }
 
-    fn change(&mut self, view: &mut View, op: &Operator, keys: &[String], named: Option<(&Path, &Option<Name>)>) {
+    fn change(
+        &mut self,
+        view: &mut View,
+        op: &Operator,
+        keys: &[String],
+        named: Option<(&Path, &Option<Name>)>,
+    ) {
         for key in keys {
             if op.kind == OperatorKind::Rename {
                 self.rename(view, key, named);
@@ -72,7 +78,9 @@ impl Resolver {
                     feature.using |= is_field;
                     if let (false, Some((path, _))) = (is_field, named) {
                         let d = Diagnostic::error(format!("'{key}' is no field"), path.span);
-                        self.report(d.at("named by 'using'").help("'using' marks fields that point to modules"));
+                        self.report(
+                            d.at("named by 'using'").help("'using' marks fields that point to modules"),
+                        );
                     }
                 }
                 OperatorKind::Inline => feature.hint = Some(Hint::Inline),

@@ -103,14 +103,11 @@ impl Printer<'_> {
                 let pointer = self.value(a).text;
                 Code::atom(format!("cx.state.{arena}.free({pointer})"))
             }
-            K::Let(..) | K::LetObject { .. } | K::LetSome(..) | K::Seq(_) | K::Inlined { .. } => self.block_or_value(e),
-            K::Prefix(op, a) => {
-                let inner = self.value(a);
-                match op {
-                    Prefix::Not | Prefix::BitNot => Code::of(UNARY, format!("!{}", inner.at_least(UNARY))),
-                    Prefix::Neg => self.method_call(a, "wrapping_neg", &[]),
-                }
+            K::Let(..) | K::LetObject { .. } | K::LetSome(..) | K::Seq(_) | K::Inlined { .. } => {
+                self.block_or_value(e)
             }
+            K::Prefix(Prefix::Neg, a) => self.method_call(a, "wrapping_neg", &[]),
+            K::Prefix(_, a) => Code::of(UNARY, format!("!{}", self.value(a).at_least(UNARY))),
             K::Binary(op, a, b) => self.binary(*op, a, b),
             K::Convert(a) => self.conversion(a, &e.ty),
             K::IsSome(a) => Code::atom(format!("{}.is_some()", self.value(a).at_least(ATOM))),
@@ -201,7 +198,9 @@ impl Printer<'_> {
         match &e.kind {
             K::SelfPtr => "this".into(),
             K::Local(l) if matches!(self.locals[l.0].ty, Type::Object(_)) => self.variables[l].clone(),
-            K::Convert(inner) if matches!(inner.ty, Type::Pointer(_) | Type::Object(_)) => self.object_of(inner),
+            K::Convert(inner) if matches!(inner.ty, Type::Pointer(_) | Type::Object(_)) => {
+                self.object_of(inner)
+            }
             _ => {
                 let pointer = self.value(e).text;
                 format!("cx.{}({pointer})", self.names.arenas[&self.root(module)])

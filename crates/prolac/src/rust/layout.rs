@@ -46,20 +46,18 @@ pub(super) fn indented(text: &str) -> String {
         }
         let (mut closes, depth) = brackets(line);
         let opens = (depth + closes as i32).max(0) as usize;
+        // What is left of the line whose brackets this one closes in part.
+        let mut left = 0;
         while closes > 0 {
-            let Some(last) = open.last_mut() else { break };
-            let n = closes.min(*last);
-            *last -= n;
-            closes -= n;
-            if *last == 0 {
-                open.pop();
-            }
+            let Some(last) = open.pop() else { break };
+            left = last.saturating_sub(closes);
+            closes = closes.saturating_sub(last);
         }
         out.push_str(&"    ".repeat(open.len()));
         out.push_str(line);
         out.push('\n');
-        if opens > 0 {
-            open.push(opens);
+        if opens + left > 0 {
+            open.push(opens + left);
         }
     }
     out
@@ -71,6 +69,8 @@ mod tests {
 
     #[test]
     fn brackets_indent() {
+        let two = "f({\na\n}, {\nb\n})\nc";
+        assert_eq!(indented(two), "f({\n    a\n}, {\n    b\n})\nc\n");
         let text = "a {\nb(c, {\nd;\n// {\n\"{\\\"{\";\n});\n} else {\ne\n}\nf";
         let want = "a {\n    b(c, {\n        d;\n        // {\n        \"{\\\"{\";\n    });\n} else {\n    e\n}\nf\n";
         assert_eq!(indented(text), want);

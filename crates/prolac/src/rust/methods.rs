@@ -122,7 +122,9 @@ impl Printer<'_> {
             args.push(if local.assigned { format!("&{name}") } else { name });
         }
         let mut taken: BTreeSet<String> = self.names.methods.values().cloned().collect();
-        taken.extend(self.outlined.iter().filter_map(|f| f.split("fn ").nth(1)?.split('<').next().map(str::to_string)));
+        taken.extend(
+            self.outlined.iter().filter_map(|f| f.split("fn ").nth(1)?.split('<').next().map(str::to_string)),
+        );
         let name = unique(&mut taken, format!("{}_outlined", self.current));
         let result = self.signature(&e.ty, raises);
         let text = format!(
@@ -211,7 +213,8 @@ impl Printer<'_> {
         let Some(default) = definition(fallback).or_else(|| definition(id)) else { return };
         let m = self.p.method(default);
         let args: Vec<String> = (0..m.params.len()).map(|n| format!("a{n}")).collect();
-        let params: String = args.iter().zip(&m.params).map(|(a, ty)| format!(", {a}: {}", self.ty(ty))).collect();
+        let params: String =
+            args.iter().zip(&m.params).map(|(a, ty)| format!(", {a}: {}", self.ty(ty))).collect();
         let passed: String = args.iter().map(|a| format!(", {a}")).collect();
         let call = |target: MethodId| {
             let owner = &self.names.modules[&self.p.method(target).module];
@@ -224,7 +227,8 @@ impl Printer<'_> {
         if !self.optimisations.inline {
             out.push_str("#[inline(never)]\n");
         }
-        let _ = writeln!(out, "pub(super) fn {name}<H: Host>(cx: &Cx<'_, H>, this: {this}{params}){result} {{");
+        let _ =
+            writeln!(out, "pub(super) fn {name}<H: Host>(cx: &Cx<'_, H>, this: {this}{params}){result} {{");
         let _ = writeln!(out, "match this.kind.get() {{");
         let kind = &self.names.structs[&self.root(id)];
         for module in self.instantiated.iter().filter(|m| self.p.extends(**m, id)) {

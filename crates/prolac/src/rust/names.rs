@@ -6,10 +6,11 @@ use crate::tree::{Local, LocalId};
 use std::collections::{BTreeMap, BTreeSet};
 
 const KEYWORDS: &[&str] = &[
-    "as", "async", "await", "break", "const", "continue", "crate", "dyn", "else", "enum", "extern", "false", "fn", "for",
-    "gen", "if", "impl", "in", "let", "loop", "match", "mod", "move", "mut", "pub", "ref", "return", "self", "static",
-    "struct", "super", "trait", "true", "type", "unsafe", "use", "where", "while", "abstract", "become", "box", "do",
-    "final", "macro", "override", "priv", "try", "typeof", "unsized", "virtual", "yield", "union", "dyn",
+    "as", "async", "await", "break", "const", "continue", "crate", "dyn", "else", "enum", "extern", "false",
+    "fn", "for", "gen", "if", "impl", "in", "let", "loop", "match", "mod", "move", "mut", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "type", "unsafe", "use", "where",
+    "while", "abstract", "become", "box", "do", "final", "macro", "override", "priv", "try", "typeof",
+    "unsized", "virtual", "yield", "union", "dyn",
 ];
 
 /// Variables that the compiler introduces, and what the prelude names.
@@ -38,11 +39,16 @@ pub(super) fn camel(name: &str) -> String {
     let out: String = words
         .map(|w| {
             let (first, rest) = w.split_at(1);
-            let rest = if rest.chars().any(|c| c.is_ascii_lowercase()) { rest.into() } else { rest.to_ascii_lowercase() };
+            let rest = if rest.chars().any(|c| c.is_ascii_lowercase()) {
+                rest.into()
+            } else {
+                rest.to_ascii_lowercase()
+            };
             first.to_ascii_uppercase() + &rest
         })
         .collect();
-    if out.is_empty() || matches!(out.as_str(), "Self" | "Option" | "Result" | "Ok" | "Err" | "Some" | "None") {
+    if out.is_empty() || matches!(out.as_str(), "Self" | "Option" | "Result" | "Ok" | "Err" | "Some" | "None")
+    {
         format!("{out}Module")
     } else {
         out
@@ -86,10 +92,13 @@ impl Names {
             kinds: BTreeMap::new(),
             hosts: Vec::new(),
         };
-        let mut modules: BTreeSet<String> = ["runtime", "std", "core"].iter().map(|s| s.to_string()).collect();
-        let reserved = ["Host", "Exception", "State", "Cx", "Ptr", "Bytes", "Cell", "Arena", "Scope", "Infallible"];
+        let mut modules: BTreeSet<String> =
+            ["runtime", "std", "core"].iter().map(|s| s.to_string()).collect();
+        let reserved =
+            ["Host", "Exception", "State", "Cx", "Ptr", "Bytes", "Cell", "Arena", "Scope", "Infallible"];
         let mut structs: BTreeSet<String> = reserved.iter().map(|s| s.to_string()).collect();
-        let mut arenas: BTreeSet<String> = ["host", "state", "packets"].iter().map(|s| s.to_string()).collect();
+        let mut arenas: BTreeSet<String> =
+            ["host", "state", "packets"].iter().map(|s| s.to_string()).collect();
         for (i, m) in p.modules.iter().enumerate() {
             let id = ModuleId(i);
             n.modules.insert(id, unique(&mut modules, snake(&m.name)));

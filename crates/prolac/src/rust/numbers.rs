@@ -5,7 +5,7 @@ use super::Printer;
 use super::exprs::{ATOM, BITS, CAST, COMPARE, Code, MUL, SHIFT, UNARY};
 use crate::arith;
 use crate::program::{ModuleId, Type};
-use crate::tree::{BinOp, Expr, ExprKind as K};
+use crate::tree::{BinOp, Expr, ExprKind as K, Prefix};
 
 /// The number of a literal with its sign.
 fn literal(e: &Expr) -> Option<i128> {
@@ -38,7 +38,9 @@ fn limits(ty: &Type) -> (i128, i128) {
 /// Whether the text of an expression has a type of its own, so that methods can be called on it.
 fn is_typed(e: &Expr) -> bool {
     match &e.kind {
-        K::Int(_) | K::Cond(..) | K::LetSome(..) | K::Default(..) | K::Try(..) => false,
+        K::Int(_) | K::Cond(..) | K::LetSome(..) | K::Default(..) | K::Try(..) | K::Convert(_) => false,
+        K::Prefix(Prefix::BitNot, inner) => is_typed(inner),
+        K::Binary(op, a, _) => matches!(op, BinOp::Add | BinOp::Sub | BinOp::Mul) || is_typed(a),
         K::Let(_, _, body) | K::LetObject { body, .. } | K::Inlined { body, .. } => is_typed(body),
         K::Seq(all) => all.last().is_some_and(is_typed),
         _ => true,
@@ -51,7 +53,11 @@ impl Printer<'_> {
             true => arith::signed(n, ty).to_string(),
             false => n.to_string(),
         };
-        let suffix = if suffix && !matches!(ty, Type::Int(crate::program::Int::INT)) { self.ty(ty) } else { String::new() };
+        let suffix = if suffix && !matches!(ty, Type::Int(crate::program::Int::INT)) {
+            self.ty(ty)
+        } else {
+            String::new()
+        };
         let strength = if text.starts_with('-') { UNARY } else { ATOM };
         Code::of(strength, text + &suffix)
     }
@@ -94,7 +100,11 @@ impl Printer<'_> {
                     BinOp::Max => "max",
                     _ => "min",
                 };
-                return Code::atom(format!("runtime::seq_{name}({}, {})", self.bare(a).text, self.bare(b).text));
+                return Code::atom(format!(
+                    "runtime::seq_{name}({}, {})",
+                    self.bare(a).text,
+                    self.bare(b).text
+                ));
             }
             _ => {}
         }

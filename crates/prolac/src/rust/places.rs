@@ -67,7 +67,14 @@ impl Printer<'_> {
         }
     }
 
-    fn bytes(&mut self, at: String, offset: String, big: bool, once: bool, parts: &[&Expr]) -> (String, Target) {
+    fn bytes(
+        &mut self,
+        at: String,
+        offset: String,
+        big: bool,
+        once: bool,
+        parts: &[&Expr],
+    ) -> (String, Target) {
         let simple = parts.iter().all(|e| is_simple(e)) && !offset.contains("u64::from");
         match once && !simple {
             true => {

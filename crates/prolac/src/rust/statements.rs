@@ -2,8 +2,8 @@
 //! Expressions as lines of a block, and as statements whose value is not used.
 
 use super::exprs::{Code, UNARY};
-use super::{Printer, Ret};
-use crate::program::Type;
+use super::{Printer, Ret, has_word};
+use crate::program::{MethodId, Type};
 use crate::tree::{BinOp, Expr, ExprKind as K, LocalId, Prefix};
 use std::fmt::Write;
 
@@ -40,14 +40,17 @@ impl Printer<'_> {
                 out.push_str(&self.lines(last, ret));
                 out
             }
-            K::Let(local, value, body) => self.binding(*local, value, body) + &self.lines(body, ret),
-            K::LetObject { local, object, body } => self.object(*local, object, body) + &self.lines(body, ret),
+            K::Let(local, value, body) => {
+                let body = self.lines(body, ret);
+                self.binding(*local, value, &body) + &body
+            }
+            K::LetObject { local, object, body } => {
+                let body = self.lines(body, ret);
+                self.object(*local, object, &body) + &body
+            }
             K::Inlined { method, args, body } => {
-                let mut out = format!("// {}\n", self.p.full_name(*method));
-                for (local, value) in args {
-                    out.push_str(&self.binding(*local, value, body));
-                }
-                out + &self.lines(body, ret)
+                let body = self.lines(body, ret);
+                self.inlined(*method, args, &body)
             }
             K::Cond(c, a, b) if e.ty != Type::Void || result => {
                 let c = self.value(c).text;
@@ -57,7 +60,9 @@ impl Printer<'_> {
                 let (head, body) = self.let_some(*local, value, body, &|s, e| s.lines(e, ret));
                 format!("{head}{body}}} else {{\n{}}}\n", self.lines(otherwise, ret))
             }
-            K::Raise(exception) if result => format!("Err(Exception::{})\n", self.names.exceptions[exception]),
+            K::Raise(exception) if result => {
+                format!("Err(Exception::{})\n", self.names.exceptions[exception])
+            }
             _ if e.ty == Type::Void => {
                 let mut out = self.statement(e);
                 if result {
@@ -69,7 +74,7 @@ impl Printer<'_> {
                 self.call_text(e) + "\n"
             }
             _ => {
-                let text = self.bare(e).text;
+                let text = if ret.is_some() { self.bare(e).text } else { self.value(e).text };
                 if result && e.ty != Type::Never { format!("Ok({text})\n") } else { text + "\n" }
             }
         }
@@ -80,13 +85,20 @@ impl Printer<'_> {
         Code::block(format!("{{\n{}}}", self.lines(e, None)))
     }
 
-    /// The declaration of a variable; only the effect of the value, if the body does not use it.
-    fn binding(&mut self, local: LocalId, value: &Expr, body: &Expr) -> String {
-        if !uses(body, local) {
+    /// The body of a method in place of a call, with its variables.
+    fn inlined(&mut self, method: MethodId, args: &[(LocalId, Expr)], body: &str) -> String {
+        let bindings: Vec<String> =
+            args.iter().map(|(local, value)| self.binding(*local, value, body)).collect();
+        format!("// {}\n{}{body}", self.p.full_name(method), bindings.concat())
+    }
+
+    /// The declaration of a variable; only the effect of the value, if the printed body does not use it.
+    fn binding(&mut self, local: LocalId, value: &Expr, body: &str) -> String {
+        let name = self.variables[&local].clone();
+        if !has_word(body, &name) {
             return self.statement(value);
         }
         let l = &self.locals[local.0];
-        let name = self.variables[&local].clone();
         if matches!(l.ty, Type::Object(_)) {
             let object = self.object_of(value);
             return format!("let {name} = {object};\n");
@@ -106,12 +118,12 @@ impl Printer<'_> {
     }
 
     /// The declaration of an object that ends with the block.
-    fn object(&mut self, local: LocalId, object: &Expr, body: &Expr) -> String {
+    fn object(&mut self, local: LocalId, object: &Expr, body: &str) -> String {
         let name = self.variables[&local].clone();
         let module = self.p.target(&object.ty).map(|m| self.root(m));
         let arena = module.map_or(String::new(), |m| self.names.arenas[&m].clone());
         let value = self.value(object).text;
-        match uses(body, local) {
+        match has_word(body, &name) {
             true => format!(
                 "let {name}_scope = Scope::new(&cx.state.{arena}, {value});\nlet {name} = {name}_scope.object();\n"
             ),
@@ -128,15 +140,14 @@ impl Printer<'_> {
         lines: &dyn Fn(&mut Self, &Expr) -> String,
     ) -> (String, String) {
         let value = self.value(value).text;
-        let name = match uses(body, local) {
+        let mut text = lines(self, body);
+        let name = match has_word(&text, &self.variables[&local]) {
             true => self.variables[&local].clone(),
             false => "_".to_string(),
         };
-        let mut text = String::new();
         if self.locals[local.0].assigned && name != "_" {
-            let _ = writeln!(text, "let {name} = Cell::new({name});");
+            text = format!("let {name} = Cell::new({name});\n{text}");
         }
-        text.push_str(&lines(self, body));
         (format!("if let Some({name}) = {value} {{\n"), text)
     }
 
@@ -157,17 +168,18 @@ impl Printer<'_> {
     pub(super) fn statement(&mut self, e: &Expr) -> String {
         match &e.kind {
             K::Seq(all) => all.iter().map(|e| self.statement(e)).collect(),
-            K::Let(local, value, body) => self.binding(*local, value, body) + &self.statement(body),
+            K::Let(local, value, body) => {
+                let body = self.statement(body);
+                self.binding(*local, value, &body) + &body
+            }
             K::LetObject { local, object, body } => {
-                let text = self.object(*local, object, body) + &self.statement(body);
-                format!("{{\n{text}}}\n")
+                let body = self.statement(body);
+                let before = self.object(*local, object, &body);
+                format!("{{\n{before}{body}}}\n")
             }
             K::Inlined { method, args, body } => {
-                let mut out = format!("// {}\n", self.p.full_name(*method));
-                for (local, value) in args {
-                    out.push_str(&self.binding(*local, value, body));
-                }
-                out + &self.statement(body)
+                let body = self.statement(body);
+                self.inlined(*method, args, &body)
             }
             K::Cond(c, a, b) => {
                 let (yes, no) = (self.statement(a), self.statement(b));
@@ -195,7 +207,9 @@ impl Printer<'_> {
             }
             K::Default(a, b) => match self.statement(b) {
                 effect if effect.is_empty() => self.statement(a),
-                effect => format!("if {}.is_none() {{\n{effect}}}\n", self.value(a).at_least(super::exprs::ATOM)),
+                effect => {
+                    format!("if {}.is_none() {{\n{effect}}}\n", self.value(a).at_least(super::exprs::ATOM))
+                }
             },
             K::Assign { .. } | K::Step { .. } => self.assignment_statement(e),
             K::Raise(_) => self.value(e).text + ";\n",
@@ -228,7 +242,8 @@ impl Printer<'_> {
         let lines = self.lines(body, Some(Ret::Result));
         self.ret = before;
         let ty = self.ty(&body.ty);
-        let mut out = format!("{{\nlet attempt = || -> Result<{ty}, Exception> {{\n{lines}}};\nmatch attempt() {{\n");
+        let mut out =
+            format!("{{\nlet attempt = || -> Result<{ty}, Exception> {{\n{lines}}};\nmatch attempt() {{\n");
         out.push_str(match (&body.ty, statement) {
             (Type::Never, _) => "Ok(never) => match never {},\n",
             (_, true) => "Ok(_) => {}\n",
@@ -255,11 +270,4 @@ impl Printer<'_> {
         }
         out + "}\n}"
     }
-}
-
-/// Whether an expression uses a variable.
-pub(super) fn uses(e: &Expr, local: LocalId) -> bool {
-    let mut yes = false;
-    e.walk(&mut |e| yes |= matches!(e.kind, K::Local(l) if l == local));
-    yes
 }

@@ -196,9 +196,19 @@ pub(crate) enum ExprKind {
     SelfPtr,
     /// `super`, only before `.` or `(`.
     Super,
-    Member { base: Box<Expr>, name: Name, arrow: bool },
-    Call { callee: Box<Expr>, args: Vec<Expr> },
-    Index { base: Box<Expr>, index: Box<Expr> },
+    Member {
+        base: Box<Expr>,
+        name: Name,
+        arrow: bool,
+    },
+    Call {
+        callee: Box<Expr>,
+        args: Vec<Expr>,
+    },
+    Index {
+        base: Box<Expr>,
+        index: Box<Expr>,
+    },
     Unary(UnOp, Box<Expr>),
     /// `x++` (true) or `x--`.
     Postfix(bool, Box<Expr>),
@@ -210,8 +220,15 @@ pub(crate) enum ExprKind {
     Cond(Box<Expr>, Box<Expr>, Box<Expr>),
     Then(Box<Expr>, Box<Expr>),
     Seq(Vec<Expr>),
-    Let { bindings: Vec<Binding>, body: Box<Expr>, otherwise: Option<Box<Expr>> },
-    Try { body: Box<Expr>, arms: Vec<(Option<Path>, Expr)> },
+    Let {
+        bindings: Vec<Binding>,
+        body: Box<Expr>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Try {
+        body: Box<Expr>,
+        arms: Vec<(Option<Path>, Expr)>,
+    },
     New(Path, Vec<Expr>),
     Delete(Box<Expr>),
     Cast(Type, Box<Expr>),

@@ -5,8 +5,8 @@ use super::MAX_NESTING;
 use super::ast::{BinOp, Binding, Expr, ExprKind, Hint, Name, Path, UnOp};
 use super::items::unquoted;
 use super::kind::SyntaxKind::{
-    self, Arrow, Comma, Dot, End, Ident, LBrace, LBracket, LParen, MinusMinus, Number, PlusPlus, RBrace, RBracket,
-    RParen, Semicolon, Text, ThenArrow,
+    self, Arrow, Comma, Dot, End, Ident, LBrace, LBracket, LParen, MinusMinus, Number, PlusPlus, RBrace,
+    RBracket, RParen, Semicolon, Text, ThenArrow,
 };
 use super::members::BUILTIN;
 use super::parser::{Mark, Parser};
@@ -107,7 +107,9 @@ impl Parser<'_> {
         let yes = left.height >= MAX_NESTING;
         if yes {
             let d = Diagnostic::error(format!("more than {MAX_NESTING} operators in a chain"), self.here());
-            self.error(d.at("too many operators").help("name a part of the expression by a method of its own"));
+            self.error(
+                d.at("too many operators").help("name a part of the expression by a method of its own"),
+            );
         }
         yes
     }
@@ -248,7 +250,11 @@ impl Parser<'_> {
                     let index = self.sequence();
                     self.expect(RBracket, "']'");
                     let height = above(&[&e, &index]);
-                    (SyntaxKind::Postfix, ExprKind::Index { base: Box::new(e), index: Box::new(index) }, height)
+                    (
+                        SyntaxKind::Postfix,
+                        ExprKind::Index { base: Box::new(e), index: Box::new(index) },
+                        height,
+                    )
                 }
                 PlusPlus | MinusMinus => {
                     let up = self.kind == PlusPlus;

@@ -4,14 +4,38 @@
 use super::ast::{
     HostDecl, Item, MethodKind, ModuleDecl, ModuleExpr, Name, Operator, OperatorKind, Parent, Path, Text,
 };
-use super::kind::SyntaxKind::{self, Comma, Dot, End, Eq, Ident, LBrace, LParen, RBrace, RParen, Semicolon, TypeMark};
+use super::kind::SyntaxKind::{
+    self, Comma, Dot, End, Eq, Ident, LBrace, LParen, RBrace, RParen, Semicolon, TypeMark,
+};
 use super::parser::Parser;
 use castanet_diagnostic::Diagnostic;
 
 /// The reserved words that are no types.
 pub(super) const RESERVED: &[&str] = &[
-    "module", "field", "static", "const", "constructor", "exception", "let", "in", "else", "end", "try", "catch",
-    "super", "self", "true", "false", "none", "new", "delete", "as", "inline", "noinline", "pathinline", "outline",
+    "module",
+    "field",
+    "static",
+    "const",
+    "constructor",
+    "exception",
+    "let",
+    "in",
+    "else",
+    "end",
+    "try",
+    "catch",
+    "super",
+    "self",
+    "true",
+    "false",
+    "none",
+    "new",
+    "delete",
+    "as",
+    "inline",
+    "noinline",
+    "pathinline",
+    "outline",
     "sizeof",
 ];
 
@@ -109,14 +133,22 @@ impl Parser<'_> {
         }
         let mut parent = None;
         if self.eat(TypeMark) {
-            let hookup = self.at_word("hookup") && matches!(self.peek(), Ident | Dot) && self.eat_word("hookup");
-            parent = self.module_expr("the module that this one extends").map(|module| Parent { hookup, module });
+            let hookup =
+                self.at_word("hookup") && matches!(self.peek(), Ident | Dot) && self.eat_word("hookup");
+            parent =
+                self.module_expr("the module that this one extends").map(|module| Parent { hookup, module });
         }
         let span = self.since(start);
         if !self.at(LBrace) {
             self.unexpected("'{'");
             self.recover();
-            return Some(Item::Module(ModuleDecl { name, parent, members: Vec::new(), after: Vec::new(), span }));
+            return Some(Item::Module(ModuleDecl {
+                name,
+                parent,
+                members: Vec::new(),
+                after: Vec::new(),
+                span,
+            }));
         }
         let members = self.body(name.span);
         let after = self.operators();

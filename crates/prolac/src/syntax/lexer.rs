@@ -135,27 +135,33 @@ mod tests {
     fn operators() {
         assert_eq!(kinds("a max= b"), [(Ident, "a"), (MaxEq, "max="), (Ident, "b")]);
         assert_eq!(kinds("max==b"), [(Ident, "max"), (EqEq, "=="), (Ident, "b")]);
-        assert_eq!(kinds("x==>y::=:>:="), [
-            (Ident, "x"),
-            (ThenArrow, "==>"),
-            (Ident, "y"),
-            (Define, "::="),
-            (TypeMark, ":>"),
-            (ColonEq, ":=")
-        ]);
-        assert_eq!(kinds("a<<=b??c"), [(Ident, "a"), (ShlEq, "<<="), (Ident, "b"), (Default, "??"), (Ident, "c")]);
+        assert_eq!(
+            kinds("x==>y::=:>:="),
+            [
+                (Ident, "x"),
+                (ThenArrow, "==>"),
+                (Ident, "y"),
+                (Define, "::="),
+                (TypeMark, ":>"),
+                (ColonEq, ":=")
+            ]
+        );
+        assert_eq!(
+            kinds("a<<=b??c"),
+            [(Ident, "a"), (ShlEq, "<<="), (Ident, "b"), (Default, "??"), (Ident, "c")]
+        );
     }
 
     #[test]
     fn texts_and_comments() {
-        assert_eq!(kinds("\"a\\\"b\" // c\n/**/d"), [
-            (Text, "\"a\\\"b\""),
-            (Comment, "// c"),
-            (Comment, "/**/"),
-            (Ident, "d")
-        ]);
+        assert_eq!(
+            kinds("\"a\\\"b\" // c\n/**/d"),
+            [(Text, "\"a\\\"b\""), (Comment, "// c"), (Comment, "/**/"), (Ident, "d")]
+        );
         assert_eq!(kinds("\"a\nb"), [(Text, "\"a"), (Ident, "b")]);
-        for (text, open) in [("\"\"", false), ("\"a", true), ("\"", true), ("\"\\\"", true), ("\"\\\\\"", false)] {
+        for (text, open) in
+            [("\"\"", false), ("\"a", true), ("\"", true), ("\"\\\"", true), ("\"\\\\\"", false)]
+        {
             assert_eq!(is_open_text(text), open, "{text}");
         }
         assert_eq!(kinds("é\u{1}$"), [(Other, "é"), (Other, "\u{1}"), (Other, "$")]);

@@ -3,16 +3,16 @@
 
 use super::ast::{FieldDecl, Member, ModuleExpr, Param, Type, TypeKind};
 use super::kind::SyntaxKind::{
-    self, Colon, Comma, End, Ident, LBrace, LBracket, LParen, Number, Question, RBrace, RBracket, RParen, Semicolon,
-    Star, TypeMark,
+    self, Colon, Comma, End, Ident, LBrace, LBracket, LParen, Number, Question, RBrace, RBracket, RParen,
+    Semicolon, Star, TypeMark,
 };
 use super::parser::Parser;
 use castanet_diagnostic::{Diagnostic, Span};
 
 /// The names of built-in types, which are reserved.
 pub(crate) const BUILTIN: &[&str] = &[
-    "void", "bool", "string", "bytes", "seqint", "int", "uint", "char", "uchar", "short", "ushort", "long", "ulong",
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "void", "bool", "string", "bytes", "seqint", "int", "uint", "char", "uchar", "short", "ushort", "long",
+    "ulong", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
 ];
 
 impl Parser<'_> {
@@ -43,7 +43,9 @@ impl Parser<'_> {
             "exception" => (SyntaxKind::Exceptions, self.exceptions()),
             "module" => {
                 let d = Diagnostic::error("module inside a module", self.here()).at("not allowed here");
-                self.error(d.help("modules are grouped by namespaces: write 'Name.Inner' as the module's name"));
+                self.error(
+                    d.help("modules are grouped by namespaces: write 'Name.Inner' as the module's name"),
+                );
                 self.bump();
                 self.recover();
                 (SyntaxKind::Error, None)
@@ -138,7 +140,8 @@ impl Parser<'_> {
         match value {
             Ok(n) => Some(n),
             Err(_) => {
-                let d = Diagnostic::error(format!("bad number '{text}'"), at).at("not a number of at most 64 bits");
+                let d = Diagnostic::error(format!("bad number '{text}'"), at)
+                    .at("not a number of at most 64 bits");
                 self.error(d.help("numbers are decimal, or hexadecimal after 0x, or binary after 0b"));
                 None
             }

@@ -13,8 +13,8 @@ mod lexer;
 mod members;
 mod parser;
 
-pub(crate) use members::BUILTIN;
 pub use kind::{Prolac, SyntaxKind, SyntaxNode, SyntaxToken};
+pub(crate) use members::BUILTIN;
 pub(crate) use parser::parse;
 
 use castanet_diagnostic::{Diagnostic, FileId, Sources};

@@ -2,8 +2,8 @@
 //! Tests of the parser: every text gives a tree that prints as the text.
 
 use super::ast::{ExprKind, Item, Member};
-use super::*;
 use super::parser::Parsed;
+use super::*;
 use crate::random::Random;
 
 fn parsed(text: &str) -> Parsed {
@@ -122,16 +122,73 @@ fn nesting_is_bounded() {
 #[test]
 fn any_text_gives_its_tree() {
     const TOKENS: &[&str] = &[
-        "module", "M", "a", "b-c", "{", "}", "(", ")", ";", "::=", ":>", "==>", "||", ",", "let", "in", "end", "=",
-        "?=", "else", "try", "catch", "all", "field", "exception", "hide", "using", "at", "4", "\"s\"", "\"", "/*",
-        "// x\n", "*", "&", ".", "->", "[", "]", "int", "new", "super", "self", "static", "const", "constructor",
-        "hookup", "include", "export", "host", "as", "sizeof", "inline", "é", "\u{1}", " ", "\n", "-", "++", "?",
+        "module",
+        "M",
+        "a",
+        "b-c",
+        "{",
+        "}",
+        "(",
+        ")",
+        ";",
+        "::=",
+        ":>",
+        "==>",
+        "||",
+        ",",
+        "let",
+        "in",
+        "end",
+        "=",
+        "?=",
+        "else",
+        "try",
+        "catch",
+        "all",
+        "field",
+        "exception",
+        "hide",
+        "using",
+        "at",
+        "4",
+        "\"s\"",
+        "\"",
+        "/*",
+        "// x\n",
+        "*",
+        "&",
+        ".",
+        "->",
+        "[",
+        "]",
+        "int",
+        "new",
+        "super",
+        "self",
+        "static",
+        "const",
+        "constructor",
+        "hookup",
+        "include",
+        "export",
+        "host",
+        "as",
+        "sizeof",
+        "inline",
+        "é",
+        "\u{1}",
+        " ",
+        "\n",
+        "-",
+        "++",
+        "?",
     ];
     let mut random = Random::new(7);
     for _ in 0..3_000 {
         let n = random.below(60);
-        let text: String =
-            (0..n).map(|_| TOKENS[random.below(TOKENS.len())].to_string() + [" ", ""][random.below(2)]).collect();
+        let text: String = (0..n)
+            .map(|_| TOKENS[random.below(TOKENS.len())].to_string() + [" ", ""][random.below(2)])
+            .collect();
         messages(&text);
     }
     for _ in 0..300 {

@@ -131,7 +131,8 @@ fn interpreted(program: &Program) -> String {
 }
 
 fn rustc(args: &[&str], folder: &Path) {
-    let out = Command::new("rustc").args(["--edition", "2024"]).args(args).current_dir(folder).output().unwrap();
+    let out =
+        Command::new("rustc").args(["--edition", "2024"]).args(args).current_dir(folder).output().unwrap();
     let errors = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{}", errors.chars().take(6_000).collect::<String>());
 }
@@ -148,7 +149,10 @@ fn agree(programs: &[(String, Program)]) {
             let compiled = compile(program, set).text;
             let (text, rest) = compiled.split_once("/// What compiled Prolac needs").unwrap();
             runtime = format!("/// What compiled Prolac needs{rest}");
-            let _ = writeln!(library, "pub mod p{n}_{s} {{\npub use crate::runtime;\n{text}\n{HOST_OF_PROGRAM}}}");
+            let _ = writeln!(
+                library,
+                "pub mod p{n}_{s} {{\npub use crate::runtime;\n{text}\n{HOST_OF_PROGRAM}}}"
+            );
             let _ = writeln!(main, "println!(\"{{}}\", programs::p{n}_{s}::run(&packets));");
             wanted.push((n, set, want.clone()));
         }
@@ -161,7 +165,10 @@ fn agree(programs: &[(String, Program)]) {
     if let Ok(keep) = std::env::var("KEEP_PROGRAMS") {
         std::fs::copy(folder.path().join("programs.rs"), keep).unwrap();
     }
-    rustc(&["--crate-type", "rlib", "-D", "warnings", "-C", "overflow-checks=on", "programs.rs"], folder.path());
+    rustc(
+        &["--crate-type", "rlib", "-D", "warnings", "-C", "overflow-checks=on", "programs.rs"],
+        folder.path(),
+    );
     rustc(&["main.rs", "--extern", "programs=libprograms.rlib"], folder.path());
     let out = Command::new(folder.path().join("main")).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -192,7 +199,8 @@ fn examples() {
 /// Random programs. `PROLAC_SEED` sets the first seed, `PROLAC_PROGRAMS` the number.
 #[test]
 fn random_programs() {
-    let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
+    let number =
+        |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
     let (first, count) = (number("PROLAC_SEED", 1), number("PROLAC_PROGRAMS", 40));
     let mut programs = Vec::new();
     for seed in first..first + count {

@@ -96,8 +96,11 @@ impl Writer {
             0..=2 => self.leaf(ty),
             3 | 4 if ty == Ty::Bool => {
                 let operand = self.type_of_value();
-                let ops: &[&str] =
-                    if operand == Ty::Bool { &["==", "!=", "&", "|", "^"] } else { &["<", "<=", ">", ">=", "==", "!="] };
+                let ops: &[&str] = if operand == Ty::Bool {
+                    &["==", "!=", "&", "|", "^"]
+                } else {
+                    &["<", "<=", ">", ">=", "==", "!="]
+                };
                 let (a, op, b) = (self.value(operand, d), self.r.pick(ops), self.value(operand, d));
                 format!("(({a}) {op} ({b}))")
             }
@@ -134,8 +137,11 @@ impl Writer {
             12 | 13 => self.call(ty, d).unwrap_or_else(|| self.leaf(ty)),
             14 => {
                 let (a, b, c) = (self.value(ty, d), self.value(ty, d), self.value(Ty::Bool, d));
-                let exception = self.r.pick(&["drop", "ack-drop", "all"]);
-                format!("(try (({c}) ==> {}), ({a}) catch {exception} ==> ({b}) end)", self.r.pick(&["drop", "ack-drop"]))
+                let exception = self.r.pick(&["@drop", "@ack-drop", "all"]);
+                format!(
+                    "(try (({c}) ==> {}), ({a}) catch {exception} ==> ({b}) end)",
+                    self.r.pick(&["@drop", "@ack-drop"])
+                )
             }
             _ => {
                 let (a, b) = (self.value(ty, d), self.value(ty, d));
@@ -177,10 +183,14 @@ impl Writer {
             0 | 1 if !all.is_empty() => all[self.r.below(all.len())].clone(),
             2 if self.inside => Self::field(ty),
             3 if ty == Ty::Uchar && self.inside => format!("arr[{}]", self.r.below(6)),
-            3 if ty == Ty::Uint => format!("(pk + {})[{}]", self.r.below(50), self.r.below(5)).replace("pk", "({ packet(1) })") ,
+            3 if ty == Ty::Uint => {
+                format!("(pk + {})[{}]", self.r.below(50), self.r.below(5)).replace("pk", "({ packet(1) })")
+            }
             _ => self.literal(ty),
         }
-        .pipe(|text| if ty == Ty::Uint && text.contains("packet") { format!("(uint) ({text})") } else { text })
+        .pipe(|text| {
+            if ty == Ty::Uint && text.contains("packet") { format!("(uint) ({text})") } else { text }
+        })
     }
 
     fn let_value(&mut self, ty: Ty, d: usize) -> String {
@@ -212,7 +222,9 @@ impl Writer {
         }
         let op = match ty {
             Ty::Bool => self.r.pick(&["=", "&=", "|=", "^="]),
-            _ => self.r.pick(&["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "max=", "min="]),
+            _ => self
+                .r
+                .pick(&["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "max=", "min="]),
         };
         let value = self.value(ty, d);
         Some(format!("{place} {op} ({value})"))
@@ -235,7 +247,8 @@ impl Writer {
                 let module = self.r.below(4);
                 format!("(let {x} = H{module} in {hint}{x}.m{m}({arg}) end)")
             }
-            2 => format!("({hint}({{ pick(0); }}, new H{})->m{m}({arg}))", self.r.below(4)).replace("({ pick(0); }, new", "(new"),
+            2 => format!("({hint}({{ pick(0); }}, new H{})->m{m}({arg}))", self.r.below(4))
+                .replace("({ pick(0); }, new", "(new"),
             _ if self.inside => format!("({hint}m{m}({arg}))"),
             _ => format!("({hint}(new H{})->m{m}({arg}))", self.r.below(4)),
         })
@@ -267,7 +280,7 @@ impl Writer {
             4 => self.call(Ty::Void, d).unwrap_or_else(|| self.action(d)),
             5 => {
                 let (c, a, b) = (self.value(Ty::Bool, d), self.action(d), self.action(d));
-                format!("(({c}) ? {a} : {b})")
+                format!("(({c}) ? ({a}, {{}}) : ({b}, {{}}))")
             }
             6 => {
                 let (c, a) = (self.value(Ty::Bool, d), self.action(d));
@@ -310,7 +323,11 @@ pub fn program(seed: u64) -> String {
     let mut out = String::new();
     let parents = [0, 0, w.r.below(2), w.r.below(3)];
     for module in 0..4 {
-        let head = if module == 0 { "module H0 {\n".into() } else { format!("module H{module} :> H{} {{\n", parents[module]) };
+        let head = if module == 0 {
+            "module H0 {\n".into()
+        } else {
+            format!("module H{module} :> H{} {{\n", parents[module])
+        };
         out.push_str(&head);
         if module == 0 {
             out.push_str("exception drop, ack-drop;\nfield arr :> uchar[4];\n");
@@ -327,18 +344,25 @@ pub fn program(seed: u64) -> String {
         }
         out.push('}');
         if w.r.below(2) == 0 {
-            let _ = write!(out, " {} m{}", w.r.pick(&["inline", "noinline", "pathinline", "outline"]), w.r.below(METHODS));
+            let _ = write!(
+                out,
+                " {} m{}",
+                w.r.pick(&["inline", "noinline", "pathinline", "outline"]),
+                w.r.below(METHODS)
+            );
         }
         out.push('\n');
     }
     let ty = w.type_of_value();
-    out.push_str("module Main :> Top {\n");
+    out = out.replace('@', "");
+    out.push_str("module Main {\n");
     let body = {
         (w.method, w.level, w.calls, w.inside) = (0, 0, 4, false);
         w.scope = vec![];
         w.value(ty, 4)
     };
     let _ = writeln!(out, "main :> {} ::= let h = H3 in {{ log(h.m0(3)); }}, {body} end;\n}}", name(ty));
+    out = out.replace('@', "Top.");
     out.push_str("module Top { exception drop, ack-drop; }\n");
     out.replace("exception drop, ack-drop;\nfield", "field").replace("module H0 {", "module H0 :> Top {")
 }
