@@ -5,6 +5,7 @@
 
 pub mod arith;
 mod check;
+pub mod format;
 pub mod interp;
 pub mod load;
 pub mod optimise;

@@ -86,7 +86,40 @@ pub fn optimise(program: &Program, optimisations: Optimisations) -> (Program, Re
     if optimisations.inline {
         inline::inline(&mut out, optimisations.path_inline, &mut report);
     }
-    (out, report)
+    // What an arm raises no longer counts once the arm is gone, which may make further arms superfluous.
+    loop {
+        let raises = Raises::new(&out);
+        let mut bodies: Vec<Expr> = out.methods.iter().map(|m| m.body.clone()).collect();
+        let changes: usize = bodies.iter_mut().map(|b| prune(&out, &raises, b)).sum();
+        if changes == 0 {
+            return (out, report);
+        }
+        for (m, body) in out.methods.iter_mut().zip(bodies) {
+            m.body = body;
+        }
+    }
+}
+
+/// Removes the arms of `try` for exceptions that its body never raises. Returns the number of changes.
+fn prune(program: &Program, raises: &Raises, e: &mut Expr) -> usize {
+    let mut changes: usize = e.operands_mut().into_iter().map(|e| prune(program, raises, e)).sum();
+    if let ExprKind::Try(body, arms) = &mut e.kind {
+        let mut left = raises.of(program, body);
+        let before = arms.len();
+        arms.retain(|(exception, _)| match exception {
+            Some(exception) => left.remove(exception),
+            None => !std::mem::take(&mut left).is_empty(),
+        });
+        changes += before - arms.len();
+        if arms.is_empty() {
+            changes += 1;
+            let nothing = Expr::new(body.ty.clone(), ExprKind::Seq(Vec::new()), body.span);
+            let ty = e.ty.clone();
+            let body = std::mem::replace(&mut **body, nothing);
+            *e = if body.ty == ty { body } else { Expr::new(ty, ExprKind::Seq(vec![body]), e.span) };
+        }
+    }
+    changes
 }
 
 /// Makes calls direct that can run one definition only. Calls of bytes always are.
