@@ -6,12 +6,15 @@
 pub mod arith;
 mod check;
 pub mod format;
+pub mod graph;
 pub mod interp;
 pub mod load;
 pub mod optimise;
+pub mod outline;
 pub mod program;
 mod resolve;
 pub mod rust;
+pub mod stats;
 pub mod syntax;
 pub mod tree;
 
