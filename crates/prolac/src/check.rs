@@ -158,14 +158,14 @@ impl Checker {
         if params && (results || *result == Type::Unknown) {
             return;
         }
-        let what = if params { "result type" } else { "parameters" };
+        let (what, differ) = if params { ("result type", "differs") } else { ("parameters", "differ") };
         let show = |m: &crate::program::Method, result: &Type| {
             let params: Vec<_> = m.params.iter().map(|t| self.name_of(t)).collect();
             format!("({}) :> {}", params.join(", "), self.name_of(result))
         };
         let help = format!("it must be {}{}", m.name, show(b, result));
         let d = Diagnostic::error(
-            format!("the {what} of '{}' differ from the method that it replaces", m.name),
+            format!("the {what} of '{}' {differ} from the method that it replaces", m.name),
             m.span,
         );
         let (owner, place) = (self.program().module(b.module).name.clone(), b.span);

@@ -20,12 +20,10 @@ impl Checker {
             Denoted::Method { span, .. } => self.call_method(scope, denoted, &[], span),
             Denoted::Exception(e, span) => Expr::new(Type::Never, ExprKind::Raise(e), span),
             Denoted::Nothing(span) => unknown(span),
-            Denoted::Namespace { key, view, .. } => {
-                let module = self.program().view(view).module;
-                let span = self.program().module(module).span;
+            Denoted::Namespace { key, span, .. } => {
                 let name = key.rsplit('.').next().unwrap_or(&key).to_string();
-                let d = Diagnostic::error(format!("namespace '{key}' has no method '{name}'"), None);
-                let d = d.label("in this module", span);
+                let d = Diagnostic::error(format!("namespace '{key}' has no method '{name}'"), span);
+                let d = d.at("a namespace");
                 self.report(d.help("the method with the name of its namespace answers for the namespace"));
                 unknown(span)
             }
@@ -53,10 +51,7 @@ impl Checker {
         match self.denoted(scope, callee) {
             Denoted::Super(at) => self.super_constructor(scope, args, at, span),
             m @ Denoted::Method { .. } => self.call_method(scope, m, args, span),
-            Denoted::Namespace { base, view, key } => {
-                let e = self.value(scope, Denoted::Namespace { base, view, key });
-                Expr { span, ..e }
-            }
+            namespace @ Denoted::Namespace { .. } => self.value(scope, namespace),
             Denoted::Outside(path) if self.r.find_module(&scope.context, &path).is_some() => {
                 let d = Diagnostic::error(format!("'{}' is a module", path.text()), path.span).at("called");
                 self.report(
@@ -109,7 +104,6 @@ impl Checker {
     fn args(&mut self, scope: &mut Scope, method: MethodId, args: &[ast::Expr], span: Span) -> Vec<Expr> {
         let params = self.program().method(method).params.clone();
         if params.len() != args.len() {
-            let count = |n: usize| if n == 1 { "1 argument".to_string() } else { format!("{n} arguments") };
             let m = self.program().method(method);
             let (name, place) = (m.name.clone(), m.span);
             let d = Diagnostic::error(format!("'{name}' takes {}", count(params.len())), span);
@@ -264,8 +258,8 @@ impl Checker {
         };
         let (params, result, place) = (hosts[id].params.clone(), hosts[id].result.clone(), hosts[id].span);
         if params.len() != args.len() {
-            let d = Diagnostic::error(format!("'{name}' takes {} arguments", params.len()), span);
-            self.report(d.at(format!("{} given", args.len())).label("declared here", place));
+            let d = Diagnostic::error(format!("'{name}' takes {}", count(params.len())), span);
+            self.report(d.at(format!("{} given", count(args.len()))).label("declared here", place));
             return unknown(span);
         }
         let mut out = Vec::new();
@@ -275,6 +269,10 @@ impl Checker {
         }
         strict(out, |args| Expr::new(result, ExprKind::Host(HostId(id), args), span))
     }
+}
+
+fn count(arguments: usize) -> String {
+    if arguments == 1 { "1 argument".into() } else { format!("{arguments} arguments") }
 }
 
 /// The path of an expression that consists of names and dots.

@@ -43,6 +43,7 @@ pub(super) enum Denoted {
         base: Base,
         view: ViewId,
         key: String,
+        span: Span,
     },
     /// A module, or a namespace of modules.
     Outside(Path),
@@ -83,7 +84,7 @@ impl Checker {
                     return self.feature(scope, Base::Own, scope.view, f, name.span, answers);
                 }
                 Some(Found::Namespace(key)) => {
-                    return Denoted::Namespace { base: Base::Own, view: scope.view, key };
+                    return Denoted::Namespace { base: Base::Own, view: scope.view, key, span: name.span };
                 }
                 None => {}
             }
@@ -150,7 +151,7 @@ impl Checker {
                 let answers = (key != name.text).then(|| name.text.clone());
                 self.feature(scope, base, view, f, name.span, answers)
             }
-            Found::Namespace(key) => Denoted::Namespace { base, view, key },
+            Found::Namespace(key) => Denoted::Namespace { base, view, key, span: name.span },
         }
     }
 
@@ -355,7 +356,7 @@ impl Checker {
                 let answers = (found != key).then(|| key.to_string());
                 self.feature(scope, base, view, f, name.span, answers)
             }
-            Some(Found::Namespace(key)) => Denoted::Namespace { base, view, key },
+            Some(Found::Namespace(key)) => Denoted::Namespace { base, view, key, span: name.span },
             None => {
                 let v = self.program().view(view);
                 let module = self.program().module(v.module).name.clone();

@@ -53,11 +53,7 @@ impl Printer<'_> {
             true => arith::signed(n, ty).to_string(),
             false => n.to_string(),
         };
-        let suffix = if suffix && !matches!(ty, Type::Int(crate::program::Int::INT)) {
-            self.ty(ty)
-        } else {
-            String::new()
-        };
+        let suffix = if suffix { self.ty(ty) } else { String::new() };
         let strength = if text.starts_with('-') { UNARY } else { ATOM };
         Code::of(strength, text + &suffix)
     }

@@ -156,6 +156,18 @@ impl Parser<'_> {
         Some(Item::Module(ModuleDecl { name, parent, members, after, span }))
     }
 
+    /// Reports the end of a method without a semicolon: after the last token, if the next one is on another line.
+    fn missing_semicolon(&mut self) {
+        let between = self.text.get(self.last_end..self.start).unwrap_or("");
+        if self.kind == End || !between.contains('\n') {
+            self.unexpected("an operator or ';'");
+            return;
+        }
+        let end = self.span(self.last_end..self.last_end);
+        let d = Diagnostic::error("missing ';'", end).at("an operator or ';' expected");
+        self.error(d.label("the next declaration", self.here()));
+    }
+
     pub(super) fn end_of_item(&mut self) {
         if !self.eat(Semicolon) {
             self.unexpected("';'");
@@ -318,7 +330,7 @@ impl Parser<'_> {
         let span = self.since(start);
         let body = self.body_expr();
         if !self.eat(Semicolon) {
-            self.unexpected("an operator or ';'");
+            self.missing_semicolon();
             self.recover();
         }
         Some(super::ast::MethodDecl { kind, path, params, result, body, span })
