@@ -280,7 +280,7 @@ impl Checker {
     ) -> Denoted {
         match self.denoted(scope, base) {
             Denoted::Nothing(at) => Denoted::Nothing(at),
-            Denoted::Namespace { base, view, key } => {
+            Denoted::Namespace { base, view, key, .. } => {
                 self.in_view(scope, base, view, &joined(&key, &name.text), name)
             }
             Denoted::Method { base, view, namespace: Some(key), .. }
