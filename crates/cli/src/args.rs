@@ -111,6 +111,8 @@ pub enum Command {
         castanet pretty router.click -T '<pre><? config ?></pre>' -u 'https://example.org/classes/%s.html'"
     )]
     Pretty(crate::pretty::Pretty),
+    /// Compile, check, format or explain a program of the protocol language Prolac.
+    Prolac(crate::prolac::Prolac),
     /// Print the manual of a class, or the list of all classes.
     Doc(Doc),
     /// List classes, annotations, drop reasons or global handlers.

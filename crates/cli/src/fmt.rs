@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `castanet fmt`: formats the text of configurations.
 
-mod diff;
+pub(crate) mod diff;
 
 use crate::args::any_text;
 use crate::load::{Source, complain, show, write_bytes, write_out};

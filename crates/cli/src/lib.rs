@@ -37,6 +37,7 @@ mod pass;
 mod pretty;
 mod privileges;
 mod processor;
+mod prolac;
 mod provides;
 mod requests;
 mod reread;
@@ -97,6 +98,7 @@ pub fn main() -> ExitCode {
         args::Command::Devirtualize(a) => devirtualize::main(&a),
         args::Command::Fmt(a) => fmt::main(&a),
         args::Command::Pretty(a) => pretty::main(&a),
+        args::Command::Prolac(a) => prolac::main(&a),
         args::Command::Align(a) => align::main(&a),
         args::Command::Undead(a) => undead::main(&a),
         args::Command::Net(a) => net::main(&a),

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `castanet prolac`: compiles, checks, formats and explains programs of the protocol language.
+
+use crate::args::any_text;
+use crate::fmt::diff;
+use crate::load::{complain, show, write_out};
+use castanet_lang::bytes::encode;
+use castanet_lang::{Diagnostic, Sources};
+use castanet_prolac::load::{Extensions, Folder};
+use castanet_prolac::optimise::Optimisations;
+use castanet_prolac::program::Program;
+use castanet_prolac::{format, graph, outline, rust, stats};
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The largest file that is read, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// `castanet prolac`.
+#[derive(clap::Args)]
+pub struct Prolac {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Compile a program to Rust.
+    #[command(after_help = "Examples:\n  castanet prolac compile tcp.pc -o tcp.rs\n  \
+        castanet prolac compile tcp.pc -x Delay-Ack,Slow-Start -o tcp.rs")]
+    Compile(Compile),
+    /// Report all errors of programs.
+    Check(Check),
+    /// Format the text of programs: blanks and indentation.
+    #[command(after_help = "Line breaks and comments stay as they are, but each declaration starts a line.")]
+    Fmt(Fmt),
+    /// Print how many calls dispatch dynamically before and after the analyses, and which calls are inlined.
+    Stats(Stats),
+    /// Draw the modules of a program and how they extend each other, as SVG.
+    Graph(Graph),
+    /// Print the modules of a program with their fields, exceptions and methods.
+    Outline(Outline),
+}
+
+/// A program.
+#[derive(clap::Args)]
+struct Input {
+    /// The main file of the program; `-` is standard input.
+    #[arg(value_name = "FILE", value_parser = any_text())]
+    file: String,
+    #[command(flatten)]
+    extensions: Chosen,
+}
+
+/// The extensions that are switched on.
+#[derive(clap::Args)]
+struct Chosen {
+    /// Switch on these extensions of the program; `all` stands for all of them.
+    #[arg(short = 'x', long = "extensions", value_name = "NAMES", value_delimiter = ',')]
+    extensions: Vec<String>,
+}
+
+#[derive(clap::Args)]
+struct Switches {
+    /// Dispatch each call by the module of the object, even if only one definition is possible.
+    #[arg(long)]
+    no_hierarchy: bool,
+    /// Keep all calls, and let the compiler of Rust inline none.
+    #[arg(long)]
+    no_inline: bool,
+    /// Inline only what is called directly where `pathinline` stands.
+    #[arg(long)]
+    no_path_inline: bool,
+    /// Keep what `outline` marks in its place.
+    #[arg(long)]
+    no_outline: bool,
+}
+
+impl Switches {
+    fn optimisations(&self) -> Optimisations {
+        Optimisations {
+            hierarchy: !self.no_hierarchy,
+            inline: !self.no_inline,
+            path_inline: !self.no_path_inline,
+            outline: !self.no_outline,
+        }
+    }
+}
+
+#[derive(clap::Args)]
+struct Compile {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    switches: Switches,
+    /// Write the Rust source to this file.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+struct Check {
+    /// The main files of the programs; `-` is standard input.
+    #[arg(value_name = "FILE", required = true, value_parser = any_text())]
+    files: Vec<String>,
+    #[command(flatten)]
+    extensions: Chosen,
+    /// Print diagnostics as JSON on standard error, one object a line.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Fmt {
+    /// The files; `-` or no file is standard input.
+    #[arg(value_name = "FILE", value_parser = any_text())]
+    files: Vec<String>,
+    /// Write the formatted text back to each file, instead of printing it.
+    #[arg(short, long)]
+    write: bool,
+    /// Change nothing. Print what would change as a unified diff. The exit code is 1 if a file is not formatted.
+    #[arg(long, conflicts_with = "write")]
+    check: bool,
+}
+
+#[derive(clap::Args)]
+struct Stats {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    switches: Switches,
+}
+
+#[derive(clap::Args)]
+struct Graph {
+    #[command(flatten)]
+    input: Input,
+    /// Write the drawing to this file.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+struct Outline {
+    #[command(flatten)]
+    input: Input,
+}
+
+/// Runs a subcommand.
+pub fn main(args: &Prolac) -> ExitCode {
+    let done = match &args.command {
+        Command::Compile(a) => compile(a),
+        Command::Check(a) => Ok(a.files.iter().fold(true, |good, file| check(a, file) && good)),
+        Command::Fmt(a) => fmt(a),
+        Command::Stats(a) => program(&a.input)
+            .map_or(Ok(false), |p| print(None, &stats::stats(&p, a.switches.optimisations()).to_string())),
+        Command::Graph(a) => program(&a.input).map_or(Ok(false), |p| print(a.output.as_deref(), &graph::svg(&p))),
+        Command::Outline(a) => program(&a.input).map_or(Ok(false), |p| print(None, &outline::outline(&p))),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            complain(&e);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(output: Option<&Path>, text: &str) -> Result<bool, String> {
+    write_out(output, text).map(|()| true)
+}
+
+/// Reads a file, or standard input for `-`.
+fn read(file: &str) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let done = match file {
+        "-" => std::io::stdin().lock().take(LARGEST).read_to_end(&mut bytes),
+        _ => {
+            let path = Path::new(OsStr::from_bytes(&encode(file))).to_path_buf();
+            std::fs::File::open(path).and_then(|f| f.take(LARGEST).read_to_end(&mut bytes))
+        }
+    };
+    done.map_err(|e| format!("{file}: {}", crate::load::reason(&e)))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Reads and types a program.
+fn analyse(file: &str, extensions: &Chosen) -> Result<(Program, Sources, Vec<Diagnostic>), String> {
+    let text = read(file)?;
+    let mut sources = Sources::new();
+    let name = if file == "-" { "<stdin>" } else { file };
+    let main = sources.add(name, text);
+    let extensions = match extensions.extensions.iter().any(|e| e == "all") {
+        true => Extensions::All,
+        false => Extensions::Named(extensions.extensions.clone()),
+    };
+    let (program, diagnostics) = castanet_prolac::analyse(&mut sources, main, &Folder, &extensions);
+    Ok((program, sources, diagnostics))
+}
+
+/// The program of a command line, after its diagnostics have been shown. `None` if it has errors.
+fn program(input: &Input) -> Option<Program> {
+    match analyse(&input.file, &input.extensions) {
+        Ok((program, sources, diagnostics)) => {
+            show(&sources, &diagnostics, false);
+            (!diagnostics.iter().any(Diagnostic::is_error)).then_some(program)
+        }
+        Err(e) => {
+            complain(&e);
+            None
+        }
+    }
+}
+
+fn compile(args: &Compile) -> Result<bool, String> {
+    let Some(program) = program(&args.input) else { return Ok(false) };
+    let compiled = rust::compile(&program, args.switches.optimisations());
+    print(args.output.as_deref(), &compiled.text)
+}
+
+/// Checks one program and shows its diagnostics. Returns whether it has no errors.
+fn check(args: &Check, file: &str) -> bool {
+    match analyse(file, &args.extensions) {
+        Ok((program, sources, diagnostics)) => {
+            show(&sources, &diagnostics, args.json);
+            let good = !diagnostics.iter().any(Diagnostic::is_error);
+            if good && !args.json {
+                let (modules, methods) = (program.modules.len(), program.methods.len());
+                // A failed write is ignored: the exit code still gives the result.
+                let _ = write_out(None, &format!("{file}: {modules} modules, {methods} methods, program OK\n"));
+            }
+            good
+        }
+        Err(e) => {
+            match args.json {
+                true => show(&Sources::new(), &[Diagnostic::error(e, None)], true),
+                false => complain(&e),
+            }
+            false
+        }
+    }
+}
+
+fn fmt(args: &Fmt) -> Result<bool, String> {
+    let standard_input = ["-".to_string()];
+    let files = if args.files.is_empty() { &standard_input[..] } else { &args.files };
+    if args.write && files.iter().any(|f| f == "-") {
+        return Err("--write: name the files to write; standard input cannot be written back".into());
+    }
+    let mut good = true;
+    for file in files {
+        match fmt_one(args, file) {
+            Ok(formatted) => good &= formatted,
+            Err(e) => {
+                complain(&e);
+                good = false;
+            }
+        }
+    }
+    Ok(good)
+}
+
+/// Formats one file. Returns false if `--check` finds that it is not formatted.
+fn fmt_one(args: &Fmt, file: &str) -> Result<bool, String> {
+    let text = read(file)?;
+    let mut sources = Sources::new();
+    let id = sources.add(file, text.as_str());
+    let formatted = format::format(&sources, id).map_err(|diagnostics| {
+        show(&sources, &diagnostics, false);
+        format!("{file}: not formatted, because of the syntax errors; it stays as it is")
+    })?;
+    if args.check {
+        if formatted != text {
+            write_out(None, &diff::unified(file, &text, &formatted))?;
+        }
+        return Ok(formatted == text);
+    }
+    if !args.write {
+        write_out(None, &formatted)?;
+    } else if formatted != text {
+        let path = Path::new(OsStr::from_bytes(&encode(file))).to_path_buf();
+        write_out(Some(&path), &formatted)?;
+    }
+    Ok(true)
+}
