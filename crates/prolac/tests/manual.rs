@@ -71,11 +71,23 @@ fn every_example_runs() {
     }
 }
 
+/// With `PROLAC_FORMAT_MANUAL` set, the examples are formatted in place.
 #[test]
 fn every_example_is_formatted() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/prolac.md");
+    let mut manual = std::fs::read_to_string(path).unwrap();
+    let rewrite = std::env::var_os("PROLAC_FORMAT_MANUAL").is_some();
     for (_, text) in examples() {
         let mut sources = Sources::new();
         let file = sources.add("example.pc", text.as_str());
-        assert_eq!(format(&sources, file).unwrap(), text);
+        let formatted = format(&sources, file).unwrap();
+        if rewrite {
+            manual = manual.replace(&text, &formatted);
+        } else {
+            assert_eq!(formatted, text);
+        }
+    }
+    if rewrite {
+        std::fs::write(path, manual).unwrap();
     }
 }
