@@ -46,7 +46,7 @@ pub struct Inlining {
 /// What the optimisations did.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Calls of methods that may have several definitions, and calls in all.
+    /// The replaced calls.
     pub inlined: Vec<Inlining>,
 }
 

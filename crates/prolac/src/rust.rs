@@ -276,6 +276,9 @@ impl<'a> Printer<'a> {
             let id = ModuleId(i);
             let mut constants = String::new();
             let mut functions = String::new();
+            for f in &self.p.module(id).fields {
+                self.accessors(&mut functions, *f);
+            }
             let own: Vec<MethodId> =
                 reachable.iter().copied().filter(|m| self.p.method(*m).module == id).collect();
             for m in own {

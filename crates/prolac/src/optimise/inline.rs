@@ -74,6 +74,7 @@ impl Inliner<'_> {
         let this = base.map(|base| match &base.kind {
             K::SelfPtr => (K::SelfPtr, None),
             K::Local(local) if matches!(self.locals[local.0].ty, Type::Object(_)) => (K::Local(*local), None),
+            kind if self.may_repeat(kind, &m.body) => (kind.clone(), None),
             _ => {
                 let view = match &base.ty {
                     Type::Pointer(view) | Type::Object(view) => *view,
@@ -96,6 +97,29 @@ impl Inliner<'_> {
         self.expand(&mut body, path);
         self.stack.pop();
         e.kind = K::Inlined { method, args, body: Box::new(body) };
+    }
+}
+
+impl Inliner<'_> {
+    /// Whether the pointer to the object of a method may stand wherever the body needs the object: it is a field, and the
+    /// body is a short expression that cannot change the field.
+    fn may_repeat(&self, base: &K, body: &Expr) -> bool {
+        let K::Field { base, field, index: None } = base else { return false };
+        let named = match &base.kind {
+            K::SelfPtr => true,
+            K::Local(local) => matches!(self.locals[local.0].ty, Type::Object(_)),
+            _ => false,
+        };
+        let (mut uses, mut quiet) = (0, self.program.field(*field).place.is_none());
+        body.walk(&mut |e| match &e.kind {
+            K::SelfPtr => uses += 1,
+            K::Call { callee: Callee::Direct(m), .. } if self.program.method(*m).kind == MethodKind::Constant => {}
+            K::Call { .. } | K::Host(..) | K::New { .. } | K::Delete(_) | K::Assign { .. } | K::Step { .. } => {
+                quiet = false;
+            }
+            _ => {}
+        });
+        named && quiet && uses <= 2
     }
 }
 

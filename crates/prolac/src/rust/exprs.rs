@@ -147,6 +147,17 @@ impl Printer<'_> {
                 Some(only) => self.value(only),
                 None => self.block(e),
             },
+            // An expression of one line follows the name of its method.
+            K::Inlined { method, args, body } if args.is_empty() => {
+                let (name, code) = (self.p.full_name(*method), self.value(body));
+                match code.text.contains('\n') {
+                    true if code.text.starts_with("{\n") => {
+                        Code::block(format!("{{\n// {name}\n{}", code.text.trim_start_matches("{\n")))
+                    }
+                    true => Code::block(format!("{{\n// {name}\n{}\n}}", code.text)),
+                    false => Code::of(code.strength, format!("/* {name} */ {}", code.text)),
+                }
+            }
             _ => self.block(e),
         }
     }

@@ -75,6 +75,8 @@ pub(super) struct Names {
     pub arenas: BTreeMap<ModuleId, String>,
     pub methods: BTreeMap<MethodId, String>,
     pub fields: BTreeMap<FieldId, String>,
+    /// The functions that read and write fields over bytes.
+    pub accessors: BTreeMap<FieldId, (String, String)>,
     pub exceptions: BTreeMap<ExceptionId, String>,
     pub kinds: BTreeMap<ModuleId, String>,
     pub hosts: Vec<String>,
@@ -88,6 +90,7 @@ impl Names {
             arenas: BTreeMap::new(),
             methods: BTreeMap::new(),
             fields: BTreeMap::new(),
+            accessors: BTreeMap::new(),
             exceptions: BTreeMap::new(),
             kinds: BTreeMap::new(),
             hosts: Vec::new(),
@@ -157,6 +160,12 @@ impl Names {
                 .entry(p.module(f.module).root)
                 .or_insert_with(|| ["id", "live", "kind"].iter().map(|s| s.to_string()).collect());
             self.fields.insert(FieldId(i), unique(taken, snake(&f.name)));
+            if f.place.is_some() {
+                let (taken, name) = (methods.entry(f.module).or_default(), snake(&f.name));
+                let get = unique(taken, format!("get_{}", name.trim_end_matches('_')));
+                let set = unique(taken, format!("set_{}", name.trim_end_matches('_')));
+                self.accessors.insert(FieldId(i), (get, set));
+            }
         }
     }
 }

@@ -3,8 +3,9 @@
 
 use super::Printer;
 use super::exprs::{ATOM, CAST, Code};
-use crate::program::Type;
+use crate::program::{FieldId, Type};
 use crate::tree::{BinOp, Expr, ExprKind as K};
+use std::fmt::Write;
 
 /// A place whose object and index have been printed.
 enum Target {
@@ -12,6 +13,8 @@ enum Target {
     Cell(String),
     /// An element of an array of cells.
     Element { array: String, index: String },
+    /// A field over bytes: the functions that read and write it, and the position of its object.
+    Accessors { get: String, set: String, at: String },
     /// Bytes of a packet: the position, the offset, the order.
     Bytes { at: String, offset: String, big: bool },
 }
@@ -31,8 +34,17 @@ impl Printer<'_> {
                 let name = self.names.fields[field].clone();
                 let object = self.object_of(base);
                 match (f.place, index, &f.ty) {
-                    (Some(place), None, _) => {
-                        self.bytes(object, place.offset.to_string(), place.big, once, &[base])
+                    (Some(_), None, _) => {
+                        let module = &self.names.modules[&f.module];
+                        let (get, set) = &self.names.accessors[field];
+                        let (get, set) = (format!("{module}::{get}"), format!("{module}::{set}"));
+                        match once && !self.is_simple(base) {
+                            true => {
+                                let at = "place".to_string();
+                                (format!("let place = {object};\n"), Target::Accessors { get, set, at })
+                            }
+                            false => (String::new(), Target::Accessors { get, set, at: object }),
+                        }
                     }
                     (Some(place), Some(index), ty) => {
                         let (width, count) = match ty {
@@ -45,7 +57,7 @@ impl Printer<'_> {
                     }
                     (None, None, _) => {
                         let cell = format!("{object}.{name}");
-                        match once && !is_simple(base) {
+                        match once && !self.is_simple(base) {
                             true => (format!("let place = &{cell};\n"), Target::Cell("place".into())),
                             false => (String::new(), Target::Cell(cell)),
                         }
@@ -53,7 +65,7 @@ impl Printer<'_> {
                     (None, Some(index), _) => {
                         let index_text = self.index(index);
                         let array = format!("&{object}.{name}");
-                        match once && !(is_simple(base) && is_simple(index)) {
+                        match once && !(self.is_simple(base) && self.is_simple(index)) {
                             true => {
                                 let before = format!("let place = {array};\nlet index = {index_text};\n");
                                 (before, Target::Element { array: "place".into(), index: "index".into() })
@@ -75,7 +87,7 @@ impl Printer<'_> {
         once: bool,
         parts: &[&Expr],
     ) -> (String, Target) {
-        let simple = parts.iter().all(|e| is_simple(e)) && !offset.contains("u64::from");
+        let simple = parts.iter().all(|e| self.is_simple(e)) && !offset.contains("u64::from");
         match once && !simple {
             true => {
                 let before = format!("let place = {at};\nlet index = {offset};\n");
@@ -92,6 +104,7 @@ impl Printer<'_> {
     fn read(&self, target: &Target, ty: &Type) -> Code {
         match target {
             Target::Cell(cell) => Code::atom(format!("{cell}.get()")),
+            Target::Accessors { get, at, .. } => Code::atom(format!("{get}(cx, {at})")),
             Target::Element { array, index } => Code::atom(format!("runtime::load_at({array}, {index})")),
             Target::Bytes { at, offset, big } => {
                 let load = format!("runtime::load(cx.packets, {at}, {offset})");
@@ -108,6 +121,7 @@ impl Printer<'_> {
     fn write(&self, target: &Target, ty: &Type, value: &str) -> String {
         match target {
             Target::Cell(cell) => format!("{cell}.set({value})"),
+            Target::Accessors { set, at, .. } => format!("{set}(cx, {at}, {value})"),
             Target::Element { array, index } => format!("runtime::store_at({array}, {index}, {value})"),
             Target::Bytes { at, offset, big } => {
                 let order = if *big { "be" } else { "le" };
@@ -118,6 +132,25 @@ impl Printer<'_> {
                 format!("runtime::store(cx.packets, {at}, {offset}, {bytes})")
             }
         }
+    }
+
+    /// The functions that read and write a field over bytes.
+    pub(super) fn accessors(&self, out: &mut String, id: FieldId) {
+        let f = self.p.field(id);
+        let (Some((get, set)), Some(place)) = (self.names.accessors.get(&id), f.place) else { return };
+        if matches!(f.ty, Type::Array(..)) {
+            return;
+        }
+        let ty = self.ty(&f.ty);
+        let target = Target::Bytes { at: "at".into(), offset: place.offset.to_string(), big: place.big };
+        let (read, write) = (self.read(&target, &f.ty).text, self.write(&target, &f.ty, "value"));
+        let name = format!("{}.{}", self.p.module(f.module).name, f.name);
+        let _ = writeln!(
+            out,
+            "/// The field `{name}`.\n#[inline]\npub fn {get}<H: Host>(cx: &Cx<'_, H>, at: Bytes) -> {ty} {{\n{read}\n}}\n\n\
+             /// Sets the field `{name}`.\n#[inline]\npub fn {set}<H: Host>(cx: &Cx<'_, H>, at: Bytes, value: {ty}) {{\n\
+             {write};\n}}\n"
+        );
     }
 
     /// The value of a field, element or byte.
@@ -230,12 +263,14 @@ struct OldValue {
     ty: Type,
 }
 
-/// Whether an expression may be evaluated twice: it has no effect, and nothing in the value can change it.
-fn is_simple(e: &Expr) -> bool {
-    match &e.kind {
-        K::SelfPtr | K::Int(_) => true,
-        K::Local(_) => matches!(e.ty, Type::Object(_)),
-        K::Convert(inner) => is_simple(inner),
-        _ => false,
+impl Printer<'_> {
+    /// Whether an expression may be evaluated twice: it has no effect, and nothing can change it.
+    fn is_simple(&self, e: &Expr) -> bool {
+        match &e.kind {
+            K::SelfPtr | K::Int(_) => true,
+            K::Local(local) => !self.locals[local.0].assigned,
+            K::Convert(inner) => self.is_simple(inner),
+            _ => false,
+        }
     }
 }
