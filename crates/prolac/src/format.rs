@@ -2,7 +2,7 @@
 //! Formats a program. Line breaks stay where the author set them, except that each declaration starts a line; blanks and
 //! indentation follow from the syntax tree. Formatting twice gives the same text.
 
-use crate::syntax::{SyntaxKind as K, SyntaxNode, SyntaxToken, tree};
+use crate::syntax::{SyntaxKind as K, SyntaxNode, SyntaxToken, stay_apart, tree};
 use castanet_diagnostic::{Diagnostic, FileId, Sources};
 
 /// The blanks of one level of indentation.
@@ -14,7 +14,8 @@ pub fn format(sources: &Sources, file: FileId) -> Result<String, Vec<Diagnostic>
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    let mut f = Formatter { out: String::new(), opened: Vec::new(), previous: None, lines: 0, comment: false };
+    let mut f =
+        Formatter { out: String::new(), opened: Vec::new(), previous: None, lines: 0, comment: false };
     let tokens = root.descendants_with_tokens().filter_map(|e| e.into_token());
     for token in tokens {
         f.token(&token);
@@ -46,7 +47,15 @@ fn parent(token: &SyntaxToken) -> K {
 fn is_declaration(kind: K) -> bool {
     matches!(
         kind,
-        K::Module | K::Namespace | K::Method | K::Field | K::Exceptions | K::Include | K::Hookup | K::Export | K::Host
+        K::Module
+            | K::Namespace
+            | K::Method
+            | K::Field
+            | K::Exceptions
+            | K::Include
+            | K::Hookup
+            | K::Export
+            | K::Host
     )
 }
 
@@ -84,7 +93,7 @@ impl Formatter {
             || (after_open && kind != K::Comment && !closes);
         if first {
             // Nothing stands before the first token.
-        } else if new_line && !(empty && !self.comment) {
+        } else if new_line && (self.comment || !empty) {
             // At most one blank line, and none at the start or end of a block.
             if self.lines > 1 && !closes && !after_open {
                 self.out.push('\n');
@@ -92,7 +101,9 @@ impl Formatter {
             self.out.push('\n');
             let depth = self.depth(token);
             self.out.push_str(&" ".repeat(depth * INDENT));
-        } else if self.blank(token) {
+        } else if self.blank(token)
+            || !self.previous.as_ref().is_none_or(|p| stay_apart(p.text(), token.text()))
+        {
             self.out.push(' ');
         }
         self.out.push_str(token.text().trim_end());
@@ -110,7 +121,9 @@ impl Formatter {
     /// The indentation of a line that starts with this token.
     fn depth(&self, token: &SyntaxToken) -> usize {
         let mut depth = self.opened.len();
-        if matches!(token.kind(), K::RBrace | K::RParen | K::RBracket) || is_word(token, &["end", "in", "else", "catch"]) {
+        if matches!(token.kind(), K::RBrace | K::RParen | K::RBracket)
+            || is_word(token, &["end", "in", "else", "catch"])
+        {
             depth = depth.saturating_sub(1);
         }
         // A line that continues a declaration is indented, unless a bracket indents it already.
@@ -135,7 +148,8 @@ impl Formatter {
 
     fn brackets(&mut self, token: &SyntaxToken) {
         let line = self.out.matches('\n').count();
-        let opens = matches!(token.kind(), K::LBrace | K::LParen | K::LBracket) || is_word(token, &["let", "try"]);
+        let opens =
+            matches!(token.kind(), K::LBrace | K::LParen | K::LBracket) || is_word(token, &["let", "try"]);
         let closes = matches!(token.kind(), K::RBrace | K::RParen | K::RBracket) || is_word(token, &["end"]);
         if opens {
             match self.opened.last_mut() {

@@ -33,7 +33,9 @@ pub fn svg(program: &Program) -> String {
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">"
     );
-    out.push_str("<style>text { font: 13px monospace; text-anchor: middle } rect { fill: white; stroke: black } ");
+    out.push_str(
+        "<style>text { font: 13px monospace; text-anchor: middle } rect { fill: white; stroke: black } ",
+    );
     out.push_str("path { fill: none; stroke: gray }</style>\n");
     let top = |row: usize| GAP + row * ROW;
     for p in &placed {

@@ -4,7 +4,7 @@
 use crate::syntax::ast::{Item, Name, Text};
 use crate::syntax::parse;
 use castanet_diagnostic::{Diagnostic, FileId, Sources, Span};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Limit on the number of files of a program.
 const MAX_FILES: usize = 1_000;
@@ -59,8 +59,6 @@ pub(crate) struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// The declared extensions, in order, and whether each is switched on.
     pub extensions: Vec<(String, bool)>,
-    /// The file of each extension that is switched on.
-    pub extension_files: BTreeSet<FileId>,
 }
 
 struct Loader<'a> {
@@ -79,12 +77,7 @@ pub(crate) fn load(
     files: &dyn Files,
     extensions: &Extensions,
 ) -> Loaded {
-    let out = Loaded {
-        items: Vec::new(),
-        diagnostics: Vec::new(),
-        extensions: Vec::new(),
-        extension_files: BTreeSet::new(),
-    };
+    let out = Loaded { items: Vec::new(), diagnostics: Vec::new(), extensions: Vec::new() };
     let mut loader =
         Loader { sources, files, extensions, out, read: BTreeMap::new(), declared: BTreeMap::new() };
     loader.read.insert(loader.sources.name(main).to_string(), main);
@@ -110,7 +103,6 @@ impl Loader<'_> {
                     if self.switched_on(&name)
                         && let Some(id) = self.include(&file)
                     {
-                        self.out.extension_files.insert(id);
                         open.extend(self.parse(id).into_iter().rev());
                     }
                 }

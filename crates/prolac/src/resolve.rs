@@ -8,8 +8,8 @@ mod operators;
 use crate::load::Loaded;
 use crate::program::{Exception, Field, ModuleId, Program, Type, View, ViewId};
 use crate::syntax::ast::{FieldDecl, HostDecl, Item, Member, MethodDecl, ModuleDecl, ModuleExpr, Path};
-use castanet_diagnostic::{Diagnostic, FileId, Span};
-use std::collections::{BTreeMap, BTreeSet};
+use castanet_diagnostic::{Diagnostic, Span};
+use std::collections::BTreeMap;
 
 /// What a name of the outermost namespaces denotes, by its index in the vector of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,6 @@ pub(crate) struct Resolver {
     pub sources: Vec<MethodSource>,
     /// The declarations of the fields, by [`crate::program::FieldId`], and the namespaces around their modules.
     pub field_sources: Vec<(FieldDecl, String)>,
-    extension_files: BTreeSet<FileId>,
 }
 
 /// The namespaces that enclose a name, from the innermost to the outermost, which is empty.
@@ -99,7 +98,6 @@ pub(crate) fn resolve(loaded: Loaded) -> Resolver {
         hosts: Vec::new(),
         sources: Vec::new(),
         field_sources: Vec::new(),
-        extension_files: loaded.extension_files,
     };
     let mut methods = Vec::new();
     r.collect(loaded.items, "", &mut methods);
@@ -182,7 +180,7 @@ impl Resolver {
         let text = path.text();
         let d = Diagnostic::error(format!("unknown module '{text}'"), path.span).at("not declared");
         let d = match nearest(&text, self.names.keys().map(String::as_str)) {
-            Some(name) => d.did_you_mean(&name.to_string()),
+            Some(name) => d.did_you_mean(name),
             None => d.help("modules are declared by: module NAME { … }"),
         };
         self.report(d);

@@ -57,7 +57,11 @@ impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} modules, {} methods", self.modules, self.methods)?;
         writeln!(f, "\n{:<50}{:>14}{:>14}", "dynamic dispatches", "this program", "paper's TCP")?;
-        let lines = ["every call of an object's method", "methods with several definitions", "after class hierarchy analysis"];
+        let lines = [
+            "every call of an object's method",
+            "methods with several definitions",
+            "after class hierarchy analysis",
+        ];
         for ((line, n), paper) in lines.iter().zip(self.dispatches).zip(PAPER) {
             writeln!(f, "  {line:<48}{n:>14}{paper:>14}")?;
         }

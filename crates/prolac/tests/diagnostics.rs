@@ -29,7 +29,8 @@ fn every_diagnostic() {
         let text = std::fs::read_to_string(&path).unwrap();
         let mut parts = text.split("==== ");
         let main = parts.next().unwrap();
-        let files = Parts(parts.map(|p| p.split_once('\n').unwrap()).map(|(n, t)| (n.into(), t.into())).collect());
+        let files =
+            Parts(parts.map(|p| p.split_once('\n').unwrap()).map(|(n, t)| (n.into(), t.into())).collect());
         let mut sources = Sources::new();
         let file = sources.add(format!("{name}.pc"), main);
         let extensions = if name.starts_with("unknown-extension") {

@@ -37,7 +37,8 @@ impl Host for Log {
 
 /// The examples, each with the file name that its first line gives, if it gives one.
 fn examples() -> Vec<(Option<String>, String)> {
-    let manual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/prolac.md")).unwrap();
+    let manual =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/prolac.md")).unwrap();
     let blocks = manual.split("```prolac\n").skip(1).map(|b| b.split("```").next().unwrap().to_string());
     let name = |text: &str| {
         let first = text.lines().next()?.strip_prefix("// ")?;
@@ -62,7 +63,8 @@ fn every_example_runs() {
         machine.memory.packets.push((0..64).collect());
         let object = machine.create(main, Vec::new()).unwrap();
         let value = machine.call(main, "main", object, Vec::new()).unwrap().unwrap();
-        let ty = program.methods.iter().find(|m| m.module == main && m.name == "main").map(|m| m.result.clone());
+        let ty =
+            program.methods.iter().find(|m| m.module == main && m.name == "main").map(|m| m.result.clone());
         let shown = arith::signed(value.number(), &ty.unwrap_or(Type::Void)).to_string();
         let said = |word: &str| text.lines().find_map(|l| l.strip_prefix(word)).unwrap_or("").to_string();
         assert_eq!((shown, log.0.join(" ")), (said("// main is "), said("// logs ")), "{text}");

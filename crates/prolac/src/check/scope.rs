@@ -6,7 +6,6 @@ use crate::program::{MethodId, MethodKind, ModuleId, Type, ViewId};
 use crate::tree::{Local, LocalId};
 
 pub(super) struct Scope {
-    pub method: MethodId,
     pub module: ModuleId,
     /// The view that the module has of itself.
     pub view: ViewId,
@@ -27,7 +26,6 @@ impl Scope {
         let m = checker.program().method(id);
         let source = &checker.r.sources[id.0];
         let mut scope = Scope {
-            method: id,
             module: m.module,
             view: checker.program().module(m.module).inner,
             namespace: m.name.rsplit_once('.').map_or(String::new(), |n| n.0.to_string()),

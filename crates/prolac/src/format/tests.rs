@@ -60,7 +60,9 @@ fn any_blanks() {
             let mut changed = String::new();
             for word in &words {
                 changed.push_str(word);
-                changed.push_str([" ", "\n", "\n\n\n", "  ", " ", " "][random.below(if n == 0 { 1 } else { 6 })]);
+                changed.push_str(
+                    [" ", "\n", "\n\n\n", "  ", " ", " "][random.below(if n == 0 { 1 } else { 6 })],
+                );
                 if word.starts_with("//") {
                     changed.push('\n');
                 }

@@ -113,8 +113,14 @@ impl Inliner<'_> {
         let (mut uses, mut quiet) = (0, self.program.field(*field).place.is_none());
         body.walk(&mut |e| match &e.kind {
             K::SelfPtr => uses += 1,
-            K::Call { callee: Callee::Direct(m), .. } if self.program.method(*m).kind == MethodKind::Constant => {}
-            K::Call { .. } | K::Host(..) | K::New { .. } | K::Delete(_) | K::Assign { .. } | K::Step { .. } => {
+            K::Call { callee: Callee::Direct(m), .. }
+                if self.program.method(*m).kind == MethodKind::Constant => {}
+            K::Call { .. }
+            | K::Host(..)
+            | K::New { .. }
+            | K::Delete(_)
+            | K::Assign { .. }
+            | K::Step { .. } => {
                 quiet = false;
             }
             _ => {}

@@ -51,7 +51,7 @@ impl Resolver {
         let d = Diagnostic::error(format!("module '{module}' has no '{name}'"), path.span);
         let d = d.at(format!("named by '{}'", word(op.kind)));
         let d = match nearest(&name, view.features.keys().map(String::as_str)) {
-            Some(near) => d.did_you_mean(&near.to_string()),
+            Some(near) => d.did_you_mean(near),
             None => d,
         };
         self.report(d);

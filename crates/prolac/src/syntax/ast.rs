@@ -124,8 +124,6 @@ pub(crate) struct MethodDecl {
     pub params: Vec<Param>,
     pub result: Option<Type>,
     pub body: Expr,
-    /// The comments directly before the method.
-    pub span: Span,
 }
 
 #[derive(Clone, Debug)]

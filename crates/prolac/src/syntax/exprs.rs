@@ -367,8 +367,7 @@ impl Parser<'_> {
     fn let_expr(&mut self, mark: Mark) -> Expr {
         self.bump();
         let mut bindings: Vec<Binding> = Vec::new();
-        loop {
-            let Some(name) = self.name("the name of a variable") else { break };
+        while let Some(name) = self.name("the name of a variable") {
             let ty = self.eat(SyntaxKind::TypeMark).then(|| self.ty());
             let optional = self.at(SyntaxKind::SomeEq);
             if !optional && !self.at(SyntaxKind::Eq) {

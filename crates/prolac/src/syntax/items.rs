@@ -297,7 +297,6 @@ impl Parser<'_> {
 
     /// Parses a method, constant or constructor. Constructors only occur inside modules.
     pub(super) fn method(&mut self, inside: bool) -> Option<super::ast::MethodDecl> {
-        let start = self.start;
         let kind = match self.token_text() {
             "static" => MethodKind::Static,
             "const" => MethodKind::Constant,
@@ -327,13 +326,12 @@ impl Parser<'_> {
             self.recover();
             return None;
         }
-        let span = self.since(start);
         let body = self.body_expr();
         if !self.eat(Semicolon) {
             self.missing_semicolon();
             self.recover();
         }
-        Some(super::ast::MethodDecl { kind, path, params, result, body, span })
+        Some(super::ast::MethodDecl { kind, path, params, result, body })
     }
 }
 

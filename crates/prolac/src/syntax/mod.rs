@@ -34,5 +34,10 @@ pub fn is_reserved(word: &str) -> bool {
     items::RESERVED.contains(&word) || BUILTIN.contains(&word)
 }
 
+/// Whether two tokens stay apart without a blank between them.
+pub(crate) fn stay_apart(first: &str, second: &str) -> bool {
+    lexer::token(&format!("{first}{second}"), 0).1 == first.len()
+}
+
 #[cfg(test)]
 mod tests;

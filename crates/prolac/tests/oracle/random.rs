@@ -322,11 +322,11 @@ pub fn program(seed: u64) -> String {
     let mut w = Writer { r, scope: Vec::new(), method: 0, variables: 0, level: 0, calls: 0, inside: true };
     let mut out = String::new();
     let parents = [0, 0, w.r.below(2), w.r.below(3)];
-    for module in 0..4 {
+    for (module, parent) in parents.into_iter().enumerate() {
         let head = if module == 0 {
             "module H0 {\n".into()
         } else {
-            format!("module H{module} :> H{} {{\n", parents[module])
+            format!("module H{module} :> H{} {{\n", parent)
         };
         out.push_str(&head);
         if module == 0 {
