@@ -32,16 +32,12 @@ fn module(p: &Program, out: &mut String, id: ModuleId, m: &Module) {
     let view = p.view(m.outer);
     for (name, f) in &view.features {
         let hidden = if f.hidden.is_some() { ", hidden" } else { "" };
-        let using = if f.using { ", using" } else { "" };
         match f.kind {
             FeatureKind::Exception(e) if p.exceptions[e.0].module == id => {
                 let _ = writeln!(out, "    exception {name}{hidden}");
             }
             FeatureKind::Method(m) if p.method(m).module == id => {
                 let _ = writeln!(out, "    {}{hidden}", signature(p, p.method(m)));
-            }
-            FeatureKind::Field(f) if p.field(f).module == id && !(hidden.is_empty() && using.is_empty()) => {
-                let _ = writeln!(out, "    field {name}{using}{hidden}");
             }
             _ => {}
         }
@@ -54,6 +50,14 @@ fn module(p: &Program, out: &mut String, id: ModuleId, m: &Module) {
 
 /// The fields, with their bytes and the padding before them.
 fn fields(p: &Program, out: &mut String, m: &Module) {
+    let marks = |id: FieldId| {
+        let view = p.view(m.outer);
+        let feature = view.features.values().find(|f| f.kind == FeatureKind::Field(id));
+        feature.map_or(String::new(), |f| {
+            let hidden = if f.hidden.is_some() { ", hidden" } else { "" };
+            format!("{}{hidden}", if f.using { " using" } else { "" })
+        })
+    };
     let mut order: Vec<FieldId> = m.fields.clone();
     order.sort_by_key(|f| p.field(*f).place.map(|place| place.offset));
     let mut end = m.parent.and_then(|parent| p.module(parent).punned).unwrap_or(0);
@@ -61,7 +65,7 @@ fn fields(p: &Program, out: &mut String, m: &Module) {
         let f = p.field(id);
         let ty = p.type_name(&f.ty);
         let Some(place) = f.place else {
-            let _ = writeln!(out, "    field {} :> {ty}", f.name);
+            let _ = writeln!(out, "    field {} :> {ty}{}", f.name, marks(id));
             continue;
         };
         if place.offset > end {
@@ -72,7 +76,7 @@ fn fields(p: &Program, out: &mut String, m: &Module) {
             ty => crate::interp::width(ty),
         };
         let order = if bytes == 1 || place.big { "" } else { " little" };
-        let _ = writeln!(out, "    {:>4}: field {} :> {ty}{order}", place.offset, f.name);
+        let _ = writeln!(out, "    {:>4}: field {} :> {ty}{order}{}", place.offset, f.name, marks(id));
         end = end.max(place.offset + bytes);
     }
 }

@@ -27,6 +27,11 @@ pub struct Stats {
 
 /// Computes the figures of a program without errors.
 pub fn stats(program: &Program, optimisations: Optimisations) -> Stats {
+    let nothing = Stats { dispatches: [0; 3], modules: 0, methods: 0, inlined: Vec::new() };
+    crate::with_stack(|| counted(program, optimisations)).unwrap_or(nothing)
+}
+
+fn counted(program: &Program, optimisations: Optimisations) -> Stats {
     let instantiated = program.instantiated();
     let mut definitions: BTreeMap<_, usize> = BTreeMap::new();
     for m in &program.methods {

@@ -21,7 +21,7 @@ pub(super) fn common_int(a: Int, b: Int) -> Int {
 pub(super) fn literal(e: &Expr) -> Option<i128> {
     match &e.kind {
         ExprKind::Int(n) if !matches!(e.ty, Type::Int(Int { signed: true, .. })) => Some(i128::from(*n)),
-        ExprKind::Int(n) => Some(i128::from(*n as i64)),
+        ExprKind::Int(n) => Some(i128::from(crate::arith::signed(*n, &e.ty))),
         ExprKind::Prefix(Prefix::Neg, inner) => literal(inner).map(|n| -n),
         _ => None,
     }

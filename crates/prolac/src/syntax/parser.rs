@@ -301,6 +301,7 @@ impl<'t> Parser<'t> {
             let closes = self.kind == RBrace && depth == 0;
             self.bump();
             if closes {
+                self.eat(SyntaxKind::Semicolon);
                 break;
             }
         }

@@ -137,7 +137,8 @@ fn rustc(args: &[&str], folder: &Path) {
     assert!(out.status.success(), "{}", errors.chars().take(6_000).collect::<String>());
 }
 
-/// Compiles programs under all sets of optimisations, runs them, and compares with the interpreter.
+/// Compiles programs under all sets of optimisations, runs them, and compares with the interpreter. `KEEP_PROGRAMS` names a
+/// file for the compiled programs.
 fn agree(programs: &[(String, Program)]) {
     let folder = tempfile::tempdir().unwrap();
     let (mut library, mut main) = (DRIVER.to_string(), String::new());
@@ -145,6 +146,9 @@ fn agree(programs: &[(String, Program)]) {
     let mut runtime = String::new();
     for (n, (_, program)) in programs.iter().enumerate() {
         let want = interpreted(program);
+        if std::env::var_os("KEEP_PROGRAMS").is_some() {
+            println!("{n}: {want}");
+        }
         for (s, set) in sets().into_iter().enumerate() {
             let compiled = compile(program, set).text;
             let (text, rest) = compiled.split_once("/// What compiled Prolac needs").unwrap();
