@@ -67,15 +67,15 @@ impl Folder {
     }
 }
 
-/// Appends the texts of all `.click` files in a directory and its subdirectories to `all`.
-fn configurations(folder: &Path, all: &mut Vec<Vec<u8>>) -> std::io::Result<()> {
+/// Appends the texts of all files with this ending in a directory and its subdirectories to `all`.
+fn texts_of(folder: &Path, ending: &str, all: &mut Vec<Vec<u8>>) -> std::io::Result<()> {
     let mut entries = std::fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(std::fs::DirEntry::path);
     for entry in entries {
         let path = entry.path();
         if path.is_dir() {
-            configurations(&path, all)?;
-        } else if path.extension().is_some_and(|e| e == "click") {
+            texts_of(&path, ending, all)?;
+        } else if path.extension().is_some_and(|e| e == ending) {
             all.push(std::fs::read(path)?);
         }
     }
@@ -107,11 +107,16 @@ fn kinds() -> Vec<Vec<u8>> {
 fn main() -> std::io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut texts = Vec::new();
-    configurations(&root.join("conf"), &mut texts)?;
-    configurations(&root.join("crates/lang/tests/diagnostics"), &mut texts)?;
+    texts_of(&root.join("conf"), "click", &mut texts)?;
+    texts_of(&root.join("crates/lang/tests/diagnostics"), "click", &mut texts)?;
     texts.extend(settings().iter().filter_map(|s| example(s.spec)).map(|t| t.as_bytes().to_vec()));
     let mut folder = Folder::new("language")?;
     texts.iter().filter(|t| t.len() <= 8192).try_for_each(|t| folder.add(t))?;
+
+    let mut programs = Vec::new();
+    texts_of(&root.join("crates/prolac/tests"), "pc", &mut programs)?;
+    let mut folder = Folder::new("prolac")?;
+    programs.iter().filter(|t| t.len() <= 4096).try_for_each(|t| folder.add(t))?;
 
     let (mut arguments, mut handlers, mut elements) =
         (Folder::new("arguments")?, Folder::new("handlers")?, Folder::new("elements")?);

@@ -16,6 +16,7 @@ mod fuse;
 pub mod handlers;
 pub mod language;
 pub(crate) mod load;
+pub mod prolac;
 pub mod rewriter;
 pub mod router;
 pub mod script;
@@ -41,6 +42,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "elements", body: elements::elements },
     Target { name: "handlers", body: handlers::handlers },
     Target { name: "language", body: language::language },
+    Target { name: "prolac", body: prolac::prolac },
     Target { name: "rewriter", body: rewriter::rewriter },
     Target { name: "router", body: router::router },
     Target { name: "script", body: script::script },
