@@ -9,6 +9,7 @@ mod places;
 mod scope;
 mod signatures;
 mod types;
+mod unknown;
 
 use crate::program::{MethodId, MethodKind, Program, Type};
 use crate::resolve::Resolver;

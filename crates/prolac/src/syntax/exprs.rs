@@ -2,7 +2,7 @@
 //! Grammar of expressions, by operator precedence.
 
 use super::MAX_NESTING;
-use super::ast::{BinOp, Binding, Expr, ExprKind, Hint, Name, Path, UnOp};
+use super::ast::{BinOp, Expr, ExprKind, Hint, Name, Path, UnOp};
 use super::items::unquoted;
 use super::kind::SyntaxKind::{
     self, Arrow, Comma, Dot, End, Ident, LBrace, LBracket, LParen, MinusMinus, Number, PlusPlus, RBrace,
@@ -13,8 +13,8 @@ use super::parser::{Mark, Parser};
 use castanet_diagnostic::Diagnostic;
 
 /// Binding strengths, weakest first. Sequences (`,`) bind weaker than all of them.
-const THEN: u8 = 1;
-const ASSIGN: u8 = 2;
+pub(super) const THEN: u8 = 1;
+pub(super) const ASSIGN: u8 = 2;
 const COND: u8 = 3;
 const DEFAULT: u8 = 4;
 const OR: u8 = 5;
@@ -65,7 +65,7 @@ fn assignment(kind: SyntaxKind) -> Option<Option<BinOp>> {
 }
 
 /// The height of an expression with these operands.
-fn above(operands: &[&Expr]) -> u16 {
+pub(super) fn above(operands: &[&Expr]) -> u16 {
     operands.iter().map(|e| e.height).max().unwrap_or(0).saturating_add(1)
 }
 
@@ -79,7 +79,7 @@ impl Parser<'_> {
     }
 
     /// Parses `EXPR {, EXPR}`.
-    fn sequence(&mut self) -> Expr {
+    pub(super) fn sequence(&mut self) -> Expr {
         let mark = self.mark();
         let first = self.expr(THEN);
         if !self.at(Comma) {
@@ -93,7 +93,7 @@ impl Parser<'_> {
         self.finish(mark, SyntaxKind::Binary, ExprKind::Seq(all), height)
     }
 
-    fn finish(&mut self, mark: Mark, node: SyntaxKind, kind: ExprKind, height: u16) -> Expr {
+    pub(super) fn finish(&mut self, mark: Mark, node: SyntaxKind, kind: ExprKind, height: u16) -> Expr {
         self.wrap(mark, node);
         Expr { kind, span: self.since(mark.start), height }
     }
@@ -115,7 +115,7 @@ impl Parser<'_> {
     }
 
     /// Parses an expression of operators that bind at least this strongly.
-    fn expr(&mut self, least: u8) -> Expr {
+    pub(super) fn expr(&mut self, least: u8) -> Expr {
         if !self.enter() {
             self.skip_expr();
             return self.missing();
@@ -361,97 +361,5 @@ impl Parser<'_> {
         }
         let height = above(&[&inner]);
         self.finish(mark, SyntaxKind::Paren, ExprKind::Paren(Box::new(inner)), height)
-    }
-
-    /// Parses `let NAME [:> TYPE] (= | ?=) VALUE {, …} in EXPR [else EXPR] end`.
-    fn let_expr(&mut self, mark: Mark) -> Expr {
-        self.bump();
-        let mut bindings: Vec<Binding> = Vec::new();
-        while let Some(name) = self.name("the name of a variable") {
-            let ty = self.eat(SyntaxKind::TypeMark).then(|| self.ty());
-            let optional = self.at(SyntaxKind::SomeEq);
-            if !optional && !self.at(SyntaxKind::Eq) {
-                self.unexpected("'=' and the value of the variable");
-                break;
-            }
-            self.bump();
-            bindings.push(Binding { name, ty, optional, value: self.expr(THEN) });
-            if !self.eat(Comma) {
-                break;
-            }
-        }
-        if !self.eat_word("in") {
-            self.unexpected("an operator or 'in'");
-        }
-        let body = self.sequence();
-        let otherwise = self.eat_word("else").then(|| Box::new(self.sequence()));
-        self.end_word();
-        let mut parts: Vec<&Expr> = bindings.iter().map(|b| &b.value).collect();
-        parts.push(&body);
-        parts.extend(otherwise.as_deref());
-        // Each binding nests the ones after it.
-        let height = above(&parts).saturating_add(u16::try_from(bindings.len()).unwrap_or(u16::MAX));
-        let kind = ExprKind::Let { bindings, body: Box::new(body), otherwise };
-        self.finish(mark, SyntaxKind::Let, kind, height)
-    }
-
-    fn end_word(&mut self) {
-        if !self.eat_word("end") {
-            self.unexpected("an operator or 'end'");
-        }
-    }
-
-    /// Parses `try EXPR {catch (NAME | all) ==> EXPR} end`.
-    fn try_expr(&mut self, mark: Mark) -> Expr {
-        self.bump();
-        let body = self.sequence();
-        let mut arms = Vec::new();
-        while self.eat_word("catch") {
-            let name = if self.eat_word("all") { None } else { Some(self.path("the name of an exception")) };
-            self.expect(ThenArrow, "'==>'");
-            let arm = self.sequence();
-            match name {
-                Some(None) => {}
-                name => arms.push((name.flatten(), arm)),
-            }
-        }
-        if arms.is_empty() {
-            self.unexpected("an operator or 'catch'");
-        }
-        self.end_word();
-        let height = above(&arms.iter().map(|a| &a.1).chain([&body]).collect::<Vec<_>>());
-        self.finish(mark, SyntaxKind::Try, ExprKind::Try { body: Box::new(body), arms }, height)
-    }
-
-    /// Parses `{ CALL; CALL; … }`.
-    fn action(&mut self, mark: Mark) -> Expr {
-        let opened = self.bump();
-        let (mut calls, mut value) = (Vec::new(), false);
-        while !matches!(self.kind, End | RBrace) {
-            if self.eat(Semicolon) {
-                value = false;
-                continue;
-            }
-            let before = self.start;
-            let call = self.expr(ASSIGN);
-            if self.start == before {
-                break;
-            }
-            if !matches!(call.kind, ExprKind::Call { .. } | ExprKind::Missing) {
-                let d = Diagnostic::error("an action calls host functions", call.span).at("no call");
-                self.error(d.help("write it as an expression, outside the braces"));
-            }
-            calls.push(call);
-            value = true;
-            if !self.at(RBrace) && !self.at(Semicolon) {
-                break;
-            }
-        }
-        if !self.eat(RBrace) {
-            let d = Diagnostic::error("action without an end", self.here()).at("';' or '}' expected");
-            self.error(d.label("the action", opened));
-        }
-        let height = above(&calls.iter().collect::<Vec<_>>());
-        self.finish(mark, SyntaxKind::Action, ExprKind::Action(calls, value), height)
     }
 }

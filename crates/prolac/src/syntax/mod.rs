@@ -7,6 +7,7 @@
 
 pub(crate) mod ast;
 mod exprs;
+mod forms;
 mod items;
 mod kind;
 mod lexer;
