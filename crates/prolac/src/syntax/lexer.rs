@@ -15,14 +15,14 @@ fn in_name(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_'
 }
 
-/// The end of the name that starts at `at`. A hyphen belongs to the name if a letter or `_` follows it, so that
-/// `seg->left`, `n--` and `n-1` are operators on `seg` and `n`.
+/// The end of the name that starts at `at`. A hyphen belongs to the name if a letter, a digit or `_` follows it, so that
+/// `fin-wait-1` is a name, and `seg->left` and `n--` are operators on `seg` and `n`.
 fn name_end(bytes: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     loop {
         match byte(bytes, end) {
             b if in_name(b) => end += 1,
-            b'-' if starts_name(byte(bytes, end + 1)) => end += 2,
+            b'-' if in_name(byte(bytes, end + 1)) => end += 2,
             _ => return end,
         }
     }
@@ -126,7 +126,7 @@ mod tests {
     fn names_with_hyphens() {
         assert_eq!(kinds("receive-window-left"), [(Ident, "receive-window-left")]);
         assert_eq!(kinds("seg->left"), [(Ident, "seg"), (Arrow, "->"), (Ident, "left")]);
-        assert_eq!(kinds("n-1"), [(Ident, "n"), (Minus, "-"), (Number, "1")]);
+        assert_eq!(kinds("fin-wait-1 - 1"), [(Ident, "fin-wait-1"), (Minus, "-"), (Number, "1")]);
         assert_eq!(kinds("n--"), [(Ident, "n"), (MinusMinus, "--")]);
         assert_eq!(kinds("a-_b a - b"), [(Ident, "a-_b"), (Ident, "a"), (Minus, "-"), (Ident, "b")]);
     }

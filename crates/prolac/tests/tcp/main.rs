@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The TCP of protocols/tcp, interpreted: two ends exchange data over a simulated network that loses, repeats and delays
+//! segments.
+#![allow(clippy::unwrap_used)]
+
+mod network;
+
+use castanet_diagnostic::render::render_pretty;
+use castanet_diagnostic::{Diagnostic, Sources};
+use castanet_prolac::format::format;
+use castanet_prolac::load::{Extensions, Folder};
+use castanet_prolac::optimise::Optimisations;
+use castanet_prolac::program::Program;
+use castanet_prolac::stats::stats;
+use network::{Faults, Network};
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../protocols/tcp")
+}
+
+/// The TCP with these extensions, which must have no diagnostics.
+fn tcp(extensions: &Extensions) -> Program {
+    let path = folder().join("tcp.pc");
+    let mut sources = Sources::new();
+    let file = sources.add(path.to_string_lossy(), std::fs::read_to_string(&path).unwrap());
+    let (program, diagnostics) = castanet_prolac::analyse(&mut sources, file, &Folder, extensions);
+    let problems: Vec<Diagnostic> = diagnostics;
+    assert!(problems.is_empty(), "{}", render_pretty(&sources, &problems, false));
+    program
+}
+
+#[test]
+fn no_dynamic_dispatch_is_left() {
+    let stats = stats(&tcp(&Extensions::All), Optimisations::ALL);
+    assert_eq!(stats.dispatches[2], 0, "{stats}");
+    assert!(stats.dispatches[0] > 200, "{stats}");
+}
+
+#[test]
+fn the_source_is_formatted() {
+    let mut paths: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut sources = Sources::new();
+        let file = sources.add(path.to_string_lossy(), text.as_str());
+        let formatted = format(&sources, file).unwrap();
+        if std::env::var_os("PROLAC_FORMAT_TCP").is_some() {
+            std::fs::write(&path, &formatted).unwrap();
+        } else {
+            assert!(formatted == text, "{path:?} is not formatted");
+        }
+    }
+}
+
+/// Runs one exchange and checks that each byte arrives and both ends are closed.
+fn exchange(program: &Program, seed: u64, faults: Faults, sizes: [usize; 2]) {
+    let mut n = Network::new(program, seed, faults, sizes);
+    n.run();
+    n.check();
+}
+
+#[test]
+fn a_clean_network() {
+    let program = tcp(&Extensions::none());
+    let clean = Faults { loss: 0, repeat: 0, jitter: 0 };
+    for (seed, sizes) in [[0, 0], [1, 0], [0, 1], [5, 7], [1460, 1461], [40_000, 3], [30_000, 30_000]].into_iter().enumerate() {
+        exchange(&program, seed as u64, clean, sizes);
+    }
+}
+
+#[test]
+fn loss_repetition_and_reordering() {
+    let program = tcp(&Extensions::none());
+    for seed in 0..40 {
+        let faults = Faults { loss: seed % 20, repeat: seed % 7, jitter: seed * 13 % 150 };
+        exchange(&program, seed, faults, [(seed as usize * 379) % 9_000, (seed as usize * 911) % 9_000]);
+    }
+}

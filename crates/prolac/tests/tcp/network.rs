@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two hosts with a connection each, and a network between them, in simulated time.
+
+use castanet_prolac::interp::{Host, Machine, Memory, Value};
+use castanet_prolac::program::{ModuleId, Program};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// The largest segment.
+const MTU: usize = 1500;
+/// What a host keeps for its user, who reads it late.
+const BUFFER: usize = 8_000;
+/// The end of simulated time, in milliseconds.
+const END: u64 = 4_000_000;
+
+/// Percentages of segments that are lost and repeated, and the largest additional delay in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Faults {
+    pub loss: u64,
+    pub repeat: u64,
+    pub jitter: u64,
+}
+
+/// The data of a host's connection.
+#[derive(Default)]
+struct Data {
+    send: VecDeque<u8>,
+    /// What the user has read, and what waits for the user.
+    read: Vec<u8>,
+    waiting: Vec<u8>,
+    held: Vec<Option<Vec<u8>>>,
+    out: Vec<Vec<u8>>,
+    connected: bool,
+    end_of_data: bool,
+    disconnected: Option<bool>,
+    seqno: u32,
+}
+
+struct Glue(Rc<RefCell<Data>>);
+
+/// The Internet checksum.
+fn checksum(bytes: &[u8]) -> u16 {
+    let mut sum = 0u64;
+    for pair in bytes.chunks(2) {
+        sum += u64::from(pair[0]) << 8 | u64::from(pair.get(1).copied().unwrap_or(0));
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+fn bytes<'a>(memory: &'a mut Memory, at: &Value, n: usize) -> &'a mut [u8] {
+    let Value::Bytes(packet, offset) = at else { panic!("no bytes") };
+    &mut memory.packets[*packet as usize][*offset as usize..*offset as usize + n]
+}
+
+impl Host for Glue {
+    fn call(&mut self, memory: &mut Memory, name: &str, args: &[Value]) -> Value {
+        let mut d = self.0.borrow_mut();
+        let number = |n: usize| args[n].number() as usize;
+        match name {
+            "new-segment" => {
+                memory.packets.push(vec![0; MTU]);
+                return Value::Bytes(memory.packets.len() as u32 - 1, 0);
+            }
+            "transmit" => {
+                let segment = bytes(memory, &args[1], number(2)).to_vec();
+                d.out.push(segment);
+            }
+            "checksum" => return Value::Number(u64::from(checksum(bytes(memory, &args[0], number(1))))),
+            "initial-seqno" => return Value::Number(u64::from(d.seqno)),
+            "send-queue" => return Value::Number(d.send.len() as u64),
+            "copy-out" => {
+                let data: Vec<u8> = d.send.iter().skip(number(2)).take(number(3)).copied().collect();
+                assert_eq!(data.len(), number(3));
+                bytes(memory, &args[1], number(3)).copy_from_slice(&data);
+            }
+            "drop-sent" => {
+                assert!(number(1) <= d.send.len());
+                d.send.drain(..number(1));
+            }
+            "receive-room" => return Value::Number((BUFFER - d.waiting.len().min(BUFFER)) as u64),
+            "deliver" => d.waiting.extend_from_slice(bytes(memory, &args[1], number(2))),
+            "hold" => {
+                let data = bytes(memory, &args[1], number(2)).to_vec();
+                d.held.push(Some(data));
+                return Value::Number(d.held.len() as u64 - 1);
+            }
+            "deliver-held" => {
+                let data = d.held[number(1)].take().expect("held once");
+                d.waiting.extend_from_slice(&data[number(2)..]);
+            }
+            "drop-held" => d.held[number(1)] = None,
+            "connected" => d.connected = true,
+            "end-of-data" => d.end_of_data = true,
+            "disconnected" => d.disconnected = Some(number(1) != 0),
+            other => panic!("{other}"),
+        }
+        Value::Void
+    }
+}
+
+struct End<'a> {
+    machine: Machine<'a>,
+    data: Rc<RefCell<Data>>,
+    interface: Value,
+    tcb: Value,
+    sent: Vec<u8>,
+    /// What the user has still to write.
+    left: VecDeque<u8>,
+    closed: bool,
+}
+
+/// Two ends and the segments between them.
+pub struct Network<'a> {
+    ends: Vec<End<'a>>,
+    module: ModuleId,
+    /// The segments on their way, by the time of arrival.
+    way: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
+    faults: Faults,
+    random: u64,
+    now: u64,
+    count: u64,
+}
+
+impl<'a> Network<'a> {
+    pub fn new(program: &'a Program, seed: u64, faults: Faults, sizes: [usize; 2]) -> Network<'a> {
+        let module = ModuleId(program.modules.iter().position(|m| m.name == "Tcp-Interface").unwrap());
+        let mut n = Network {
+            ends: Vec::new(),
+            module,
+            way: BTreeMap::new(),
+            faults,
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            now: 0,
+            count: 0,
+        };
+        for size in sizes {
+            let seqno = n.number() as u32 | 0xffff_f000;
+            let data = Rc::new(RefCell::new(Data { seqno, ..Data::default() }));
+            // The host lives as long as the test.
+            let host: &'a mut Glue = Box::leak(Box::new(Glue(data.clone())));
+            let mut machine = Machine::new(program, host, u64::MAX);
+            let interface = machine.create(module, Vec::new()).unwrap();
+            let sent: Vec<u8> = (0..size).map(|_| n.number() as u8).collect();
+            let left = sent.iter().copied().collect();
+            n.ends.push(End { machine, data, interface, tcb: Value::Void, sent, left, closed: false });
+        }
+        for (i, ports) in [[1000, 80], [80, 1000]].into_iter().enumerate() {
+            let args = ports.map(Value::Number).to_vec();
+            n.ends[i].tcb = n.call(i, "create", args);
+        }
+        n
+    }
+
+    fn number(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32
+    }
+
+    fn call(&mut self, end: usize, method: &str, args: Vec<Value>) -> Value {
+        let e = &mut self.ends[end];
+        let value = e.machine.call(self.module, method, e.interface.clone(), args).unwrap().unwrap();
+        e.machine.memory.packets.clear();
+        let out = std::mem::take(&mut e.data.borrow_mut().out);
+        for segment in out {
+            self.send(1 - end, segment);
+        }
+        value
+    }
+
+    /// Calls a method with the connection of an end.
+    fn tcp(&mut self, end: usize, method: &str) {
+        let tcb = self.ends[end].tcb.clone();
+        self.call(end, method, vec![tcb]);
+    }
+
+    fn send(&mut self, to: usize, segment: Vec<u8>) {
+        let copies = 1 + usize::from(self.number() % 100 < self.faults.repeat);
+        for _ in 0..copies {
+            if self.number() % 100 < self.faults.loss {
+                continue;
+            }
+            let at = self.now + 10 + self.number() % (self.faults.jitter + 1);
+            self.count += 1;
+            self.way.insert((at, self.count), (to, segment.clone()));
+        }
+    }
+
+    /// The user of an end reads, writes and closes.
+    fn user(&mut self, end: usize) {
+        let e = &mut self.ends[end];
+        let mut d = e.data.borrow_mut();
+        let waiting = std::mem::take(&mut d.waiting);
+        let read = !waiting.is_empty();
+        d.read.extend(waiting);
+        let n = BUFFER.saturating_sub(d.send.len()).min(e.left.len());
+        d.send.extend(e.left.drain(..n));
+        let close = d.connected && e.left.is_empty() && !e.closed;
+        e.closed |= close;
+        drop(d);
+        if close {
+            self.tcp(end, "close");
+        } else if n > 0 || read {
+            self.tcp(end, "output");
+        }
+    }
+
+    pub fn run(&mut self) {
+        self.tcp(1, "listen");
+        self.tcp(0, "connect");
+        let done = |e: &End<'_>| e.data.borrow().disconnected.is_some();
+        while self.now < END && !self.ends.iter().all(done) {
+            self.now += 10;
+            while let Some(first) = self.way.first_entry().filter(|f| f.key().0 <= self.now) {
+                let (to, segment) = first.remove();
+                let size = segment.len() as u64;
+                self.ends[to].machine.memory.packets = vec![segment];
+                let tcb = self.ends[to].tcb.clone();
+                self.call(to, "input", vec![tcb, Value::Bytes(0, 0), Value::Number(size)]);
+            }
+            for end in 0..2 {
+                if self.now % 500 == 0 {
+                    self.tcp(end, "slow-timeout");
+                }
+                if self.now % 200 == 0 {
+                    self.tcp(end, "fast-timeout");
+                }
+                // The second user is slow, so that its window closes.
+                if end == 0 || self.now % 1_700 == 0 {
+                    self.user(end);
+                }
+            }
+        }
+    }
+
+    pub fn check(&self) {
+        for end in 0..2 {
+            let (d, other) = (self.ends[end].data.borrow(), &self.ends[1 - end].sent);
+            let read = [d.read.clone(), d.waiting.clone()].concat();
+            let what = format!("{:?}: end {end}, {} of {} bytes", self.faults, read.len(), other.len());
+            assert!(read == *other, "{what}: other bytes at {:?}", read.iter().zip(other).position(|(a, b)| a != b));
+            assert!(d.connected && d.end_of_data, "{what}: {} {}", d.connected, d.end_of_data);
+            assert_eq!(d.disconnected, Some(false), "{what}");
+            assert!(d.send.is_empty() && d.held.iter().all(Option::is_none), "{what}");
+        }
+    }
+}
