@@ -56,6 +56,7 @@ fn the_source_is_formatted() {
 
 /// Runs one exchange and checks that each byte arrives and both ends are closed.
 fn exchange(program: &Program, seed: u64, faults: Faults, sizes: [usize; 2]) {
+    println!("seed {seed}, {faults:?}, {sizes:?}");
     let mut n = Network::new(program, seed, faults, sizes);
     n.run();
     n.check();
@@ -70,10 +71,12 @@ fn a_clean_network() {
     }
 }
 
+/// `PROLAC_SCHEDULES` sets the number of schedules.
 #[test]
 fn loss_repetition_and_reordering() {
     let program = tcp(&Extensions::none());
-    for seed in 0..40 {
+    let schedules = std::env::var("PROLAC_SCHEDULES").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    for seed in 0..schedules {
         let faults = Faults { loss: seed % 20, repeat: seed % 7, jitter: seed * 13 % 150 };
         exchange(&program, seed, faults, [(seed as usize * 379) % 9_000, (seed as usize * 911) % 9_000]);
     }
