@@ -71,6 +71,34 @@ fn replaced(text: &str, old: &str, new: &str) -> Result<String, String> {
     }
 }
 
+/// Returns the text of the Figure 8 router between devices. Each packet that it receives is checked `burden` times first.
+fn between_devices(burden: usize) -> Result<String, String> {
+    let mut text = PATH.to_string();
+    for (i, device) in ["in", "out"].into_iter().enumerate() {
+        let source = format!(
+            "source{i} :: MemSource($FRAMES{i}, LIMIT $LIMIT, BURST $BURST, RANDOM $RANDOM, STOP true)"
+        );
+        let receives = format!("from{i} :: FromDevice({device}, SNIFFER false){}", checks(burden));
+        text = replaced(&text, &source, &receives)?;
+        let sink = format!("Unqueue($BURST) -> out{i} :: Sink");
+        text = replaced(&text, &sink, &format!("to{i} :: ToDevice({device})"))?;
+    }
+    Ok(text)
+}
+
+/// Elements that check a header `n` times.
+fn checks(n: usize) -> String {
+    " -> CheckIPHeader(14)".repeat(n)
+}
+
+/// The Figure 8 router between devices, which checks each header `burden` times more.
+///
+/// # Errors
+/// The configuration has errors.
+pub fn burdened(burden: usize) -> Result<String, String> {
+    flat(&between_devices(burden)?, 32)
+}
+
 /// The Figure 8 router.
 ///
 /// # Errors
@@ -91,14 +119,7 @@ pub fn router(ends: Ends, batch: usize) -> Result<Base, String> {
             }
         }
         Ends::Devices => {
-            for (i, device) in ["in", "out"].into_iter().enumerate() {
-                let source = format!(
-                    "source{i} :: MemSource($FRAMES{i}, LIMIT $LIMIT, BURST $BURST, RANDOM $RANDOM, STOP true)"
-                );
-                text = replaced(&text, &source, &format!("from{i} :: FromDevice({device}, SNIFFER false)"))?;
-                let sink = format!("Unqueue($BURST) -> out{i} :: Sink");
-                text = replaced(&text, &sink, &format!("to{i} :: ToDevice({device})"))?;
-            }
+            text = between_devices(0)?;
             names = [0, 1].map(|i| (format!("to{i}"), format!("from{i}")));
         }
     }
@@ -133,10 +154,11 @@ pub fn simple(batch: usize, queues: bool) -> Result<String, String> {
     flat(&text, batch)
 }
 
-/// The simplest router between devices, from `in` to `out`. Without `sends`, it drops what it receives.
-pub fn simple_devices(sends: bool) -> String {
+/// The simplest router between devices, from `in` to `out`, which checks each header `burden` times. Without `sends`, it drops what
+/// it receives.
+pub fn simple_devices(sends: bool, burden: usize) -> String {
     let end = if sends { "queue1 :: Queue(1000) -> to1 :: ToDevice(out)" } else { "sink :: Discard" };
-    format!("from0 :: FromDevice(in, SNIFFER false) -> {end};\n")
+    format!("from0 :: FromDevice(in, SNIFFER false){} -> {end};\n", checks(burden))
 }
 
 /// The elements of the forwarding path up to the queue, as TOCS Table II lists them, with their cost there in nanoseconds.

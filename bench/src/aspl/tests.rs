@@ -34,9 +34,11 @@ fn simple_routers_pass_all_packets() {
         assert_eq!(router::run(&measured, 8, 3, None).unwrap().len(), 3);
     }
     for sends in [false, true] {
-        let text = base::simple_devices(sends);
+        let text = base::simple_devices(sends, 3);
+        assert_eq!(text.matches("CheckIPHeader").count(), 3);
         assert_eq!(text.contains("ToDevice"), sends);
     }
+    assert_eq!(base::burdened(5).unwrap().matches(":: CheckIPHeader(14)").count(), 10);
     let between = base::router(Ends::Devices, 32).unwrap();
     assert_eq!(between.text.matches(":: FromDevice(").count(), 2);
     assert_eq!(between.text.matches(":: ToDevice(").count(), 2);
