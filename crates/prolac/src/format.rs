@@ -182,11 +182,11 @@ impl Formatter {
             }
             (K::Dot | K::Arrow, _) => false,
             (_, K::LBracket) => false,
+            (before, _) if outer == K::Unary && !matches!(before, K::Ident | K::RParen) => false,
             (_, K::LParen) => !matches!(node, K::Call | K::Params) || is_word(previous, &["new"]),
             (K::Star | K::Question, _) if outer == K::Type => false,
             (_, K::PlusPlus | K::MinusMinus) if node == K::Postfix => false,
             (K::RParen, _) if outer == K::Unary => true,
-            (before, _) if outer == K::Unary && before != K::Ident => false,
             (K::LBrace, K::RBrace) => node == K::Action,
             (_, K::Colon) => node == K::Binary,
             _ => true,

@@ -21,13 +21,13 @@ fn tokens(text: &str) -> Vec<String> {
 
 #[test]
 fn layout() {
-    let text = "module  A:>B.C show( x,y ){field  n:>?*T[4] at 4 big using;// note\n\n\n\nf( a:>int,b :>*B ):>int::=a+-1*b->x [ 2 ] ;\n
+    let text = "module  A:>B.C show( x,y ){field  n:>?*T[4] at 4 big using;// note\n\n\n\nf( a:>int,b :>*B ):>int::=a+-1*b->x [ 2 ]+! ( a ) ;\n
   n { n ::= (a==>b),\n(c || !d) ,\n let x=1 , y?=z in\nx++ , {log( \"a\" ,x);log(1);}\nend; }} hide ( a ) rename (x=y)
 // last\nA.f ::=new .B.C( 1 )->g , inline  super.h(a) ? sizeof( H ) : (uint)x;hookup T:>A;";
     let want = "module A :> B.C show (x, y) {
     field n :> ?*T[4] at 4 big using; // note
 
-    f(a :> int, b :> *B) :> int ::= a + -1 * b->x[2];
+    f(a :> int, b :> *B) :> int ::= a + -1 * b->x[2] + !(a);
 
     n {
         n ::= (a ==> b),

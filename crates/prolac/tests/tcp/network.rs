@@ -238,6 +238,23 @@ impl<'a> Network<'a> {
         }
     }
 
+    /// The state of each connection, for messages.
+    pub fn describe(&mut self, program: &Program) -> String {
+        let module = ModuleId(program.modules.iter().rposition(|m| m.name.ends_with(".TCB")).unwrap());
+        let mut out = String::new();
+        for e in &mut self.ends {
+            for name in [
+                "is-retransmit-set", "everything-acknowledged", "unsent", "sendable", "data-right", 
+                "time-wait", "last-ack", "closing", "fin-wait-1", "fin-wait-2", "close-wait", "established", "fin-acknowledged", "must-probe", "retransmitting", "fin-acknowledged",
+            ] {
+                let value = e.machine.call(module, name, e.tcb.clone(), Vec::new());
+                out += &format!("{name} {value:?} ");
+            }
+            out += "\n";
+        }
+        out
+    }
+
     pub fn check(&self) {
         for end in 0..2 {
             let (d, other) = (self.ends[end].data.borrow(), &self.ends[1 - end].sent);
