@@ -3,6 +3,7 @@
 //! segments.
 #![allow(clippy::unwrap_used)]
 
+mod compiled;
 mod network;
 
 use castanet_diagnostic::render::render_pretty;
@@ -100,7 +101,6 @@ fn exchange(program: &Program, seed: u64, faults: Faults, sizes: [usize; 2]) {
     println!("seed {seed}, {faults:?}, {sizes:?}");
     let mut n = Network::new(program, seed, faults, sizes);
     n.run();
-    println!("{}", n.describe(program));
     n.check();
 }
 
@@ -108,7 +108,9 @@ fn exchange(program: &Program, seed: u64, faults: Faults, sizes: [usize; 2]) {
 fn a_clean_network() {
     let program = tcp(&Extensions::none());
     let clean = Faults { loss: 0, repeat: 0, jitter: 0 };
-    for (seed, sizes) in [[0, 0], [1, 0], [0, 1], [5, 7], [1460, 1461], [40_000, 3], [30_000, 30_000]].into_iter().enumerate() {
+    for (seed, sizes) in
+        [[0, 0], [1, 0], [0, 1], [5, 7], [1460, 1461], [40_000, 3], [30_000, 30_000]].into_iter().enumerate()
+    {
         exchange(&program, seed as u64, clean, sizes);
     }
 }

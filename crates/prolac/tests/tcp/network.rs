@@ -35,6 +35,8 @@ struct Data {
     end_of_data: bool,
     disconnected: Option<bool>,
     seqno: u32,
+    /// The calls of the TCP and of the host, for a replay by the compiled program.
+    trace: String,
 }
 
 struct Glue(Rc<RefCell<Data>>);
@@ -56,8 +58,38 @@ fn bytes<'a>(memory: &'a mut Memory, at: &Value, n: usize) -> &'a mut [u8] {
     &mut memory.packets[*packet as usize][*offset as usize..*offset as usize + n]
 }
 
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
 impl Host for Glue {
     fn call(&mut self, memory: &mut Memory, name: &str, args: &[Value]) -> Value {
+        let shown: String = args
+            .iter()
+            .map(|a| match a {
+                Value::Number(n) => format!(" {n}"),
+                Value::Bytes(packet, offset) => format!(" {packet}:{offset}"),
+                _ => String::new(),
+            })
+            .collect();
+        let content = match name {
+            "transmit" | "deliver" | "hold" => hex(bytes(memory, &args[1], args[2].number() as usize)),
+            _ => String::new(),
+        };
+        let value = self.answer(memory, name, args);
+        let result = match (&value, name) {
+            (Value::Number(n), _) => n.to_string(),
+            (Value::Bytes(packet, _), _) => packet.to_string(),
+            (_, "copy-out") => hex(bytes(memory, &args[1], args[3].number() as usize)),
+            _ => String::new(),
+        };
+        self.0.borrow_mut().trace.push_str(&format!("{name}{shown} {content}= {result}\n"));
+        value
+    }
+}
+
+impl Glue {
+    fn answer(&mut self, memory: &mut Memory, name: &str, args: &[Value]) -> Value {
         let mut d = self.0.borrow_mut();
         let number = |n: usize| args[n].number() as usize;
         match name {
@@ -150,7 +182,7 @@ impl<'a> Network<'a> {
         }
         for (i, ports) in [[1000, 80], [80, 1000]].into_iter().enumerate() {
             let args = ports.map(Value::Number).to_vec();
-            n.ends[i].tcb = n.call(i, "create", args);
+            n.ends[i].tcb = n.call(i, "connection", args);
         }
         n
     }
@@ -164,6 +196,17 @@ impl<'a> Network<'a> {
 
     fn call(&mut self, end: usize, method: &str, args: Vec<Value>) -> Value {
         let e = &mut self.ends[end];
+        // Packet 0 is the one that came in.
+        if e.machine.memory.packets.is_empty() {
+            e.machine.memory.packets.push(Vec::new());
+        }
+        let numbers: String = args
+            .iter()
+            .filter(|a| matches!(a, Value::Number(_)))
+            .map(|a| format!(" {}", a.number()))
+            .collect();
+        let packet = hex(&e.machine.memory.packets[0]);
+        e.data.borrow_mut().trace.push_str(&format!("call {method}{numbers}={packet}\n"));
         let value = e.machine.call(self.module, method, e.interface.clone(), args).unwrap().unwrap();
         e.machine.memory.packets.clear();
         let out = std::mem::take(&mut e.data.borrow_mut().out);
@@ -238,21 +281,9 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// The state of each connection, for messages.
-    pub fn describe(&mut self, program: &Program) -> String {
-        let module = ModuleId(program.modules.iter().rposition(|m| m.name.ends_with(".TCB")).unwrap());
-        let mut out = String::new();
-        for e in &mut self.ends {
-            for name in [
-                "is-retransmit-set", "everything-acknowledged", "unsent", "sendable", "data-right", 
-                "time-wait", "last-ack", "closing", "fin-wait-1", "fin-wait-2", "close-wait", "established", "fin-acknowledged", "must-probe", "retransmitting", "fin-acknowledged",
-            ] {
-                let value = e.machine.call(module, name, e.tcb.clone(), Vec::new());
-                out += &format!("{name} {value:?} ");
-            }
-            out += "\n";
-        }
-        out
+    /// What the TCP of an end was called for and what it called.
+    pub fn trace(&self, end: usize) -> String {
+        self.ends[end].data.borrow().trace.clone()
     }
 
     pub fn check(&self) {
@@ -268,7 +299,11 @@ impl<'a> Network<'a> {
                 self.ends[1 - end].data.borrow().disconnected,
                 self.now
             );
-            assert!(read == *other, "{what}: other bytes at {:?}", read.iter().zip(other).position(|(a, b)| a != b));
+            assert!(
+                read == *other,
+                "{what}: other bytes at {:?}",
+                read.iter().zip(other).position(|(a, b)| a != b)
+            );
             assert!(d.connected && d.end_of_data, "{what}: {} {}", d.connected, d.end_of_data);
             assert_eq!(d.disconnected, Some(false), "{what}");
             assert!(d.held.iter().all(Option::is_none), "{what}");

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The compiled TCP does what the interpreted one does: it replays what the host and the interpreted TCP told each other.
+
+use super::network::{Faults, Network};
+use super::{subsets, tcp};
+use castanet_prolac::optimise::Optimisations;
+use castanet_prolac::rust::compile;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// The lines of a trace that are left.
+const LIBRARY: &str = r#"
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+pub struct Replay { pub lines: RefCell<VecDeque<String>>, pub next: Cell<u32> }
+impl Replay {
+    /// Compares a call of the host with the trace, and returns the result that stands there.
+    pub fn step(&self, call: String) -> String {
+        let line = self.lines.borrow_mut().pop_front().expect("a line");
+        let (want, result) = line.split_once("= ").expect("a call of the host");
+        assert_eq!(call.trim_end(), want.trim_end());
+        result.to_string()
+    }
+    pub fn number(&self, call: String) -> u32 {
+        self.step(call).parse().expect("a number")
+    }
+}
+pub fn hex(bytes: &[Cell<u8>]) -> String {
+    bytes.iter().map(|b| format!("{:02x}", b.get())).collect()
+}
+pub fn bytes(text: &str) -> Vec<u8> {
+    (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hex")).collect()
+}
+"#;
+
+/// The host of a program, and the replay of a trace.
+const HOST: &str = r#"
+fn at(b: Bytes) -> String { format!("{}:{}", b.packet, b.offset) }
+fn content<H: Host>(cx: &Cx<'_, H>, b: Bytes, n: u32) -> String { crate::hex(&rest(cx.packets, b)[..n as usize]) }
+impl Host for crate::Replay {
+    fn new_segment(&self, _: &Cx<'_, Self>) -> Bytes {
+        let packet = self.number("new-segment".into());
+        self.next.set(self.next.get() + 1);
+        assert_eq!(packet, self.next.get());
+        Bytes { packet, offset: 0 }
+    }
+    fn transmit(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, s: Bytes, n: u32) {
+        self.step(format!("transmit {} {n} {}", at(s), content(cx, s, n)));
+    }
+    fn checksum(&self, _: &Cx<'_, Self>, s: Bytes, n: u32) -> u16 { self.number(format!("checksum {} {n}", at(s))) as u16 }
+    fn initial_seqno(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("initial-seqno".into()) }
+    fn send_queue(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("send-queue".into()) }
+    fn copy_out(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, s: Bytes, from: u32, n: u32) {
+        let data = crate::bytes(&self.step(format!("copy-out {} {from} {n}", at(s))));
+        rest(cx.packets, s).iter().zip(data).for_each(|(c, b)| c.set(b));
+    }
+    fn drop_sent(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, n: u32) { self.step(format!("drop-sent {n}")); }
+    fn receive_room(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) -> u32 { self.number("receive-room".into()) }
+    fn deliver(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, d: Bytes, n: u32) {
+        self.step(format!("deliver {} {n} {}", at(d), content(cx, d, n)));
+    }
+    fn hold(&self, cx: &Cx<'_, Self>, _: Ptr<Tcb>, d: Bytes, n: u32) -> u32 {
+        self.number(format!("hold {} {n} {}", at(d), content(cx, d, n)))
+    }
+    fn deliver_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32, skip: u32) { self.step(format!("deliver-held {k} {skip}")); }
+    fn drop_held(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, k: u32) { self.step(format!("drop-held {k}")); }
+    fn connected(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) { self.step("connected".into()); }
+    fn end_of_data(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>) { self.step("end-of-data".into()); }
+    fn disconnected(&self, _: &Cx<'_, Self>, _: Ptr<Tcb>, r: bool) { self.step(format!("disconnected {}", u8::from(r))); }
+}
+pub fn replay(trace: &str) {
+    let lines = trace.lines().map(str::to_string).collect();
+    let (host, state) = (crate::Replay { lines: std::cell::RefCell::new(lines), next: Cell::new(0) }, State::default());
+    let (mut interface, mut tcb) = (Ptr::new(0), Ptr::new(0));
+    loop {
+        let Some(line) = host.lines.borrow_mut().pop_front() else { return };
+        let (call, packet) = line.strip_prefix("call ").expect("a call").split_once('=').expect("a packet");
+        let mut packets = vec![crate::bytes(packet)];
+        packets.extend((0..40).map(|_| vec![0; 1500]));
+        let cells: Vec<_> = packets.iter_mut().map(|p| Cell::from_mut(p.as_mut_slice()).as_slice_of_cells()).collect();
+        let cx = Cx { host: &host, state: &state, packets: &cells };
+        host.next.set(0);
+        let words: Vec<&str> = call.split(' ').collect();
+        let number = |n: usize| words[n].parse::<u32>().expect("a number");
+        if interface == Ptr::new(0) {
+            interface = tcp_interface::create(&cx);
+        }
+        let this = cx.tcp_interface(interface);
+        match words[0] {
+            "connection" => tcb = tcp_interface::connection(&cx, this, number(1) as u16, number(2) as u16),
+            "listen" => tcp_interface::listen(&cx, this, tcb),
+            "connect" => tcp_interface::connect(&cx, this, tcb),
+            "output" => tcp_interface::output(&cx, this, tcb),
+            "close" => tcp_interface::close(&cx, this, tcb),
+            "input" => tcp_interface::input(&cx, this, tcb, Bytes { packet: 0, offset: 0 }, number(1)),
+            "slow-timeout" => tcp_interface::slow_timeout(&cx, this, tcb),
+            "fast-timeout" => tcp_interface::fast_timeout(&cx, this, tcb),
+            other => panic!("{other}"),
+        }
+    }
+}
+"#;
+
+fn rustc(args: &[&str], folder: &Path) {
+    let out =
+        Command::new("rustc").args(["--edition", "2024"]).args(args).current_dir(folder).output().unwrap();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{}", errors.chars().take(4_000).collect::<String>());
+}
+
+#[test]
+fn every_subset_compiled_replays_the_interpreted_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut library, mut main, mut runtime) = (LIBRARY.to_string(), String::new(), String::new());
+    for (i, extensions) in subsets().iter().enumerate() {
+        let program = tcp(extensions);
+        let seed = 1_000 + i as u64;
+        let mut n = Network::new(&program, seed, Faults { loss: 8, repeat: 4, jitter: 60 }, [12_000, 7_000]);
+        n.run();
+        n.check();
+        for end in 0..2 {
+            std::fs::write(folder.path().join(format!("trace{i}-{end}")), n.trace(end)).unwrap();
+        }
+        let mut sets = vec![Optimisations::ALL];
+        if i == 0 || i == 15 {
+            sets.push(Optimisations::NONE);
+        }
+        for (s, set) in sets.into_iter().enumerate() {
+            let compiled = compile(&program, set).text;
+            let (text, rest) = compiled.split_once("/// What compiled Prolac needs").unwrap();
+            runtime = format!("/// What compiled Prolac needs{rest}");
+            let _ = writeln!(library, "pub mod p{i}_{s} {{\npub use crate::runtime;\n{text}\n{HOST}}}");
+            for end in 0..2 {
+                let _ = writeln!(main, "programs::p{i}_{s}::replay(include_str!(\"trace{i}-{end}\"));");
+            }
+        }
+    }
+    library.push_str(&runtime);
+    std::fs::write(folder.path().join("programs.rs"), &library).unwrap();
+    std::fs::write(folder.path().join("main.rs"), format!("fn main() {{\n{main}}}")).unwrap();
+    if let Ok(keep) = std::env::var("KEEP_PROGRAMS") {
+        std::fs::copy(folder.path().join("programs.rs"), keep).unwrap();
+    }
+    rustc(&["--crate-type", "rlib", "-D", "warnings", "programs.rs"], folder.path());
+    rustc(&["main.rs", "--extern", "programs=libprograms.rlib"], folder.path());
+    let out = Command::new(folder.path().join("main")).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
