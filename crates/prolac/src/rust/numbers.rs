@@ -162,11 +162,14 @@ impl Printer<'_> {
             BinOp::Gt => (">", "gt"),
             _ => (">=", "ge"),
         };
-        let extreme = |e: &Expr| {
-            let (least, greatest) = limits(&e.ty);
-            literal(e).is_some_and(|n| n == least || n == greatest)
+        let (least, greatest) = limits(&a.ty);
+        let (left, right) = (literal(a), literal(b));
+        let settled = match op {
+            BinOp::Lt | BinOp::Ge => right == Some(least) || left == Some(greatest),
+            BinOp::Gt | BinOp::Le => right == Some(greatest) || left == Some(least),
+            _ => false,
         };
-        if !matches!(op, BinOp::Eq | BinOp::Ne) && (extreme(a) || extreme(b)) {
+        if settled {
             // The compiler of Rust warns of comparisons that always have the same outcome.
             let arg = format!("&{}", self.value(b).at_least(UNARY));
             let ty = self.ty(&a.ty);

@@ -12,6 +12,27 @@ fn is_nothing(e: &Expr) -> bool {
     matches!(&e.kind, K::Seq(all) if all.is_empty())
 }
 
+/// The operands of a chain of `||`.
+fn alternatives<'e>(e: &'e Expr, out: &mut Vec<&'e Expr>) {
+    match &e.kind {
+        K::Or(a, b) => {
+            alternatives(a, out);
+            alternatives(b, out);
+        }
+        _ => out.push(e),
+    }
+}
+
+/// Whether an expression is always true, if it has a value.
+fn always_holds(e: &Expr) -> bool {
+    match &e.kind {
+        _ if e.ty == Type::Never => true,
+        K::Bool(b) => *b,
+        K::Seq(all) => all.last().is_some_and(always_holds),
+        _ => false,
+    }
+}
+
 /// The comparison that holds if this one does not.
 fn opposite(op: BinOp) -> Option<BinOp> {
     Some(match op {
@@ -23,6 +44,20 @@ fn opposite(op: BinOp) -> Option<BinOp> {
         BinOp::Le => BinOp::Gt,
         _ => return None,
     })
+}
+
+/// Whether a text is one `if` with its branches, not followed by anything.
+fn is_one_if(text: &str) -> bool {
+    let mut depth = 0i32;
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    for (i, line) in lines.iter().enumerate() {
+        let (opens, closes) = (line.matches('{').count() as i32, line.matches('}').count() as i32);
+        depth += opens - closes;
+        if depth == 0 && i + 1 < lines.len() {
+            return false;
+        }
+    }
+    !text.contains('"')
 }
 
 impl Printer<'_> {
@@ -164,6 +199,29 @@ impl Printer<'_> {
         }
     }
 
+    /// A chain of `||` whose value is not used: `a ==> b || c` is `if a { b } else { c }`.
+    fn cases(&mut self, all: &[&Expr]) -> String {
+        let Some((first, rest)) = all.split_first() else { return String::new() };
+        let rest = self.cases(rest);
+        if let K::And(condition, effect) = &first.kind
+            && always_holds(effect)
+        {
+            let condition = self.value(condition).text;
+            let effect = self.statement(effect);
+            return match (rest.as_str(), rest.starts_with("if ")) {
+                ("", _) => format!("if {condition} {{\n{effect}}}\n"),
+                (_, true) if is_one_if(&rest) => {
+                    format!("if {condition} {{\n{effect}}} else {rest}")
+                }
+                _ => format!("if {condition} {{\n{effect}}} else {{\n{rest}}}\n"),
+            };
+        }
+        match rest.is_empty() {
+            true => self.statement(first),
+            false => format!("if {} {{\n{rest}}}\n", self.negated(first)),
+        }
+    }
+
     /// An expression whose value is not used, as statements.
     pub(super) fn statement(&mut self, e: &Expr) -> String {
         match &e.kind {
@@ -194,10 +252,11 @@ impl Printer<'_> {
                 effect if effect.is_empty() => self.statement(a),
                 effect => format!("if {} {{\n{effect}}}\n", self.value(a).text),
             },
-            K::Or(a, b) => match self.statement(b) {
-                effect if effect.is_empty() => self.statement(a),
-                effect => format!("if {} {{\n{effect}}}\n", self.negated(a)),
-            },
+            K::Or(..) => {
+                let mut cases = Vec::new();
+                alternatives(e, &mut cases);
+                self.cases(&cases)
+            }
             K::LetSome(local, value, body, otherwise) => {
                 let (head, body) = self.let_some(*local, value, body, &|s, e| s.statement(e));
                 match self.statement(otherwise) {
