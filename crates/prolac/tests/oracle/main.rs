@@ -205,7 +205,7 @@ fn examples() {
 fn random_programs() {
     let number =
         |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
-    let (first, count) = (number("PROLAC_SEED", 1), number("PROLAC_PROGRAMS", 40));
+    let (first, count) = (number("PROLAC_SEED", 1), number("PROLAC_PROGRAMS", 24));
     let mut programs = Vec::new();
     for seed in first..first + count {
         let text = format!("{HOST}// seed {seed}\n{}", random::program(seed));
