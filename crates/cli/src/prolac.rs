@@ -157,7 +157,9 @@ pub fn main(args: &Prolac) -> ExitCode {
         Command::Fmt(a) => fmt(a),
         Command::Stats(a) => program(&a.input)
             .map_or(Ok(false), |p| print(None, &stats::stats(&p, a.switches.optimisations()).to_string())),
-        Command::Graph(a) => program(&a.input).map_or(Ok(false), |p| print(a.output.as_deref(), &graph::svg(&p))),
+        Command::Graph(a) => {
+            program(&a.input).map_or(Ok(false), |p| print(a.output.as_deref(), &graph::svg(&p)))
+        }
         Command::Outline(a) => program(&a.input).map_or(Ok(false), |p| print(None, &outline::outline(&p))),
     };
     match done {
@@ -231,7 +233,8 @@ fn check(args: &Check, file: &str) -> bool {
             if good && !args.json {
                 let (modules, methods) = (program.modules.len(), program.methods.len());
                 // A failed write is ignored: the exit code still gives the result.
-                let _ = write_out(None, &format!("{file}: {modules} modules, {methods} methods, program OK\n"));
+                let _ =
+                    write_out(None, &format!("{file}: {modules} modules, {methods} methods, program OK\n"));
             }
             good
         }

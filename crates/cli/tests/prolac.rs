@@ -37,7 +37,12 @@ fn check_and_extensions() {
     let b = bench();
     let run = |args: &[&str]| b.run("castanet", &[&["prolac", "check"], args].concat(), "");
     let plain = run(&["counter.pc"]);
-    assert_eq!((plain.out.as_str(), plain.code), ("counter.pc: 2 modules, 3 methods, program OK\n", 0), "{}", plain.err);
+    assert_eq!(
+        (plain.out.as_str(), plain.code),
+        ("counter.pc: 2 modules, 3 methods, program OK\n", 0),
+        "{}",
+        plain.err
+    );
     for x in ["Twice", "all"] {
         assert_eq!(run(&["-x", x, "counter.pc"]).out, "counter.pc: 3 modules, 4 methods, program OK\n");
     }
@@ -47,7 +52,10 @@ fn check_and_extensions() {
     let json = run(&["--json", "bad.pc", "counter.pc", "none.pc"]);
     let all = objects(&json.err);
     assert_eq!((json.out.as_str(), json.code, all.len()), ("", 1, 2));
-    assert_eq!((&all[0]["message"], &all[0]["spans"][0]["file_name"]), (&"unknown name 'b'".into(), &"bad.pc".into()));
+    assert_eq!(
+        (&all[0]["message"], &all[0]["spans"][0]["file_name"]),
+        (&"unknown name 'b'".into(), &"bad.pc".into())
+    );
     assert_eq!(all[1]["message"], "none.pc: No such file or directory");
 }
 
@@ -56,7 +64,11 @@ fn compile() {
     let b = bench();
     let run = |args: &[&str]| b.run("castanet", &[&["prolac", "compile"], args].concat(), "");
     let compiled = run(&["counter.pc"]);
-    assert!(compiled.out.contains("this.n.set(this.n.get().wrapping_add(") && compiled.code == 0, "{}", compiled.out);
+    assert!(
+        compiled.out.contains("this.n.set(this.n.get().wrapping_add(") && compiled.code == 0,
+        "{}",
+        compiled.out
+    );
     let kept = run(&["counter.pc", "--no-inline", "-x", "Twice", "-o", "out.rs"]);
     assert_eq!((kept.out.as_str(), kept.err.as_str(), kept.code), ("", "", 0));
     let text = std::fs::read_to_string(b.path("out.rs")).unwrap();
@@ -82,7 +94,11 @@ fn fmt() {
     let bad = run(&["-w", "-"], "");
     assert!(bad.err.contains("standard input cannot be written back") && bad.code == 1, "{}", bad.err);
     let wrong = run(&[], "module {");
-    assert!(wrong.err.contains("it stays as it is") && wrong.out.is_empty() && wrong.code == 1, "{}", wrong.err);
+    assert!(
+        wrong.err.contains("it stays as it is") && wrong.out.is_empty() && wrong.code == 1,
+        "{}",
+        wrong.err
+    );
 }
 
 #[test]
@@ -100,7 +116,10 @@ fn stats_outline_and_graph() {
     assert!(stats.contains("  Main.main\n    Base.Counter.step\n      Twice.Counter.size\n"), "{stats}");
     assert!(run(&["stats", "counter.pc", "--no-inline"]).contains("0 calls inlined"));
     let outline = run(&["outline", "counter.pc", "-x", "all"]);
-    assert!(outline.starts_with("extension Twice: on\n\nmodule Base.Counter\n    field n :> uint\n"), "{outline}");
+    assert!(
+        outline.starts_with("extension Twice: on\n\nmodule Base.Counter\n    field n :> uint\n"),
+        "{outline}"
+    );
     assert!(outline.contains("    size :> int, replaces Base.Counter.size\n"), "{outline}");
     let svg = run(&["graph", "counter.pc", "-x", "all"]);
     assert!(svg.starts_with("<svg ") && svg.contains(">Twice.Counter</text>"), "{svg}");

@@ -12,6 +12,7 @@ use castanet_prolac::load::{Extensions, NoFiles};
 use castanet_prolac::optimise::Optimisations;
 use castanet_prolac::program::{ModuleId, Program, Type};
 use castanet_prolac::rust::compile;
+use castanet_prolac::syntax::{SyntaxKind, SyntaxNode};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -184,20 +185,63 @@ fn agree(programs: &[(String, Program)]) {
     }
 }
 
-/// The example programs of the folder, which have no diagnostics.
-#[test]
-fn examples() {
+/// The texts of the example programs, with the functions of the host.
+fn example_texts() -> Vec<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle/examples");
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     paths.sort();
+    paths.into_iter().map(|p| format!("{HOST}{}", std::fs::read_to_string(p).unwrap())).collect()
+}
+
+/// The example programs of the folder, which have no diagnostics.
+#[test]
+fn examples() {
     let mut programs = Vec::new();
-    for path in paths {
-        let text = format!("{HOST}{}", std::fs::read_to_string(&path).unwrap());
+    for text in example_texts() {
         let (program, diagnostics, sources) = analyse(&text);
-        assert!(diagnostics.is_empty(), "{path:?}\n{}", render_pretty(&sources, &diagnostics, false));
+        assert!(diagnostics.is_empty(), "{text}\n{}", render_pretty(&sources, &diagnostics, false));
         programs.push((text, program));
     }
     agree(&programs);
+}
+
+/// The text of a node, with the declarations of each block in another order. Fields keep their order, because a field without
+/// an offset follows the one before it.
+fn shuffled(node: &SyntaxNode, random: &mut random::Random) -> String {
+    let block = matches!(node.kind(), SyntaxKind::Root | SyntaxKind::Body);
+    if !block {
+        let parts = node.children_with_tokens().map(|e| match (e.as_node(), e.as_token()) {
+            (Some(n), _) => shuffled(n, random),
+            (_, Some(t)) => t.text().to_string(),
+            _ => String::new(),
+        });
+        return parts.collect();
+    }
+    let (fields, mut others): (Vec<_>, Vec<_>) = node.children().partition(|n| n.kind() == SyntaxKind::Field);
+    for i in 1..others.len() {
+        others.swap(i, random.below(i + 1));
+    }
+    let all: Vec<String> = fields.iter().chain(&others).map(|n| shuffled(n, random)).collect();
+    match node.kind() {
+        SyntaxKind::Root => all.join("\n"),
+        _ => format!("{{\n{}\n}}", all.join("\n")),
+    }
+}
+
+#[test]
+fn the_order_of_declarations_does_not_matter() {
+    let mut random = random::Random::new(5);
+    for text in example_texts() {
+        let want = interpreted(&analyse(&text).0);
+        for _ in 0..10 {
+            let mut sources = Sources::new();
+            let file = sources.add("test.pc", text.as_str());
+            let other = shuffled(&castanet_prolac::syntax::tree(&sources, file).0, &mut random);
+            let (program, diagnostics, sources) = analyse(&other);
+            assert!(diagnostics.is_empty(), "{other}\n{}", render_pretty(&sources, &diagnostics, false));
+            assert_eq!(interpreted(&program), want, "{other}");
+        }
+    }
 }
 
 /// Random programs. `PROLAC_SEED` sets the first seed, `PROLAC_PROGRAMS` the number.

@@ -6,13 +6,16 @@ use std::fmt::Write;
 pub struct Random(u64);
 
 impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 24
     }
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
     fn pick<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
@@ -318,7 +321,7 @@ impl Pipe for String {}
 /// A program: a hierarchy of modules H0 to H3 with the methods m0 to m11, some of which each module defines, and a main
 /// module.
 pub fn program(seed: u64) -> String {
-    let r = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let r = Random::new(seed);
     let mut w = Writer { r, scope: Vec::new(), method: 0, variables: 0, level: 0, calls: 0, inside: true };
     let mut out = String::new();
     let parents = [0, 0, w.r.below(2), w.r.below(3)];
