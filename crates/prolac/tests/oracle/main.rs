@@ -249,7 +249,7 @@ fn the_order_of_declarations_does_not_matter() {
 fn random_programs() {
     let number =
         |name: &str, default: u64| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default);
-    let (first, count) = (number("PROLAC_SEED", 1), number("PROLAC_PROGRAMS", 24));
+    let (first, count) = (number("PROLAC_SEED", 1), number("PROLAC_PROGRAMS", 16));
     let mut programs = Vec::new();
     for seed in first..first + count {
         let text = format!("{HOST}// seed {seed}\n{}", random::program(seed));

@@ -182,18 +182,20 @@ impl Writer {
 
     fn leaf(&mut self, ty: Ty) -> String {
         let all: Vec<String> = self.scope.iter().filter(|v| v.1 == ty).map(|v| v.0.clone()).collect();
-        match self.r.below(4) {
+        match self.r.below(6) {
             0 | 1 if !all.is_empty() => all[self.r.below(all.len())].clone(),
             2 if self.inside => Self::field(ty),
             3 if ty == Ty::Uchar && self.inside => format!("arr[{}]", self.r.below(6)),
-            3 if ty == Ty::Uint => {
-                format!("(pk + {})[{}]", self.r.below(50), self.r.below(5)).replace("pk", "({ packet(1) })")
-            }
+            3 if ty == Ty::Uchar => format!("({{ packet(1) }} + {})[{}]", self.r.below(50), self.r.below(5)),
+            // The field of a packet, perhaps by its name alone.
+            4 => self.packet_field(ty),
+            5 if self.inside => format!("w-{}", name(ty)),
             _ => self.literal(ty),
         }
-        .pipe(|text| {
-            if ty == Ty::Uint && text.contains("packet") { format!("(uint) ({text})") } else { text }
-        })
+    }
+
+    fn packet_field(&mut self, ty: Ty) -> String {
+        format!("(({{ packet({}) }} + {}) as *W)->w-{}", self.r.below(3), self.r.below(12), name(ty))
     }
 
     fn let_value(&mut self, ty: Ty, d: usize) -> String {
@@ -214,6 +216,9 @@ impl Writer {
                 let index = self.value(Ty::Uint, d.min(1));
                 format!("arr[({index}) % 5]")
             }
+            3 if ty == Ty::Uchar => format!("({{ packet(1) }})[{}]", self.r.below(44)),
+            3 => self.packet_field(ty),
+            2 if self.inside => format!("w-{}", name(ty)),
             _ if self.inside => Self::field(ty),
             _ => return None,
         };
@@ -311,13 +316,6 @@ impl Writer {
     }
 }
 
-trait Pipe: Sized {
-    fn pipe<R>(self, f: impl FnOnce(Self) -> R) -> R {
-        f(self)
-    }
-}
-impl Pipe for String {}
-
 /// A program: a hierarchy of modules H0 to H3 with the methods m0 to m11, some of which each module defines, and a main
 /// module.
 pub fn program(seed: u64) -> String {
@@ -333,7 +331,8 @@ pub fn program(seed: u64) -> String {
         };
         out.push_str(&head);
         if module == 0 {
-            out.push_str("exception drop, ack-drop;\nfield arr :> uchar[4];\n");
+            out.push_str("exception drop, ack-drop;\nfield arr :> uchar[4];\nfield wire :> *W using;\n");
+            out.push_str("constructor ::= wire = { packet(0) } as *W;\n");
             for ty in VALUES {
                 let _ = writeln!(out, "field {} :> {};", Writer::field(ty), name(ty));
             }
@@ -366,6 +365,14 @@ pub fn program(seed: u64) -> String {
     };
     let _ = writeln!(out, "main :> {} ::= let h = H3 in {{ log(h.m0(3)); }}, {body} end;\n}}", name(ty));
     out = out.replace('@', "Top.");
+    // A view of packets, with fields of every type.
+    out.push_str("module W {\n");
+    for (i, ty) in VALUES.into_iter().enumerate() {
+        let order = w.r.pick(&["", " little", " big"]);
+        let place = if i == 0 || w.r.below(3) == 0 { format!(" at {}", 16 * i / 3) } else { String::new() };
+        let _ = writeln!(out, "field w-{} :> {}{place}{order};", name(ty), name(ty));
+    }
+    out.push_str("}\n");
     out.push_str("module Top { exception drop, ack-drop; }\n");
     out.replace("exception drop, ack-drop;\nfield", "field").replace("module H0 {", "module H0 :> Top {")
 }
